@@ -1,0 +1,46 @@
+# The README's two commands are `make demo` and `make test`; each builds .venv from nothing first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.PHONY: help install demo test lint nightly bench docs mutants clean
+
+help:            ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+install: $(READY)    ## build .venv with the versions of constraints.txt
+
+demo: $(READY)       ## FedReLa on imbalanced digits, in a few seconds
+	$(BIN)/fedrela demo
+
+lint: $(READY)       ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint           ## style, types and every test at its everyday counts
+	$(BIN)/pytest -n $(WORKERS) -q
+
+nightly: $(READY)    ## the long batteries
+	$(BIN)/pytest -n $(WORKERS) -q --nightly
+
+bench: $(READY)      ## ratios against NumPy and the official procedure
+	$(BIN)/python benchmarks/relabel.py
+
+mutants: $(READY)    ## mutation check of core: which changes would no test notice?
+	$(BIN)/python tests/mutants.py
+
+docs: $(READY)       ## HTML pages in docs/_build
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/sphinx-build -W -q docs docs/_build
+
+clean:               ## remove what the other targets made
+	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

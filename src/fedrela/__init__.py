@@ -1,0 +1,26 @@
+"""FedReLa (ICML 2026): re-labelling against class imbalance in federated learning.
+
+>>> import fedrela
+>>> sorted(fedrela.__all__)[:4]
+['Ledger', 'Preview', 'Relabeler', 'Relabelling']
+
+Importing this package loads NumPy and nothing else; the sub-packages load what they need when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from fedrela.core import Ledger, Preview, Relabeler, Relabelling, Schedule, preview, relabel, undo
+
+__version__ = "0.1.0"
+__all__ = ["Ledger", "Preview", "Relabeler", "Relabelling", "Schedule", "preview", "relabel", "undo"]
+
+_SUBPACKAGES = ("core", "data", "errors", "metrics")
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"fedrela.{name}")
+    raise AttributeError(f"module 'fedrela' has no attribute {name!r}")

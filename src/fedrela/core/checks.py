@@ -1,0 +1,121 @@
+"""The one door: every value that enters the core is checked here and nowhere else.
+
+Two kinds of wrong input are kept apart. A wrong *argument* (``tau = 5``, lengths that differ) is a mistake in the
+calling code and raises. A bad *value* (NaN in a posterior, a label out of range) comes from data or from a model
+somebody sent, and is answered with a `Refusal`: nothing is re-labelled, and the reason and place are recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.errors import ArgumentError
+
+ROW_SUM_TOLERANCE = 0.05  # people round their probabilities; further off it is no probability row
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why nothing was re-labelled, and the first sample that shows it (None: no sample does)."""
+
+    reason: str
+    detail: str
+    index: int | None
+
+    def __str__(self) -> str:
+        place = "" if self.index is None else f"row {self.index}: "
+        return f"{self.reason}: {place}{self.detail}"
+
+
+def as_posterior(posterior: ArrayLike) -> NDArray[Any]:
+    """Return `posterior` as an array without a copy where it is one already, or raise."""
+    try:
+        return np.asarray(posterior)
+    except ValueError:
+        raise ArgumentError("posterior: its rows differ in length") from None
+
+
+def refuse_posterior(Q: NDArray[Any], num_classes: int) -> Refusal | None:
+    """Say why `Q` is not a posterior of `num_classes` columns, or None where it is one."""
+    first = 0 if Q.size else None
+    if Q.ndim != 2 or Q.shape[1] != num_classes:
+        return Refusal("wrong width", f"shape {Q.shape} where (n, {num_classes}) is needed", first)
+    if Q.dtype.kind != "f":
+        return Refusal("wrong type", f"{Q.dtype} where floating-point probabilities are needed", first)
+    total = Q.sum(axis=1, dtype=np.float64)
+    off = ~(np.abs(total - 1.0) <= ROW_SUM_TOLERANCE)  # written so that NaN counts as off
+    if not off.any() and (Q.size == 0 or Q.min() >= 0):
+        return None
+    return _first_bad_row(Q, off, total)
+
+
+def _first_bad_row(Q: NDArray[Any], off: NDArray[np.bool_], total: NDArray[np.float64]) -> Refusal:
+    finite = np.isfinite(Q)
+    i = int(np.argmax(off | (Q < 0).any(axis=1) | ~finite.all(axis=1)))
+    if not finite[i].all():
+        j = int(np.argmin(finite[i]))
+        return Refusal("not finite", f"column {j} is {Q[i, j]}", i)
+    if Q[i].min() < 0:
+        j = int(np.argmax(Q[i] < 0))
+        return Refusal("not normalised", f"column {j} is negative ({Q[i, j]:.6g})", i)
+    return Refusal(
+        "not normalised", f"sum {total[i]:.6g} where 1 is needed; are these logits? take the softmax first", i
+    )
+
+
+def refuse_labels(y: NDArray[Any], num_classes: int) -> Refusal | None:
+    """Say which label is not one of 0 .. `num_classes` - 1, or None where all are."""
+    bad = (y < 0) | (y >= num_classes)
+    if not bad.any():
+        return None
+    i = int(np.argmax(bad))
+    return Refusal("label out of range", f"label {y[i]} where 0 to {num_classes - 1} are classes", i)
+
+
+def as_labels(labels: ArrayLike) -> NDArray[Any]:
+    """Return `labels` as a one-dimensional integer array of its own dtype, or raise."""
+    y = np.asarray(labels)
+    if y.ndim != 1:
+        raise ArgumentError(f"labels: one dimension is needed, got shape {y.shape}")
+    if y.size == 0 and y.dtype.kind == "f":
+        return y.astype(np.int64)  # an empty list has no dtype of its own
+    if y.dtype.kind not in "iu":
+        raise ArgumentError(f"labels: integers are needed, got {y.dtype}")
+    return y
+
+
+def check_room(y: NDArray[Any], num_classes: int) -> None:
+    """Raise where the dtype of the labels cannot hold every class, since a moved label would overflow."""
+    if num_classes - 1 > np.iinfo(y.dtype).max:
+        raise ArgumentError(f"labels: {y.dtype} cannot hold class {num_classes - 1}; use a wider integer dtype")
+
+
+def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> float:
+    """Return `value` where it is a number in [0, 1], or raise."""
+    if isinstance(value, bool | np.bool_ | str) or not np.isscalar(value) or not 0 <= value <= 1:  # type: ignore[operator]
+        hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent_hint else ""
+        raise ArgumentError(f"{name}: a fraction from 0 to 1 is needed, got {value!r}{hint}")
+    return float(value)
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return `value` where it is one of `choices`, or raise."""
+    if value not in choices:
+        raise ArgumentError(f"{name}: one of {', '.join(choices)} is needed, got {value!r}")
+    return value
+
+
+def check_array(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """Return `value` as an array of that shape and kind (booleans stay booleans), or raise."""
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ArgumentError(f"{name}: shape {shape} is needed, got {array.shape}")
+    if dtype is np.bool_ and array.dtype != np.bool_:
+        raise ArgumentError(f"{name}: booleans are needed, got {array.dtype}")
+    if dtype is np.float64 and (array.dtype.kind not in "fiu" or np.isnan(array).any()):
+        raise ArgumentError(f"{name}: numbers without NaN are needed, got {array.dtype}")
+    return array.astype(dtype, copy=False)

@@ -1,0 +1,168 @@
+"""Before anything is touched: what a re-labelling would do on average, and signs that it would do harm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.core.checks import check_fraction
+from fedrela.core.draw import expected_flow
+from fedrela.core.reallocator import Floats
+from fedrela.core.request import Request, check_request
+
+USUAL_SHARE = 0.30  # above this expected share of changed labels a preview warns
+POOR_KAPPA = 0.20  # below this chance-corrected agreement the model hardly knows the labels
+
+
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """Expected moves at several tau; nothing is drawn and nothing changes.
+
+    Attributes
+    ----------
+    taus
+        The values of tau, ``(T,)``.
+    counts
+        Samples of each class, ``(C,)``.
+    flow
+        Expected moves from class to class at each tau before `max_fraction`, ``(T, C, C)``.
+    agreement
+        Share of samples whose label is the model's first choice.
+    kappa
+        The same corrected for chance (Cohen's kappa); NaN where chance alone agrees always.
+    warnings
+        Why one might not want this, in words; empty where nothing speaks against it.
+    refusal
+        Why `relabel` would refuse, or None.
+    """
+
+    taus: Floats
+    counts: NDArray[np.int64]
+    flow: Floats
+    agreement: float
+    kappa: float
+    warnings: tuple[str, ...]
+    refusal: str | None
+
+    @property
+    def into(self) -> Floats:
+        """Expected moves into each class, ``(T, C)``."""
+        return self.flow.sum(axis=1)
+
+    @property
+    def out_of(self) -> Floats:
+        """Expected moves out of each class, ``(T, C)``."""
+        return self.flow.sum(axis=2)
+
+    @property
+    def total(self) -> Floats:
+        """Expected number of moves, ``(T,)``."""
+        return self.flow.sum(axis=(1, 2))
+
+    @property
+    def share(self) -> Floats:
+        """Expected share of samples that move, ``(T,)``."""
+        return self.total / max(int(self.counts.sum()), 1)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row a tau, for tables and data frames."""
+        return [
+            {"tau": float(tau), "moves": float(total), "share": float(share), "into": into.tolist()}
+            for tau, total, share, into in zip(self.taus, self.total, self.share, self.into, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        if self.refusal:
+            return f"refused: {self.refusal}"
+        classes = [int(c) for c in np.argsort(-self.into.sum(axis=0), kind="stable")[:8]]
+        lines = ["   tau  moves   share  " + "".join(f"{f'->{c}':>8}" for c in classes)]
+        for row in self.rows():
+            cells = "".join(f"{row['into'][c]:8.1f}" for c in classes)
+            lines.append(f"{row['tau']:6.3f} {row['moves']:6.1f} {row['share']:6.1%}  {cells}")
+        agree = f"the model's first choice is the label for {self.agreement:.1%} of the samples"
+        return "\n".join([*lines, agree, *(f"warning: {text}" for text in self.warnings)])
+
+
+def preview(
+    posterior: ArrayLike,
+    labels: ArrayLike,
+    taus: Sequence[float] = (0.01, 0.03, 0.05, 0.1, 0.2),
+    *,
+    num_classes: int | None = None,
+    preset: str = "paper",
+    spread: str | None = None,
+    threshold: str | float | ArrayLike | None = None,
+    target: str | None = None,
+    normalize: str = "zscore",
+    max_fraction: float = 1.0,
+    allowed: ArrayLike | None = None,
+    eligible: ArrayLike | None = None,
+) -> Preview:
+    """Expected moves from class to class at each of several tau, without drawing.
+
+    Takes the arguments of `fedrela.relabel`, with `taus` in place of one tau.
+
+    Examples
+    --------
+    >>> import fedrela
+    >>> posterior = [[0.99, 0.01], [0.98, 0.02], [0.97, 0.03], [0.6, 0.4], [0.2, 0.8]]
+    >>> fedrela.preview(posterior, [0, 0, 0, 0, 1], taus=(0.2, 0.4)).into.round(2)
+    array([[0. , 0. ],
+           [0. , 0.9]])
+    """
+    values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
+    request = check_request(
+        posterior, labels, num_classes=num_classes, allowed=allowed, eligible=eligible, tau=0.0, preset=preset,
+        spread=spread, threshold=threshold, target=target, normalize=normalize, max_fraction=max_fraction,
+    )  # fmt: skip
+    flow = np.zeros((values.size, request.C, request.C))
+    if request.refusal is not None:
+        counts = np.zeros(request.C, np.int64)
+        return Preview(values, counts, flow, np.nan, np.nan, (), str(request.refusal))
+    for place, tau in enumerate(values):
+        found = request.candidates(request.options.with_tau(float(tau)))
+        flow[place] = expected_flow(found, request.y, request.options.target)
+    counts = np.bincount(request.y, minlength=request.C).astype(np.int64)
+    agreement, kappa = _agreement(request)
+    said = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, request.options.max_fraction)
+    return Preview(values, counts, flow, agreement, kappa, said, None)
+
+
+def _agreement(request: Request) -> tuple[float, float]:
+    """Return the share of labels the model would give itself, plain and as Cohen's kappa."""
+    n = request.y.size
+    if n == 0:
+        return np.nan, np.nan
+    choice = request.Q.argmax(axis=1)
+    agreement = float(np.mean(choice == request.y))
+    shares = [np.bincount(values, minlength=request.C) / n for values in (choice, request.y)]
+    chance = float(shares[0] @ shares[1])
+    return agreement, (agreement - chance) / (1.0 - chance) if chance < 1.0 else np.nan
+
+
+def _warnings(
+    taus: Floats, total: Floats, counts: NDArray[np.int64], agreement: float, kappa: float, max_fraction: float
+) -> tuple[str, ...]:
+    n, said = int(counts.sum()), []
+    if kappa < POOR_KAPPA:
+        said.append(
+            f"the model agrees with {agreement:.1%} of the labels, little more than chance (kappa {kappa:.2f}); "
+            "a poor model moves more labels than a good one: re-label later, or check the class order"
+        )
+    if np.count_nonzero(counts) == 1 and counts.size > 1:
+        said.append(
+            f"one class only: all {n} samples are of class {int(np.argmax(counts))}, every move invents a class"
+        )
+    for tau, moves in zip(taus, total, strict=True):
+        if moves > USUAL_SHARE * n:
+            said.append(f"at tau {tau:g} {moves / n:.0%} of the labels would change, more than is usual (30%)")
+            break
+    for tau, moves in zip(taus, total, strict=True):
+        if moves > max_fraction * n:
+            said.append(f"at tau {tau:g} max_fraction {max_fraction:g} is expected to bind")
+            break
+    return tuple(said)

@@ -1,0 +1,63 @@
+"""One checked request: what `relabel` and `preview` both take, after the one door of `checks`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.core import checks
+from fedrela.core.budget import permitted
+from fedrela.core.candidates import Candidates, find_candidates
+from fedrela.core.options import Options, resolve
+from fedrela.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Request:
+    """A posterior ``(n, C)``, labels ``(n,)``, the options, and the owner's rules; `refusal` where values are bad."""
+
+    Q: NDArray[Any]
+    y: NDArray[Any]
+    C: int
+    options: Options
+    allowed: NDArray[np.bool_] | None
+    eligible: NDArray[np.bool_] | None
+    refusal: checks.Refusal | None
+
+    def candidates(self, options: Options) -> Candidates:
+        """Return the pairs that may move under `options` and the owner's rules."""
+        return permitted(find_candidates(self.Q, self.y, options), self.y, self.allowed, self.eligible)
+
+
+def check_request(
+    posterior: ArrayLike,
+    labels: ArrayLike,
+    *,
+    num_classes: int | None,
+    allowed: ArrayLike | None,
+    eligible: ArrayLike | None,
+    **choices: Any,
+) -> Request:
+    """Check everything; raise for a wrong argument, note a refusal for a bad value."""
+    y = checks.as_labels(labels)
+    Q = checks.as_posterior(posterior)
+    if Q.ndim > 0 and Q.shape[0] != y.size:
+        raise ArgumentError(f"posterior and labels differ in length: {Q.shape[0]} and {y.size}")
+    C = _num_classes(num_classes, Q)
+    checks.check_room(y, C)
+    options = resolve(C, **choices)
+    moves = None if allowed is None else checks.check_array("allowed", allowed, (C, C), np.bool_)
+    free = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
+    refusal = checks.refuse_posterior(Q, C) or checks.refuse_labels(y, C)
+    return Request(Q, y, C, options, moves, free, refusal)
+
+
+def _num_classes(num_classes: int | None, Q: NDArray[Any]) -> int:
+    if num_classes is None:
+        return max(Q.shape[1], 1) if Q.ndim == 2 else 1
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int | np.integer) or num_classes < 1:
+        raise ArgumentError(f"num_classes: a whole number from 1 is needed, got {num_classes!r}")
+    return int(num_classes)
