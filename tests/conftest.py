@@ -1,0 +1,15 @@
+"""Counts of the batteries: everyday by default, `--nightly` for the long ones."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="run the batteries at their nightly counts")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    import batteries
+
+    batteries.NIGHTLY = config.getoption("--nightly")
