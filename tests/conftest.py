@@ -7,6 +7,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run the batteries at their nightly counts")
+    parser.addoption("--goldens", metavar="DIR", help="folder of full FedReLa goldens, in place of the reduced copies")
 
 
 def pytest_configure(config: pytest.Config) -> None:

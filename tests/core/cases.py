@@ -1,0 +1,76 @@
+"""Made clients for the batteries: any counts, absent and one-member classes, ties, any tau."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+@dataclass(frozen=True)
+class Case:
+    """One client: posterior, labels, draws and a tau."""
+
+    Q: np.ndarray
+    y: np.ndarray
+    U: np.ndarray
+    tau: float
+
+    @property
+    def C(self) -> int:
+        return self.Q.shape[1]
+
+    @property
+    def n(self) -> int:
+        return self.y.size
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def make(n: int, C: int, tau: float, seed: int, *, skew: float, skill: float, digits: int | None) -> Case:
+    """A client with `n` samples whose labels follow a tail of steepness `skew` and a model of some `skill`."""
+    rng = np.random.default_rng(seed)
+    weight = np.arange(1, C + 1) ** -skew
+    y = rng.permutation(C)[rng.choice(C, n, p=weight / weight.sum())]
+    logits = rng.normal(size=(n, C)) * rng.uniform(0.2, 3.0)
+    logits[np.arange(n), y] += skill
+    Q = softmax(logits)
+    if digits is not None:  # rounding makes ties, and whole columns without spread
+        Q = np.round(Q, digits)
+        off = np.abs(Q.sum(axis=1) - 1) > 0.04
+        Q[off] = np.eye(C)[y[off]]
+    return Case(Q, y.astype(np.int64), rng.random((n, C)), tau)
+
+
+@st.composite
+def clients(draw: st.DrawFn, max_n: int = 400, max_C: int = 120, ties: bool = True) -> Case:
+    C = draw(st.one_of(st.integers(2, 12), st.integers(2, max_C)))
+    n = draw(st.one_of(st.integers(0, 30), st.integers(0, max_n)))
+    tau = draw(st.one_of(st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.2, 1.0]), st.floats(0, 1)))
+    skew = draw(st.sampled_from([0.0, 0.5, 1.0, 2.0, 6.0]))
+    skill = draw(st.sampled_from([-1.0, 0.0, 2.0, 6.0]))
+    digits = draw(st.sampled_from([None, None, 1, 2, 3])) if ties else None
+    return make(n, C, tau, draw(st.integers(0, 2**32 - 1)), skew=skew, skill=skill, digits=digits)
+
+
+def settled(rho: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Which samples' fate does not hang on a tie: no two positive rho level, and no draw level with its rho."""
+    ranked = np.sort(rho, axis=1)
+    level = (np.diff(ranked, axis=1) < 1e-9) & (ranked[:, 1:] > 0)
+    return ~level.any(axis=1) & ~(np.abs(rho - U) < 1e-9).any(axis=1)
+
+
+def styles() -> st.SearchStrategy[dict]:
+    """Options that keep the promise of at most floor(tau * n) moves into a class."""
+    return st.fixed_dictionaries(
+        {
+            "spread": st.sampled_from(["sample", "population"]),
+            "threshold": st.sampled_from(["higher", "order"]),
+            "target": st.sampled_from(["argmax", "winner"]),
+            "normalize": st.sampled_from(["zscore", "zscore", "minmax", "none"]),
+        }
+    )
