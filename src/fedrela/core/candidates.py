@@ -67,7 +67,7 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: Options) -> Candi
     for columns, block in _column_blocks(Q, groups.order):
         score, spread = _score(block, groups, options)
         threshold[columns] = _threshold(score, columns, options)
-        flat += int((spread[:, groups.sizes > 1] <= _flat_limit(options)).sum())
+        flat += int((spread[:, groups.sizes > 1] == 0).sum())
         found.append(_above_threshold(score, columns, threshold, varpi, groups, y_sorted, options))
     sample, target, z, rho = (np.concatenate(part) for part in zip(*found, strict=True))
     by_sample = np.argsort(sample * C + target)
@@ -121,10 +121,6 @@ def _score(block: Floats, groups: ClassGroups, options: Options) -> tuple[Floats
     if options.normalize == "minmax":
         return eq.minmax_scores(block, groups)
     return block, np.ones((block.shape[0], groups.sizes.size))
-
-
-def _flat_limit(options: Options) -> float:
-    return eq.OFFICIAL_FLOOR if options.normalize == "zscore" and options.spread == "population" else 0.0
 
 
 def _threshold(score: Floats, columns: slice, options: Options) -> Floats:

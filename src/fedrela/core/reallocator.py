@@ -68,11 +68,12 @@ def class_deviations(centred: Floats, mu: Floats, groups: ClassGroups, spread: s
         The samples of each class.
     spread
         ``"sample"`` divides by n - 1, as the paper prints it; a class of one sample has no spread.
-        ``"population"`` divides by n and is never below 1e-6, as the official code runs it.
+        ``"population"`` divides by n and is at least 1e-6 where there is any spread, as the official code runs it.
     """
     squares = np.add.reduceat(centred * centred, groups.starts, axis=1)
     if spread == "population":
-        return np.maximum(np.sqrt(squares / groups.sizes), OFFICIAL_FLOOR)
+        sigma = np.sqrt(squares / groups.sizes)
+        return np.where(sigma > ROUNDING * mu, np.maximum(sigma, OFFICIAL_FLOOR), 0.0)
     sigma = np.sqrt(squares / np.maximum(groups.sizes - 1, 1))
     return np.where(sigma > ROUNDING * mu, sigma, 0.0)
 

@@ -1,0 +1,89 @@
+"""The equations one by one, on numbers small enough to do by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedrela.core import reallocator as eq
+
+Y = np.array([1, 0, 1, 0, 0])
+GROUPS = eq.ClassGroups.of(Y)
+# one column; class 0 holds 0.1, 0.3, 0.5 and class 1 holds 0.2, 0.6
+Q = np.array([0.2, 0.1, 0.6, 0.3, 0.5])[GROUPS.order][None]
+
+
+def test_index_sets():
+    assert GROUPS.order.tolist() == [1, 3, 4, 0, 2]
+    assert GROUPS.present.tolist() == [0, 1]
+    assert (GROUPS.starts.tolist(), GROUPS.sizes.tolist()) == ([0, 3], [3, 2])
+
+
+def test_mean_and_deviation():
+    mu = eq.class_means(Q, GROUPS)
+    np.testing.assert_allclose(mu, [[0.3, 0.4]])
+    centred = Q - GROUPS.spread_out(mu)
+    np.testing.assert_allclose(eq.class_deviations(centred, mu, GROUPS, "sample"), [[0.2, np.sqrt(0.08)]])
+    np.testing.assert_allclose(
+        eq.class_deviations(centred, mu, GROUPS, "population"), [[np.sqrt(0.08 / 3), 0.2]]
+    )
+
+
+def test_scores():
+    z, _ = eq.z_scores(Q, GROUPS, "sample")
+    np.testing.assert_allclose(z, [[-1, 0, 1, -np.sqrt(0.5), np.sqrt(0.5)]], atol=1e-15)
+    z, _ = eq.z_scores(Q, GROUPS, "population")
+    np.testing.assert_allclose(z[0, 3:], [-1, 1])
+    scores, width = eq.minmax_scores(Q, GROUPS)
+    np.testing.assert_allclose(scores, [[0, 0.5, 1, 0, 1]])
+    np.testing.assert_allclose(width, [[0.4, 0.4]])
+
+
+def test_the_official_floor_is_the_least_deviation():
+    flat = np.full((1, 5), 0.25)
+    tight = flat + np.array([[0, 1e-7, 2e-7, 0, 0]])
+    z, sigma = eq.z_scores(tight, GROUPS, "population")
+    np.testing.assert_array_equal(sigma, [[1e-6, 0.0]])
+    assert z[0, 2] == pytest.approx(0.1)
+    assert not z[0, 3:].any()
+
+
+def test_tiny_posteriors_have_scores_of_their_own():
+    """Scores compare samples of a class with each other, however small the posterior of a rare class is."""
+    large, small = eq.z_scores(Q, GROUPS, "sample")[0], eq.z_scores(Q * 1e-30, GROUPS, "sample")[0]
+    np.testing.assert_allclose(small, large, rtol=1e-12)
+
+
+def test_weights():
+    np.testing.assert_allclose(eq.class_weights(np.array([50, 10, 30])), [0, 1, 0.5])
+    np.testing.assert_array_equal(eq.class_weights(np.array([7, 7])), [1, 1])
+    varpi = np.array([0.0, 1.0, 0.5])
+    gain = eq.weight_gain(varpi, np.array([0, 0, 1, 2]), np.array([1, 2, 0, 2]))
+    np.testing.assert_array_equal(gain, [1.0, 0.5, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("n", "tau", "rule", "rank"),
+    [
+        (100, 0.05, "higher", (95, 95, 0.0)), (101, 0.05, "higher", (95, 95, 0.0)), (100, 0.0, "higher", (99, 99, 0.0)),
+        (100, 1.0, "higher", (0, 0, 0.0)), (1, 0.5, "higher", (0, 0, 0.0)), (500, 0.05, "order", (474, 474, 0.0)),
+        (37, 0.05, "order", (35, 35, 0.0)), (19, 0.05, "order", (18, 18, 0.0)), (10, 1.0, "order", (0, 0, 0.0)),
+        (5, 0.125, "linear", (3, 4, 0.5)), (5, 0.0, "linear", (4, 4, 0.0)), (5, 1.0, "linear", (0, 1, 0.0)),
+    ],
+)  # fmt: skip
+def test_ranks(n, tau, rule, rank):
+    assert eq.quantile_rank(n, tau, rule) == rank
+
+
+def test_no_rounding_lets_one_sample_more_through():
+    for n in range(1, 400):
+        for tau in (0.01, 0.05, 0.07, 0.1, 0.29, 1 / 3, 0.58, 0.99):
+            for rule in ("higher", "order"):
+                assert n - 1 - eq.quantile_rank(n, tau, rule)[0] <= int(tau * n)
+
+
+def test_probability():
+    z, t, gain = np.array([2.0, 1.0, 0.5, 3.0]), np.ones(4), np.array([1.0, 1.0, 1.0, 0.5])
+    np.testing.assert_allclose(eq.probability(z, t, gain), [np.tanh(1), 0, 0, np.tanh(2) / 2])
+    q, t = np.array([0.2, 0.1, 1.03]), np.full(3, 0.1)
+    np.testing.assert_allclose(eq.raw_probability(q, t, np.full(3, 0.5)), [0.1, 0, 0.5])

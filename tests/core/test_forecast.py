@@ -1,0 +1,91 @@
+"""The preview: exact expectations, and warnings before harm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from core.cases import make
+
+import fedrela
+from fedrela.errors import ArgumentError
+
+CASE = make(300, 6, 0.1, 8, skew=1.5, skill=3.0, digits=None)
+
+
+def test_sums_and_shapes():
+    table = fedrela.preview(CASE.Q, CASE.y)
+    assert table.taus.tolist() == [0.01, 0.03, 0.05, 0.1, 0.2]
+    assert table.flow.shape == (5, 6, 6)
+    np.testing.assert_allclose(table.into.sum(axis=1), table.total)
+    np.testing.assert_allclose(table.out_of.sum(axis=1), table.total)
+    np.testing.assert_allclose(table.share, table.total / 300)
+    assert np.all(np.diff(table.total) > 0)
+    assert table.counts.tolist() == np.bincount(CASE.y, minlength=6).tolist()
+    assert [row["tau"] for row in table.rows()] == table.taus.tolist()
+    assert table.warnings == ()
+
+
+@pytest.mark.parametrize("target", ["argmax", "winner"])
+def test_expectation_is_the_average_of_relabel(target):
+    table = fedrela.preview(CASE.Q, CASE.y, taus=[0.1], target=target)
+    flows = [fedrela.relabel(CASE.Q, CASE.y, tau=0.1, target=target, seed=s).ledger.flow for s in range(400)]
+    np.testing.assert_allclose(np.mean(flows, axis=0), table.flow[0], atol=0.5)
+
+
+def test_the_owners_rules_count():
+    allowed = np.ones((6, 6), bool)
+    allowed[:, 2] = False
+    free = fedrela.preview(CASE.Q, CASE.y)
+    table = fedrela.preview(CASE.Q, CASE.y, allowed=allowed, eligible=CASE.y != 1)
+    assert free.into[-1, 2] > 0
+    assert table.into[-1, 2] == 0
+    assert not table.out_of[:, 1].any()
+
+
+def test_a_poor_model_is_warned_of():
+    rng = np.random.default_rng(0)
+    table = fedrela.preview(rng.dirichlet(np.ones(6), 300), CASE.y)
+    assert "little more than chance" in table.warnings[0]
+    assert abs(table.kappa) < 0.2
+    constant = np.tile([0.9, 0.02, 0.02, 0.02, 0.02, 0.02], (300, 1))
+    assert "little more than chance" in fedrela.preview(constant, CASE.y).warnings[0]
+
+
+def test_agreement_of_a_good_model():
+    table = fedrela.preview(np.eye(6)[CASE.y] * 0.94 + 0.01, CASE.y)
+    assert (table.agreement, table.kappa) == (1.0, 1.0)
+
+
+def test_an_unusual_share_is_warned_of():
+    case = make(400, 100, 0.2, 1, skew=0.5, skill=4.0, digits=None)
+    said = " ".join(fedrela.preview(case.Q, case.y, taus=[0.001, 0.2]).warnings)
+    assert "at tau 0.2" in said
+    assert "more than is usual" in said
+
+
+def test_one_class_only_is_warned_of():
+    table = fedrela.preview(CASE.Q, np.full(300, 4))
+    assert any(text.startswith("one class only: all 300 samples are of class 4") for text in table.warnings)
+
+
+def test_a_cap_that_will_bind_is_said():
+    table = fedrela.preview(CASE.Q, CASE.y, max_fraction=0.02)
+    assert any("max_fraction 0.02 is expected to bind" in text for text in table.warnings)
+
+
+def test_text():
+    text = str(fedrela.preview(CASE.Q, CASE.y))
+    assert text.splitlines()[0].split()[:3] == ["tau", "moves", "share"]
+    assert "first choice is the label for" in text
+    assert str(fedrela.preview(CASE.Q * np.nan, CASE.y)) == "refused: not finite: row 0: column 0 is nan"
+
+
+def test_nothing_at_all():
+    table = fedrela.preview(np.empty((0, 3)), [])
+    assert table.total.tolist() == [0.0] * 5
+    assert table.warnings == ()
+
+
+def test_wrong_tau():
+    with pytest.raises(ArgumentError, match="taus: a fraction from 0 to 1 is needed, got 5; the official"):
+        fedrela.preview(CASE.Q, CASE.y, taus=[0.05, 5])

@@ -1,0 +1,170 @@
+"""The ledger: both file forms, exact undo, and what it refuses to believe."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from batteries import examples
+from core.cases import make
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fedrela
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+
+CASE = make(120, 5, 0.2, 4, skew=1.5, skill=1.0, digits=None)
+DONE = fedrela.relabel(CASE.Q, CASE.y.astype(np.uint8), tau=0.2, threshold=[1.0] * 5, seed=2)
+LEDGER = DONE.ledger
+
+
+@pytest.fixture(params=["json", "npz"])
+def file(request, tmp_path):
+    path = tmp_path / f"a.{request.param}"
+    LEDGER.save(path)
+    return path
+
+
+def test_round_trip(file):
+    back = fedrela.Ledger.load(file)
+    assert len(back) == len(LEDGER) > 0
+    assert back == LEDGER
+    assert back.original.dtype == np.uint8
+    np.testing.assert_array_equal(back.labels, DONE.labels)
+    np.testing.assert_array_equal(fedrela.undo(file), CASE.y)
+
+
+def test_both_forms_carry_the_same_digest(tmp_path):
+    LEDGER.save(tmp_path / "a.json")
+    LEDGER.save(tmp_path / "a.npz")
+    read = json.loads((tmp_path / "a.json").read_text())
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as arrays:
+        assert json.loads(arrays["record"].tobytes())["sha256"] == read["sha256"]
+
+
+def test_json_is_for_people():
+    assert LEDGER.options["tau"] == 0.2
+    assert LEDGER.options["threshold"] == [1.0] * 5
+    assert LEDGER.options["spread"] == "sample"
+
+
+def test_an_existing_file_is_kept(file):
+    before = file.read_bytes()
+    with pytest.raises(DataError, match="exists already"):
+        LEDGER.save(file)
+    assert file.read_bytes() == before
+    LEDGER.save(file, overwrite=True)
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+def test_the_ledger_cannot_be_written_to():
+    with pytest.raises(ValueError, match="read-only"):
+        LEDGER.original[0] = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        LEDGER.refusal = "x"
+
+
+def test_undo_checks_the_labels_it_is_shown():
+    np.testing.assert_array_equal(fedrela.undo(LEDGER, DONE.labels), CASE.y)
+    np.testing.assert_array_equal(fedrela.undo(LEDGER, CASE.y), CASE.y)
+    other = DONE.labels.copy()
+    other[0] = (other[0] + 1) % 5
+    for labels in (other, DONE.labels[:-1]):
+        with pytest.raises(IntegrityError, match="not those it led to"):
+            fedrela.undo(LEDGER, labels)
+
+
+def changed(**fields):
+    return dataclasses.replace(LEDGER, **fields)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "message"),
+    [
+        (changed(original=LEDGER.original[::-1]), "do not match their digest"),
+        (changed(index=LEDGER.index[:-1]), "differ in length"),
+        (changed(index=LEDGER.index[::-1]), "ascending"),
+        (changed(index=LEDGER.index + 1000), "ascending"),
+        (changed(index=LEDGER.index - 1000), "ascending"),
+        (changed(old=LEDGER.new), "original label"),
+        (changed(new=LEDGER.old), "end in another class"),
+        (changed(new=LEDGER.new + 5), "end in another class"),
+        (changed(new=LEDGER.new - 5), "end in another class"),
+    ],
+)
+def test_contradictions_are_integrity_errors(ledger, message):
+    with pytest.raises(IntegrityError, match=message) as error:
+        fedrela.undo(ledger)
+    assert error.value.exit_code == 4
+
+
+def test_a_changed_file_is_noticed(file):
+    if file.suffix == ".json":
+        text = file.read_text()
+        file.write_text(text.replace('"rho": [0.', '"rho": [1.', 1))
+    else:
+        with np.load(file) as arrays:
+            forged = dict(arrays)
+        forged["rho"] = forged["rho"] * 0.5
+        np.savez(file, **forged)
+    with pytest.raises(IntegrityError, match="does not match its digest"):
+        fedrela.Ledger.load(file)
+
+
+@pytest.mark.parametrize("suffix", ["json", "npz"])
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b"null", b"\x80\x04N.", b"PK\x03\x04", b'{"sha256": 3}']
+)
+def test_what_is_no_ledger(tmp_path, suffix, content):
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(IntegrityError, match="not a ledger"):
+        fedrela.Ledger.load(path)
+
+
+def test_sound_digest_over_an_unsound_record(tmp_path):
+    """Whoever rewrites the digest as well still meets the ledger's own checks."""
+    from fedrela.core import ledger_files
+
+    for key, value in (
+        ("labels", [0, 1]),
+        ("moves", {}),
+        ("dtype", "nonsense"),
+        ("num_classes", "x"),
+        ("notes", 3),
+    ):
+        record = ledger_files.to_record(LEDGER) | {key: value}
+        record["sha256"] = ledger_files._record_digest(record)
+        path = tmp_path / f"{key}.json"
+        path.write_text(json.dumps(record))
+        with pytest.raises(IntegrityError, match="not a sound ledger"):
+            fedrela.Ledger.load(path)
+
+
+def test_missing_file_and_wrong_ending(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        fedrela.Ledger.load(tmp_path / "none.json")
+    for call in (LEDGER.save, fedrela.Ledger.load):
+        with pytest.raises(ArgumentError, match=r"\.json or \.npz"):
+            call(tmp_path / "a.pkl")
+
+
+@examples(150, 5000)
+@given(st.data(), st.sampled_from(["json", "npz"]))
+def test_damage_is_never_believed(tmp_path_factory, data, suffix):
+    """Any flipped bit or cut gives the same ledger or an integrity error, never another ledger."""
+    path = tmp_path_factory.mktemp("damage") / f"a.{suffix}"
+    LEDGER.save(path)
+    content = bytearray(path.read_bytes())
+    if data.draw(st.booleans()):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] ^= 1 << data.draw(st.integers(0, 7))
+    else:
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    path.write_bytes(content)
+    try:
+        assert fedrela.Ledger.load(path) == LEDGER
+    except IntegrityError:
+        pass
