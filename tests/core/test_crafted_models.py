@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import batteries
 import numpy as np
 import pytest
-from core.cases import make, softmax
 
+import batteries
 import fedrela
+from core.cases import make, softmax
 
 SETTINGS = [(C, tau) for C in (2, 10, 100) for tau in (0.01, 0.05, 0.10)]
 ATTEMPTS = -(-batteries.count(200, 5000) // len(SETTINGS))
@@ -35,9 +35,7 @@ def test_bounds_hold_for_every_model_on_the_way(C, tau):
         into = np.bincount(done.labels[done.moved], minlength=C)
         assert into.max() <= int(tau * case.n)
         assert done.moved.size <= min(case.n, (C - 1) * int(tau * case.n))
-        capped = fedrela.relabel(
-            softmax(logits), case.y, tau=tau, max_fraction=0.1, uniforms=np.zeros(case.Q.shape)
-        )
+        capped = fedrela.relabel(softmax(logits), case.y, tau=tau, max_fraction=0.1, uniforms=np.zeros(case.Q.shape))
         assert capped.moved.size <= 24
         counts = np.bincount(case.y, minlength=C)
         assert not np.isin(done.moved, np.flatnonzero(counts[case.y] == counts.min())).any()

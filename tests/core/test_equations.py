@@ -24,9 +24,7 @@ def test_mean_and_deviation():
     np.testing.assert_allclose(mu, [[0.3, 0.4]])
     centred = Q - GROUPS.spread_out(mu)
     np.testing.assert_allclose(eq.class_deviations(centred, mu, GROUPS, "sample"), [[0.2, np.sqrt(0.08)]])
-    np.testing.assert_allclose(
-        eq.class_deviations(centred, mu, GROUPS, "population"), [[np.sqrt(0.08 / 3), 0.2]]
-    )
+    np.testing.assert_allclose(eq.class_deviations(centred, mu, GROUPS, "population"), [[np.sqrt(0.08 / 3), 0.2]])
 
 
 def test_scores():

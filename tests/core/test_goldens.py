@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from goldens.reduce import CASES
 
 import fedrela
 from fedrela.core import reallocator as eq
+from goldens.reduce import CASES
 
 TAUS = (1, 5, 10, 20)
 OFFICIAL_MOVES = {
@@ -60,9 +60,7 @@ def test_official(golden, tau):
 
 @pytest.mark.parametrize("tau", TAUS)
 def test_paper_with_interpolated_quantile(golden, tau):
-    done = fedrela.relabel(
-        golden["Q32"], golden["y"], tau=tau / 100, threshold="linear", uniforms=golden["U"]
-    )
+    done = fedrela.relabel(golden["Q32"], golden["y"], tau=tau / 100, threshold="linear", uniforms=golden["U"])
     np.testing.assert_array_equal(done.labels, golden[f"paper_label_{tau}"])
     np.testing.assert_allclose(done.threshold, golden[f"paper_thr_{tau}"], atol=1e-10, rtol=0)
     if golden["case"] != "equal_freq_n100":  # equal counts: the paper's minmax is 0/0; see class_weights
@@ -83,7 +81,5 @@ def test_every_difference_can_be_switched_alone(golden):
     done = fedrela.relabel(golden["Q32"], golden["y"], tau=0.05, uniforms=golden["U"], **named)
     np.testing.assert_array_equal(done.labels, golden["off64_label_5"])
     back = {"spread": "sample", "threshold": "linear", "target": "argmax"}
-    done = fedrela.relabel(
-        golden["Q32"], golden["y"], tau=0.05, uniforms=golden["U"], preset="official", **back
-    )
+    done = fedrela.relabel(golden["Q32"], golden["y"], tau=0.05, uniforms=golden["U"], preset="official", **back)
     np.testing.assert_array_equal(done.labels, golden["paper_label_5"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import batteries
 import numpy as np
 import pytest
-from core.cases import make
 
+import batteries
 import fedrela
+from core.cases import make
 
 
 def spoil(Q, i, j, value):

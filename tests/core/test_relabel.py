@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from core.cases import make
 
 import fedrela
+from core.cases import make
 from fedrela.errors import ArgumentError
 
 CASE = make(200, 6, 0.1, 5, skew=1.5, skill=1.5, digits=None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from core.cases import make
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import fedrela
+from core.cases import make
 from fedrela import Relabeler
 from fedrela.errors import ArgumentError, DataError
 

@@ -7,13 +7,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from batteries import count
-from core.cases import make
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import fedrela
+from batteries import count
+from core.cases import make
 
 
 class Client(RuleBasedStateMachine):

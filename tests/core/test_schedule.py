@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from batteries import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batteries import examples
 from fedrela import Schedule
 from fedrela.errors import ArgumentError
 

@@ -96,7 +96,8 @@ def check_room(y: NDArray[Any], num_classes: int) -> None:
 
 def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> float:
     """Return `value` where it is a number in [0, 1], or raise."""
-    if isinstance(value, bool | np.bool_ | str) or not np.isscalar(value) or not 0 <= value <= 1:  # type: ignore[operator]
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not 0 <= value <= 1:
         hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent_hint else ""
         raise ArgumentError(f"{name}: a fraction from 0 to 1 is needed, got {value!r}{hint}")
     return float(value)

@@ -51,17 +51,20 @@ class Preview:
     @property
     def into(self) -> Floats:
         """Expected moves into each class, ``(T, C)``."""
-        return self.flow.sum(axis=1)
+        into: Floats = self.flow.sum(axis=1)
+        return into
 
     @property
     def out_of(self) -> Floats:
         """Expected moves out of each class, ``(T, C)``."""
-        return self.flow.sum(axis=2)
+        out_of: Floats = self.flow.sum(axis=2)
+        return out_of
 
     @property
     def total(self) -> Floats:
         """Expected number of moves, ``(T,)``."""
-        return self.flow.sum(axis=(1, 2))
+        total: Floats = self.flow.sum(axis=(1, 2))
+        return total
 
     @property
     def share(self) -> Floats:

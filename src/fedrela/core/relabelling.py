@@ -147,9 +147,7 @@ def relabel(
     wanted = choose_targets(found, draw_hits(found, seed, draws), request.options.target)
     chosen = cap(found, wanted, int(request.options.max_fraction * request.y.size))
     ledger = _ledger(request, found, chosen, notes(found, request.y, capped=chosen.size < wanted.size))
-    return Relabelling(
-        ledger.labels, found.sample[chosen], found.threshold, found.varpi, None, None, ledger, found
-    )
+    return Relabelling(ledger.labels, found.sample[chosen], found.threshold, found.varpi, None, None, ledger, found)
 
 
 def notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:
