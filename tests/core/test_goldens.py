@@ -34,7 +34,7 @@ def rows(golden: dict[str, np.ndarray], array: np.ndarray) -> np.ndarray:
 
 
 def all_scores(golden: dict[str, np.ndarray], spread: str) -> np.ndarray:
-    groups = eq.ClassGroups.of(golden["y"])
+    groups = eq.ClassGroups.of(golden["y"], np.bincount(golden["y"], minlength=golden["Q32"].shape[1]))
     z = np.empty(golden["Q32"].shape)
     z[groups.order] = eq.z_scores(golden["Q32"].astype(float)[groups.order].T.copy(), groups, spread)[0].T
     return z

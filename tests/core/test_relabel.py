@@ -120,10 +120,10 @@ def test_constant_threshold_a_class_or_for_all():
 
 
 def test_thresholds_are_numpy_quantiles():
-    groups = np.argsort(CASE.y, kind="stable")
     from fedrela.core import reallocator as eq
 
-    z = eq.z_scores(CASE.Q[groups].T.copy(), eq.ClassGroups.of(CASE.y), "sample")[0]
+    groups = eq.ClassGroups.of(CASE.y, np.bincount(CASE.y, minlength=6))
+    z = eq.z_scores(CASE.Q[groups.order].T.copy(), groups, "sample")[0]
     for rule in ("higher", "linear"):
         for tau in (0.0, 0.03, 0.05, 0.5, 1.0):
             expected = np.quantile(z, 1 - tau, axis=1, method=rule)
@@ -223,10 +223,11 @@ def test_block_borders_do_not_show():
 
     case = make(2500, 150, 0.05, 9, skew=1.0, skill=2, digits=None)
     whole = fedrela.relabel(case.Q, case.y, uniforms=case.U)
-    for columns, tile in ((1, 7), (149, 2499), (64, 100_000)):
+    for columns, rows, numbers in ((1, 7, 1), (149, 2499, 10_000), (64, 100_000, 10**9)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(candidates, "BLOCK_COLUMNS", columns)
-            patch.setattr(candidates, "TILE_ROWS", tile)
+            patch.setattr(candidates, "TRANSPOSE_COLUMNS", columns)
+            patch.setattr(candidates, "TRANSPOSE_ROWS", rows)
+            patch.setattr(candidates, "CACHE_NUMBERS", numbers)
             cut = fedrela.relabel(case.Q, case.y, uniforms=case.U)
         np.testing.assert_array_equal(cut.labels, whole.labels)
         np.testing.assert_array_equal(cut.rho, whole.rho)

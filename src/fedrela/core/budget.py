@@ -35,4 +35,4 @@ def cap(found: Candidates, chosen: Ints, limit: int) -> Ints:
     if chosen.size <= limit:
         return chosen
     largest_first = np.argsort(-found.rho[chosen], kind="stable")
-    return np.sort(chosen[largest_first[:limit]])
+    return chosen[np.sort(largest_first[:limit])]

@@ -1,6 +1,6 @@
 """From a posterior to the candidates: the few (sample, class) pairs whose re-labelling probability is positive.
 
-The posterior is walked in blocks of columns, so that beside the input only one block and the candidates are in
+The posterior is walked in blocks of columns, so that beside the input only some columns and the candidates are in
 memory. Every number about a pair that is not a candidate is dropped at once: its probability is 0.
 """
 
@@ -17,16 +17,16 @@ from fedrela.core import reallocator as eq
 from fedrela.core.options import Options
 from fedrela.core.reallocator import ClassGroups, Floats, Ints
 
-BLOCK_COLUMNS = 64  # with these two a block is gathered at the speed of a plain transposition
-TILE_ROWS = 1024
+TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # tiles that a transposition reads and writes within the cache
+CACHE_NUMBERS = 65_536  # a block of at most so many numbers stays in a core's cache through all equations
 
 
-Found = tuple[Ints, Ints, Floats, Floats]  # sample, target, score, rho
+Found = tuple[Ints, Floats, Floats]  # for one class: samples, scores, probabilities
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs with positive probability, ordered by sample and then by class."""
+    """Pairs with positive probability, class by class."""
 
     sample: Ints
     target: Ints
@@ -34,13 +34,8 @@ class Candidates:
     rho: Floats
     threshold: Floats  # (C,)
     varpi: Floats  # (C,)
-    small_classes: int = 0  # classes with fewer than two samples
-    flat_columns: int = 0  # (class, column) pairs of larger classes without spread
-
-    @property
-    def row_starts(self) -> Ints:
-        """Where in the arrays each sample's first candidate lies."""
-        return np.flatnonzero(np.diff(self.sample, prepend=-1))
+    small_classes: int  # classes with fewer than two samples
+    flat_columns: int  # (class, column) pairs of larger classes without spread
 
     def dense_rho(self, n: int) -> Floats:
         """Equation (8) for all samples and classes, as ``(n, C)``."""
@@ -59,60 +54,59 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: Options) -> Candi
     n, C = Q.shape
     if n == 0:
         return no_candidates(C)
-    varpi = eq.class_weights(np.bincount(y, minlength=C))
+    counts = np.bincount(y, minlength=C)
+    varpi = eq.class_weights(counts)
+    groups = ClassGroups.of(y, counts)
+    source = varpi[y[groups.order]]  # ascending, since frequent classes come first
+    reach = np.searchsorted(source, varpi)  # so many samples are of a more frequent class than c
     threshold = np.empty(C)
-    groups = ClassGroups.of(y)
-    y_sorted = y[groups.order].astype(np.intp)
-    found, flat = [_empty()], 0
+    found: list[Found] = []
+    flat = 0
     for columns, block in _column_blocks(Q, groups.order):
         score, spread = _score(block, groups, options)
         threshold[columns] = _threshold(score, columns, options)
         flat += int((spread[:, groups.sizes > 1] == 0).sum())
-        found.append(_above_threshold(score, columns, threshold, varpi, groups, y_sorted, options))
-    sample, target, z, rho = (np.concatenate(part) for part in zip(*found, strict=True))
-    by_sample = np.argsort(sample * C + target)
-    parts = (sample[by_sample], target[by_sample], z[by_sample], rho[by_sample])
-    small = int((groups.sizes < 2).sum())
-    return Candidates(*parts, threshold, varpi, small_classes=small, flat_columns=flat)
+        for c in range(columns.start, columns.stop):
+            first = slice(reach[c])
+            place, z, rho = _positive(score[c - columns.start, first], threshold[c], varpi[c], source[first], options)
+            found.append((groups.order[place], z, rho))
+    return _join(found, threshold, varpi, int((groups.sizes < 2).sum()), flat)
 
 
-def _above_threshold(
-    score: Floats,
-    columns: slice,
-    threshold: Floats,
-    varpi: Floats,
-    groups: ClassGroups,
-    y_sorted: Ints,
-    options: Options,
-) -> Found:
-    """Equation (8) for those pairs of one block where it is positive: above the threshold, to a rarer class."""
-    above = np.flatnonzero(score > threshold[columns, None])
-    column, place = np.divmod(above, score.shape[1])
-    gain = eq.weight_gain(varpi, y_sorted[place], columns.start + column)
-    up = np.flatnonzero(gain)
-    target, place, z = columns.start + column[up], place[up], score.ravel()[above[up]]
+def _positive(score: Floats, t: float, target: float, source: Floats, options: Options) -> Found:
+    """Equation (8) for one class and those samples of more frequent classes that lie above its threshold."""
+    place = np.flatnonzero(score > t)
+    z = score[place]
     formula = eq.raw_probability if options.normalize == "none" else eq.probability
-    return groups.order[place], target, z, formula(z, threshold[target], gain[up])
+    return place, z, formula(z, t, eq.weight_gain(target, source[place]))
+
+
+def _join(found: list[Found], threshold: Floats, varpi: Floats, small: int, flat: int) -> Candidates:
+    """Join what was found class by class."""
+    sample, score, rho = (np.concatenate(part) for part in zip(*found, strict=True))
+    target = np.repeat(np.arange(len(found)), [part[0].size for part in found])
+    return Candidates(sample, target, score, rho, threshold, varpi, small, flat)
 
 
 def no_candidates(C: int) -> Candidates:
     """Return what there is where nothing was computed: no pair, thresholds that nothing passes, equal weights."""
-    return Candidates(*_empty(), np.full(C, np.inf), np.ones(C))
-
-
-def _empty() -> Found:
-    return np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0), np.empty(0)
+    nothing = (np.empty(0, np.intp), np.empty(0), np.empty(0))
+    return _join([nothing], np.full(C, np.inf), np.ones(C), small=0, flat=0)
 
 
 def _column_blocks(Q: NDArray[Any], order: Ints) -> Iterator[tuple[slice, Floats]]:
     """Yield blocks of columns as float64 ``(columns, samples)``, the samples in the given order."""
     n, C = Q.shape
-    for start in range(0, C, BLOCK_COLUMNS):
-        columns = slice(start, min(start + BLOCK_COLUMNS, C))
-        block = np.empty((columns.stop - start, n))
-        for tile in range(0, n, TILE_ROWS):
-            block[:, tile : tile + TILE_ROWS] = Q[order[tile : tile + TILE_ROWS], columns].T
-        yield columns, block
+    columns = np.empty((min(TRANSPOSE_COLUMNS, C), n))
+    step = max(1, CACHE_NUMBERS // n)
+    for start in range(0, C, TRANSPOSE_COLUMNS):
+        stop = min(start + TRANSPOSE_COLUMNS, C)
+        for row in range(0, n, TRANSPOSE_ROWS):
+            rows = slice(row, row + TRANSPOSE_ROWS)
+            columns[: stop - start, rows] = Q[rows, start:stop].T
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            yield slice(first, last), columns[first - start : last - start].take(order, axis=1)
 
 
 def _score(block: Floats, groups: ClassGroups, options: Options) -> tuple[Floats, Floats]:

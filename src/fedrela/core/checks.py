@@ -117,6 +117,6 @@ def check_array(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type
         raise ArgumentError(f"{name}: shape {shape} is needed, got {array.shape}")
     if dtype is np.bool_ and array.dtype != np.bool_:
         raise ArgumentError(f"{name}: booleans are needed, got {array.dtype}")
-    if dtype is np.float64 and (array.dtype.kind not in "fiu" or np.isnan(array).any()):
+    if dtype is np.float64 and (array.dtype.kind not in "fiu" or np.isnan(array.min(initial=0))):
         raise ArgumentError(f"{name}: numbers without NaN are needed, got {array.dtype}")
     return array.astype(dtype, copy=False)

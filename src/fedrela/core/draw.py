@@ -5,6 +5,7 @@ Also what those draws do on average, for a preview that draws nothing.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,17 +38,18 @@ def choose_targets(found: Candidates, hits: NDArray[np.bool_], target: str) -> I
     Returns
     -------
     chosen
-        Indices into the candidates, one a moved sample, ascending.
+        Indices into the candidates, one a moved sample, ascending by sample.
     """
-    starts = found.row_starts
-    if starts.size == 0:
-        return starts
-    moves = np.logical_or.reduceat(hits, starts)
-    score = found.rho if target == "argmax" else np.where(hits, found.rho, -1.0)
-    lengths = np.diff(starts, append=score.size)
-    best = np.flatnonzero(score == np.repeat(np.maximum.reduceat(score, starts), lengths))
-    first_best = best[np.searchsorted(best, starts)]
-    return first_best[moves]
+    n = int(found.sample.max(initial=-1)) + 1
+    score = found.rho if target == "argmax" else np.where(hits, found.rho, 0.0)
+    best = np.zeros(n)
+    np.maximum.at(best, found.sample, score)
+    level = np.flatnonzero(score == best[found.sample])[::-1]  # classes descending: the lowest is written last
+    choice = np.empty(n, np.intp)
+    choice[found.sample[level]] = level
+    moves = np.zeros(n, bool)
+    moves[found.sample[hits]] = True
+    return choice[moves]
 
 
 def expected_flow(found: Candidates, y: NDArray[Any], target: str) -> Floats:
@@ -56,25 +58,23 @@ def expected_flow(found: Candidates, y: NDArray[Any], target: str) -> Floats:
     A sample moves with probability ``1 - prod(1 - rho)``. Under ``"argmax"`` all of that goes to its largest rho;
     under ``"winner"`` class c gets ``rho_c * prod(1 - rho)`` over the classes ranked above c.
     """
-    C = found.threshold.size
-    flow = np.zeros((C, C))
-    starts = found.row_starts
-    if starts.size == 0:
-        return flow
+    flow = np.zeros((found.threshold.size, found.threshold.size))
     if target == "argmax":
         chosen = choose_targets(found, np.ones(found.rho.size, bool), target)
-        moves = 1.0 - np.multiply.reduceat(1.0 - found.rho, starts)
-        np.add.at(flow, (y[found.sample[chosen]], found.target[chosen]), moves)
+        kept = np.ones(y.size)
+        np.multiply.at(kept, found.sample, 1.0 - found.rho)
+        mover = found.sample[chosen]
+        np.add.at(flow, (y[mover], found.target[chosen]), 1.0 - kept[mover])
         return flow
-    ranked = np.lexsort((found.target, -found.rho, found.sample))
-    rho = found.rho[ranked]
-    np.add.at(flow, (y[found.sample[ranked]], found.target[ranked]), rho * _kept_before(rho, starts))
+    ranked = found.take(np.lexsort((found.target, -found.rho, found.sample)))
+    np.add.at(flow, (y[ranked.sample], ranked.target), ranked.rho * _kept_before(ranked))
     return flow
 
 
-def _kept_before(rho: Floats, starts: Ints) -> Floats:
-    """Product of ``1 - rho`` over the earlier entries of the same row; rows begin at `starts`."""
-    kept = np.ones(rho.size)
-    for row, stop in zip(starts, np.append(starts[1:], rho.size), strict=True):
-        kept[row + 1 : stop] = np.cumprod(1.0 - rho[row : stop - 1])
+def _kept_before(ranked: Candidates) -> Floats:
+    """Product of ``1 - rho`` over the earlier candidates of the same sample."""
+    kept = np.ones(ranked.rho.size)
+    starts = np.flatnonzero(np.diff(ranked.sample, prepend=-1))
+    for start, stop in pairwise([*starts.tolist(), kept.size]):
+        kept[start + 1 : stop] = np.cumprod(1.0 - ranked.rho[start : stop - 1])
     return kept

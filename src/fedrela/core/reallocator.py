@@ -31,6 +31,7 @@ class ClassGroups:
     """Equation (2): the index sets I of samples that share a label, as slices of a sorted order.
 
     ``order[starts[a] : starts[a] + sizes[a]]`` are the samples of class ``present[a]``, in their original order.
+    Frequent classes come first, so that the samples which may move to some class are always the first ones.
     """
 
     order: Ints
@@ -39,11 +40,14 @@ class ClassGroups:
     sizes: Ints
 
     @classmethod
-    def of(cls, y: NDArray[Any]) -> ClassGroups:
-        """Group the samples by their label."""
-        order = np.argsort(y, kind="stable")
-        present, starts, sizes = np.unique(y[order], return_index=True, return_counts=True)
-        return cls(order, present.astype(np.intp), starts, sizes)
+    def of(cls, y: NDArray[Any], counts: NDArray[Any]) -> ClassGroups:
+        """Group the samples by their label, given how many there are of each class."""
+        frequent_first = np.argsort(-counts, kind="stable")
+        rank = np.empty(counts.size, np.uint16 if counts.size <= 65_536 else np.intp)  # 16 bits sort in linear time
+        rank[frequent_first] = np.arange(counts.size)
+        sizes = counts[frequent_first]
+        sizes = sizes[sizes > 0]
+        return cls(np.argsort(rank[y], kind="stable"), frequent_first[: sizes.size], np.cumsum(sizes) - sizes, sizes)
 
     def spread_out(self, per_class: Floats) -> Floats:
         """Repeat a ``(columns, present classes)`` table so that every sample has its class's value."""
@@ -117,9 +121,9 @@ def class_weights(counts: NDArray[Any]) -> Floats:
     return np.ones(counts.size) if high == low else 1.0 - (counts - low) / (high - low)
 
 
-def weight_gain(varpi: Floats, source: Ints, target: Ints) -> Floats:
-    """Equation (6), second half: max(varpi[target] - varpi[source], 0), positive only towards a rarer class."""
-    return np.maximum(varpi[target] - varpi[source], 0.0)
+def weight_gain(target: float, source: Floats) -> Floats:
+    """Equation (6), second half: max(varpi[c] - varpi[y], 0) from the two weights; positive to rarer classes only."""
+    return np.maximum(target - source, 0.0)
 
 
 def quantile_rank(n: int, tau: float, rule: str) -> tuple[int, int, float]:
@@ -152,11 +156,11 @@ def quantile_threshold(Z: Floats, tau: float, rule: str) -> Floats:
     return a + (b - a) * share if share < 0.5 else b - (b - a) * (1.0 - share)
 
 
-def probability(z: Floats, t: Floats, gain: Floats) -> Floats:
+def probability(z: Floats, t: float, gain: Floats) -> Floats:
     """Equation (8): rho = max(tanh(z - t) * varpi_y, 0)."""
     return np.maximum(np.tanh(z - t) * gain, 0.0)
 
 
-def raw_probability(q: Floats, t: Floats, gain: Floats) -> Floats:
+def raw_probability(q: Floats, t: float, gain: Floats) -> Floats:
     """Ablation `tab:zscore`: rho = Q * varpi_y above the threshold, without standardisation or tanh."""
     return np.where(q > t, np.minimum(q, 1.0) * gain, 0.0)  # a rounded posterior may exceed 1 a little
