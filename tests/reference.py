@@ -8,6 +8,7 @@ authors' released code as the specification describes it.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def quantile(values: list[float], tau: float, rule: str) -> float:
     return float(np.quantile(ranked, 1.0 - tau))
 
 
-def paper(Q, y, C, tau, U, rule="higher"):
+def paper(Q: Any, y: Any, C: int, tau: float, U: Any, rule: str = "higher") -> tuple[np.ndarray, ...]:
     """Algorithm 1 of the paper for one client: new labels, z, thresholds and rho."""
     n = len(y)
     counts = [sum(1 for label in y if label == c) for c in range(C)]
@@ -50,7 +51,7 @@ def paper(Q, y, C, tau, U, rule="higher"):
     return np.array(labels), np.array(z), np.array(t), np.array(rho)
 
 
-def official(Q, y, C, tau, U):
+def official(Q: Any, y: Any, C: int, tau: float, U: Any) -> tuple[np.ndarray, ...]:
     """The released procedure, sample by sample, with statistics a class kept in a table."""
     Q = np.asarray(Q, np.float64)
     n = len(y)
