@@ -1,0 +1,9 @@
+project = "fedrela"
+copyright = "2026, the fedrela developers"
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc"]
+html_theme = "alabaster"
+html_theme_options = {"description": "FedReLa as software", "page_width": "1080px"}
+exclude_patterns = ["_build"]
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+myst_heading_anchors = 3

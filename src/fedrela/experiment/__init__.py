@@ -1,0 +1,1 @@
+"""From a description of an experiment to its result: the composition root."""
