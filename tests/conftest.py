@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Tests run in several processes: a linear-algebra library that starts threads in each only makes them wait.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,6 +25,9 @@ import numpy as np  # noqa: F401
 import pytest
 import sklearn.linear_model  # noqa: F401
 
+import batteries
+import conftest  # noqa: F401  (first: it limits threads)
+
 TESTS = Path(__file__).resolve().parent
 SOURCE = TESTS.parent / "src"
 ORDER = (
@@ -129,6 +132,9 @@ def run_tests(folder: Path) -> int:
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
+    batteries.count = lambda pr, nightly: max(
+        pr // 10, 1
+    )  # what a tenth of the examples does not notice is worth a look
     files = [str(TESTS / "core" / f"{stem}.py") for stem in ORDER]
     try:
         return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", *files]))

@@ -35,6 +35,7 @@ REFUSED = {
     "NaN column": (lambda Q, i, j: column(Q, j, np.nan), "not finite", 0),
     "all NaN": (lambda Q, i, j: np.full_like(Q, np.nan), "not finite", 0),
     "+Inf": (lambda Q, i, j: spoil(Q, i, j, np.inf), "not finite", "i"),
+    "both infinities": (lambda Q, i, j: row(Q, i, [np.inf, -np.inf, 0, 0, 1]), "not finite", "i"),
     "-Inf": (lambda Q, i, j: spoil(Q, i, j, -np.inf), "not finite", "i"),
     "negative": (lambda Q, i, j: row(Q, i, [1.01, -0.01, 0, 0, 0]), "not normalised", "i"),
     "above one": (lambda Q, i, j: spoil(Q, i, j, 1.5), "not normalised", "i"),
@@ -89,7 +90,8 @@ def test_refused_with_the_first_index(kind, place):
         assert done.labels is not case.y
         assert done.moved.size == 0
         assert not done.rho.any()
-        assert fedrela.preview(give(case.Q, i, j), case.y, num_classes=5).refusal == done.refusal
+        outlook = fedrela.preview(give(case.Q, i, j), case.y, num_classes=5)
+        assert (outlook.refusal, outlook.refused_at) == (done.refusal, done.refused_at)
 
 
 @pytest.mark.parametrize("place", range(10))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -112,6 +113,16 @@ def test_a_changed_file_is_noticed(file):
         np.savez(file, **forged)
     with pytest.raises(IntegrityError, match="does not match its digest"):
         fedrela.Ledger.load(file)
+
+
+@pytest.mark.parametrize("header", ["{'descr': (", "{'descr': '|O'}", "0" * 90, "{'descr': '<i8', 'shape': (10**15,)}"])
+def test_hostile_array_headers(tmp_path, header):
+    member = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        for name in ("record", "labels", "index"):
+            archive.writestr(f"{name}.npy", member)
+    with pytest.raises(IntegrityError, match="not a ledger"):
+        fedrela.Ledger.load(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("suffix", ["json", "npz"])

@@ -90,6 +90,7 @@ def test_forbidden_moves_do_not_happen():
     assert free.ledger.flow[busiest] > 0
     assert done.ledger.flow[busiest] == 0
     assert not done.rho[CASE.y == busiest[0], busiest[1]].any()
+    assert done.ledger.options["forbidden"] == [[int(c) for c in busiest]]
     np.testing.assert_array_equal(done.threshold, free.threshold)
 
 
@@ -99,6 +100,7 @@ def test_samples_that_must_stay_stay():
     eligible[free.moved[::2]] = False
     done = run(eligible=eligible)
     np.testing.assert_array_equal(done.moved, free.moved[1::2])
+    assert done.ledger.options["held_back"] == free.moved[::2].size
     np.testing.assert_array_equal(done.threshold, free.threshold)
 
 

@@ -30,7 +30,10 @@ def demo() -> None:
     counts = np.bincount(first.ledger.original, minlength=10)
     say(out, f"Digits, imbalance ratio {experiment.RATIO}: training samples a class {counts.tolist()}.")
     say(out, f"\nPreview for seed {first.seed} (expected moves, nothing drawn):\n{first.outlook}")
-    say(out, f"\nRe-labelled at tau {experiment.TAU}: {len(first.ledger)} of {counts.sum()} labels. Most frequent moves:")
+    say(
+        out,
+        f"\nRe-labelled at tau {experiment.TAU}: {len(first.ledger)} of {counts.sum()} labels. Most frequent moves:",
+    )
     flow = first.ledger.flow
     pairs = sorted(zip(*np.nonzero(flow), strict=True), key=lambda pair: (-flow[pair], pair))[:8]
     draw(out, ("from", "to", "moves"), [(str(a), str(b), str(flow[a, b])) for a, b in pairs])

@@ -46,7 +46,8 @@ def refuse_posterior(Q: NDArray[Any], num_classes: int) -> Refusal | None:
         return Refusal("wrong width", f"shape {Q.shape} where (n, {num_classes}) is needed", first)
     if Q.dtype.kind != "f":
         return Refusal("wrong type", f"{Q.dtype} where floating-point probabilities are needed", first)
-    total = Q.sum(axis=1, dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):  # the refusal says what is wrong, in one line
+        total = Q.sum(axis=1, dtype=np.float64)
     off = ~(np.abs(total - 1.0) <= ROW_SUM_TOLERANCE)  # written so that NaN counts as off
     if not off.any() and (Q.size == 0 or Q.min() >= 0):
         return None

@@ -36,8 +36,8 @@ class Preview:
         The same corrected for chance (Cohen's kappa); NaN where chance alone agrees always.
     warnings
         Why one might not want this, in words; empty where nothing speaks against it.
-    refusal
-        Why `relabel` would refuse, or None.
+    refusal, refused_at
+        Why `relabel` would refuse and at which row, or None.
     """
 
     taus: Floats
@@ -47,6 +47,7 @@ class Preview:
     kappa: float
     warnings: tuple[str, ...]
     refusal: str | None
+    refused_at: int | None
 
     @property
     def into(self) -> Floats:
@@ -81,7 +82,8 @@ class Preview:
     def __str__(self) -> str:
         if self.refusal:
             return f"refused: {self.refusal}"
-        classes = [int(c) for c in np.argsort(-self.into.sum(axis=0), kind="stable")[:8]]
+        reached = self.into.sum(axis=0)
+        classes = [int(c) for c in np.argsort(-reached, kind="stable")[:8] if reached[c] > 0]
         lines = ["   tau  moves   share  " + "".join(f"{f'->{c}':>8}" for c in classes)]
         for row in self.rows():
             cells = "".join(f"{row['into'][c]:8.1f}" for c in classes)
@@ -125,14 +127,14 @@ def preview(
     flow = np.zeros((values.size, request.C, request.C))
     if request.refusal is not None:
         counts = np.zeros(request.C, np.int64)
-        return Preview(values, counts, flow, np.nan, np.nan, (), str(request.refusal))
+        return Preview(values, counts, flow, np.nan, np.nan, (), str(request.refusal), request.refusal.index)
     for place, tau in enumerate(values):
         found = request.candidates(request.options.with_tau(float(tau)))
         flow[place] = expected_flow(found, request.y, request.options.target)
     counts = np.bincount(request.y, minlength=request.C).astype(np.int64)
     agreement, kappa = _agreement(request)
     said = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, request.options.max_fraction)
-    return Preview(values, counts, flow, agreement, kappa, said, None)
+    return Preview(values, counts, flow, agreement, kappa, said, None, None)
 
 
 def _agreement(request: Request) -> tuple[float, float]:

@@ -44,7 +44,8 @@ class Ledger:
     posterior, z, rho
         For the same samples: posterior, score and re-labelling probability of the new class.
     options
-        The options in force: tau, spread, threshold, target, normalize, max_fraction.
+        The options in force: tau, spread, threshold, target, normalize, max_fraction; and the owner's rules:
+        forbidden moves as pairs of classes, and how many samples were held back.
     notes
         What was unusual but no reason to refuse.
     refusal

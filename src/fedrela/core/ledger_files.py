@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 FORMAT = "fedrela-ledger-1"
 MOVES = ("index", "old", "new", "posterior", "z", "rho")
-UNREADABLE = (
-    OSError, EOFError, ValueError, KeyError, TypeError, MemoryError, OverflowError, RecursionError, RuntimeError,
-    zipfile.BadZipFile, zlib.error,
+UNREADABLE = (  # what json, zipfile and NumPy's header parser raise for damaged bytes
+    OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError, RecursionError,
+    RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def load(path: Path) -> dict[str, Any]:
         record = json.loads(data) if path.suffix == ".json" else _npz_record(data)
         claimed = record.pop("sha256")
         sound = record["format"] == FORMAT and _record_digest(record) == claimed
-    except (*UNREADABLE, AttributeError) as error:
+    except UNREADABLE as error:
         raise IntegrityError(f"{path}: not a ledger: {type(error).__name__}") from None
     if not sound:
         raise IntegrityError(f"{path}: the ledger does not match its digest; it was changed or damaged")

@@ -185,7 +185,7 @@ def _ledger(
         posterior=request.Q[index, new].astype(np.float64) if index.size else np.empty(0),
         z=found.score[chosen],
         rho=found.rho[chosen],
-        options=request.options.as_record(),
+        options=request.as_record(),
         notes=said,
         refusal=refusal,
     )

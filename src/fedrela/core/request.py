@@ -31,6 +31,12 @@ class Request:
         """Return the pairs that may move under `options` and the owner's rules."""
         return permitted(find_candidates(self.Q, self.y, options), self.y, self.allowed, self.eligible)
 
+    def as_record(self) -> dict[str, Any]:
+        """Return the options and the owner's rules as plain values, for the ledger."""
+        forbidden = [] if self.allowed is None else np.argwhere(~self.allowed & ~np.eye(self.C, dtype=bool)).tolist()
+        held_back = 0 if self.eligible is None else int(np.count_nonzero(~self.eligible))
+        return self.options.as_record() | {"forbidden": forbidden, "held_back": held_back}
+
 
 def check_request(
     posterior: ArrayLike,

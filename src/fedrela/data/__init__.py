@@ -1,5 +1,17 @@
 """From raw data sets to client shards. NumPy only; knows no torch."""
 
-from fedrela.data.imbalance import long_tail_counts, step_counts
+from fedrela.data.imbalance import (
+    Imbalance,
+    Selection,
+    class_order,
+    long_tail_counts,
+    minority_classes,
+    step_counts,
+    subsample,
+)
+from fedrela.data.partition import Partition, dirichlet, dirichlet_partition, hold_out, iid, natural, shards
 
-__all__ = ["long_tail_counts", "step_counts"]
+__all__ = [
+    "Imbalance", "Partition", "Selection", "class_order", "dirichlet", "dirichlet_partition", "hold_out", "iid",
+    "long_tail_counts", "minority_classes", "natural", "shards", "step_counts", "subsample",
+]  # fmt: skip

@@ -1,13 +1,26 @@
-"""Global imbalance: how many samples of each class are left."""
+"""Global imbalance: how many samples of each class are left, and which."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fedrela.errors import ArgumentError
+from fedrela.core.checks import check_choice
+from fedrela.data.checks import check_labels, check_whole
+from fedrela.errors import ArgumentError, DataError
+from fedrela.streams import stream
+
+Ints = NDArray[np.int64]
+KINDS = {
+    "natural": (),
+    "step": ("ratio", "minority", "side", "largest", "order"),
+    "long_tail": ("factor", "largest", "order"),
+}
+SIDES = ("last", "first")
 
 
 def long_tail_counts(num_classes: int, largest: int, factor: float) -> NDArray[np.int64]:
@@ -27,7 +40,7 @@ def long_tail_counts(num_classes: int, largest: int, factor: float) -> NDArray[n
 
 
 def step_counts(
-    num_classes: int, largest: int, ratio: float, minority: float | Sequence[int] = 0.5
+    num_classes: int, largest: int, ratio: float, minority: float | Sequence[int] = 0.5, *, side: str = "last"
 ) -> NDArray[np.int64]:
     """Class counts with two steps: `largest` for majority classes, ``floor(largest / ratio)`` for minority classes.
 
@@ -39,6 +52,8 @@ def step_counts(
         The imbalance ratio IR, at least 1.
     minority
         Class ids, or a share of the classes, which are then the last ones: 0.3 of 10 classes are 7, 8 and 9.
+    side
+        ``"first"`` takes a share from the first classes instead.
 
     Examples
     --------
@@ -49,25 +64,171 @@ def step_counts(
     """
     _check(num_classes, largest, "ratio", ratio)
     counts = np.full(num_classes, largest, np.int64)
-    counts[minority_classes(num_classes, minority)] = int(largest * (1.0 / ratio))
+    counts[minority_classes(num_classes, minority, side=side)] = int(largest * (1.0 / ratio))
     return counts
 
 
-def minority_classes(num_classes: int, minority: float | Sequence[int]) -> NDArray[np.int64]:
-    """Return the ids of the minority classes, from ids or from a share of the last classes.
+def minority_classes(num_classes: int, minority: float | Sequence[int], *, side: str = "last") -> NDArray[np.int64]:
+    """Return the ids of the minority classes, from ids or from a share of the last or first classes.
 
     >>> minority_classes(10, 0.3).tolist(), minority_classes(10, [2, 0]).tolist()
     ([7, 8, 9], [0, 2])
+    >>> minority_classes(10, 0.3, side="first").tolist()
+    [0, 1, 2]
     """
+    check_choice("side", side, SIDES)
     if isinstance(minority, int | float):
         if isinstance(minority, bool) or not 0 <= minority <= 1:
             raise ArgumentError(f"minority: class ids or a share from 0 to 1 is needed, got {minority!r}")
         number = int(np.floor(num_classes * minority + 0.5))
-        return np.arange(num_classes - number, num_classes)
+        return np.arange(number) if side == "first" else np.arange(num_classes - number, num_classes)
     ids = sorted(int(c) for c in minority)
     if len(set(ids)) != len(ids) or any(not 0 <= c < num_classes for c in ids):
         raise ArgumentError(f"minority: different class ids from 0 to {num_classes - 1} are needed, got {ids}")
+    if side == "first":
+        raise ArgumentError(f"side: only a share of the classes has one, but minority names {ids}; leave side out")
     return np.array(ids, np.int64)
+
+
+def class_order(num_classes: int, order: str | Sequence[int] = "natural", *, seed: int = 0) -> NDArray[np.int64]:
+    """Return the classes from head to tail: the class at place 0 gets the first count of a profile.
+
+    Parameters
+    ----------
+    num_classes
+        C.
+    order
+        ``"natural"`` (by id), ``"random"`` (drawn from `seed`), or every class id once.
+    seed
+        Seed of the run.
+
+    Examples
+    --------
+    >>> class_order(3).tolist(), class_order(3, [2, 0, 1]).tolist()
+    ([0, 1, 2], [2, 0, 1])
+    """
+    if isinstance(order, str):
+        check_choice("order", order, ("natural", "random"))
+        if order == "natural":
+            return np.arange(num_classes)
+        return stream(check_whole("seed", seed, 0), "class order").permutation(num_classes)
+    ids = [int(c) for c in order]
+    if sorted(ids) != list(range(num_classes)):
+        raise ArgumentError(f"order: each class id from 0 to {num_classes - 1} once is needed, got {ids}")
+    return np.array(ids, np.int64)
+
+
+def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.int64]:
+    """Draw exactly ``counts[c]`` samples of every class c and return their sorted indices.
+
+    The draw of a class depends on the seed, its id and its samples alone.
+
+    >>> subsample([0, 0, 1, 1, 1], [2, 1], seed=1).tolist()[:2]
+    [0, 1]
+    """
+    y, wanted, seed = check_labels(labels), np.asarray(counts), check_whole("seed", seed, 0)
+    if wanted.ndim != 1 or wanted.dtype.kind not in "iu" or (wanted.size and wanted.min() < 0):
+        raise ArgumentError(f"counts: one whole number of at least 0 a class is needed, got {wanted.tolist()}")
+    _check_range(y, wanted.size)
+    kept = [np.empty(0, np.int64)]
+    for c, number in enumerate(wanted):
+        ids = np.flatnonzero(y == c)
+        if number > ids.size:
+            raise DataError(f"imbalance: class {c} has {ids.size} samples, {number} are wanted; lower `largest`")
+        kept.append(stream(seed, "imbalance", client=c).choice(ids, number, replace=False))
+    return np.sort(np.concatenate(kept))
+
+
+class Selection(NamedTuple):
+    """What imbalance leaves: sorted sample indices, the count of every class, minority ids where they are defined."""
+
+    indices: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    minority: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """A wish for global imbalance, as a configuration states it.
+
+    Attributes
+    ----------
+    kind
+        ``"natural"`` leaves the data as it is, ``"step"`` has two levels, ``"long_tail"`` falls exponentially.
+    ratio
+        Step: largest over smallest class.
+    minority, side
+        Step: see `step_counts`. A share is taken along `order`; named ids are ids whatever the order.
+    factor
+        Long tail: largest over smallest class.
+    largest
+        Samples of a majority or head class. By default the largest number with which every class has enough
+        samples; in a balanced data set that is the size of a class, as in the official code.
+    order
+        Classes from head to tail, see `class_order`.
+    """
+
+    kind: str = "natural"
+    ratio: float | None = None
+    minority: float | tuple[int, ...] = 0.5
+    side: str = "last"
+    factor: float | None = None
+    largest: int | None = None
+    order: str | tuple[int, ...] = "natural"
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, tuple(KINDS))
+        for field in fields(self)[1:]:
+            if field.name not in KINDS[self.kind] and getattr(self, field.name) != field.default:
+                raise ArgumentError(f"{field.name}: kind {self.kind!r} does not use it; leave it out")
+        for name, kind in (("ratio", "step"), ("factor", "long_tail")):
+            if self.kind == kind and getattr(self, name) is None:
+                raise ArgumentError(f"{name}: kind {kind!r} needs it: largest over smallest class, at least 1")
+        if self.largest is not None:
+            check_whole("largest", self.largest, 1)
+
+    def apply(self, labels: ArrayLike, num_classes: int, *, seed: int) -> Selection:
+        """Choose the samples that stay.
+
+        >>> Imbalance("step", ratio=3, minority=(1,)).apply([0, 0, 0, 1, 1, 1], 2, seed=1).counts.tolist()
+        [3, 1]
+        """
+        y = check_labels(labels)
+        _check_range(y, num_classes)
+        available = np.bincount(y, minlength=num_classes)
+        if self.kind == "natural":
+            return Selection(np.arange(available.sum()), available, None)
+        order = class_order(num_classes, self.order, seed=seed)
+        largest = self._feasible(order, available) if self.largest is None else self.largest
+        counts = self._counts(order, largest)
+        if counts.min() == 0:
+            c = int(np.argmin(counts))
+            why = f"would keep none of its {available[c]} samples with {largest} in the largest class"
+            raise DataError(f"imbalance: class {c} {why}; lower ratio or factor")
+        minority = self._minority(order) if self.kind == "step" else None
+        return Selection(subsample(y, counts, seed=seed), counts, minority)
+
+    def _minority(self, order: Ints) -> Ints:
+        ids = minority_classes(order.size, self.minority, side=self.side)
+        return np.sort(order[ids]) if isinstance(self.minority, int | float) else ids
+
+    def _counts(self, order: Ints, largest: int) -> Ints:
+        if self.ratio is not None:
+            return step_counts(order.size, largest, self.ratio, self._minority(order).tolist())
+        counts = np.empty(order.size, np.int64)
+        counts[order] = long_tail_counts(order.size, largest, self.factor or 1.0)
+        return counts
+
+    def _feasible(self, order: Ints, available: Ints) -> int:
+        """Largest count of a head class with which no class lacks samples; counts never fall as it grows."""
+        low, high = 0, int(available.max())
+        while low < high:
+            middle = (low + high + 1) // 2
+            if (self._counts(order, middle) <= available).all():
+                low = middle
+            else:
+                high = middle - 1
+        return low
 
 
 def _check(num_classes: int, largest: int, name: str, value: float) -> None:
@@ -75,3 +236,9 @@ def _check(num_classes: int, largest: int, name: str, value: float) -> None:
         raise ArgumentError(f"counts: at least one class and no negative count, got {num_classes} and {largest}")
     if not value >= 1:
         raise ArgumentError(f"{name}: largest over smallest class, at least 1, is needed, got {value!r}")
+
+
+def _check_range(labels: Ints, num_classes: int) -> None:
+    if labels.size and labels.max() >= num_classes:
+        i = int(np.argmax(labels >= num_classes))
+        raise DataError(f"labels: classes 0 to {num_classes - 1} are known, got {labels[i]} at index {i}")

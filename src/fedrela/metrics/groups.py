@@ -1,6 +1,9 @@
-"""Groups of classes by frequency: head, medium, tail."""
+"""Groups of classes by frequency: head, medium, tail; majority, minority."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.errors import ArgumentError
 
 HEAD, MEDIUM, TAIL = 0, 1, 2
+OFFICIAL_TEST_SIZE = 10_000  # test images of CIFAR-10 and of CIFAR-100
+PROTOCOLS = ("counts", "fedloge", "fedrela-release")
 
 
 def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> NDArray[np.int64]:
@@ -49,3 +54,120 @@ def _crossing(descending: NDArray[np.float64], cut: float) -> int:
     percent = 100.0 * np.cumsum(descending) / total  # in per cent, as the official code compares
     reached = np.flatnonzero(percent >= 100.0 * cut)
     return int(reached[0]) if reached.size else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which classes are reported together: ``names[of_class[c]]`` is the group of class c."""
+
+    names: tuple[str, ...]
+    of_class: NDArray[np.int64]
+    protocol: str
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many classes each group has, empty groups included."""
+        return {name: int((self.of_class == g).sum()) for g, name in enumerate(self.names)}
+
+    def members(self, name: str) -> NDArray[np.int64]:
+        """Return the ascending class ids of a group."""
+        if name not in self.names:
+            raise ArgumentError(f"group: one of {', '.join(self.names)} is needed, got {name!r}")
+        return np.flatnonzero(self.of_class == self.names.index(name))
+
+
+def evaluation_groups(
+    counts: ArrayLike,
+    *,
+    minority: Sequence[int] | NDArray[np.int64] | None = None,
+    protocol: str = "counts",
+    test_counts: ArrayLike | None = None,
+) -> Groups:
+    """Choose the groups in which accuracy is reported.
+
+    Parameters
+    ----------
+    counts : (C,) or (K, C) whole numbers
+        Training samples of each class, or of each class at each client.
+    minority
+        Ids of the minority classes; the groups are then majority and minority, and no protocol is needed.
+    protocol
+        Which counts `shot_groups` sees. ``"counts"``: training counts, what the paper says. ``"fedloge"``: the sum
+        of floored local test sizes, with which the published tables fit. ``"fedrela-release"``: the same, each
+        client's test samples of a class capped at those there are. The last two depend on the partition.
+    test_counts : (C,) whole numbers
+        Test samples of each class; ``"fedrela-release"`` needs them, ``"fedloge"`` takes 10,000 in all without.
+
+    Examples
+    --------
+    >>> evaluation_groups([[60, 10], [40, 10]], minority=[1]).sizes
+    {'majority': 1, 'minority': 1}
+    >>> evaluation_groups([[75, 0, 5], [0, 20, 0]], protocol="fedloge").of_class.tolist()
+    [0, 1, 2]
+    """
+    if protocol not in PROTOCOLS:
+        raise ArgumentError(f"protocol: one of {', '.join(PROTOCOLS)} is needed, got {protocol!r}")
+    n = np.asarray(counts)
+    if n.ndim not in (1, 2):
+        raise ArgumentError(f"counts: one number a class, or a row of them a client, is needed, got shape {n.shape}")
+    if minority is not None:
+        return _majority_minority(n.shape[-1], minority, protocol)
+    return Groups(("head", "medium", "tail"), shot_groups(_protocol_counts(n, protocol, test_counts)), protocol)
+
+
+def _protocol_counts(n: NDArray[np.int64], protocol: str, test_counts: ArrayLike | None) -> NDArray[np.int64]:
+    if protocol == "counts":
+        training: NDArray[np.int64] = n.reshape(-1, n.shape[-1]).sum(axis=0)
+        return training
+    if protocol == "fedloge":
+        return local_test_counts(n, OFFICIAL_TEST_SIZE if test_counts is None else int(np.sum(test_counts)))
+    if test_counts is None:
+        raise ArgumentError("test_counts: protocol 'fedrela-release' needs the test samples of each class")
+    return local_test_counts(n, int(np.sum(test_counts)), cap=test_counts)
+
+
+def _majority_minority(num_classes: int, minority: Sequence[int] | NDArray[np.int64], protocol: str) -> Groups:
+    if protocol != "counts":
+        raise ArgumentError(f"protocol: with minority classes there is none to choose, got {protocol!r}; leave it out")
+    ids = np.asarray(minority, np.int64)
+    if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < num_classes):
+        raise ArgumentError(f"minority: class ids from 0 to {num_classes - 1} are needed, got {ids.tolist()}")
+    of_class = np.zeros(num_classes, np.int64)
+    of_class[ids] = 1
+    return Groups(("majority", "minority"), of_class, protocol)
+
+
+def local_test_counts(
+    client_counts: ArrayLike, test_size: int = OFFICIAL_TEST_SIZE, cap: ArrayLike | None = None
+) -> NDArray[np.int64]:
+    """Sum over the clients of their local test sizes, for each class.
+
+    A client tests class c on ``floor(n_kc / N * test_size)`` samples, evaluated in floating point as the official
+    code does.
+
+    Parameters
+    ----------
+    client_counts : (K, C) non-negative whole numbers
+        Training samples ``n_kc``; N is their sum.
+    test_size
+        Samples of the whole test set.
+    cap : a number, or (C,) numbers
+        Test samples of a class, the most one client can have of it; None: no such limit.
+
+    Examples
+    --------
+    >>> local_test_counts([[3, 0], [3, 3]], 100).tolist(), local_test_counts([[3, 0], [3, 3]], 100, cap=30).tolist()
+    ([66, 33], [60, 30])
+    """
+    n = np.asarray(client_counts)
+    if n.ndim != 2 or n.dtype.kind not in "iu" or (n.size and n.min() < 0):
+        form = "whole numbers of at least 0, (clients, classes), are needed"
+        raise ArgumentError(f"client_counts: {form}, got {n.dtype} {n.shape}")
+    if test_size < 1:
+        raise ArgumentError(f"test_size: at least 1 is needed, got {test_size}")
+    most = np.asarray(np.inf if cap is None else cap, np.float64)
+    if most.shape not in ((), n.shape[1:]):
+        raise ArgumentError(f"cap: one number, or one a class ({n.shape[1]}), is needed, got shape {most.shape}")
+    local: NDArray[np.float64] = np.floor(n / max(int(n.sum()), 1) * test_size)
+    total: NDArray[np.float64] = np.minimum(local, most).sum(axis=0)
+    return total.astype(np.int64)

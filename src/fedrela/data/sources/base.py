@@ -68,11 +68,18 @@ def check_source_arrays(source: Source) -> None:
             raise DataError(f"{source.name}: x_{part}: {form}, got {x.dtype} {x.shape}")
         if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
             raise DataError(f"{source.name}: y_{part}: int64 ({len(x)},) is needed, got {y.dtype} {y.shape}")
-        if y.size and not (0 <= y.min() and y.max() < source.num_classes):
+        if y.size and (y.min() < 0 or y.max() >= source.num_classes):
             raise DataError(f"{source.name}: y_{part}: labels from 0 to {source.num_classes - 1} are needed")
     if source.x_train.shape[1:] != source.x_test.shape[1:]:
         shapes = f"{source.x_train.shape[1:]} and {source.x_test.shape[1:]}"
         raise DataError(f"{source.name}: training and test samples differ in shape: {shapes}")
     ids = source.client_train
-    if ids is not None and ids.shape != source.y_train.shape:
-        raise DataError(f"{source.name}: client_train: one id a training sample is needed, got shape {ids.shape}")
+    if ids is not None and (ids.shape != source.y_train.shape or ids.dtype != np.int64):
+        raise DataError(
+            f"{source.name}: client_train: int64 {source.y_train.shape} is needed, got {ids.dtype} {ids.shape}"
+        )
+    width = source.x_train.shape[1:]
+    if source.numeric is not None and (source.numeric.shape != width or source.numeric.dtype != np.bool_):
+        raise DataError(f"{source.name}: numeric: a boolean a feature is needed, got {source.numeric.shape}")
+    if source.feature_names and (len(source.feature_names),) != width:
+        raise DataError(f"{source.name}: feature_names: one a feature is needed, got {len(source.feature_names)}")

@@ -1,0 +1,161 @@
+"""``fedrela relabel FILE``: new labels and a ledger beside the file."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from fedrela import core
+from fedrela.cli import options
+from fedrela.cli.show import LONGEST_NAME, console, draw, inert, say
+from fedrela.core.checks import check_choice
+from fedrela.data.posteriors import PosteriorFile
+from fedrela.errors import ArgumentError, DataError
+from fedrela.files import write_bytes
+
+MOST_ROWS = 20
+LEDGER_FORMATS = ("json", "npz")
+
+HELP = f"""
+Re-label the majority-class samples that look most like a rarer class.
+
+[bold]Example[/]: fedrela relabel clinic.csv --tau 0.03 --forbid disease:healthy --out relabelled
+
+FILE is never written to. The new labels go to STEM.relabelled.csv (or .npz) and a record of every move, with the
+original labels, to STEM.ledger.json. Data that are no probabilities are refused: nothing is written, exit code 3.
+{options.FORMATS}"""
+
+Tau = Annotated[
+    float,
+    options.option(
+        options.METHOD, "SHARE", "Share of samples that may pass a class's threshold; the paper advises 0.03 to 0.05."
+    ),
+]
+Seed = Annotated[int, options.option(options.METHOD, "NUMBER", "Seed of the draws: same seed, same labels.", min=0)]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.", show_default="the folder of FILE")]
+LedgerFormat = Annotated[str, typer.Option(metavar="|".join(LEDGER_FORMATS), help="To read, or compact.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the same tables, write nothing.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the results of an earlier run.")]
+
+
+def relabel(
+    file: options.File,
+    out: Out = None,
+    tau: Tau = 0.05,
+    preset: options.Preset = "paper",
+    spread: options.Spread = None,
+    threshold: options.Threshold = None,
+    target: options.Target = None,
+    normalize: options.Normalize = "zscore",
+    max_fraction: options.MaxFraction = 1.0,
+    forbid: options.Forbid = None,
+    label_column: options.LabelColumn = None,
+    seed: Seed = 0,
+    ledger_format: LedgerFormat = "json",
+    dry_run: DryRun = False,
+    force: Force = False,
+) -> None:
+    """Re-label a posterior file; see `HELP`."""
+    choices = options.Choices(
+        preset, spread, threshold, target, normalize, max_fraction, tuple(forbid or ()), label_column
+    )
+    choices.check([tau])
+    labels_path, ledger_path = _targets(file, out, ledger_format)
+    if not dry_run:
+        _check_targets(labels_path, ledger_path, force)
+    data = choices.read(file)
+    done = core.relabel(data.posterior, data.labels, tau=tau, seed=seed, **choices.arguments(data))
+    if done.refusal is not None:
+        raise DataError(f"{data.place(done.refused_at)}: refused: {done.refusal}")
+    if not dry_run:
+        _write(labels_path, ledger_path, data, done, force)
+    screen = console()
+    _show(screen, data, done)
+    if dry_run:
+        say(screen, "dry run: nothing was written")
+    else:
+        _show_places(screen, labels_path, ledger_path)
+
+
+def _targets(file: Path, out: Path | None, ledger_format: str) -> tuple[Path, Path]:
+    folder = file.parent if out is None else out
+    ending = check_choice("--ledger-format", ledger_format, LEDGER_FORMATS)
+    return folder / f"{file.stem}.relabelled{file.suffix.lower()}", folder / f"{file.stem}.ledger.{ending}"
+
+
+def _check_targets(labels_path: Path, ledger_path: Path, force: bool) -> None:
+    folder = labels_path.parent
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"--out: {folder} is a file; a folder is needed")
+    for path in (labels_path, ledger_path):
+        if os.path.lexists(path) and not force:
+            raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
+
+
+def _write(labels_path: Path, ledger_path: Path, data: PosteriorFile, done: core.Relabelling, force: bool) -> None:
+    """Write the ledger first: new labels never lie about without the way back."""
+    path = ledger_path
+    try:
+        done.ledger.save(path, overwrite=force)
+        path = labels_path
+        write_bytes(path, data.encode(done.labels), overwrite=force)
+    except OSError as error:
+        raise ArgumentError(f"{path}: cannot be written: {error.strerror}; --out chooses another folder") from None
+
+
+def _show(screen: Console, data: PosteriorFile, done: core.Relabelling) -> None:
+    names = [inert(name, LONGEST_NAME) for name in data.class_names]
+    n, m, tau = done.labels.size, done.moved.size, done.ledger.options["tau"]
+    say(screen, f"{inert(data.path)}: {n:,} samples, {len(names):,} classes, tau {tau:g}", "bold")
+    say(screen)
+    if m:
+        _show_moves(screen, names, done.ledger)
+        _show_counts(screen, names, done)
+    say(screen, f"moved {m:,} of {n:,} labels ({done.share:.2%})", "bold")
+    for note in done.ledger.notes:
+        say(screen, f"note: {inert(note)}")
+
+
+def _show_moves(screen: Console, names: list[str], ledger: core.Ledger) -> None:
+    """Moves from class to class, the most frequent first."""
+    pairs, moves = np.unique(np.stack([ledger.old, ledger.new], axis=1), axis=0, return_counts=True)
+    order = np.argsort(-moves, kind="stable")[:MOST_ROWS]
+    rows = [(names[pairs[k, 0]], names[pairs[k, 1]], f"{moves[k]:,}") for k in order]
+    draw(screen, ("from", "to", "moved"), rows, words=("from", "to"))
+    _say_rest(screen, len(pairs), "pairs of classes")
+    say(screen)
+
+
+def _show_counts(screen: Console, names: list[str], done: core.Relabelling) -> None:
+    """Classes with their counts: all of them where they are few, else those that changed most."""
+    before = np.bincount(done.ledger.original, minlength=len(names))
+    after = np.bincount(done.labels, minlength=len(names))
+    change = after - before
+    order = np.arange(len(names))
+    if len(names) > MOST_ROWS:
+        order = np.argsort(-np.abs(change), kind="stable")
+    rows = [(names[c], f"{before[c]:,}", f"{after[c]:,}", f"{change[c]:+,}") for c in order[:MOST_ROWS]]
+    draw(screen, ("class", "before", "after", "change"), rows, words=("class",))
+    _say_rest(screen, len(names), "classes, with smaller changes or none")
+    say(screen)
+
+
+def _say_rest(screen: Console, number: int, what: str) -> None:
+    if number > MOST_ROWS:
+        say(screen, f"... and {number - MOST_ROWS:,} more {what}", "dim")
+
+
+def _show_places(screen: Console, labels_path: Path, ledger_path: Path) -> None:
+    call = inert(json.dumps(str(ledger_path), ensure_ascii=False))
+    for word, text in (
+        ("labels", inert(labels_path)),
+        ("ledger", inert(ledger_path)),
+        ("undo", f"fedrela.undo({call}) returns the original labels"),
+    ):
+        screen.print(f"{word:<8}{text}", soft_wrap=True)

@@ -1,0 +1,197 @@
+"""Decoded arrays on disk: addressed by what they were made from, written whole, read back memory-mapped.
+
+An entry's address is the SHA-256 of the source files, the decoding options and a format version, so an entry never
+grows stale: other bytes or other options have another address. Each array is filled aside and renamed into place when
+it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
+reader keeps the file it has mapped. An entry whose header or size is wrong is built again.
+
+Hashing a large set at every start would cost as much as decoding it, so the digest of a list of files is remembered
+under their names, sizes, inodes and times of change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from fedrela.errors import DataError
+from fedrela.files import ArrayAside, digest, write_bytes
+
+Progress = Callable[[int, int, str], None]
+NewArray = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
+
+FORMAT = 1
+BLOCK = 1 << 20
+SETTLED_SECONDS = 2.0  # a file changed later than this could change again without a new time of change
+ABANDONED_SECONDS = 86_400.0
+
+
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """Return where decoded arrays lie: `folder`, or ``fedrela`` in the user's own cache directory."""
+    if folder is not None:
+        return Path(folder).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(shared) if os.path.isabs(shared) else Path.home() / ".cache"  # a relative value is to be ignored
+    return base / "fedrela"
+
+
+def cached_arrays(
+    label: str,
+    files: Sequence[Path],
+    options: Mapping[str, Any],
+    names: Sequence[str],
+    make: Callable[[NewArray], None],
+    *,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays decoded from `files`, from the cache where they are there already.
+
+    Parameters
+    ----------
+    label
+        What the file names of the entry begin with, for people who look into the folder.
+    files
+        What is decoded, in the order that matters.
+    options
+        Everything else the result depends on, as plain JSON values.
+    names
+        The arrays of the entry.
+    make
+        Called with ``new(name, shape, dtype)``, which returns an array on disk to fill; makes every name.
+    folder
+        The cache folder, see `cache_folder`.
+    progress
+        Called with (done, total, what) during long work.
+
+    Returns
+    -------
+    dict
+        Read-only memory-mapped arrays.
+    """
+    root = cache_folder(folder)
+    record = {"format": FORMAT, "files": files_digest(files, folder=root, progress=progress), "options": dict(options)}
+    address = digest(json.dumps(record, sort_keys=True).encode())
+    paths = {name: root / f"{label}-{address}-{name}.npy" for name in names}
+    arrays = _read_entry(paths)
+    if arrays is None:
+        _write_entry(paths, make)
+        arrays = _read_entry(paths)
+    if arrays is None:
+        raise DataError(f"{root}: decoded arrays cannot be read back; choose another cache folder")
+    return arrays
+
+
+def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, path in paths.items():
+        try:
+            with path.open("rb") as file:
+                if file.read(6) != b"\x93NUMPY":
+                    return None
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            whole = path.stat().st_size == array.offset + array.nbytes
+        except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
+            return None
+        if not whole:
+            return None
+        arrays[name] = array
+    return arrays
+
+
+def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) -> None:
+    folder = next(iter(paths.values())).parent
+    asides: dict[str, ArrayAside] = {}
+
+    def new(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        with _writing(folder):
+            asides[name] = ArrayAside(paths[name], shape, dtype)
+        return asides[name].array
+
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
+    try:
+        make(new)
+        with _writing(folder):
+            for name in paths:
+                asides[name].finish()
+    finally:
+        for aside in asides.values():
+            aside.discard()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left behind."""
+    for part in folder.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > ABANDONED_SECONDS:
+                part.unlink()
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = "make room or name another folder with the option cache or XDG_CACHE_HOME"
+        raise DataError(f"{folder}: cannot hold decoded arrays: {error.strerror}; {advice}") from None
+
+
+def files_digest(files: Sequence[Path], *, folder: str | Path | None = None, progress: Progress | None = None) -> str:
+    """SHA-256 over the contents of `files` in their order, remembered in the cache folder."""
+    facts = [(path, _stat(path)) for path in files]
+    latest = max((fact.st_mtime for _, fact in facts), default=0.0)
+    settled = latest < time.time() - SETTLED_SECONDS
+    stamp = [(os.path.abspath(path), f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino) for path, f in facts]
+    memory = cache_folder(folder) / f"digest-{digest(json.dumps(stamp).encode())}"
+    remembered = _remembered(memory) if settled else None
+    if remembered is not None:
+        return remembered
+    result = _hash_files(facts, progress)
+    if settled:
+        with contextlib.suppress(OSError):  # a cache that may not be written is slower, not wrong
+            write_bytes(memory, result.encode())
+    return result
+
+
+def _remembered(memory: Path) -> str | None:
+    try:
+        text = memory.read_bytes()
+    except OSError:
+        return None
+    return text.decode() if len(text) == 64 and all(byte in b"0123456789abcdef" for byte in text) else None
+
+
+def _hash_files(facts: Sequence[tuple[Path, os.stat_result]], progress: Progress | None) -> str:
+    total, done = sum(fact.st_size for _, fact in facts), 0
+    overall = hashlib.sha256()
+    for path, _ in facts:
+        single = hashlib.sha256()
+        try:
+            with path.open("rb") as file:
+                while block := file.read(BLOCK):
+                    single.update(block)
+                    done += len(block)
+                    if progress:
+                        progress(done, total, "hashing")
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+        overall.update(single.digest())
+    return overall.hexdigest()
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None

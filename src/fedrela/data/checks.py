@@ -1,0 +1,49 @@
+"""The door of the partition functions: every argument is checked here, before anything is drawn."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.core.checks import as_labels
+from fedrela.errors import ArgumentError, DataError
+
+ALPHA_RANGE = (1e-6, 1e9)  # beyond it a draw is one-hot or even to the last bit
+
+
+def check_labels(labels: ArrayLike) -> NDArray[np.int64]:
+    """Return `labels` as int64, or raise."""
+    y = as_labels(labels).astype(np.int64, copy=False)
+    if y.size and y.min() < 0:
+        i = int(np.argmax(y < 0))
+        raise DataError(f"labels: classes count from 0, got {y[i]} at index {i}; number the classes anew")
+    return y
+
+
+def check_whole(name: str, value: object, least: int) -> int:
+    """Return `value` where it is a whole number of at least `least`, or raise."""
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise ArgumentError(f"{name}: a whole number is needed, got {value!r}")
+    number = cast(SupportsIndex, value).__index__()
+    if number < least:
+        raise ArgumentError(f"{name}: at least {least} is needed, got {number}")
+    return number
+
+
+def check_clients(samples: int, clients: int, min_size: int) -> int:
+    """Return the number of clients where each can have `min_size` of the samples, or raise."""
+    clients, min_size = check_whole("clients", clients, 1), check_whole("min_size", min_size, 0)
+    if min_size * clients > samples:
+        needed = f"{clients} clients with {min_size} samples each need {min_size * clients}"
+        raise ArgumentError(f"min_size: {needed}, there are {samples}; lower min_size or clients")
+    return clients
+
+
+def check_alpha(alpha: float) -> float:
+    """Return the Dirichlet concentration as a float, or raise."""
+    low, high = ALPHA_RANGE
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not low <= alpha <= high:
+        raise ArgumentError(f"alpha: a number from {low:g} to {high:g} is needed, got {alpha!r}")
+    return float(alpha)

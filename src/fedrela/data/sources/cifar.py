@@ -1,0 +1,166 @@
+"""CIFAR-10 and CIFAR-100 (fine labels) from the binary edition, as a folder or straight from its tar.gz."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.cache import NewArray, Progress, cached_arrays
+from fedrela.data.sources.archive import archive_members
+from fedrela.data.sources.base import Source
+from fedrela.data.sources.labels import class_names_from_lines
+from fedrela.data.sources.places import read_exactly, reading, root_folder
+from fedrela.errors import DataError
+
+PIXELS = 3 * 32 * 32
+BLOCK_RECORDS = 1000
+LONGEST_NAMES = 1 << 16
+ARRAYS = ("x_train", "y_train", "x_test", "y_test", "names")
+
+
+@dataclass(frozen=True)
+class Edition:
+    """What the binary edition of one CIFAR looks like: `train` and `test` map file names to their records."""
+
+    name: str
+    folder: str
+    archive: str
+    pickled: tuple[str, ...]
+    train: dict[str, int]
+    test: dict[str, int]
+    names: str
+    label_bytes: int
+    classes: int
+
+    @property
+    def record_bytes(self) -> int:
+        """Size of one record: the labels (the one we use is the last), then the pixels, channels first."""
+        return self.label_bytes + PIXELS
+
+
+CIFAR10 = Edition(
+    "cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", ("cifar-10-batches-py", "cifar-10-python.tar.gz"),
+    {f"data_batch_{i}.bin": 10_000 for i in range(1, 6)}, {"test_batch.bin": 10_000}, "batches.meta.txt", 1, 10,
+)  # fmt: skip
+CIFAR100 = Edition(
+    "cifar100", "cifar-100-binary", "cifar-100-binary.tar.gz", ("cifar-100-python", "cifar-100-python.tar.gz"),
+    {"train.bin": 50_000}, {"test.bin": 10_000}, "fine_label_names.txt", 2, 100,
+)  # fmt: skip
+
+
+def load_cifar10(
+    root: str | Path | None = None, *, cache: str | Path | None = None, progress: Progress | None = None
+) -> Source:
+    """Return CIFAR-10 from ``cifar-10-batches-bin`` or ``cifar-10-binary.tar.gz`` in `root`, or from `root` itself."""
+    return load_edition(CIFAR10, root, cache=cache, progress=progress)
+
+
+def load_cifar100(
+    root: str | Path | None = None, *, cache: str | Path | None = None, progress: Progress | None = None
+) -> Source:
+    """Return CIFAR-100 from ``cifar-100-binary`` or ``cifar-100-binary.tar.gz`` in `root`, or from `root` itself."""
+    return load_edition(CIFAR100, root, cache=cache, progress=progress)
+
+
+def load_edition(
+    edition: Edition,
+    root: str | Path | None,
+    *,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Source:
+    """Decode an edition once into the cache, and return it from there."""
+    place = _find(edition, root_folder(root))
+    wanted = [*edition.train, *edition.test, edition.names]
+    files = [place / name for name in wanted] if place.is_dir() else [place]
+    for file in files:
+        if not file.is_file():
+            raise DataError(
+                f"{edition.name}: {file} is missing; `fedrela data fetch {edition.name}` gets the whole set"
+            )
+    counts = [*edition.train.values(), *edition.test.values()]
+    arrays = cached_arrays(
+        edition.name,
+        files,
+        {"reader": "cifar", "packed": place.is_file(), "records": counts},
+        ARRAYS,
+        lambda new: _decode(edition, place, new, progress),
+        folder=cache,
+        progress=progress,
+    )
+    names = class_names_from_lines(arrays["names"].tobytes(), edition.classes, f"{place}: {edition.names}")
+    x_train, y_train, x_test, y_test = (arrays[name] for name in ARRAYS[:4])
+    return Source(edition.name, x_train, y_train, x_test, y_test, names)
+
+
+def _find(edition: Edition, root: Path) -> Path:
+    for place in (root / edition.folder, root / edition.archive):
+        if place.exists():
+            return place
+    if root.is_file() or any((root / name).is_file() for name in edition.train):
+        return root
+    get = f"put {edition.archive} or its folder {edition.folder} there, or run `fedrela data fetch {edition.name}`"
+    for name in edition.pickled:
+        if (root / name).exists():
+            why = "is the pickled Python edition, and pickles are never read"
+            raise DataError(f"{edition.name}: {root / name} {why}; the binary edition is needed: {get}")
+    raise DataError(f"{edition.name}: no binary edition in {root}; {get}")
+
+
+def _decode(edition: Edition, place: Path, new: NewArray, progress: Progress | None) -> None:
+    targets = {}
+    for part, counts in (("train", edition.train), ("test", edition.test)):
+        total = sum(counts.values())
+        x, y = new(f"x_{part}", (total, 3, 32, 32), np.uint8), new(f"y_{part}", (total,), np.int64)
+        for name, end in zip(counts, accumulate(counts.values()), strict=True):
+            own = slice(end - counts[name], end)
+            targets[name] = (x[own], y[own])
+    done, every = 0, sum(len(y) for _, y in targets.values())
+    with reading(place, f"binary edition of {edition.name}"):
+        for name, size, stream in _open_members(edition, place):
+            where = f"{place}: {name}"
+            if name == edition.names:
+                text = read_exactly(stream, min(size, LONGEST_NAMES), where)
+                class_names_from_lines(text, edition.classes, where)
+                new("names", (len(text),), np.uint8)[:] = np.frombuffer(text, np.uint8)
+                continue
+            _decode_records(edition, stream, size, *targets[name], where)
+            done += len(targets[name][1])
+            if progress:
+                progress(done, every, f"decoding {edition.name}")
+
+
+def _decode_records(
+    edition: Edition, stream: IO[bytes], size: int, x: NDArray[np.uint8], y: NDArray[np.int64], where: str
+) -> None:
+    expected = len(y) * edition.record_bytes
+    if size != expected:
+        raise DataError(f"{where}: {expected} bytes are needed, got {size}; get it again")
+    for start in range(0, len(y), BLOCK_RECORDS):
+        number = min(BLOCK_RECORDS, len(y) - start)
+        raw = np.frombuffer(read_exactly(stream, number * edition.record_bytes, where), np.uint8)
+        rows = raw.reshape(number, edition.record_bytes)
+        labels = rows[:, edition.label_bytes - 1]
+        if labels.max() >= edition.classes:
+            i = int(labels.argmax())
+            raise DataError(f"{where}: record {start + i}: label {labels[i]}; 0 to {edition.classes - 1} are classes")
+        x[start : start + number] = rows[:, edition.label_bytes :].reshape(number, 3, 32, 32)
+        y[start : start + number] = labels
+
+
+def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Yield name, size and stream of every file of the edition."""
+    wanted = [*edition.train, *edition.test, edition.names]
+    if place.is_file():
+        limit = 2 * edition.record_bytes * sum((edition.train | edition.test).values()) + (1 << 22)
+        yield from archive_members(place, [f"{edition.folder}/{name}" for name in wanted], limit)
+        return
+    for name in wanted:
+        with (place / name).open("rb") as file:
+            yield name, (place / name).stat().st_size, file

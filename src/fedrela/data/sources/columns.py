@@ -1,0 +1,149 @@
+"""Tables as named columns, from CSV, .npy and .npz files, with the place of every row for messages."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.sources.npy import Npz, read_npy
+from fedrela.data.sources.places import read_text, reading
+from fedrela.errors import ArgumentError, DataError
+
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+Column = list[str] | NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length, text as read or numbers; `places` says where each row stood."""
+
+    path: Path
+    columns: dict[str, Column]
+    places: list[str]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """Return the table of these rows."""
+        columns = {name: _take(column, rows) for name, column in self.columns.items()}
+        return Table(self.path, columns, [self.places[i] for i in rows])
+
+    def followed_by(self, other: Table) -> Table:
+        """Return the rows of both tables, which must have the same columns."""
+        if set(self.columns) != set(other.columns):
+            odd = min(set(self.columns) ^ set(other.columns))
+            raise DataError(f"{other.path}: its columns differ from those of {self.path}: {odd[:40]!r} is in one only")
+        columns = {name: _join(self.columns[name], other.columns[name]) for name in self.columns}
+        return Table(self.path, columns, self.places + other.places)
+
+    def find(self, wanted: str | int, option: str) -> str:
+        """Return the name of the column that `option` names by name or by position."""
+        names = list(self.columns)
+        if isinstance(wanted, int):
+            if not -len(names) <= wanted < len(names):
+                raise ArgumentError(f"{option}: {self.path} has {len(names)} columns, got position {wanted}")
+            return names[wanted]
+        if wanted in self.columns:
+            return wanted
+        near = difflib.get_close_matches(wanted, names, 1)
+        hint = f"; nearest: {near[0][:40]!r}" if near else f"; it has {', '.join(name[:40] for name in names[:8])!r}"
+        raise ArgumentError(f"{option}: {self.path} has no column {wanted!r}{hint}")
+
+
+def read_table(path: Path, header: bool, delimiter: str | None) -> Table:
+    """Read a table by its suffix.
+
+    CSV files have names in the first line, or with `header` False the names "0", "1" and so on, as the columns of an
+    .npy file have. In an .npz file a one-dimensional array is a column, and a two-dimensional array "x" is the columns
+    "x.0", "x.1" and so on.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _from_arrays(path, {"": read_npy(path)})
+    if suffix == ".npz":
+        archive = Npz(path)
+        return _from_arrays(path, {name: archive.read(name) for name in archive.names})
+    if suffix not in DELIMITERS:
+        raise ArgumentError(f"{path}: a table is a .csv, .tsv, .txt, .npy or .npz file")
+    return _from_text(path, header, DELIMITERS[suffix] if delimiter is None else delimiter)
+
+
+def _from_text(path: Path, header: bool, delimiter: str) -> Table:
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise ArgumentError(f"delimiter: one character is needed, got {delimiter!r}")
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    with reading(path, "table of text"):
+        text = read_text(path, "table of text", limit=1 << 34)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    names = (
+        [name.strip() for name in rows[0]] if header and rows else [str(j) for j in range(len(rows[0]) if rows else 0)]
+    )
+    _check_names(path, names)
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(names):
+            raise DataError(f"{path}:{line}: {len(names)} columns are needed as in the first line, got {len(row)}")
+    first = 1 if header else 0
+    if len(rows) <= first:
+        raise DataError(f"{path}: holds no row")
+    columns = zip(*rows[first:], strict=True)
+    named: dict[str, Column] = {
+        name: [cell.strip() for cell in column] for name, column in zip(names, columns, strict=True)
+    }
+    return Table(path, named, [f"{path}:{line}" for line in lines[first:]])
+
+
+def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Table:
+    columns: dict[str, Column] = {}
+    for name, array in arrays.items():
+        if array.ndim == 1 and name:
+            columns[name] = _column(array)
+        elif array.ndim == 2:
+            prefix = f"{name}." if name else ""
+            columns |= {f"{prefix}{j}": _column(array[:, j]) for j in range(array.shape[1])}
+        else:
+            raise DataError(f"{path}: {name or 'array'}: a table or a column is needed, got shape {array.shape}")
+    _check_names(path, list(columns))
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1 or lengths == {0}:
+        raise DataError(f"{path}: columns of one length, at least 1, are needed, got {sorted(lengths)[:5]}")
+    return Table(path, columns, [f"{path}: row {i}" for i in range(lengths.pop())])
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    if not names:
+        raise DataError(f"{path}: holds no column")
+    if len(set(names)) != len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"{path}: two columns have the name {twice[:40]!r}")
+
+
+def _column(values: NDArray[Any]) -> Column:
+    if values.dtype.kind == "S":
+        values = np.char.decode(values, "utf-8", "replace")
+    return [text.strip() for text in values.tolist()] if values.dtype.kind == "U" else values
+
+
+def _take(column: Column, rows: NDArray[np.int64]) -> Column:
+    return [column[i] for i in rows] if isinstance(column, list) else column[rows]
+
+
+def _join(first: Column, second: Column) -> Column:
+    if isinstance(first, list) and isinstance(second, list):
+        return first + second
+    if isinstance(first, list) or isinstance(second, list):
+        return [str(value) for part in (first, second) for value in part]
+    return np.concatenate([first, second])

@@ -1,0 +1,84 @@
+"""Fashion-MNIST from its four IDX files, gzip or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.cache import NewArray, Progress, cached_arrays
+from fedrela.data.sources.base import Source
+from fedrela.data.sources.idx import map_idx, unzip_idx
+from fedrela.data.sources.places import root_folder
+from fedrela.errors import DataError
+
+PARTS = ("train", "t10k")
+KINDS = [f"{part}-{kind}" for part in PARTS for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+DEBIAN = Path("/usr/share/datasets/fashion-mnist")
+CLASS_NAMES = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+
+
+def load(
+    root: str | Path | None = None, *, cache: str | Path | None = None, progress: Progress | None = None
+) -> Source:
+    """Return Fashion-MNIST, images mapped into memory.
+
+    Looked for in ``root/FashionMNIST/raw`` (torchvision's layout) and ``root``; without `root`, in ``data`` and then
+    where Debian's package dataset-fashion-mnist puts the files. A plain file is mapped where it lies; a gzip file is
+    decoded once into the cache.
+    """
+    folder = _find(root)
+    paths = {kind: _file(folder, kind) for kind in KINDS}
+    x_train, x_test = (_images(paths[f"{part}-images-idx3-ubyte"], cache, progress) for part in PARTS)
+    y_train = _labels(paths["train-labels-idx1-ubyte"], len(x_train))
+    y_test = _labels(paths["t10k-labels-idx1-ubyte"], len(x_test))
+    return Source("fashion_mnist", x_train, y_train, x_test, y_test, CLASS_NAMES)
+
+
+def _find(root: str | Path | None) -> Path:
+    base = root_folder(root)
+    folders = [base / "FashionMNIST" / "raw", base] + ([DEBIAN] if root is None else [])
+    for folder in folders:
+        if any((folder / f"{name}{packed}").is_file() for name in KINDS for packed in ("", ".gz")):
+            return folder
+    ways = "run `fedrela data fetch fashion_mnist` or install Debian's package dataset-fashion-mnist"
+    put = f"put train-images-idx3-ubyte.gz and its three sisters in {folders[0]}"
+    raise DataError(f"fashion_mnist: no IDX file in {' or '.join(map(str, folders))}; {put}, {ways}")
+
+
+def _file(folder: Path, name: str) -> Path:
+    plain = folder / name
+    packed = plain.with_name(f"{plain.name}.gz")
+    for path in (plain, packed):
+        if path.is_file():
+            return path
+    raise DataError(f"fashion_mnist: {plain} or {packed.name} is missing; `fedrela data fetch fashion_mnist` gets it")
+
+
+def _images(path: Path, cache: str | Path | None, progress: Progress | None) -> NDArray[np.uint8]:
+    def decode(new: NewArray) -> None:
+        unzip_idx(path, 3, lambda shape: new("images", shape, np.uint8), progress)
+
+    if path.suffix == ".gz":
+        images = cached_arrays(
+            "fashion_mnist", [path], {"reader": "idx"}, ["images"], decode, folder=cache, progress=progress
+        )["images"]
+    else:
+        images = map_idx(path, 3)
+    if images.shape[1:] != (28, 28):
+        raise DataError(f"{path}: images of 28x28 are needed, got {images.shape[1:]}")
+    return images[:, np.newaxis]
+
+
+def _labels(path: Path, number: int) -> NDArray[np.int64]:
+    raw = unzip_idx(path, 1, lambda shape: np.empty(shape, np.uint8)) if path.suffix == ".gz" else map_idx(path, 1)
+    if len(raw) != number:
+        raise DataError(f"{path}: {number} labels are needed, one an image, got {len(raw)}")
+    if raw.max() >= len(CLASS_NAMES):
+        raise DataError(
+            f"{path}: label {raw.max()} at position {raw.argmax()}; 0 to {len(CLASS_NAMES) - 1} are classes"
+        )
+    return raw.astype(np.int64)

@@ -1,0 +1,112 @@
+"""Labels and client ids of any kind, as the integers that a source gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.errors import DataError
+
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one way of writing each, so "07" and "7" stay different texts
+
+
+def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return `names` where they are printable, not empty and all different, or raise."""
+    for name in names:
+        if not name.strip() or not name.isprintable():
+            raise DataError(f"{where}: a class name must be printable and not empty, got {name[:40]!r}")
+    if len(set(names)) != len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"{where}: class names must differ, {twice!r} is there twice")
+    return tuple(names)
+
+
+def class_names_from_lines(text: bytes, classes: int, where: str) -> tuple[str, ...]:
+    """Return the class names in a text of one name a line."""
+    try:
+        lines = [line.strip() for line in text.decode("utf-8").splitlines()]
+    except UnicodeDecodeError:
+        raise DataError(f"{where}: no text of class names") from None
+    names = [line for line in lines if line]
+    if len(names) != classes:
+        raise DataError(f"{where}: {classes} class names are needed, got {len(names)}")
+    return check_class_names(names, where)
+
+
+def encode_labels(
+    values: NDArray[Any], class_names: Sequence[str] | None, where: str
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return labels 0 .. C - 1 and their class names.
+
+    Without `class_names`, the different values in order are the classes: integers (also written as text) by size,
+    other text by its letters. With `class_names`, integers are positions in them and text is one of them.
+
+    >>> encode_labels(np.array(["10", "9", "9"]), None, "y")
+    (array([1, 0, 0]), ('9', '10'))
+    """
+    plain = plain_values(values, where)
+    if class_names is None:
+        found, codes = np.unique(plain, return_inverse=True)
+        return codes.astype(np.int64), check_class_names([str(value) for value in found], where)
+    names = check_class_names([str(name) for name in class_names], where)
+    if _simplest(values).dtype.kind in "iubf":
+        return check_labels(plain, len(names), where), names
+    position = {name: c for c, name in enumerate(names)}
+    texts = [str(value) for value in plain]
+    for i, text in enumerate(texts):
+        if text not in position:
+            raise DataError(f"{where}: sample {i}: label {text[:40]!r} is not one of the class names")
+    return np.array([position[text] for text in texts], np.int64), names
+
+
+def check_labels(values: NDArray[Any], classes: int, where: str) -> NDArray[np.int64]:
+    """Return integer labels as int64 where all lie in 0 .. C - 1, or name the first that does not."""
+    if values.dtype.kind not in "iub":
+        raise DataError(f"{where}: integer labels are needed, got {values.dtype}")
+    bad = (values < 0) | (values >= classes)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise DataError(f"{where}: sample {i}: label {values[i]}; 0 to {classes - 1} are classes")
+    return values.astype(np.int64)
+
+
+def encode_clients(values: ArrayLike, where: str) -> NDArray[np.int64]:
+    """Return natural client ids as integers: integers stay, text is numbered in the order of its letters."""
+    plain = plain_values(np.asarray(values), where)
+    if plain.dtype.kind in "iu":
+        return plain.astype(np.int64)
+    return np.unique(plain, return_inverse=True)[1].astype(np.int64)
+
+
+def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
+    """Return `values` as integers where every one is a whole number, and as text otherwise.
+
+    >>> plain_values(np.array([1.0, 2.0]), "y"), plain_values(np.array(["07", "b"]), "y").tolist()
+    (array([1, 2]), ['07', 'b'])
+    """
+    if values.ndim != 1 or not values.size:
+        raise DataError(f"{where}: one dimension and at least one value is needed, got shape {values.shape}")
+    values = _simplest(values)
+    if values.dtype.kind == "f":
+        whole = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)
+        if not whole.all():
+            i = int(np.argmin(whole))
+            raise DataError(f"{where}: sample {i}: a whole number or text is needed, got {values[i]}")
+        return values.astype(np.int64)
+    if values.dtype.kind in "iub":
+        return values.astype(np.int64)
+    if values.dtype.kind not in "US":
+        raise DataError(f"{where}: whole numbers or text are needed, got {values.dtype}")
+    texts = np.char.strip(np.char.decode(values, "utf-8", "replace") if values.dtype.kind == "S" else values)
+    if all(INTEGER.fullmatch(text) for text in texts):
+        return texts.astype(np.int64)
+    return texts
+
+
+def _simplest(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of Python objects, as pandas gives it for text, in the narrowest dtype that holds them."""
+    return np.asarray(values.tolist()) if values.dtype.kind == "O" else values

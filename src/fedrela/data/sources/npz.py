@@ -1,0 +1,130 @@
+"""The package's own plain form: one .npz with x_train, y_train, x_test, y_test and class_names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.cache import NewArray, Progress, cached_arrays
+from fedrela.data.sources.arrays import table_or_images
+from fedrela.data.sources.base import Source
+from fedrela.data.sources.encode import one_hot
+from fedrela.data.sources.labels import check_class_names, check_labels, encode_clients
+from fedrela.data.sources.npy import Npz
+from fedrela.data.sources.places import named_file
+from fedrela.data.sources.shapes import channels_first, channels_first_shape, check_bytes, image_layout, table_rows
+from fedrela.errors import DataError
+
+REQUIRED = ("x_train", "y_train", "x_test", "y_test")
+BIG = 1 << 23  # images from this size on are mapped from the cache, smaller ones are simply held in memory
+
+
+def load(
+    root: str | Path | None = None,
+    *,
+    file: str | None = None,
+    layout: str = "auto",
+    categories: Sequence[int] = (),
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Source:
+    """Return the data set in an .npz file.
+
+    The file holds ``x_train y_train x_test y_test`` and, where wanted, ``class_names`` (else the classes are called by
+    their numbers) and ``client_train``; other arrays are ignored. Images are uint8, ``(n, height, width)`` or with
+    channels; tables are numbers ``(n, features)``; labels are integers 0 .. C - 1, ``(n,)`` or ``(n, 1)``.
+
+    Parameters
+    ----------
+    root
+        The file, or the folder in which it lies.
+    file
+        Its name in `root`.
+    layout
+        Where the channels of images are; see `fedrela.data.sources.shapes.image_layout`.
+    categories
+        Columns of a table that hold codes of categories; they are encoded as one column a code of the training part.
+    cache, progress
+        See `fedrela.data.cache.cached_arrays`.
+    """
+    path = named_file("npz", root, file, "x_train, y_train, x_test and y_test")
+    archive = Npz(path)
+    for name in REQUIRED:
+        if name not in archive.names:
+            raise DataError(f"{path}: array {name} is missing; {', '.join(REQUIRED)} are needed")
+    names = _class_names(archive)
+    y_train, y_test = (_labels(archive, name, names) for name in ("y_train", "y_test"))
+    names = names or tuple(str(c) for c in range(int(y_train.max()) + 1))
+    clients = (
+        encode_clients(archive.read("client_train"), _at(archive, "client_train"))
+        if "client_train" in archive.names
+        else None
+    )
+    if len(archive.header("x_train").shape) == 2:
+        return _table(archive, [y_train, y_test], names, clients, categories)
+    x_train, x_test = _images(archive, layout, cache, progress)
+    return table_or_images(f"npz:{path.name}", [x_train, y_train, x_test, y_test], names, clients)
+
+
+def _at(archive: Npz, name: str) -> str:
+    return f"{archive.path}: {name}"
+
+
+def _class_names(archive: Npz) -> tuple[str, ...]:
+    if "class_names" not in archive.names:
+        return ()
+    values = archive.read("class_names")
+    if values.ndim != 1 or values.dtype.kind not in "US":
+        raise DataError(f"{_at(archive, 'class_names')}: text (C,) is needed, got {values.dtype} {values.shape}")
+    texts = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+    return check_class_names([str(text) for text in texts], _at(archive, "class_names"))
+
+
+def _labels(archive: Npz, name: str, names: tuple[str, ...]) -> NDArray[np.int64]:
+    values = archive.read(name)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1 or not values.size:
+        raise DataError(f"{_at(archive, name)}: labels (n,) are needed, at least one, got shape {values.shape}")
+    return check_labels(values, len(names) or int(values.max()) + 1, _at(archive, name))
+
+
+def _table(
+    archive: Npz,
+    labels: list[NDArray[np.int64]],
+    names: tuple[str, ...],
+    clients: NDArray[np.int64] | None,
+    categories: Sequence[int],
+) -> Source:
+    train, test = (table_rows(archive.read(name), _at(archive, name)) for name in ("x_train", "x_test"))
+    parts: list[NDArray[Any]] = [train, labels[0], test, labels[1]]
+    source = table_or_images(f"npz:{archive.path.name}", parts, names, clients)
+    return one_hot(source, categories) if categories else source
+
+
+def _images(
+    archive: Npz, layout: str, cache: str | Path | None, progress: Progress | None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    headers = {name: archive.header(name) for name in ("x_train", "x_test")}
+    layouts = {}
+    for name, header in headers.items():
+        check_bytes(header.dtype, _at(archive, name))
+        layouts[name] = image_layout(header.shape, layout, _at(archive, name))
+
+    def decode(new: NewArray) -> None:
+        for name, header in headers.items():
+            out = new(name, channels_first_shape(header.shape, layouts[name]), np.uint8)
+            archive.read_into(name, out, partial(channels_first, layout=layouts[name]), progress)
+
+    if sum(header.nbytes for header in headers.values()) < BIG:
+        held: dict[str, NDArray[Any]] = {}
+        decode(lambda name, shape, dtype: held.setdefault(name, np.empty(shape, dtype)))
+    else:
+        options = {"reader": "npz", "layouts": layouts}
+        held = cached_arrays("npz", [archive.path], options, list(headers), decode, folder=cache, progress=progress)
+    return held["x_train"], held["x_test"]

@@ -1,0 +1,5 @@
+"""Public batteries: whether your own part keeps the contract that the package builds on."""
+
+from fedrela.testing.sources import check_source
+
+__all__ = ["check_source"]

@@ -1,0 +1,168 @@
+"""`check_source`: a data source passes, or is told the first thing that is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.sources.base import Source, check_source_arrays
+from fedrela.errors import DataError
+
+BLOCK_ROWS = 1024
+ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
+
+
+def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[str]:
+    """Call a loader twice and check what it gives.
+
+    Parameters
+    ----------
+    load
+        Your loader, without arguments.
+    doubled
+        Share of test samples that may also be training samples, byte for byte, before a warning is given.
+
+    Returns
+    -------
+    list
+        The names of the checks, all passed. The first that fails raises a `DataError` that begins with its name.
+
+    Examples
+    --------
+    >>> from fedrela.data.sources import load
+    >>> check_source(lambda: load("digits"))[:3]
+    ['returns a Source', 'shapes and types', 'not empty']
+    """
+    first, second = load(), load()
+    passed = []
+    for name, check in CHECKS.items():
+        try:
+            check(first, second)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from None
+        passed.append(name)
+    share = doubled_share(first)
+    if share > doubled:
+        message = f"{first.name}: {share:.1%} of the test samples are training samples too, byte for byte"
+        warnings.warn(message, UserWarning, stacklevel=2)
+    return [*passed, "training samples in the test set"]
+
+
+def doubled_share(source: Source) -> float:
+    """Return the share of test samples that are also training samples, byte for byte."""
+    known = set(_row_digests(source.x_train))
+    again = [digest in known for digest in _row_digests(source.x_test)]
+    return sum(again) / len(again)
+
+
+def _row_digests(x: NDArray[Any]) -> list[bytes]:
+    rows: list[bytes] = []
+    for start in range(0, len(x), BLOCK_ROWS):
+        block = np.ascontiguousarray(x[start : start + BLOCK_ROWS])
+        rows += [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in block]
+    return rows
+
+
+def _is_source(first: Source, second: Source) -> None:
+    for source in (first, second):
+        if not isinstance(source, Source):
+            raise DataError(f"fedrela.data.sources.Source is needed, got {type(source).__name__}")
+
+
+def _form(first: Source, second: Source) -> None:
+    for name in ("x_train", "y_train", "x_test", "y_test"):
+        if not isinstance(getattr(first, name), np.ndarray):
+            raise DataError(f"{name}: a NumPy array is needed, got {type(getattr(first, name)).__name__}")
+    check_source_arrays(first)
+
+
+def _not_empty(first: Source, second: Source) -> None:
+    for part in ("train", "test"):
+        if not len(getattr(first, f"y_{part}")):
+            raise DataError(f"x_{part}: at least one sample is needed")
+        if 0 in getattr(first, f"x_{part}").shape:
+            raise DataError(f"x_{part}: samples hold no value: shape {getattr(first, f'x_{part}').shape}")
+
+
+def _class_names(first: Source, second: Source) -> None:
+    names = first.class_names
+    if len(names) < 2:
+        raise DataError(f"class_names: two classes at least are needed, got {len(names)}")
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise DataError(f"class_names: printable text is needed, got {name!r}")
+    if len(set(names)) != len(names):
+        raise DataError(f"class_names: {next(n for i, n in enumerate(names) if n in names[:i])!r} is there twice")
+
+
+def _every_class(first: Source, second: Source) -> None:
+    counts = np.bincount(first.y_train, minlength=first.num_classes)
+    if not counts.all():
+        absent = int(np.argmin(counts))
+        raise DataError(f"y_train: class {absent} ({first.class_names[absent]}) has no sample")
+
+
+def _table(first: Source, second: Source) -> None:
+    if first.is_image:
+        return
+    for part in ("train", "test"):
+        finite = np.isfinite(getattr(first, f"x_{part}"))
+        if not finite.all():
+            row, column = (int(i) for i in np.argwhere(~finite)[0])
+            raise DataError(f"x_{part}: row {row}, column {column} is not finite")
+
+
+def _indexing(first: Source, second: Source) -> None:
+    """Shards are index arrays, so a gather by one must give those samples, in that order, repeats included."""
+    for part in ("train", "test"):
+        x = getattr(first, f"x_{part}")
+        last = len(x) - 1
+        chosen = np.array([last, 0, last // 2, last])
+        gathered = x[chosen]
+        same = all(np.array_equal(gathered[k], x[int(i)]) for k, i in enumerate(chosen))
+        if gathered.shape != (4, *x.shape[1:]) or not same:
+            raise DataError(f"x_{part}: x[indices] does not give the samples at those indices")
+
+
+def _same_twice(first: Source, second: Source) -> None:
+    for name in ("class_names", "feature_names"):
+        if getattr(first, name) != getattr(second, name):
+            raise DataError(f"{name}: differs between two calls of the loader")
+    for name in ARRAYS:
+        if not _same_bytes(getattr(first, name), getattr(second, name)):
+            raise DataError(f"{name}: differs between two calls of the loader; give its random numbers a fixed seed")
+
+
+def _same_bytes(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    blocks = range(0, len(one), BLOCK_ROWS)
+    return all(one[i : i + BLOCK_ROWS].tobytes() == other[i : i + BLOCK_ROWS].tobytes() for i in blocks)
+
+
+def _protected(first: Source, second: Source) -> None:
+    """What one user of a source writes into it must not reach the next."""
+    for name in ARRAYS:
+        one, other = getattr(first, name), getattr(second, name)
+        if one is not None and one.flags.writeable and np.may_share_memory(one, other):
+            raise DataError(f"{name}: two calls share one writable array; copy it or set flags.writeable = False")
+
+
+CHECKS: dict[str, Callable[[Source, Source], None]] = {
+    "returns a Source": _is_source,
+    "shapes and types": _form,
+    "not empty": _not_empty,
+    "class names": _class_names,
+    "every class in the training set": _every_class,
+    "table columns": _table,
+    "indexing": _indexing,
+    "the same twice": _same_twice,
+    "protected from writing": _protected,
+}

@@ -1,0 +1,154 @@
+"""The entry point: help, version, one line and an exit code for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import fedrela
+from fedrela.cli import main as entry
+from fedrela.errors import BusyError, IntegrityError
+
+
+def fails(monkeypatch, error: BaseException) -> None:
+    """Let the next read of a posterior file fail."""
+
+    def read(*_, **__):
+        raise error
+
+    monkeypatch.setattr("fedrela.cli.options.read_posteriors", read)
+
+
+def test_version(run):
+    done = run("--version")
+    assert (done.code, done.out, done.err) == (0, f"fedrela {fedrela.__version__}\n", "")
+
+
+def test_no_verb_shows_the_help_page(run):
+    done = run()
+    assert done.code == 2
+    assert done.err == ""
+    assert "preview" in done.out
+    assert "relabel" in done.out
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ((), ("FedReLa", "Example", "Exit codes", "--version", "--debug")),
+        (("relabel",), ("Example", ".csv", ".npz", "class_names", "--forbid", "--ledger-format", "--dry-run")),
+        (("preview",), ("Example", ".csv", ".npz", "kappa", "--label-column", "0.01, 0.03, 0.05")),
+    ],
+)
+def test_help_teaches(run, monkeypatch, verb, words):
+    monkeypatch.setenv("COLUMNS", "200")
+    done = run(*verb, "--help")
+    assert done.code == 0
+    assert done.err == ""
+    assert [word for word in words if word not in done.out] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "page"),
+    [
+        (("relabel",), "Missing argument 'FILE'", "fedrela relabel --help"),
+        (("relabel", "a.csv", "--tua", "0.1"), "--tua", "fedrela relabel --help"),
+        (("relabel", "a.csv", "--tau", "much"), "'much' is not a valid float", "fedrela relabel --help"),
+        (("relabel", "a.csv", "--seed", "-1"), "--seed", "fedrela relabel --help"),
+        (("relabel", "a.csv", "b.csv"), "b.csv", "fedrela relabel --help"),
+        (("preview", "a.csv", "--seed", "1"), "--seed", "fedrela preview --help"),
+        (("relabl", "a.csv"), "Did you mean 'relabel'?", "fedrela --help"),
+        (("--loud",), "--loud", "fedrela --help"),
+    ],
+)
+def test_usage_errors_are_one_line_with_code_2(run, arguments, said, page):
+    done = run(*arguments)
+    assert done.code == 2
+    assert said in done.line()
+    assert done.line().count("Did you mean") <= 1
+    assert done.line().endswith(f"See '{page}'.")
+
+
+def test_control_characters_in_a_usage_error_are_escaped(run):
+    done = run("relabel", "a.csv", "--\x1b[2J\n")
+    assert done.code == 2
+    assert "\\x1b[2J" in done.line()
+
+
+@pytest.mark.parametrize(("error", "code"), [(IntegrityError("torn"), 4), (BusyError("held"), 5)])
+def test_every_error_of_ours_carries_its_code(run, monkeypatch, error, code):
+    fails(monkeypatch, error)
+    done = run("preview", "a.csv")
+    assert (done.code, done.line()) == (code, str(error))
+
+
+def test_an_unexpected_error_is_one_line_and_debug_shows_the_traceback(run, monkeypatch):
+    fails(monkeypatch, RuntimeError("sun\nspots\x1b[31m [bold]"))
+    line = "unexpected RuntimeError: sun\\nspots\\x1b[31m [bold]"
+    done = run("preview", "a.csv")
+    assert done.code == 1
+    assert done.line() == f"{line}; fedrela --debug VERB ... shows the traceback"
+    loud = run("--debug", "preview", "a.csv")
+    assert loud.code == 1
+    assert loud.err.startswith("Traceback")
+    assert "\x1b" not in loud.err
+    assert loud.err.endswith(f"\nfedrela: {line}\n")
+
+
+def test_debug_shows_the_traceback_of_an_error_of_ours_too(run):
+    done = run("--debug", "preview", "missing.csv")
+    assert done.code == 3
+    assert done.err.startswith("Traceback")
+
+
+def test_interrupted(run, monkeypatch):
+    fails(monkeypatch, KeyboardInterrupt())
+    done = run("preview", "a.csv")
+    assert (done.code, done.line()) == (130, "interrupted")
+
+
+def test_interrupted_before_the_verb(run, monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry.typer.main, "get_command", stop)
+    assert run("preview", "a.csv").code == 130
+
+
+def test_a_closed_pipe_is_quiet(run, monkeypatch):
+    fails(monkeypatch, BrokenPipeError())
+    done = run("preview", "a.csv")
+    assert (done.code, done.out, done.err) == (1, "", "")
+
+
+def python(*arguments: object, **more) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "fedrela.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, timeout=60, env=os.environ | more)
+
+
+def test_a_process_of_its_own_relabels_with_plain_output_in_any_encoding(clinic):
+    names = ("gesünd", "flu", "rare")
+    done = python("relabel", clinic.csv(names=names), "--tau", "0.1", PYTHONIOENCODING="ascii", FORCE_COLOR="1")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"ges\\xfcnd" in done.stdout
+    assert b"\x1b" not in done.stdout
+    assert clinic.files() == {"clinic.csv", "clinic.relabelled.csv", "clinic.ledger.json"}
+
+
+def test_a_process_of_its_own_fails_in_one_line(tmp_path):
+    done = python("relabel", tmp_path / "none.csv")
+    assert done.returncode == 3
+    assert done.stdout == b""
+    assert done.stderr.decode() == f"fedrela: {tmp_path}/none.csv: cannot be read: No such file or directory\n"
+
+
+def test_a_process_of_its_own_is_quiet_when_its_reader_has_gone(clinic):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "fedrela.cli.main", "preview", str(clinic.csv())]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")

@@ -1,0 +1,243 @@
+"""Tables from CSV, .npy and .npz: numbers, categories, missing cells, clients, splits, and wrong files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batteries import examples
+from fedrela.data.sources import load
+from fedrela.errors import ArgumentError, DataError, FedrelaError
+
+GOOD = """age,colour,site,label
+1,red,north,yes
+2.5,blue,south,no
+-3e2,red,north,yes
+4,green,south,no
+5,"blue",north,yes
+6,red,south,no
+"""
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    def write(text, name="set.csv"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def everything(source):
+    """All rows of a source, training rows first."""
+    return np.concatenate([source.x_train, source.x_test]), np.concatenate([source.y_train, source.y_test])
+
+
+def test_numbers_stay_and_categories_get_a_column_a_value(csv_file):
+    test = "age,colour,site,label\n7,red,north,no\n8,purple,east,yes\n"
+    csv_file(test, "test.csv")
+    source = load("csv", csv_file(GOOD), test_file="test.csv", ignore=["site"])
+    assert source.feature_names == ("age", "colour=blue", "colour=green", "colour=red")
+    assert source.numeric.tolist() == [True, False, False, False]
+    assert source.x_train[:, 0].tolist() == [1, 2.5, -300, 4, 5, 6]
+    assert source.x_train[:3, 1:].tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    assert source.x_test.tolist() == [[7, 0, 0, 1], [8, 0, 0, 0]]  # purple is no training category
+    assert source.class_names == ("no", "yes")
+    assert source.y_train.tolist() == [1, 0, 1, 0, 1, 0]
+    assert source.name == "csv:set.csv"
+
+
+def test_natural_clients_follow_the_training_rows(csv_file):
+    source = load("csv", csv_file(GOOD), client="site", test_share=0.34)
+    assert len(source.y_train) == len(source.client_train) == 4
+    assert source.client_train.tolist() == [0 if y == 1 else 1 for y in source.y_train]
+    assert not any(name.startswith("site") for name in source.feature_names)
+
+
+def test_the_split_is_stratified_and_addressed(csv_file):
+    lines = [f"{i},{'abc'[i % 3]}" for i in range(300)]
+    path = csv_file("x,label\n" + "\n".join(lines))
+    one, two, other = load("csv", path), load("csv", path), load("csv", path, seed=1)
+    assert np.bincount(one.y_test).tolist() == [20, 20, 20]
+    assert np.array_equal(one.x_test, two.x_test)
+    assert not np.array_equal(one.x_test, other.x_test)
+    rows, labels = everything(one)
+    assert sorted(rows[:, 0].tolist()) == list(range(300))
+    assert (rows[:, 0] % 3 == labels).all()
+
+
+def test_labels_that_are_numbers_are_sorted_as_numbers(csv_file):
+    rows = "".join(f"{i},{10 - i % 2}\n{i},2\n" for i in range(6))
+    assert load("csv", csv_file("x,label\n" + rows)).class_names == ("2", "9", "10")
+
+
+def test_columns_by_position_without_header_and_with_other_delimiters(csv_file):
+    path = csv_file("1;a\n2;b\n3;a\n4;b\n")
+    source = load("csv", path, header=False, delimiter=";", label=-1, test_share=0.5)
+    assert source.feature_names == ("0",)
+    tabs = csv_file("x\tlabel\n1\ta\n2\tb\n3\ta\n4\tb\n", "set.tsv")
+    assert load("csv", tabs).class_names == ("a", "b")
+
+
+def test_codes_that_look_like_numbers_are_categories_on_request(csv_file):
+    source = load("csv", csv_file("zip,label\n10,a\n20,b\n10,a\n20,b\n"), categories=["zip"], test_share=0.5)
+    assert source.feature_names == ("zip=10", "zip=20")
+    assert source.numeric.tolist() == [False, False]
+
+
+HOLES = "age,colour,label\n1,red,a\n,blue,b\n3,?,a\n4,red,b\n5,NA,a\n6,blue,b\n"
+
+
+def test_a_missing_cell_is_an_error_with_line_and_column(csv_file):
+    with pytest.raises(DataError, match=r"set\.csv:3: column 'age': the cell is missing"):
+        load("csv", csv_file(HOLES))
+
+
+def test_missing_cells_drop(csv_file):
+    rows, _ = everything(load("csv", csv_file(HOLES), missing="drop", test_share=0.5))
+    assert sorted(rows[:, 0].tolist()) == [1, 4, 6]
+
+
+def test_missing_cells_indicate(csv_file):
+    csv_file("age,colour,label\n7,,a\n", "test.csv")
+    source = load("csv", csv_file(HOLES), missing="indicate", test_file="test.csv")
+    assert source.feature_names == ("age", "age missing", "colour=blue", "colour=missing", "colour=red")
+    assert source.numeric.tolist() == [True, False, False, False, False]
+    assert source.x_train[:3].tolist() == [[1, 0, 0, 0, 1], [0, 1, 1, 0, 0], [3, 0, 0, 1, 0]]
+    assert source.x_test.tolist() == [[7, 0, 0, 1, 0]]
+
+
+@pytest.mark.parametrize("rule", ["error", "drop", "indicate"])
+def test_a_missing_label_or_client_is_always_an_error(csv_file, rule):
+    with pytest.raises(DataError, match=r"set\.csv:3: column 'label'"):
+        load("csv", csv_file("x,label\n1,a\n2,\n3,a\n"), missing=rule)
+    with pytest.raises(DataError, match=r"set\.csv:2: column 'who'"):
+        load("csv", csv_file("x,who,label\n1,,a\n2,b,b\n3,b,a\n4,b,b\n"), client="who", missing=rule)
+
+
+WRONG_FILES = {
+    "ragged": ("x,label\n1,a\n2\n", r"set\.csv:3: 2 columns are needed as in the first line, got 1"),
+    "too wide": ("x,label\n1,a,b\n", r"set\.csv:2: 2 columns are needed"),
+    "no row": ("x,label\n", "holds no row"),
+    "empty": ("", "holds no column"),
+    "name twice": ("x,x,label\n1,2,a\n", "two columns have the name 'x'"),
+    "open quote": ('x,label\n"1,a\n', "damaged, or no table"),
+    "infinite": ("x,label\n1,a\ninf,b\n2,a\n", r"set\.csv:3: column 'x': inf is not finite"),
+    "too large": ("x,label\n1,a\n1e39,b\n2,a\n", "not finite as a 32-bit number"),
+    "typing mistake": (
+        "x,label\n" + "".join(f"{i},a\n" for i in range(150)) + "1O,a\n",
+        r"set\.csv:152: column 'x': '1O' is no number, and it has 151 different values",
+    ),
+    "one of each class": ("x,label\n1,a\n2,b\n", "a class needs two samples"),
+    "endless label": (f"x,label\n1,{'a' * 201}\n2,b\n", "longer than 200 characters"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_FILES)
+def test_wrong_files(csv_file, case):
+    text, message = WRONG_FILES[case]
+    with pytest.raises(DataError, match=message) as caught:
+        load("csv", csv_file(text))
+    assert "\n" not in str(caught.value)
+
+
+def test_wrong_options(csv_file):
+    path = csv_file(GOOD)
+    for options, message in (
+        ({"label": "lable"}, "no column 'lable'; nearest: 'label'"),
+        ({"label": 9}, "has 4 columns, got position 9"),
+        ({"client": "who"}, "client: .* has no column 'who'"),
+        ({"missing": "mean"}, "one of error, drop, indicate"),
+        ({"test_share": 1.0}, "fraction between 0 and 1"),
+        ({"delimiter": ",,"}, "one character"),
+        ({"ignore": ["age", "colour", "site"]}, "no column is left"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            load("csv", path, **options)
+    with pytest.raises(ArgumentError, match=r"a table is a \.csv"):
+        load("csv", csv_file(GOOD, "set.xlsx"))
+
+
+def test_a_test_file_must_fit(csv_file):
+    path = csv_file(GOOD)
+    csv_file("age,colour,label\n1,red,yes\n", "narrow.csv")
+    with pytest.raises(DataError, match=r"narrow\.csv: its columns differ .* 'site' is in one only"):
+        load("csv", path, test_file="narrow.csv")
+    csv_file("age,colour,site,label\n1,red,north,maybe\n", "new.csv")
+    with pytest.raises(DataError, match=r"new\.csv:2: class 'maybe' has no training sample"):
+        load("csv", path, test_file="new.csv")
+    csv_file("label,site,colour,age\nyes,north,red,9\n", "turned.csv")
+    assert load("csv", path, test_file="turned.csv", ignore=["site", "colour"]).x_test.tolist() == [[9]]
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    (tmp_path / "set.csv").write_bytes(b"x,label\n\xff\xfe,a\n")
+    with pytest.raises(DataError, match="damaged, or no table of text"):
+        load("csv", tmp_path / "set.csv")
+
+
+def test_npy_tables(tmp_path):
+    table = np.column_stack([np.arange(10.0), np.arange(10) % 2 + 3])
+    np.save(tmp_path / "set.npy", table)
+    source = load("csv", tmp_path / "set.npy", label=-1)
+    assert source.class_names == ("3", "4")
+    assert source.feature_names == ("0",)
+    table[3, 0] = np.nan
+    np.save(tmp_path / "set.npy", table)
+    with pytest.raises(DataError, match=r"set\.npy: row 3: column '0': the cell is missing"):
+        load("csv", tmp_path / "set.npy", label=-1)
+    table[:, 1] += 0.5
+    np.save(tmp_path / "set.npy", table)
+    with pytest.raises(DataError, match=r"a whole number or text is needed, got 3\.5"):
+        load("csv", tmp_path / "set.npy", label=-1, missing="drop")
+
+
+def test_npz_tables(tmp_path):
+    arrays = {"x": np.arange(24.0).reshape(8, 3), "kind": np.array(["p", "q"] * 4), "who": np.arange(8) // 2}
+    np.savez(tmp_path / "set.npz", **arrays, y=np.array(["no", "yes"] * 4))
+    source = load("csv", tmp_path / "set.npz", label="y", client="who", test_share=0.25)
+    assert source.feature_names == ("x.0", "x.1", "x.2", "kind=p", "kind=q")
+    assert source.client_train.tolist() == [int(row[0]) // 6 for row in source.x_train]
+    test = {"x": np.full((2, 3), 7), "kind": np.array([b"q", b"p"]), "who": [0, 0], "y": ["no", "yes"]}
+    np.savez(tmp_path / "test.npz", **test)
+    source = load("csv", tmp_path / "set.npz", label="y", client="who", test_file="test.npz")
+    assert source.x_test.tolist() == [[7, 7, 7, 0, 1], [7, 7, 7, 1, 0]]
+    np.savez(tmp_path / "test.npz", **test | {"kind": np.array([1, 2])})
+    source = load("csv", tmp_path / "set.npz", label="y", client="who", test_file="test.npz")
+    assert source.x_test[:, 3:].tolist() == [[0, 0], [0, 0]]
+    np.savez(tmp_path / "set.npz", x=np.zeros((8, 3)), y=np.zeros(7))
+    with pytest.raises(DataError, match="columns of one length"):
+        load("csv", tmp_path / "set.npz", label="y")
+
+
+def test_npz_tables_hold_tables_and_columns_only(tmp_path):
+    np.savez(tmp_path / "set.npz", x=np.zeros((8, 3, 2)), y=np.zeros(8))
+    with pytest.raises(DataError, match="x: a table or a column is needed"):
+        load("csv", tmp_path / "set.npz", label="y")
+
+
+def test_every_row_dropped_and_too_many_codes(csv_file):
+    with pytest.raises(DataError, match="every row has a missing cell"):
+        load("csv", csv_file("x,label\n,a\n,b\n"), missing="drop")
+    rows = "".join(f"{i},a\n" for i in range(12))
+    with pytest.raises(DataError, match="12 different values, more than max_categories = 10"):
+        load("csv", csv_file("x,label\n" + rows), categories=["x"], max_categories=10)
+
+
+cells = st.text(st.characters(codec="utf-8"), max_size=6)
+
+
+@given(rows=st.lists(st.lists(cells, min_size=0, max_size=4), max_size=6), header=st.booleans())
+@examples(80, 3000)
+def test_any_text_gives_a_source_or_one_line(tmp_path_factory, rows, header):
+    path = tmp_path_factory.mktemp("csv") / "set.csv"
+    path.write_text("\n".join(",".join(row) for row in rows), encoding="utf-8", newline="")
+    try:
+        source = load("csv", path, label=-1, header=header, missing="indicate", test_share=0.5)
+    except FedrelaError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert np.isfinite(source.x_train).all()
+        assert len(source.y_test)

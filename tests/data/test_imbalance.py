@@ -1,0 +1,211 @@
+"""Global imbalance: the official counts, exact sampling, who is head and who is minority."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batteries import examples
+from fedrela.data.imbalance import (
+    Imbalance,
+    class_order,
+    long_tail_counts,
+    minority_classes,
+    step_counts,
+    subsample,
+)
+from fedrela.errors import ArgumentError, DataError
+from goldens.counts import load
+
+LARGEST = {"c10": 5000, "c100": 500, "fmnist": 6000}
+CLASSES = {"c10": 10, "c100": 100, "fmnist": 10}
+
+
+def test_goldens(request):
+    arrays = load("class_counts", request.config.getoption("--goldens"))
+    checked = 0
+    for key, expected in arrays.items():
+        kind, name, *rest = key.split("_")
+        numbers = [int(re.sub(r"\D", "", part)) for part in rest]
+        if kind == "trunk":
+            continue
+        if kind == "exp":
+            found = long_tail_counts(CLASSES[name], LARGEST[name], numbers[0])
+        elif kind == "step":
+            found = step_counts(CLASSES[name], LARGEST[name], numbers[0], 0.5)
+        else:
+            found = step_counts(CLASSES[name], LARGEST[name], numbers[1], numbers[0] / 100)
+        np.testing.assert_array_equal(found, expected, err_msg=key)
+        checked += 1
+    assert checked == 34
+
+
+label_lists = st.lists(st.integers(0, 5), max_size=60)
+
+
+@st.composite
+def labels_and_counts(draw):
+    labels = np.array(draw(label_lists), np.int64)
+    available = np.bincount(labels, minlength=6)
+    return labels, np.array([draw(st.integers(0, int(n))) for n in available])
+
+
+@examples(300, 10_000)
+@given(labels_and_counts(), st.integers(0, 2**40))
+def test_subsample_is_exact_and_repeatable(case, seed):
+    labels, counts = case
+    kept = subsample(labels, counts, seed=seed)
+    np.testing.assert_array_equal(np.bincount(labels[kept], minlength=6), counts)
+    assert (np.diff(kept) > 0).all()
+    np.testing.assert_array_equal(kept, subsample(labels, counts, seed=seed))
+
+
+@examples(100, 2_000)
+@given(labels_and_counts(), st.integers(0, 5))
+def test_a_class_is_drawn_without_looking_at_the_others(case, c):
+    labels, counts = case
+    alone = np.where(np.arange(6) == c, counts, 0)
+    kept = subsample(labels, counts, seed=3)
+    np.testing.assert_array_equal(kept[labels[kept] == c], subsample(labels, alone, seed=3))
+
+
+def test_another_seed_draws_other_samples():
+    labels = np.zeros(100, np.int64)
+    assert not np.array_equal(subsample(labels, [50], seed=1), subsample(labels, [50], seed=2))
+
+
+def test_every_sample_can_be_drawn():
+    seen = np.concatenate([subsample(np.zeros(8, np.int64), [2], seed=s) for s in range(60)])
+    assert set(seen.tolist()) == set(range(8))
+
+
+imbalances = st.one_of(
+    st.builds(
+        Imbalance,
+        kind=st.just("step"),
+        ratio=st.floats(1, 30),
+        minority=st.one_of(st.floats(0, 1), st.sets(st.integers(0, 5)).map(tuple)),
+        order=st.one_of(st.just("random"), st.permutations(range(6)).map(tuple)),
+    ),
+    st.builds(Imbalance, kind=st.just("long_tail"), factor=st.floats(1, 30), order=st.just("random")),
+)
+
+
+@examples(300, 10_000)
+@given(imbalances, st.lists(st.integers(30, 90), min_size=6, max_size=6), st.integers(0, 99))
+def test_default_largest_is_the_largest_feasible(wish, available, seed):
+    labels = np.repeat(np.arange(6), available)
+    kept = wish.apply(labels, 6, seed=seed)
+    np.testing.assert_array_equal(np.bincount(labels[kept.indices], minlength=6), kept.counts)
+    assert (kept.counts <= available).all()
+    if kept.minority is None or kept.minority.size < 6:  # otherwise no class shows the largest count
+        with pytest.raises(DataError, match="are wanted"):
+            replace(wish, largest=int(kept.counts.max()) + 1).apply(labels, 6, seed=seed)
+
+
+def test_the_official_settings():
+    labels = np.repeat(np.arange(10), 5000)
+    kept = Imbalance("long_tail", factor=100).apply(labels, 10, seed=1)
+    np.testing.assert_array_equal(kept.counts, long_tail_counts(10, 5000, 100))
+    assert kept.minority is None
+    kept = Imbalance("step", ratio=20, minority=0.3).apply(labels, 10, seed=1)
+    np.testing.assert_array_equal(kept.counts, step_counts(10, 5000, 20, 0.3))
+    assert kept.minority is not None
+    assert kept.minority.tolist() == [7, 8, 9]
+
+
+def test_natural_leaves_all():
+    indices, counts, minority = Imbalance().apply([2, 0, 2], 4, seed=1)
+    assert indices.tolist() == [0, 1, 2]
+    assert counts.tolist() == [1, 0, 2, 0]
+    assert minority is None
+
+
+def test_step_uses_more_than_the_smallest_class():
+    labels = np.repeat([0, 1], [500, 60])
+    kept = Imbalance("step", ratio=10, minority=(1,)).apply(labels, 2, seed=1)
+    assert kept.counts.tolist() == [500, 50]
+
+
+@pytest.mark.parametrize(
+    ("wish", "counts", "minority"),
+    [
+        (Imbalance("step", ratio=4, minority=0.5, largest=8), [8, 8, 2, 2], [2, 3]),
+        (Imbalance("step", ratio=4, minority=0.5, side="first", largest=8), [2, 2, 8, 8], [0, 1]),
+        (Imbalance("step", ratio=4, minority=0.25, largest=8, order=(3, 2, 0, 1)), [8, 2, 8, 8], [1]),
+        (Imbalance("step", ratio=4, minority=0.25, side="first", largest=8, order=(3, 2, 0, 1)), [8, 8, 8, 2], [3]),
+        (Imbalance("step", ratio=4, minority=(3, 1), largest=8, order=(3, 2, 0, 1)), [8, 2, 8, 2], [1, 3]),
+        (Imbalance("long_tail", factor=8, largest=8, order=(3, 2, 0, 1)), [2, 1, 4, 8], None),
+    ],
+)
+def test_who_is_head_and_who_is_minority(wish, counts, minority):
+    kept = wish.apply(np.repeat(np.arange(4), 10), 4, seed=1)
+    assert kept.counts.tolist() == counts
+    assert (None if kept.minority is None else kept.minority.tolist()) == minority
+
+
+@examples(100, 1_000)
+@given(st.integers(1, 40), st.floats(0, 1))
+def test_first_mirrors_last(num_classes, share):
+    last = minority_classes(num_classes, share)
+    first = minority_classes(num_classes, share, side="first")
+    np.testing.assert_array_equal(first, (num_classes - 1 - last)[::-1])
+    np.testing.assert_array_equal(
+        step_counts(num_classes, 50, 7, share, side="first"), step_counts(num_classes, 50, 7, share)[::-1]
+    )
+
+
+def test_random_order_is_a_permutation_of_the_seed():
+    assert sorted(class_order(20, "random", seed=4)) == list(range(20))
+    np.testing.assert_array_equal(class_order(20, "random", seed=4), class_order(20, "random", seed=4))
+    assert not np.array_equal(class_order(20, "random", seed=4), class_order(20, "random", seed=5))
+
+
+FAULTS = [
+    (lambda: long_tail_counts(0, 5, 2), ArgumentError, "counts: at least one class"),
+    (lambda: long_tail_counts(3, -1, 2), ArgumentError, "counts: at least one class"),
+    (lambda: long_tail_counts(3, 5, 0.5), ArgumentError, "factor: .* at least 1, is needed, got 0.5"),
+    (lambda: step_counts(3, 5, float("nan")), ArgumentError, "ratio: .* at least 1, is needed, got nan"),
+    (lambda: minority_classes(3, 1.5), ArgumentError, "minority: class ids or a share from 0 to 1 .* got 1.5"),
+    (lambda: minority_classes(3, True), ArgumentError, "minority: class ids or a share .* got True"),
+    (lambda: minority_classes(3, [0, 3]), ArgumentError, r"minority: different class ids from 0 to 2 .* \[0, 3\]"),
+    (lambda: minority_classes(3, [1, 1]), ArgumentError, r"minority: different class ids .* got \[1, 1\]"),
+    (lambda: minority_classes(3, 0.5, side="left"), ArgumentError, "side: one of last, first is needed, got 'left'"),
+    (lambda: minority_classes(3, [1], side="first"), ArgumentError, r"side: only a share .* names \[1\]"),
+    (lambda: class_order(3, "sorted"), ArgumentError, "order: one of natural, random is needed, got 'sorted'"),
+    (lambda: class_order(3, [0, 2]), ArgumentError, r"order: each class id from 0 to 2 once .* got \[0, 2\]"),
+    (lambda: class_order(3, "random", seed=-1), ArgumentError, "seed: at least 0 is needed, got -1"),
+    (lambda: subsample([0, 0, 1], [1, 2], seed=1), DataError, "class 1 has 1 samples, 2 are wanted; lower `largest`"),
+    (lambda: subsample([0, 2], [1, 1], seed=1), DataError, "labels: classes 0 to 1 are known, got 2 at index 1"),
+    (lambda: subsample([0, -1], [1, 1], seed=1), DataError, "labels: classes count from 0, got -1 at index 1"),
+    (lambda: subsample([0, 1], [1, -1], seed=1), ArgumentError, r"counts: one whole number .* got \[1, -1\]"),
+    (lambda: subsample([0, 1], [0.5, 1], seed=1), ArgumentError, r"counts: one whole number .* got \[0.5, 1.0\]"),
+    (lambda: subsample([0, 1], [1, 1], seed=-1), ArgumentError, "seed: at least 0 is needed, got -1"),
+    (lambda: subsample([0.0, 1.0], [1, 1], seed=1), ArgumentError, "labels: integers are needed, got float64"),
+    (lambda: Imbalance("linear"), ArgumentError, "kind: one of natural, step, long_tail is needed, got 'linear'"),
+    (lambda: Imbalance("step"), ArgumentError, "ratio: kind 'step' needs it"),
+    (lambda: Imbalance("long_tail"), ArgumentError, "factor: kind 'long_tail' needs it"),
+    (lambda: Imbalance("step", ratio=2, factor=3), ArgumentError, "factor: kind 'step' does not use it"),
+    (lambda: Imbalance("natural", largest=5), ArgumentError, "largest: kind 'natural' does not use it"),
+    (lambda: Imbalance("long_tail", factor=2, side="first"), ArgumentError, "side: kind 'long_tail' does not use it"),
+    (lambda: Imbalance("step", ratio=2, largest=0), ArgumentError, "largest: at least 1 is needed, got 0"),
+    (lambda: Imbalance("step", ratio=2, largest=2.5), ArgumentError, "largest: a whole number is needed, got 2.5"),
+    (lambda: Imbalance().apply([0, 3], 3, seed=1), DataError, "labels: classes 0 to 2 are known, got 3 at index 1"),
+    (
+        lambda: Imbalance("step", ratio=20, minority=(0,)).apply([0, 0, 1, 1], 2, seed=1),
+        DataError,
+        "class 0 would keep none of its 2 samples with 2 in the largest class; lower ratio or factor",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), FAULTS)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,191 @@
+"""The CSV form of posterior files: what is read, and the line and column that every other file gets."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from batteries import examples
+from fedrela.data.posteriors import read_posteriors
+from fedrela.errors import ArgumentError, DataError
+
+
+def put(folder, content: str | bytes):
+    path = folder / "p.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+GOOD = {
+    "names": ("cat,dog,label\n0.75,0.25,cat\n0.5,0.5,dog\n", ("cat", "dog"), True, [2, 3]),
+    "ids": ("cat,dog,label\n0.75,0.25,0\n0.5,0.5,1\n", ("cat", "dog"), False, [2, 3]),
+    "no header": ("0.75,0.25,0\n0.5,0.5,1\n", ("0", "1"), True, [1, 2]),
+    "numbers as savetxt writes them": ("7.5e-01,0.25,0.000e+00\n.5,+5e-1,1.0e+00\n", ("0", "1"), False, [1, 2]),
+    "label first": ("Label,cat,dog\ncat,0.75,0.25\ndog,0.5,0.5\n", ("cat", "dog"), True, [2, 3]),
+    "label inside": ("cat,TARGET,dog\n0.75,cat,0.25\n0.5,dog,0.5\n", ("cat", "dog"), True, [2, 3]),
+    "another name, last": ("cat,dog,Befund\n0.75,0.25,cat\n0.5,0.5,dog\n", ("cat", "dog"), True, [2, 3]),
+    "label before class": ("class,y,label\n0.75,0.25,class\n0.5,0.5,y\n", ("class", "y"), True, [2, 3]),
+    "names that are numbers win": ("1,0,label\n0.75,0.25,1\n0.5,0.5,0\n", ("1", "0"), True, [2, 3]),
+    "byte order mark, CRLF, blank lines": (
+        "\ufeffcat,dog,label\r\n\r\n0.75,0.25,cat\r\n  \r\n0.5,0.5,dog\r\n\r\n", ("cat", "dog"), True, [3, 5],
+    ),
+    "old Mac lines": ("cat,dog,label\r0.75,0.25,cat\r0.5,0.5,dog", ("cat", "dog"), True, [2, 3]),
+    "quotes and blanks": (
+        '"a ""cat"", big", dog , label\n"0.75", "0.25","a ""cat"", big"\n 0.5 ,0.5, dog\n',
+        ('a "cat", big', "dog"), True, [2, 3],
+    ),
+    "a name of two lines": ('"c\nat",dog,label\n0.75,0.25,"c\nat"\n0.5,0.5,dog\n', ("c\nat", "dog"), True, [3, 5]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_csv_forms(tmp_path, case):
+    text, names, as_names, lines = GOOD[case]
+    data = read_posteriors(put(tmp_path, text))
+    assert data.posterior.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    assert data.labels.tolist() == [0, 1]
+    assert (data.class_names, data.names_as_labels, data.lines.tolist()) == (names, as_names, lines)
+    assert data.place(1) == f"{tmp_path}/p.csv:{lines[1]}"
+
+
+def test_numbers_that_are_no_probabilities_come_through(tmp_path):
+    data = read_posteriors(put(tmp_path, "nan,inf,0\n-1,1e999,1\n"))
+    assert np.isnan(data.posterior[0, 0])
+    assert data.posterior[1].tolist() == [-1.0, np.inf]
+
+
+def test_a_header_alone_is_an_empty_table(tmp_path):
+    data = read_posteriors(put(tmp_path, "a,b,label\n"))
+    assert data.posterior.shape == (0, 2)
+    assert data.encode(data.labels) == b"label\n"
+
+
+@pytest.mark.parametrize(("wanted", "text"), [("truth", "a,truth,b\n"), ("1", "a,truth,b\n"), ("1", "")])
+def test_the_label_column_by_name_or_number(tmp_path, wanted, text):
+    data = read_posteriors(put(tmp_path, text + "0.75,0,0.25\n"), label_column=wanted)
+    assert (data.posterior.tolist(), data.labels.tolist()) == ([[0.75, 0.25]], [0])
+    assert data.class_names == (("a", "b") if text else ("0", "1"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "said"),
+    [
+        ("turth", "a,truth,b\n", "no column 'turth'; the nearest is 'truth'"),
+        ("3", "a,truth,b\n", "no column '3'"),
+        ("x", "a,x,x\n", "2 columns 'x'; give a number"),
+        ("label", "", "no header, so a number from 0 to 2 is needed, got 'label'"),
+        ("-1", "", "no header, so a number from 0 to 2 is needed, got '-1'"),
+        ("9" * 5000, "", "no header"),
+    ],
+)
+def test_a_label_column_that_is_not_there(tmp_path, wanted, text, said):
+    with pytest.raises(ArgumentError, match=said):
+        read_posteriors(put(tmp_path, text + "0.75,0,0.25\n"), label_column=wanted)
+
+
+HEAD = "cat,dog,label\n0.5,0.5,cat\n"
+BAD = {
+    "empty": ("", "1:1: the file is empty; a probability column"),
+    "blank": ("\n \n\r\n", "1:1: the file is empty"),
+    "one column": ("a\n1\n", "1:2: 1 column(s) where at least two probability columns and a label column are needed"),
+    "two columns": ("a,label\n1,a\n", "1:3: 2 column(s) where at least two"),
+    "semicolons": ("\na;b;label\n1;0;a\n", "2:2: 1 column(s) where at least two probability columns and a label "
+                   "column are needed; is the separator a comma?"),
+    "short row": (HEAD + "\n0.5,0.5\n", "4:3: 2 columns where 3 are needed"),
+    "long row": (HEAD + "0.5,0.5,cat,dog,cat\n", "3:4: 5 columns where 3 are needed"),
+    "short row without header": ("0.5,0.5,0\n1\n", "2:2: 1 columns where 3 are needed"),
+    "word": (HEAD + "0.5,half,cat\n", "3:2: 'half' is not a number; the probability of class 'dog' is needed"),
+    "empty cell": (HEAD + ",1,cat\n", "3:1: '' is not a number; the probability of class 'cat' is needed"),
+    "underscore": (HEAD + "0.5,1_0,cat\n", "3:2: '1_0' is not a number"),
+    "after the label": ("y,cat,dog\ncat,1,x\n", "2:3: 'x' is not a number; the probability of class 'dog' is needed "
+                        "(the label column is 1)"),
+    "hexadecimal": ("0.5,0.5,0\n0x1,0.5,0\n", "2:1: '0x1' is not a number"),
+    "unknown label": (HEAD + "0.5,0.5,Dgo\n", "3:3: unknown label 'Dgo'; a class name or a number from 0 to 1 is "
+                      "needed, the nearest class is 'dog'"),
+    "empty label": (HEAD + "0.5,0.5,\n", "3:3: unknown label ''"),
+    "id too large": ("0.5,0.5,0\n0.5,0.5,2\n", "2:3: unknown label '2'; a class name or a number from 0 to 1"),
+    "negative id": ("0.5,0.5,-1\n", "1:3: unknown label '-1'"),
+    "half id": ("0.5,0.5,0.5\n", "1:3: unknown label '0.5'"),
+    "endless id": ("0.5,0.5,inf\n", "1:3: unknown label 'inf'"),
+    "names and ids": ("cat,dog,y\n1,0,0\n1,0,dog\n1,0,1\n", "3:3: label 'dog' is a class name but others are class "
+                      "numbers; one kind is needed"),
+    "duplicate class": ("cat,dog,cat,label\n", "1:3: class 'cat' again, as in column 1; class names must differ"),
+    "row numbers": (",cat,dog,label\n0,1,0,cat\n", "1:1: a column without a name"),
+    "two label columns": ("Label,cat,label,dog\n", "1:3: a second column 'label'; say which one with label_column"),
+    "a word in the first row": ("0.25,O.75,0\n0.5,0.5,1\n", "1:1: '0.25' as a class name looks like a probability"),
+    "not UTF-8": (b"cat,dog,label\n1,0,\"c,\xe4t\"\n", "2:3: byte 0xe4 is not UTF-8; save as UTF-8"),
+    "not UTF-8 after a mark": (b"\xef\xbb\xbfcat,d\xffg,label\n", "1:2: byte 0xff is not UTF-8"),
+    "UTF-16": ("cat,dog,label\n".encode("utf-16"), "1:1: byte 0xff is not UTF-8"),
+    "NUL": (b"cat,dog,label\r\n1,0,c\0t\r\n", "2:3: a NUL character"),
+    "NUL at a line's start": (b"cat,dog,label\n\x001,0,cat\n", "2:1: a NUL character"),
+    "open quote": (HEAD + '0.5,"0.5,cat\n1,0,cat\n', "3:2: unexpected end of data; quotes enclose a whole field"),
+    "text after a quote": (HEAD + '0.5,0.5,"cat"s\n', "3:3: ',' expected after '\"'"),
+    "text after a quote, first": (HEAD + '"0.5"5,0.5,cat\n', "3:1: ',' expected after '\"'"),
+    "endless field": (HEAD + "0.5," + "5" * 200_000 + ",cat\n", "3:2: field larger than field limit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_csv_errors_name_line_and_column(tmp_path, case):
+    content, said = BAD[case]
+    with pytest.raises(DataError) as caught:
+        read_posteriors(put(tmp_path, content))
+    assert str(caught.value).startswith(f"{tmp_path}/p.csv:{said}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("posteriors")
+
+
+@examples(50, 2000)
+@given(st.data())
+def test_any_bytes_are_read_or_refused_in_one_line(place, data):
+    mess = st.one_of(st.binary(max_size=60), st.text(',"\r\n 01.ab;_\0', max_size=60).map(str.encode))
+    path = put(place, data.draw(st.sampled_from([b"", HEAD.encode()])) + data.draw(mess))
+    try:
+        found = read_posteriors(path)
+    except DataError as error:
+        line = str(error)
+    else:
+        line = ""
+        assert found.posterior.shape == (len(found.labels), len(found.class_names))
+    assert "\n" not in line
+
+
+NAME = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8).map(str.strip)
+
+
+@examples(50, 2000)
+@given(data=st.data(), names=st.lists(NAME.filter(bool), min_size=2, max_size=6, unique=True))
+def test_what_is_written_is_read(place, data, names):
+    assume(not any(name.casefold() == "label" or is_number(name) for name in names))
+    C = len(names)
+    rows = data.draw(st.lists(st.lists(st.floats(), min_size=C, max_size=C), max_size=8))
+    labels = data.draw(st.lists(st.integers(0, C - 1), min_size=len(rows), max_size=len(rows)))
+    as_names, label_at = data.draw(st.booleans()), data.draw(st.integers(0, C))
+    text = io.StringIO(newline="")
+    ending, quoting = data.draw(st.sampled_from([("\n", csv.QUOTE_ALL), ("\r\n", csv.QUOTE_MINIMAL)]))
+    writer = csv.writer(text, lineterminator=ending, quoting=quoting)
+    for cells, label in zip([names, *rows], ["label", *(names[c] if as_names else c for c in labels)], strict=True):
+        cells = [*map(str, cells)]
+        writer.writerow([*cells[:label_at], label, *cells[label_at:]])
+    found = read_posteriors(put(place, text.getvalue()))
+    assert np.array_equal(found.posterior, np.array(rows).reshape(-1, C), equal_nan=True)
+    assert (found.labels.tolist(), found.class_names) == (labels, tuple(names))
+    assert found.names_as_labels == (as_names or not rows)
+    words = [row[0] for row in csv.reader(io.StringIO(found.encode(found.labels).decode(), newline=""))]
+    assert words == ["label", *(names[c] if as_names else str(c) for c in labels)]
+
+
+def is_number(name: str) -> bool:
+    try:
+        return bool(str(float(name)))
+    except ValueError:
+        return False

@@ -1,0 +1,152 @@
+"""Posterior files as .npz: what is read, and the one line that every other file gets."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batteries import examples
+from fedrela.data.posteriors import LARGEST_ARRAY, read_posteriors
+from fedrela.errors import DataError
+
+
+def put(folder, content: bytes):
+    path = folder / "p.npz"
+    path.write_bytes(content)
+    return path
+
+
+def complaint(path, **options) -> str:
+    """The one line that a file is refused with, without the name of its folder."""
+    with pytest.raises(DataError) as caught:
+        read_posteriors(path, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{path.parent}/", "")
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.npz"])
+def test_files_that_cannot_be_opened(tmp_path, name):
+    assert complaint(tmp_path / name) == f"{name}: cannot be read: No such file or directory"
+    (tmp_path / name).mkdir()
+    assert complaint(tmp_path / name) == f"{name}: cannot be read: Is a directory"
+    with pytest.raises(DataError, match="null byte"):
+        read_posteriors(f"a\0{name}")
+
+
+Q, Y = np.array([[0.75, 0.25], [0.5, 0.5]]), np.array([0, 1])
+
+
+def pack(folder, **arrays):
+    np.savez(folder / "p.npz", **{"posterior": Q, "labels": Y} | arrays)
+    return folder / "p.npz"
+
+
+def test_npz(tmp_path):
+    data = read_posteriors(pack(tmp_path, class_names=np.array(["a", "b"]), eligible=Y == 0, allowed=np.eye(2) == 1))
+    assert np.array_equal(data.posterior, Q)
+    assert data.class_names == ("a", "b")
+    assert data.allowed.tolist() == [[True, False], [False, True]]
+    assert data.eligible.tolist() == [True, False]
+    assert data.place(1) == f"{tmp_path}/p.npz"
+    assert read_posteriors(pack(tmp_path)).class_names == ("0", "1")
+
+
+def test_labels_get_room_for_every_class(tmp_path):
+    wide = np.full((2, 300), 1 / 300)
+    assert read_posteriors(pack(tmp_path, posterior=wide, labels=Y.astype(np.int8))).labels.dtype == np.int64
+    assert read_posteriors(pack(tmp_path, labels=Y.astype(">i2"))).labels.dtype == np.int16
+
+
+BAD_ARRAYS = {
+    "posterior of one dimension": ({"posterior": Q[0]}, "posterior: shape (n, C), C from 2 to 65536, is needed"),
+    "one class": ({"posterior": Q[:, :1]}, "posterior: shape (n, C)"),
+    "endless classes": ({"posterior": np.empty((0, 10**12)), "labels": Y[:0]}, "posterior: shape (n, C)"),
+    "lengths": ({"labels": np.arange(3)}, "labels: integers of shape (2,) are needed, got int64 of shape (3,)"),
+    "float labels": ({"labels": Y * 1.0}, "labels: integers of shape (2,) are needed, got float64 of shape (2,)"),
+    "text labels": ({"labels": np.array(["a", "b"])}, "labels: integers of shape (2,) are needed, got <U1"),
+    "names": ({"class_names": np.array(["a"])}, "class_names: text of shape (2,) are needed, got <U1 of shape (1,)"),
+    "equal names": ({"class_names": np.array(["a", "a"])}, "class_names: 2 different names are needed, got 1"),
+    "allowed": ({"allowed": np.ones((2, 2))}, "allowed: booleans of shape (2, 2) are needed, got float64"),
+    "eligible": ({"eligible": np.ones(3, bool)}, "eligible: booleans of shape (2,) are needed, got bool of shape (3,)"),
+    "objects": ({"labels": np.array([{}, []], object)}, "labels: an array of objects is a pickle and is never read"),
+    "object names": ({"class_names": np.array(["a", "b"], object)}, "class_names: an array of objects"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARRAYS)
+def test_npz_errors_name_the_key(tmp_path, case):
+    arrays, said = BAD_ARRAYS[case]
+    assert complaint(pack(tmp_path, **arrays)).startswith(f"p.npz: {said}")
+
+
+@pytest.mark.parametrize("key", ["posterior", "labels"])
+def test_a_missing_array(tmp_path, key):
+    np.savez(tmp_path / "p.npz", **{"posterior": Q, "labels": Y, "extra": Y} | {key.upper(): Y})
+    with zipfile.ZipFile(tmp_path / "p.npz") as old, zipfile.ZipFile(tmp_path / "q.npz", "w") as new:
+        for name in old.namelist():
+            if name != f"{key}.npy":
+                new.writestr(name, old.read(name))
+    assert complaint(tmp_path / "q.npz").startswith(f"q.npz: {key}: this array is missing; the file has '")
+
+
+def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
+    raw = io.BytesIO()
+    np.lib.format.write_array_header_1_0(raw, {"shape": shape, "fortran_order": False, "descr": descr})
+    return raw.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (header((10**15, 10)), f"the limit is {LARGEST_ARRAY:,}"),
+        (header((10**6, 10)) + b"x", "takes 80,000,000 bytes, but the file holds 1"),
+        (header((-1, 2)), "takes -16 bytes"),
+        (header((2, 2)) + bytes(40), "takes 32 bytes, but the file holds 40"),
+        (b"cos\nsystem\n(S'true'\ntR.", "damaged or not a NumPy array: ValueError"),
+        (b"\x93NUMPY\x09\x00", "damaged or not a NumPy array: KeyError"),
+        (b"", "damaged or not a NumPy array"),
+    ],
+)
+def test_headers_that_lie(tmp_path, content, said):
+    with zipfile.ZipFile(tmp_path / "p.npz", "w") as archive:
+        archive.writestr("posterior.npy", content)
+        archive.writestr("labels.npy", b"")
+    line = complaint(tmp_path / "p.npz")
+    assert line.startswith("p.npz: posterior: ")
+    assert said in line
+
+
+def test_names_that_are_no_characters(tmp_path):
+    with zipfile.ZipFile(pack(tmp_path), "a") as archive:
+        archive.writestr("class_names.npy", header((2,), "<U1") + b"\xff" * 8)
+    assert complaint(tmp_path / "p.npz").startswith("p.npz: class_names: damaged")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"a,b,label\n", header((2, 2)) + bytes(32), bytes(5000)])
+def test_files_that_are_no_archives(tmp_path, content):
+    assert complaint(put(tmp_path, content)) == "p.npz: not a sound .npz archive: BadZipFile"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("posteriors")
+
+
+@examples(50, 2000)
+@given(st.data())
+def test_a_damaged_archive_is_read_or_refused_in_one_line(place, data):
+    content = bytearray(pack(place, class_names=np.array(["a", "b"])).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    del content[data.draw(st.integers(1, len(content))) :]
+    path = put(place, bytes(content))
+    try:
+        line = read_posteriors(path).place(None)
+    except DataError as error:
+        line = str(error)
+    assert "\n" not in line

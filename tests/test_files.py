@@ -1,0 +1,207 @@
+"""The only module that writes: whole or not at all, one writer at a time, and no name leads out of its folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fedrela.errors import BusyError, DataError
+from fedrela.files import Part, digest, digest_file, new_folder, parts, safe_join, safe_path, write_bytes, write_new
+
+
+def test_write_makes_folders_and_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    write_bytes(path, b"old")
+    write_bytes(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(path.parent) == ["file"]
+
+
+def test_write_without_overwriting(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "file", b"old", overwrite=False)
+    with pytest.raises(DataError, match="exists already"):
+        write_bytes(tmp_path / "file", b"new", overwrite=False)
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_bytes(path, b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(OSError, match="No space left"):
+        write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_new_folder_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "made" / "target"
+    with new_folder(target) as folder:
+        (folder / "deep").mkdir()
+        write_new(folder / "deep" / "file", [b"in ", b"parts"])
+        assert not target.exists()
+    assert (target / "deep" / "file").read_bytes() == b"in parts"
+    assert os.listdir(tmp_path / "made") == ["target"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_new_folder_vanishes_after_an_error(error: type[BaseException], tmp_path: Path) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"x"
+        raise error
+
+    with pytest.raises(error), new_folder(tmp_path / "target") as folder:
+        write_new(folder / "file", chunks())
+    assert os.listdir(tmp_path) == []
+
+
+def test_new_folder_does_not_take_an_existing_place(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="exists already"), new_folder(tmp_path / "link"):
+        pass
+    with pytest.raises(OSError, match="not empty"), new_folder(tmp_path / "late"):
+        (tmp_path / "late" / "other").mkdir(parents=True)
+    assert sorted(os.listdir(tmp_path)) == ["late", "link"]
+    assert os.listdir(tmp_path / "late") == ["other"]
+
+
+def test_write_new_does_not_overwrite(tmp_path: Path) -> None:
+    write_new(tmp_path / "file", [b"old"])
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "file", [b"new"])
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_part_grows_over_attempts(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    with Part(target) as part:
+        part.restart("edition 1")
+        part.append(b"one ")
+    with Part(target) as part:
+        assert (part.size, part.tag) == (4, "edition 1")
+        part.append(b"two")
+        assert part.size == 7
+        assert part.digest() == digest(b"one two")
+        part.finish()
+    assert target.read_bytes() == b"one two"
+    assert os.listdir(tmp_path) == ["file"]
+    assert not stat.S_IMODE(target.stat().st_mode) & 0o111
+
+
+def test_part_starts_again(tmp_path: Path) -> None:
+    with Part(tmp_path / "file") as part:
+        part.restart("1")
+        part.append(b"wrong")
+        part.restart("2")
+        assert (part.size, part.tag) == (0, "2")
+        part.append(b"right")
+        part.finish()
+    assert (tmp_path / "file").read_bytes() == b"right"
+
+
+def test_empty_or_discarded_part_is_removed(tmp_path: Path) -> None:
+    with Part(tmp_path / "file") as part:
+        part.restart("1")
+    assert os.listdir(tmp_path) == []
+    with Part(tmp_path / "file") as part:
+        part.restart("1")
+        part.append(b"x")
+        part.discard()
+    assert os.listdir(tmp_path) == []
+
+
+def test_part_has_one_writer(tmp_path: Path) -> None:
+    with Part(tmp_path / "file") as part:
+        part.append(b"x")
+        with pytest.raises(BusyError, match="another process"), Part(tmp_path / "file"):
+            pass
+        assert part.size == 1
+    with Part(tmp_path / "file") as part:
+        assert part.size == 1
+
+
+def test_part_that_was_finished_meanwhile_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Part(tmp_path / "file") as part:
+        part.append(b"right")
+    really_open = parts._open_no_link
+
+    def open_and_lose_the_race(path: str, flags: int) -> int:
+        handle = really_open(path, flags)
+        os.replace(tmp_path / ".file.part", tmp_path / "file")
+        return handle
+
+    monkeypatch.setattr(parts, "_open_no_link", open_and_lose_the_race)
+    with pytest.raises(BusyError), Part(tmp_path / "file"):
+        pass
+    assert (tmp_path / "file").read_bytes() == b"right"
+
+
+def test_part_works_where_files_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with Part(tmp_path / "file") as part:
+        part.append(b"x")
+        part.finish()
+    assert (tmp_path / "file").read_bytes() == b"x"
+
+
+def test_part_does_not_follow_a_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_bytes(b"precious")
+    (tmp_path / ".file.part").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic links"), Part(tmp_path / "file"):
+        pass
+    assert (tmp_path / "precious").read_bytes() == b"precious"
+
+
+def test_unreadable_tag_counts_as_none(tmp_path: Path) -> None:
+    (tmp_path / ".file.part").write_bytes(b"x")
+    (tmp_path / ".file.part.tag").write_bytes(b"\xff")
+    with Part(tmp_path / "file") as part:
+        assert part.tag == ""
+
+
+def test_digests(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"data" * 100_000)
+    assert digest_file(tmp_path / "file") == hashlib.sha256(b"data" * 100_000).hexdigest()
+    assert digest(memoryview(b"data")) == hashlib.sha256(b"data").hexdigest()
+
+
+@pytest.mark.parametrize("name", ["a", "client-3.json", "a b", "Straße", "日本", "100%", "50%ab", "console", "n.con"])
+def test_plain_names(name: str) -> None:
+    assert safe_join("folder", name) == Path("folder", name)
+    assert safe_path("folder", f"{name}/{name}") == Path("folder", name, name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", ".", "..", "a/b", "a\\b", "a:b", "a*", "a?", 'a"', "a<", "a>", "a|", ".a", "a.", " a", "a ", "a\tb",
+        "a\x7f", "a\ud800", "con", "Aux.txt", "nul .x", "lpt9", "COM²", "CONIN$", "x" * 201, "é" * 101, "%2e%2e",
+        "a%2Fb", "%252e", "a／b", "a∕b", "a⁄b", "a∖b", "‥", "%EF%BC%8Fa", "ﷺ" * 60,
+    ],
+)  # fmt: skip
+def test_names_that_are_not_plain(name: str) -> None:
+    with pytest.raises(DataError, match="not a plain file name") as caught:
+        safe_join("folder", name)
+    assert str(caught.value).isprintable()
+    with pytest.raises(DataError, match="not a plain relative path"):
+        safe_path("folder", f"good/{name}" if name != "a/b" else "a//b")
+
+
+def test_paths_have_limits() -> None:
+    assert len(safe_path("folder", "/".join("a" * 32)).parts) == 33
+    with pytest.raises(DataError, match="not a plain relative path"):
+        safe_path("folder", "/".join("a" * 33))
+    with pytest.raises(DataError, match="not a plain relative path"):
+        safe_path("folder", "/".join(["a" * 100] * 10))
