@@ -1,0 +1,199 @@
+"""Source, imbalance and partition together: shards, figures, standardisation, and building it again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batteries import examples
+from fedrela.data.federation import Federation, Recipe, build_federation, rebuild
+from fedrela.data.imbalance import Imbalance
+from fedrela.data.partition.plan import PartitionPlan
+from fedrela.data.sources import from_arrays, load
+from fedrela.data.standardize import Moments, pooled
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.experiment.build import groups_of
+
+DIGITS = load("digits")
+STEP = Imbalance("step", ratio=20, minority=(0, 1, 2))
+TAIL = Imbalance("long_tail", factor=10)
+NOISY = PartitionPlan("dirichlet", clients=8, alpha=0.3, min_size=3)
+
+
+def table(n: int = 240, seed: int = 0, clients: bool = False):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat([0, 1, 2], n // 3))
+    x = rng.normal(size=(n, 4)) * [1, 100, 1e-3, 0] + [5, -1000, 0, 7]
+    ids = rng.integers(0, 5, n) if clients else None
+    return from_arrays(x, y, client_ids=ids)
+
+
+def everyone(federation: Federation) -> np.ndarray:
+    return np.sort(np.concatenate([np.r_[shard.train, shard.validation] for shard in federation.shards]))
+
+
+@pytest.mark.parametrize("imbalance", [Imbalance(), STEP, TAIL])
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+def test_every_chosen_sample_has_one_place(imbalance, validation):
+    recipe = Recipe(3, imbalance, NOISY, validation)
+    federation = build_federation(DIGITS, recipe)
+    chosen = everyone(federation)
+    assert np.unique(chosen).size == chosen.size == federation.class_counts.sum()
+    np.testing.assert_array_equal(np.bincount(DIGITS.y_train[chosen], minlength=10), federation.class_counts)
+    trained = sum(shard.train.size for shard in federation.shards)
+    assert federation.client_counts.sum() == trained
+    assert [shard.client for shard in federation.shards] == list(range(8))
+    assert (trained < chosen.size) == (validation > 0)
+    assert federation.x_train is DIGITS.x_train
+    np.testing.assert_array_equal(federation.available, np.bincount(DIGITS.y_train))
+
+
+def test_groups_of_step_and_tail():
+    step = groups_of(build_federation(DIGITS, Recipe(1, STEP, NOISY)))
+    assert step.sizes == {"majority": 7, "minority": 3}
+    assert step.members("minority").tolist() == [0, 1, 2]
+    tail = build_federation(DIGITS, Recipe(1, Imbalance("long_tail", factor=50), NOISY))
+    by_counts = groups_of(tail)
+    assert by_counts.names == ("head", "medium", "tail")
+    assert by_counts.of_class[0] == 0
+    assert by_counts.of_class[9] == 2
+    for protocol in ("fedloge", "fedrela-release"):
+        assert groups_of(tail, protocol).protocol == protocol
+
+
+def test_same_seed_same_bytes_and_another_seed_other_shards():
+    first, again, other = (build_federation(DIGITS, Recipe(s, STEP, NOISY)).manifest() for s in (1, 1, 2))
+    assert first == again
+    assert first["shards_sha256"] != other["shards_sha256"]
+    assert first["arrays"] == other["arrays"]
+
+
+@pytest.mark.parametrize("source", [DIGITS, table(), table(clients=True)], ids=["digits", "table", "clients"])
+def test_a_manifest_is_enough_to_rebuild(source):
+    kind = PartitionPlan("natural", clients=3) if source.client_train is not None else NOISY
+    built = build_federation(source, Recipe(5, TAIL, kind, 0.2, "local"))
+    manifest = json.loads(json.dumps(built.manifest()))
+    again = rebuild(source, manifest)
+    assert again.manifest() == built.manifest()
+    assert again.x_train.tobytes() == built.x_train.tobytes()
+    assert again.x_test.tobytes() == built.x_test.tobytes()
+    for one, two in zip(built.shards, again.shards, strict=True):
+        np.testing.assert_array_equal(one.train, two.train)
+        np.testing.assert_array_equal(one.validation, two.validation)
+
+
+def test_a_manifest_of_other_data_is_noticed():
+    manifest = build_federation(DIGITS, Recipe(1, STEP, NOISY)).manifest()
+    x = DIGITS.x_train.copy()
+    x[0, 0, 0, 0] ^= 1
+    other = replace(DIGITS, x_train=x)
+    with pytest.raises(IntegrityError, match="arrays differs"):
+        rebuild(other, manifest)
+    for key, value in (("shards_sha256", "0" * 64), ("class_counts", [1]), ("format", "x"), ("recipe", {"seed": 1})):
+        with pytest.raises(IntegrityError):
+            rebuild(DIGITS, manifest | {key: value})
+    with pytest.raises(IntegrityError, match="cannot be followed"):
+        rebuild(DIGITS, {})
+
+
+def test_hashing_reports_progress():
+    seen = []
+    build_federation(DIGITS, Recipe()).manifest(progress=lambda *step: seen.append(step))
+    assert seen[-1][0] == seen[-1][1]
+    assert {what for _, _, what in seen} == {f"hashing {name}" for name in ("x_train", "y_train", "x_test", "y_test")}
+
+
+def test_pooled_standardisation_is_that_of_all_training_samples():
+    source = table()
+    federation = build_federation(source, Recipe(1, Imbalance(), NOISY, validation=0.3))
+    rows = np.concatenate([shard.train for shard in federation.shards])
+    x = source.x_train[rows].astype(float)
+    np.testing.assert_allclose(federation.x_train[rows][:, :3].mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(federation.x_train[rows][:, :3].std(axis=0), 1, atol=1e-5)
+    expected = (source.x_test - x.mean(axis=0))[:, :3] / x.std(axis=0)[:3]
+    np.testing.assert_allclose(federation.x_test[:, :3], expected, rtol=1e-4, atol=1e-4)
+    assert not federation.x_train[rows][:, 3].any()  # a constant column becomes 0, not NaN
+    assert source.x_train[:, 1].mean() < -900  # the source itself is untouched
+
+
+def test_local_standardisation_uses_a_clients_own_samples_only():
+    source = table()
+    federation = build_federation(source, Recipe(1, Imbalance(), NOISY, 0.2, "local"))
+    for shard in federation.shards:
+        own = source.x_train[shard.train].astype(float)
+        rows = np.r_[shard.train, shard.validation]
+        expected = (source.x_train[rows] - own.mean(axis=0))[:, :3] / own.std(axis=0)[:3]
+        np.testing.assert_allclose(federation.x_train[rows][:, :3], expected, rtol=1e-3, atol=1e-3)
+    plain = build_federation(source, Recipe(1, Imbalance(), NOISY, 0.2, "none"))
+    assert plain.x_train is source.x_train
+
+
+@examples(200, 5000)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.floats(-1e6, 1e6), st.integers(0, 1000))
+def test_merged_moments_are_those_of_all_samples(sizes, offset, seed):
+    rng = np.random.default_rng(seed)
+    parts = [rng.normal(size=(size, 3)) + offset for size in sizes]
+    merged, whole = pooled(map(Moments.of, parts), 3), Moments.of(np.concatenate(parts))
+    assert merged.count == whole.count
+    np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(merged.squares, whole.squares, rtol=1e-6, atol=1e-6)
+
+
+def test_ten_thousand_clients_cost_index_memory_only():
+    source = from_arrays(np.zeros((50_000, 1), np.float32), np.arange(50_000) % 10, np.zeros((10, 1)), np.arange(10))
+    federation = build_federation(
+        source, Recipe(1, Imbalance(), PartitionPlan("dirichlet", 10_000, 0.5, min_size=0), 0.0, "none")
+    )
+    assert len(federation.shards) == 10_000
+    assert sum(shard.train.nbytes for shard in federation.shards) == 50_000 * 8
+    assert federation.x_train is source.x_train
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "dirichlet", "clients": 3}, "alpha: kind 'dirichlet' needs it"),
+        ({"kind": "dirichlet", "alpha": 1.0}, "clients: kind 'dirichlet' needs it"),
+        ({"kind": "iid"}, "clients: kind 'iid' needs it"),
+        ({"kind": "iid", "clients": 3, "alpha": 1.0}, "alpha: kind 'iid' does not use it"),
+        ({"kind": "shards", "clients": 3}, "classes_per_client: kind 'shards' needs it"),
+        ({"kind": "natural", "min_size": 3}, "min_size: kind 'natural' does not use it"),
+        ({"kind": "blocks"}, "kind: one of dirichlet, iid, natural, shards"),
+        ({"kind": "dirichlet", "clients": 0, "alpha": 1.0}, "clients: at least 1"),
+        ({"kind": "dirichlet", "clients": 2, "alpha": 0.0}, "alpha: a number from"),
+        ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "scheme": "even"}, "scheme: one of"),
+        ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "numpy_seed": 1, "min_size": 5}, "min_size: numpy_seed"),
+    ],
+)
+def test_wrong_plans(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        PartitionPlan(**options)
+
+
+def test_natural_needs_client_ids():
+    with pytest.raises(DataError, match="this source has no client ids"):
+        build_federation(DIGITS, Recipe(1, Imbalance(), PartitionPlan("natural")))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PartitionPlan("iid", clients=5),
+        PartitionPlan("iid", clients=5, min_size=0),
+        PartitionPlan("shards", clients=5, classes_per_client=2),
+        PartitionPlan("dirichlet", clients=5, alpha=0.1, scheme="niid_bench", min_size=1),
+        PartitionPlan("dirichlet", clients=5, alpha=0.1, scheme="equal"),
+        PartitionPlan("dirichlet", clients=5, alpha=0.1, numpy_seed=3),
+        PartitionPlan("natural"),
+    ],
+    ids=lambda plan: f"{plan.kind}-{plan.scheme}",
+)
+def test_every_kind_of_plan(plan):
+    federation = build_federation(table(clients=True), Recipe(1, Imbalance(), plan))
+    np.testing.assert_array_equal(everyone(federation), np.arange(federation.y_train.size))
+    assert len(federation.shards) == 5
