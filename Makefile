@@ -34,6 +34,7 @@ nightly: $(READY)    ## the long batteries
 
 bench: $(READY)      ## ratios against NumPy and the official procedure
 	$(BIN)/python benchmarks/relabel.py
+	$(BIN)/python benchmarks/data.py
 
 mutants: $(READY)    ## mutation check of core: which changes would no test notice?
 	$(BIN)/python tests/mutants.py

@@ -13,6 +13,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run the batteries at their nightly counts")
     parser.addoption("--goldens", metavar="DIR", help="folder of full FedReLa goldens, in place of the reduced copies")
+    parser.addoption("--real-data", metavar="DIR", help="folder with CIFAR's binary editions, to check the real bytes")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -31,7 +31,7 @@ import conftest  # noqa: F401  (first: it limits threads)
 TESTS = Path(__file__).resolve().parent
 SOURCE = TESTS.parent / "src"
 ORDER = (
-    "test_equations", "test_goldens", "test_relabel", "test_ledger", "test_schedule", "test_forecast",
+    "test_equations", "test_checks", "test_goldens", "test_relabel", "test_ledger", "test_schedule", "test_forecast",
     "test_relabeler", "test_hostile", "test_differential", "test_properties", "test_repeated_requests",
 )  # fmt: skip
 SECONDS = 180  # a mutant that runs longer than this hangs, and counts as noticed

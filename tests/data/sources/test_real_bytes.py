@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 
 from fedrela.data.sources import fashion_mnist, load
 from fedrela.testing.sources import doubled_share
-
-REAL = os.environ.get("FEDRELA_REAL_DATA", "")
 
 
 def skip_aloud(what: str, how: str) -> None:
@@ -40,11 +37,12 @@ def test_fashion_mnist_of_debian(own_cache):
         ("cifar100", "cifar-100-binary", [0.50708, 0.48655, 0.44092], 100),
     ],
 )
-def test_cifar(own_cache, name, folder, means, classes):
+def test_cifar(own_cache, request, name, folder, means, classes):
+    real = request.config.getoption("--real-data")
     archive = {"cifar10": "cifar-10-binary.tar.gz", "cifar100": "cifar-100-binary.tar.gz"}[name]
-    if not REAL or not any((Path(REAL) / place).exists() for place in (folder, archive)):
-        skip_aloud(name, f"set FEDRELA_REAL_DATA to a folder with {folder} or {archive}")
-    source = load(name, REAL)
+    if not real or not any((Path(real) / place).exists() for place in (folder, archive)):
+        skip_aloud(name, f"run pytest with --real-data and a folder with {folder} or {archive}")
+    source = load(name, real)
     assert (source.x_train.shape, source.x_test.shape) == ((50_000, 3, 32, 32), (10_000, 3, 32, 32))
     assert channel_means(source.x_train) == pytest.approx(means, abs=5e-6)
     assert np.bincount(source.y_train).tolist() == [50_000 // classes] * classes

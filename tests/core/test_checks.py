@@ -1,0 +1,77 @@
+"""The door, word for word and at its borders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fedrela
+from fedrela.core import checks
+from fedrela.errors import ArgumentError
+
+GOOD = [0.5, 0.3, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([0.5, np.nan, 0.5], "not finite: row 1: column 1 is nan"),
+        ([0.5, 0.5, np.inf], "not finite: row 1: column 2 is inf"),
+        ([-np.inf, np.inf, 1.0], "not finite: row 1: column 0 is -inf"),
+        ([0.6, 0.5, -0.1], "not normalised: row 1: column 2 is negative (-0.1)"),
+        ([-0.25, 0.75, 0.5], "not normalised: row 1: column 0 is negative (-0.25)"),
+        ([0.0, 0.0, 0.0], "not normalised: row 1: sum 0 where 1 is needed; are these logits? take the softmax first"),
+        ([0.0, 2.0, 0.5], "not normalised: row 1: sum 2.5 where 1 is needed; are these logits? take the softmax first"),
+    ],
+)
+def test_what_is_wrong_with_a_row(row, message):
+    refusal = checks.refuse_posterior(np.array([GOOD, row, GOOD]), 3)
+    assert str(refusal) == message
+    assert refusal.index == 1
+
+
+def test_zeros_are_probabilities():
+    assert checks.refuse_posterior(np.array([[1.0, 0.0], [0.0, 1.0]]), 2) is None
+
+
+def test_a_shape_or_type_is_named():
+    assert str(checks.refuse_posterior(np.ones((2, 2)) / 2, 3)) == (
+        "wrong width: row 0: shape (2, 2) where (n, 3) is needed"
+    )
+    assert str(checks.refuse_posterior(np.eye(3, dtype=int), 3)) == (
+        "wrong type: row 0: int64 where floating-point probabilities are needed"
+    )
+    nothing = checks.refuse_posterior(np.empty(0), 3)
+    assert nothing.index is None
+    assert str(nothing) == "wrong width: shape (0,) where (n, 3) is needed"
+
+
+def test_labels_must_fit_their_dtype():
+    """127 is the last class that int8 holds."""
+    fedrela.relabel(np.full((1, 128), 1 / 128), np.zeros(1, np.int8))
+    with pytest.raises(ArgumentError, match="labels: int8 cannot hold class 128; use a wider integer dtype"):
+        fedrela.relabel(np.full((1, 129), 1 / 129), np.zeros(1, np.int8))
+
+
+@pytest.mark.parametrize("value", [1.0000001, 1.5, 2, -1e-9])
+def test_fractions_end_at_zero_and_one(value):
+    with pytest.raises(ArgumentError) as error:
+        checks.check_fraction("max_fraction", value)
+    assert str(error.value) == f"max_fraction: a fraction from 0 to 1 is needed, got {value!r}"
+    assert checks.check_fraction("x", 0) == 0.0
+    assert checks.check_fraction("x", np.float32(1)) == 1.0
+
+
+def test_arrays_of_rules():
+    with pytest.raises(ArgumentError, match=r"allowed: booleans are needed, got int64"):
+        checks.check_array("allowed", np.eye(2, dtype=int), (2, 2), np.bool_)
+    with pytest.raises(ArgumentError, match=r"u: numbers without NaN are needed, got <U1"):
+        checks.check_array("u", ["a"], (1,), np.float64)
+    assert checks.check_array("u", [1], (1,), np.float64).dtype == np.float64
+
+
+def test_nothing_to_do_has_no_notes():
+    done = fedrela.relabel(np.empty((0, 3)), [])
+    assert done.ledger.notes == ()
+    assert done.weights.tolist() == [1.0, 1.0, 1.0]
+    assert fedrela.relabel([GOOD, [0.1, 0.8, 0.1]] * 9, [0, 1] * 9, normalize="none").ledger.notes == ()
