@@ -91,3 +91,17 @@ def test_probability():
     np.testing.assert_allclose(eq.probability(z, t, gain), [np.tanh(1), 0, 0, np.tanh(2) / 2])
     q, t = np.array([0.2, 0.1, 1.03]), 0.1
     np.testing.assert_allclose(eq.raw_probability(q, t, np.full(3, 0.5)), [0.1, 0, 0.5])
+
+
+def test_very_small_posteriors_are_not_flat_under_the_floor():
+    """The official floor damps tiny spreads, it does not erase them."""
+    z, sigma = eq.z_scores(Q * 1e-9, GROUPS, "population")
+    np.testing.assert_array_equal(sigma, [[1e-6, 1e-6]])
+    np.testing.assert_allclose(z, (Q - GROUPS.spread_out(eq.class_means(Q, GROUPS))) * 1e-3, rtol=1e-9)
+
+
+def test_minmax_without_width_is_zero():
+    flat = np.array([[0.2, 0.2, 0.2, 0.1, 0.4]])
+    scores, width = eq.minmax_scores(flat, GROUPS)
+    np.testing.assert_array_equal(scores, [[0, 0, 0, 0, 1]])
+    np.testing.assert_array_equal(width, [[0, 0.4 - 0.1]])

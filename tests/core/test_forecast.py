@@ -89,3 +89,43 @@ def test_nothing_at_all():
 def test_wrong_tau():
     with pytest.raises(ArgumentError, match="taus: a fraction from 0 to 1 is needed, got 5; the official"):
         fedrela.preview(CASE.Q, CASE.y, taus=[0.05, 5])
+
+
+def test_the_text_word_for_word():
+    """By hand: z of sample 3 is 1.498, the threshold is the lone class-1 sample's 0, tanh(1.498) = 0.905."""
+    posterior = [[0.99, 0.01], [0.98, 0.02], [0.97, 0.03], [0.6, 0.4], [0.2, 0.8]]
+    table = fedrela.preview(posterior, [0, 0, 0, 0, 1], taus=[0.4], max_fraction=0.1)
+    assert table.flow[0].round(3).tolist() == [[0, 0.905], [0, 0]]
+    assert str(table).splitlines() == [
+        "   tau  moves   share       ->1",
+        " 0.400    0.9  18.1%       0.9",
+        "the model's first choice is the label for 100.0% of the samples",
+        "warning: at tau 0.4 max_fraction 0.1 is expected to bind",
+    ]
+
+
+def test_at_most_eight_targets_are_listed_the_busiest_first():
+    case = make(600, 14, 0.1, 2, skew=1.0, skill=2.0, digits=None)
+    table = fedrela.preview(case.Q, case.y, taus=[0.1])
+    named = [int(word[2:]) for word in str(table).splitlines()[0].split() if word.startswith("->")]
+    assert named == np.argsort(-table.into[0], kind="stable")[:8].tolist()
+
+
+def test_the_unusual_share_in_words():
+    case = make(400, 100, 0.2, 1, skew=0.5, skill=4.0, digits=None)
+    table = fedrela.preview(case.Q, case.y, taus=[0.2])
+    assert f"at tau 0.2 {table.share[0]:.0%} of the labels would change, more than is usual (30%)" in table.warnings
+
+
+def test_a_refused_preview_expects_nothing():
+    table = fedrela.preview(CASE.Q * 2, CASE.y)
+    assert not table.flow.any()
+    assert not table.counts.any()
+    assert np.isnan(table.agreement)
+    assert table.share.tolist() == [0.0] * 5
+
+
+def test_one_sample_agrees_or_not():
+    assert fedrela.preview([[0.2, 0.8]], [1]).agreement == 1.0
+    assert fedrela.preview([[0.2, 0.8]], [0]).agreement == 0.0
+    assert fedrela.preview([[1.0]], [0]).warnings == ()

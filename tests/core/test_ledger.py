@@ -38,6 +38,12 @@ def test_round_trip(file):
     np.testing.assert_array_equal(fedrela.undo(file), CASE.y)
 
 
+def test_equality():
+    assert LEDGER != "ledger"
+    assert changed(notes=("other",)) != LEDGER
+    assert changed() == LEDGER
+
+
 def test_both_forms_carry_the_same_digest(tmp_path):
     LEDGER.save(tmp_path / "a.json")
     LEDGER.save(tmp_path / "a.npz")
@@ -89,6 +95,9 @@ def changed(**fields):
         (changed(index=LEDGER.index[:-1]), "differ in length"),
         (changed(index=LEDGER.index[::-1]), "ascending"),
         (changed(index=LEDGER.index + 1000), "ascending"),
+        (changed(index=np.r_[LEDGER.index[:-1], LEDGER.original.size]), "ascending"),
+        (changed(index=np.r_[LEDGER.index[0], LEDGER.index[:-1]]), "ascending"),
+        (changed(new=np.r_[LEDGER.new[:-1], LEDGER.num_classes]), "end in another class"),
         (changed(index=LEDGER.index - 1000), "ascending"),
         (changed(old=LEDGER.new), "original label"),
         (changed(new=LEDGER.old), "end in another class"),
