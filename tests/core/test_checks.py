@@ -75,3 +75,32 @@ def test_nothing_to_do_has_no_notes():
     assert done.ledger.notes == ()
     assert done.weights.tolist() == [1.0, 1.0, 1.0]
     assert fedrela.relabel([GOOD, [0.1, 0.8, 0.1]] * 9, [0, 1] * 9, normalize="none").ledger.notes == ()
+
+
+def test_one_class_in_all():
+    done = fedrela.relabel(np.ones((3, 1)), [0, 0, 0], num_classes=1, tau=1.0)
+    assert done.refusal is None
+    assert done.ledger.notes == ()
+    assert done.ledger.options["held_back"] == 0
+    assert done.ledger.options["forbidden"] == []
+    assert done.share == 0.0
+
+
+def test_what_is_no_matrix_is_refused():
+    assert fedrela.relabel(None, [0, 1]).refusal == "wrong width: row 0: shape () where (n, 1) is needed"
+    assert fedrela.relabel([0.5, 0.5], [0, 0]).refusal == "wrong width: row 0: shape (2,) where (n, 1) is needed"
+    assert fedrela.relabel(np.empty((2, 0)), [0, 0]).refusal == "wrong width: shape (2, 0) where (n, 1) is needed"
+
+
+def test_two_equal_labels_of_two_classes_are_one_class_only():
+    assert fedrela.relabel([[0.5, 0.5], [0.4, 0.6]], [1, 1]).ledger.notes[0] == (
+        "one class only: all 2 samples are of class 1"
+    )
+    assert fedrela.preview([[0.5, 0.5], [0.4, 0.6]], [1, 1]).warnings[0].startswith("one class only: all 2 samples")
+
+
+def test_the_default_seed_is_zero():
+    rng = np.random.default_rng(5)
+    Q, y = rng.dirichlet(np.ones(4), 200), np.repeat([0, 1, 2, 3], [120, 50, 20, 10])
+    np.testing.assert_array_equal(fedrela.relabel(Q, y, tau=0.2).labels, fedrela.relabel(Q, y, tau=0.2, seed=0).labels)
+    assert (fedrela.relabel(Q, y, tau=0.2).labels != fedrela.relabel(Q, y, tau=0.2, seed=1).labels).any()
