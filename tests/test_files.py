@@ -205,3 +205,15 @@ def test_paths_have_limits() -> None:
         safe_path("folder", "/".join("a" * 33))
     with pytest.raises(DataError, match="not a plain relative path"):
         safe_path("folder", "/".join(["a" * 100] * 10))
+
+
+def test_no_overwrite_where_there_are_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", no_links)
+    write_bytes(tmp_path / "a", b"one", overwrite=False)
+    with pytest.raises(DataError, match="exists already"):
+        write_bytes(tmp_path / "a", b"two", overwrite=False)
+    assert (tmp_path / "a").read_bytes() == b"one"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-with warnings.catch_warnings():  # on import, typer 0.20 touches names that click 8.5 calls deprecated
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from fedrela.cli.main import main
+from fedrela.cli.main import main
 
 NAMES = ("healthy", "flu", "rare")
 
