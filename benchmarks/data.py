@@ -12,7 +12,10 @@ import argparse
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +26,12 @@ LABELS = np.arange(50_000) % 100
 CLIENTS = 10_000
 
 
-def partition(name: str, split: object) -> None:
+def partition(name: str, split: Callable[[], list[np.ndarray]]) -> None:
     start = time.perf_counter()
-    parts = split()  # type: ignore[operator]
+    parts = split()
     seconds = time.perf_counter() - start
     tracemalloc.start()
-    split()  # type: ignore[operator]
+    split()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert sum(part.size for part in parts) == LABELS.size
@@ -36,7 +39,7 @@ def partition(name: str, split: object) -> None:
 
 
 def loading(name: str, source: str, root: Path, file: str | None) -> None:
-    options = {} if file is None else {"file": file}
+    options: dict[str, Any] = {} if file is None else {"file": file}
     with tempfile.TemporaryDirectory() as cache:
         seconds = []
         for _ in range(2):
@@ -54,12 +57,8 @@ def main() -> None:
     print(f"{CLIENTS:,} clients on {LABELS.size:,} labels of 100 classes")
     for scheme in ("proportional", "multinomial", "niid_bench", "equal"):
         for min_size in (0, 1):
-            partition(
-                f"dirichlet {scheme}, min_size {min_size}",
-                lambda scheme=scheme, min_size=min_size: dirichlet(
-                    LABELS, CLIENTS, 0.3, seed=1, scheme=scheme, min_size=min_size
-                ),
-            )
+            split = partial(dirichlet, LABELS, CLIENTS, 0.3, seed=1, scheme=scheme, min_size=min_size)
+            partition(f"dirichlet {scheme}, min_size {min_size}", split)
     partition("dirichlet official stream", lambda: dirichlet(LABELS, CLIENTS, 0.3, seed=1, numpy_seed=1))
     partition("iid", lambda: iid(LABELS, CLIENTS, seed=1))
     partition("shards of 2 classes", lambda: shards(LABELS, CLIENTS, 2, seed=1))

@@ -35,7 +35,11 @@ LAYERS["experiment"] = (EVERYTHING, {"pydantic"})
 LAYERS["testing"] = (EVERYTHING | {"experiment"}, {"torch", "pydantic"})
 
 # place (a file, or a folder ending in a slash) -> packages it may load inside the function that needs them
-LAZY = {"data/sources/": {"sklearn", "PIL"}, "experiment/demo.py": {"sklearn", "threadpoolctl"}}
+LAZY = {
+    "data/sources/": {"sklearn", "PIL"},
+    "report/figures/png.py": {"matplotlib"},
+    "experiment/demo.py": {"sklearn", "threadpoolctl"},
+}
 
 
 def layer_of(path: Path) -> str:

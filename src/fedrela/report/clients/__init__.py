@@ -1,0 +1,1 @@
+"""The client-by-class picture: who has how many samples of which class."""

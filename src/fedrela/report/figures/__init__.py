@@ -1,0 +1,1 @@
+"""Figures drawn once and written as SVG or PNG: shapes, colours, scales, text."""

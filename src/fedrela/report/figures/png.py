@@ -1,0 +1,89 @@
+"""A drawing as PNG, painted shape by shape by matplotlib, on a light page."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import warnings
+from typing import Any
+
+from fedrela.report.figures.palette import FONT_SIZE, HEADING_SIZE, LIGHT, Paint, paints
+from fedrela.report.figures.shapes import Boxes, Disc, Drawing, Lines, Shape, Word
+
+RESOLUTION = 144  # dots an inch; a unit of a drawing is a point, and an inch has 72 of them
+ALIGNED = {"start": "left", "middle": "center", "end": "right"}
+LETTERS = 0.9  # the font that matplotlib brings is wider than those of a browser
+
+
+def draw_png(drawing: Drawing) -> bytes:
+    """Return the bytes of a PNG file."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    styles = paints(LIGHT, drawing.groups)
+    size = (drawing.width / 72, drawing.height / 72)
+    figure = Figure(figsize=size, dpi=RESOLUTION, facecolor=styles["paper"].fill)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, drawing.width), ylim=(drawing.height, 0))
+    axes.set_axis_off()
+    for layer, (kind, run) in enumerate(itertools.groupby(drawing.shapes, type)):
+        if kind is Word:
+            for word in run:
+                _write(axes, word, styles, layer)  # type: ignore[arg-type]
+        else:
+            _paint(axes, list(run), styles, layer)
+    with warnings.catch_warnings():  # a name in a script that the font does not have is drawn as empty boxes
+        warnings.filterwarnings("ignore", message="Glyph")
+        buffer = io.BytesIO()
+        canvas.print_png(buffer, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _write(axes: Any, word: Word, styles: dict[str, Paint], layer: int) -> None:
+    size = LETTERS * (HEADING_SIZE if word.style == "heading" else FONT_SIZE)
+    axes.text(
+        word.x,
+        word.y,
+        word.text,
+        color=styles[word.style].fill,
+        fontsize=size,
+        fontweight="bold" if word.style == "heading" else "normal",
+        ha=ALIGNED[word.anchor],
+        va="baseline",
+        rotation=90 if word.upright else 0,
+        rotation_mode="anchor",
+        parse_math=False,  # a dollar in a name begins no formula
+        zorder=layer,
+    )
+
+
+def _paint(axes: Any, shapes: list[Shape], styles: dict[str, Paint], layer: int) -> None:
+    """Paint shapes of one kind at once, in their order."""
+    from matplotlib.collections import PatchCollection
+
+    patches, looks = [], []
+    for shape in shapes:
+        made = _patches(shape)
+        patches += made
+        looks += [styles[shape.style]] * len(made)
+    collection = PatchCollection(
+        patches,
+        facecolors=[look.fill or "none" for look in looks],
+        edgecolors=[look.line or "none" for look in looks],
+        linewidths=[look.width for look in looks],
+        antialiased=isinstance(shapes[0], Disc),
+        zorder=layer,
+    )
+    axes.add_collection(collection, autolim=False)
+
+
+def _patches(shape: Shape) -> list[Any]:
+    from matplotlib.patches import Circle, Polygon, Rectangle
+
+    if isinstance(shape, Disc):
+        return [Circle((shape.x, shape.y), shape.radius)]
+    if isinstance(shape, Boxes):
+        return [Rectangle((x, y), width, height) for x, y, width, height in shape.places]
+    assert isinstance(shape, Lines)
+    return [Polygon([(x, y), (to, down)], closed=False) for x, y, to, down in shape.segments]
