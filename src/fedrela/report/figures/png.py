@@ -23,7 +23,7 @@ def draw_png(drawing: Drawing) -> bytes:
     styles = paints(LIGHT, drawing.groups)
     size = (drawing.width / 72, drawing.height / 72)
     figure = Figure(figsize=size, dpi=RESOLUTION, facecolor=styles["paper"].fill)
-    canvas = FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)  # draws without a screen
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, drawing.width), ylim=(drawing.height, 0))
     axes.set_axis_off()
@@ -36,7 +36,7 @@ def draw_png(drawing: Drawing) -> bytes:
     with warnings.catch_warnings():  # a name in a script that the font does not have is drawn as empty boxes
         warnings.filterwarnings("ignore", message="Glyph")
         buffer = io.BytesIO()
-        canvas.print_png(buffer, metadata={"Software": None})
+        figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
 
