@@ -168,6 +168,7 @@ def test_ten_thousand_clients_cost_index_memory_only():
         ({"kind": "dirichlet", "clients": 2, "alpha": 0.0}, "alpha: a number from"),
         ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "scheme": "even"}, "scheme: one of"),
         ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "numpy_seed": 1, "min_size": 5}, "min_size: numpy_seed"),
+        ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "numpy_seed": 1, "scheme": "equal"}, "scheme: numpy_seed"),
     ],
 )
 def test_wrong_plans(options, message):

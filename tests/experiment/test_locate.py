@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from batteries import examples
 from experiment.documents import Writer, position, tables
-from fedrela.experiment.locate import DEEPEST, HostileTextError, locate
-from fedrela.experiment.places import Position
+from fedrela.experiment.toml.locate import DEEPEST, HostileTextError, locate
+from fedrela.experiment.toml.places import Position
 
 RATIO = ("data", "imbalance", "ratio")
 
@@ -77,7 +77,7 @@ def test_statements_name_the_key_of_a_broken_line():
 
 
 @given(tables, st.randoms(use_true_random=False))
-@examples(300, 20_000)
+@examples(300, 5_000)
 def test_every_key_of_a_random_document_is_found_exactly(table, chance: random.Random):
     document = Writer(table, chance)
     assert tomllib.loads(document.text) == table
@@ -86,7 +86,7 @@ def test_every_key_of_a_random_document_is_found_exactly(table, chance: random.R
 
 
 @given(st.text(st.sampled_from("ab=.[]{}\"',#\\ \n1")) | st.text())
-@examples(300, 20_000)
+@examples(300, 5_000)
 def test_any_text_is_survived(text):
     for path, (key, value) in locate(text).known.items():
         assert all(1 <= place.line <= text.count("\n") + 1 and place.column >= 1 for place in (key, value)), path

@@ -68,6 +68,8 @@ class PartitionPlan:
             check_choice("scheme", self.scheme, tuple(SCHEMES))
         if self.numpy_seed is not None and self.min_size:
             raise ArgumentError("min_size: numpy_seed follows the official code, which has none; leave it out")
+        if self.numpy_seed is not None and self.scheme not in (None, "multinomial"):
+            raise ArgumentError("scheme: numpy_seed follows the official code, which is multinomial; leave it out")
 
     def apply(self, labels: ArrayLike, client_ids: ArrayLike | None = None, *, seed: int) -> Partition:
         """Split samples with these labels over the clients.

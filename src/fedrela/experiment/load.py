@@ -1,0 +1,97 @@
+"""From a TOML file or a dictionary to a checked configuration, and back to TOML; what is wrong ends in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.problems import first_problem, problems_of
+from fedrela.experiment.toml.places import Places
+from fedrela.experiment.toml.plain import as_plain
+from fedrela.experiment.toml.syntax import parse_toml, read_text
+from fedrela.experiment.toml.text import toml_text
+from fedrela.files import digest
+
+
+def load_config(path: str | Path) -> Config:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path
+        The file, UTF-8, at most 1 MiB. Paths inside it are relative to its folder.
+
+    Raises
+    ------
+    ArgumentError
+        In one line, ``file:line:column: key: what is wrong``.
+    """
+    path = Path(path)
+    return parse_config(read_text(path), name=str(path), folder=path.parent)
+
+
+def parse_config(
+    text_or_dict: str | Mapping[str, Any], *, name: str = "<config>", folder: str | Path | None = None
+) -> Config:
+    r"""Check a configuration given as TOML text or as a dictionary.
+
+    Parameters
+    ----------
+    text_or_dict
+        In a dictionary a value of None counts as left out.
+    name
+        How messages call it.
+    folder
+        What paths inside it are relative to; by default the current folder.
+
+    Examples
+    --------
+    >>> parse_config({"data": {"partition": {"kind": "iid", "clients": 4}}}).data.partition.clients
+    4
+    >>> parse_config("[data]\nsorce = 'digits'", name="run.toml")
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.ArgumentError: run.toml:2:1: data.sorce: unknown key; nearest: source
+    """
+    raw: Mapping[str, Any]
+    places: Places | None
+    if isinstance(text_or_dict, str):
+        raw, places = parse_toml(text_or_dict, name)
+    else:
+        raw, places = text_or_dict, None
+    table, problems = as_plain(raw)
+    if not problems:
+        try:
+            return Config.model_validate(table, context={"folder": folder or Path.cwd()})
+        except ValidationError as error:
+            problems = list(problems_of(error, Config))
+    raise first_problem(problems, name, places)
+
+
+def config_toml(config: Config) -> str:
+    """Return the full configuration as TOML text, defaults included; loading it gives an equal configuration.
+
+    >>> print(config_toml(parse_config("seed = 3"))[:28])
+    seed = 3
+    <BLANKLINE>
+    [data]
+    source = "d
+    """
+    return toml_text(config.as_table())
+
+
+def config_sha256(config: Config) -> str:
+    """Return the digest of all that a result may depend on: the full configuration without ``[engine]``."""
+    table = {key: value for key, value in config.as_table().items() if key != "engine"}
+    return digest(toml_text(_sorted(table)).encode())
+
+
+def _sorted(value: Any) -> Any:
+    """Return tables with their keys in order, so that their order in a file does not count."""
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value

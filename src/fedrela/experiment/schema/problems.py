@@ -1,0 +1,139 @@
+"""What is wrong with a configuration, in plain words: pydantic finds it, the schema says what was wanted."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from fedrela.errors import ArgumentError
+from fedrela.experiment.schema.base import BrokenRuleError, Fault
+from fedrela.experiment.schema.words import LONGEST_KEY, printable, shown, unknown
+from fedrela.experiment.toml.places import KeyPath, Places, Position
+from fedrela.experiment.toml.text import toml_key
+
+KINDS: dict[Any, str] = {
+    int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path", tuple: "a list",
+    list: "a list", dict: "a table",
+}  # fmt: skip
+LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong: the key, which part of it to show, and the sentence, made only when it is wanted."""
+
+    path: KeyPath
+    at: Literal["key", "value", "table"]
+    tell: Callable[[], str]
+
+    def position(self, places: Places) -> Position:
+        """Return where to look in the text; a missing key is not there, so its place is that of its table."""
+        place = places.of(self.path)
+        return place.key if self.at == "key" else place.value
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return a path as one short line, as TOML would write it.
+
+    >>> dotted(("data", "imbalance", "minority", 2)), dotted(("sweep", "relabel.tau"))
+    ('data.imbalance.minority[2]', 'sweep."relabel.tau"')
+    """
+    parts = (f"[{part}]" if isinstance(part, int) else f".{toml_key(part[:LONGEST_KEY])}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
+    """Yield everything that pydantic found, in its order."""
+    for found in error.errors(include_url=False):
+        path: KeyPath = found["loc"]
+        rule = found.get("ctx", {}).get("error")
+        if isinstance(rule, BrokenRuleError):
+            for fault in rule.faults:
+                yield Problem((*path, *fault.path), fault.at, functools.partial(_fault, model, path, fault))
+        elif found["type"] == "extra_forbidden":
+            yield Problem(path, "key", functools.partial(_unknown_key, model, path))
+        elif found["type"] == "missing":
+            yield Problem(path, "table", functools.partial(_missing, model, path))
+        else:
+            yield Problem(path, "value", functools.partial(_not_wanted, model, path, found["input"]))
+
+
+def _fault(model: type[BaseModel], path: KeyPath, fault: Fault) -> str:
+    if fault.at != "table":
+        return fault.what
+    return f"{_missing(model, (*path, *fault.path))}; {fault.what}"
+
+
+def _missing(model: type[BaseModel], path: KeyPath) -> str:
+    return f"{_wanted_at(model, path)} is missing"
+
+
+def _not_wanted(model: type[BaseModel], path: KeyPath, value: Any) -> str:
+    return f"{_wanted_at(model, path)} is needed, got {shown(value)}"
+
+
+def _unknown_key(model: type[BaseModel], path: KeyPath) -> str:
+    for key in path[:-1]:
+        model = _kind(model.model_fields[str(key)].annotation)
+    return unknown("key", str(path[-1]), model.model_fields, "this table")
+
+
+def _wanted_at(model: type[BaseModel], path: KeyPath) -> str:
+    words, kind = KINDS[dict], model
+    for key in path:
+        if not issubclass(kind, BaseModel):
+            break  # inside a list or a free table, whose field says what it takes
+        field = kind.model_fields[str(key)]
+        words, kind = wanted(field), _kind(field.annotation)
+    return words
+
+
+def _kind(annotation: Any) -> Any:
+    """Return the type behind an annotation, without `None`, which means left out."""
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType, Annotated):
+        return _kind(next(part for part in get_args(annotation) if part is not types.NoneType))
+    return origin or annotation
+
+
+def wanted(field: FieldInfo) -> str:
+    """Return what a field takes, from its type and its limits.
+
+    >>> from pydantic import Field
+    >>> wanted(FieldInfo.from_annotated_attribute(float, Field(ge=0, lt=1)))
+    'a number from 0 to below 1'
+    """
+    kind = _kind(field.annotation)
+    noun = KINDS[dict if issubclass(kind, BaseModel) else kind]
+    low, high, below = (_limit(field, name) for name in ("ge", "le", "lt"))
+    if high or below:
+        return f"{noun} from {low} to {high or 'below ' + below}"
+    return f"{noun} of at least {low}" if low else noun
+
+
+def _limit(field: FieldInfo, name: str) -> str:
+    values = [getattr(rule, name) for rule in field.metadata if hasattr(rule, name)]
+    return "".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+
+
+def first_problem(problems: Sequence[Problem], name: str, places: Places | None) -> ArgumentError:
+    """Return the error for the problem that comes first in the text, with the number of the others."""
+    first = problems[0] if places is None else min(problems, key=lambda problem: problem.position(places))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return complaint(name, first.tell() + more, first.position(places) if places else None, first.path)
+
+
+def complaint(name: str, what: str, position: Position | None = None, path: KeyPath = ()) -> ArgumentError:
+    """Return an error of one line: ``name:line:column: key: what is wrong``.
+
+    >>> print(complaint("run.toml", "unknown key", Position(2, 1), ("data", "sorce")))
+    run.toml:2:1: data.sorce: unknown key
+    """
+    place = name if position is None else f"{name}:{position.line}:{position.column}"
+    parts = (printable(place), printable(dotted(path), LONGEST_PATH), printable(what, LONGEST_SENTENCE))
+    return ArgumentError(": ".join(part for part in parts if part))

@@ -1,0 +1,171 @@
+"""A model whose parameters and float buffers are views of one flat vector, and whose gradients are views of another.
+
+Broadcasting, collecting, zeroing gradients and a step of SGD are then one operation each, whatever the number of
+layers. Integer buffers, such as the batch counters of BatchNorm, are no arrays of ours: `load` and `write` put them
+back to what they were in the beginning, so that nothing is carried from one client to the next. Neither are
+non-persistent buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from fedrela.errors import ArgumentError
+from fedrela.models.layout import Entry, Kind, Layout
+
+DTYPES = (torch.float32, torch.float64)
+
+
+class FlatModel:
+    """A module on one flat vector.
+
+    The module stays an ordinary one: it can be called, and trained by any optimiser. Three things would cut its arrays
+    loose from the vectors and must not be done: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
+    ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module (move it before).
+
+    Parameters
+    ----------
+    module
+        With all parameters and float buffers of one dtype, float32 or float64, on one device. A parameter that serves
+        in two places is stored once.
+
+    Attributes
+    ----------
+    module
+        The module given.
+    layout
+        Name, shape, offset and kind of every array.
+    vector
+        All values: parameters, frozen parameters, float buffers.
+    weights
+        The leading part of `vector` that has gradients.
+    gradient
+        The gradients of `weights`.
+
+    Examples
+    --------
+    >>> flat = FlatModel(nn.Linear(2, 1))
+    >>> [(entry.name, entry.shape, entry.offset) for entry in flat.layout.entries]
+    [('weight', (1, 2), 0), ('bias', (1,), 2)]
+    >>> _ = flat.vector.fill_(1.0)
+    >>> flat.module(torch.ones(1, 2)).item()
+    3.0
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        named = list(_arrays(module))
+        first = _check(module, named)
+        self.module = module
+        self.layout = _layout(named, first.dtype)
+        self.vector = torch.empty(self.layout.size, dtype=first.dtype, device=first.device)
+        self.weights = self.vector[: self.layout.trained]
+        self.gradient = torch.zeros_like(self.weights)
+        self._trained: list[tuple[nn.Parameter, Tensor]] = []
+        for entry, (_, tensor, _) in zip(self.layout.entries, named, strict=True):
+            view = self.vector[entry.place].view(entry.shape)
+            view.copy_(tensor.detach())
+            tensor.data = view
+            if entry.kind == "parameter":
+                tensor.grad = self.gradient[entry.place].view(entry.shape)
+                self._trained.append((tensor, tensor.grad))
+        integers = [buffer for buffer in module.buffers() if not buffer.is_floating_point()]
+        self._integers = [(buffer, buffer.clone()) for buffer in integers]
+
+    def parameter(self) -> nn.Parameter:
+        """Return `weights` as one parameter with `gradient` as its gradient, for an optimiser of torch."""
+        parameter = nn.Parameter(self.weights)
+        parameter.grad = self.gradient
+        return parameter
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        self.gradient.zero_()
+
+    def attached(self) -> bool:
+        """Whether every gradient is still a view of `gradient`."""
+        return all(parameter.grad is view for parameter, view in self._trained)
+
+    def load(self, vector: Tensor | NDArray[Any]) -> None:
+        """Take all values from a vector."""
+        self.layout.check_vector(vector)
+        if isinstance(vector, Tensor):
+            self.vector.copy_(vector)
+        elif self.vector.device.type == "cpu":
+            np.copyto(self.vector.numpy(), vector)  # torch.from_numpy would warn about a read-only array
+        else:
+            self.vector.copy_(torch.tensor(vector))
+        for buffer, initial in self._integers:
+            buffer.copy_(initial)
+
+    def collect(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return a copy of all values as one NumPy vector, in `out` where it is given."""
+        values: NDArray[Any] = self.vector.cpu().numpy()
+        if out is None:
+            return values.copy()
+        self.layout.check_vector(out)
+        np.copyto(out, values)
+        return out
+
+    def read(self) -> dict[str, NDArray[Any]]:
+        """Return a copy of every array by its name."""
+        return self.layout.split(self.collect())
+
+    def write(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take all values from named arrays; where a name, shape or dtype is wrong nothing is changed."""
+        self.load(self.layout.join(arrays))
+
+    def sha256(self) -> str:
+        """Digest of all arrays, see `Layout.sha256`."""
+        return self.layout.sha256(self.vector.cpu().numpy())
+
+
+def _arrays(module: nn.Module) -> Iterator[tuple[str, Any, Kind]]:
+    """Yield name, tensor and kind in the fixed order."""
+    parameters = list(module.named_parameters())
+    for name, parameter in parameters:
+        if parameter.requires_grad:
+            yield name, parameter, "parameter"
+    for name, parameter in parameters:
+        if not parameter.requires_grad:
+            yield name, parameter, "frozen"
+    passing = {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, part in module.named_modules()
+        for name in part._non_persistent_buffers_set
+    }
+    for name, buffer in module.named_buffers():
+        if buffer.is_floating_point() and name not in passing:
+            yield name, buffer, "buffer"
+
+
+def _check(module: nn.Module, named: list[tuple[str, Any, Kind]]) -> Tensor:
+    """Return one of the arrays, where all are alike and at least one is trained, or raise."""
+    place = type(module).__name__
+    for name, tensor, _ in named:
+        if is_lazy(tensor):
+            raise ArgumentError(f"{place}: {name} has no shape yet; send one batch through the model first")
+    if not any(kind == "parameter" for _, _, kind in named):
+        raise ArgumentError(f"{place}: it has no parameter to train")
+    first: Tensor = named[0][1]
+    for name, tensor, _ in named:
+        if tensor.dtype not in DTYPES or tensor.dtype != first.dtype or tensor.device != first.device:
+            needed = f"{first.dtype if first.dtype in DTYPES else 'torch.float32'} on {first.device}"
+            raise ArgumentError(
+                f"{place}: {name}: {needed} is needed as elsewhere, got {tensor.dtype} on {tensor.device}"
+            )
+    return first
+
+
+def _layout(named: list[tuple[str, Any, Kind]], dtype: torch.dtype) -> Layout:
+    entries, offset = [], 0
+    for name, tensor, kind in named:
+        entries.append(Entry(name, tuple(tensor.shape), offset, kind))
+        offset += tensor.numel()
+    return Layout(tuple(entries), str(dtype).removeprefix("torch."))

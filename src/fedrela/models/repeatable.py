@@ -1,0 +1,38 @@
+"""What makes random and long computations repeatable: an addressed seed, and one thread."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+from fedrela.streams import stream
+
+
+@contextlib.contextmanager
+def seeded(seed: int, purpose: str, round: int = 0, client: int = 0) -> Iterator[None]:
+    """Draw from the stream at this address inside, and leave torch's own generator as it was.
+
+    >>> with seeded(0, "example"):
+    ...     first = torch.rand(3)
+    >>> _ = torch.rand(5)
+    >>> with seeded(0, "example"):
+    ...     bool((torch.rand(3) == first).all())
+    True
+    """
+    word = int(stream(seed, purpose, round, client).integers(2**63))
+    with torch.device("cpu"), torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(word)
+        yield
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread inside: the order of sums, and so the last bit, depends on their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,176 @@
+"""Building models: sizes as the sources give them, inputs they take, seeds, and what is said about a wrong argument."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from fedrela.errors import ArgumentError
+from fedrela.models import MODELS, FlatModel, build, model_options, num_features
+
+CIFAR, GREY = (3, 32, 32), (1, 28, 28)
+
+
+def parameters(model: torch.nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "classes", "count"),
+    [
+        ("simple_cnn", CIFAR, 10, 62_006),
+        ("simple_cnn", GREY, 10, 44_426),
+        ("simple_cnn", CIFAR, 100, 69_656),
+        ("convnet", CIFAR, 10, 797_962),
+        ("convnet", GREY, 10, 573_578),
+        ("convnet", CIFAR, 100, 815_332),
+        ("cnn", GREY, 10, 1_663_370),  # McMahan et al. (2017), section 3
+        ("resnet8", CIFAR, 10, 1_227_594),
+        ("resnet8", CIFAR, 100, 1_250_724),
+        ("resnet18", CIFAR, 10, 11_173_962),
+        ("resnet20", CIFAR, 10, 272_474),
+        ("resnet32", CIFAR, 10, 466_906),
+        ("resnet34", CIFAR, 100, 21_328_292),
+        ("resnet50", (3, 224, 224), 1000, 25_557_032),
+        ("logistic", (64,), 10, 650),
+        ("mlp", GREY, 10, 784 * 200 + 200 + 200 * 10 + 10),
+        ("cnn_small", GREY, 10, 416 + 12_832 + (32 * 7 * 7 * 64 + 64) + 650),
+        ("cnn_small", CIFAR, 10, 896 + 18_496 + 36_928 + (64 * 4 * 4 * 128 + 128) + 1290),
+    ],
+)
+def test_parameter_counts(name, shape, classes, count):
+    assert parameters(build(name, shape, classes)) == count
+
+
+def test_projection_of_moon():
+    model = build("simple_cnn", CIFAR, 10, projection=256)
+    assert (parameters(model), num_features(model)) == (92_626, 256)
+    assert model.features(torch.zeros(2, *CIFAR)).shape == (2, 256)
+
+
+def test_buffers_of_resnet8():
+    buffers = list(build("resnet8", CIFAR, 10).buffers())
+    assert sum(b.numel() for b in buffers) == 2697
+    assert sum(b.numel() for b in buffers if b.is_floating_point()) == 2688
+
+
+SMALL = {"resnet18": {"width": 4}, "resnet34": {"width": 4}, "resnet8": {"width": 8}}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("shape", [GREY, CIFAR, (3, 64, 64), (1, 16, 20)])
+def test_every_model_takes_images(name, shape):
+    if name == "resnet50" and shape != (3, 64, 64):
+        return  # one is enough for so large a model
+    model = build(name, shape, 7, **SMALL.get(name, {}))
+    x = torch.rand(2, *shape)
+    features = model.eval().features(x)
+    assert features.shape == (2, model.num_features)
+    assert model(x).shape == (2, 7)
+    assert torch.equal(model.head(features), model(x))
+
+
+@pytest.mark.parametrize("shape", [(5,), (1,), (1, 8, 8), (2, 3)])
+def test_tables_and_odd_shapes(shape):
+    for name in ("logistic", "mlp"):
+        assert build(name, shape, 3)(torch.rand(4, *shape)).shape == (4, 3)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (1, 1, 1), (1, 64, 64), (3, 128, 96), (2, 9, 33), (4, 12, 5)])
+def test_cnn_small_takes_any_image_and_stays_small(shape):
+    model = build("cnn_small", shape, 3)
+    assert model(torch.rand(2, *shape)).shape == (2, 3)
+    assert parameters(model) < 600_000
+    assert model.num_features == (64 if shape[0] == 1 else 128)
+
+
+def test_cnn_small_is_the_strided_one_of_the_benchmark():
+    kinds = [str(layer) for layer in build("cnn_small", GREY, 10).body]
+    assert kinds[0] == "Conv2d(1, 16, kernel_size=(5, 5), stride=(2, 2), padding=(2, 2))"
+    assert kinds[2] == "Conv2d(16, 32, kernel_size=(5, 5), stride=(2, 2), padding=(2, 2))"
+    strided = [str(layer) for layer in build("cnn_small", CIFAR, 10).body if "Conv" in str(layer)]
+    assert [re.findall(r"\d+", text)[2:4] for text in strided] == [["32", "3"], ["64", "3"], ["64", "3"]]
+    assert all("stride=(2, 2), padding=(1, 1)" in text for text in strided)
+
+
+def test_group_norm_has_no_buffers_and_as_many_parameters():
+    grouped = build("resnet8", CIFAR, 10, norm="group")
+    assert parameters(grouped) == 1_227_594
+    assert not list(grouped.buffers())
+    with pytest.raises(ArgumentError, match=r"^width: an even number is needed for norm = 'group'.*got 3$"):
+        build("resnet8", CIFAR, 10, norm="group", width=3)
+
+
+def test_the_seed_decides_everything():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = FlatModel(build("mlp", (6,), 3, seed=4)).sha256()
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(99)
+    assert FlatModel(build("mlp", (6,), 3, seed=4)).sha256() == first
+    assert FlatModel(build("mlp", (6,), 3, seed=5)).sha256() != first
+
+
+def test_the_state_of_the_generator_survives_an_error():
+    before = torch.get_rng_state()
+    with pytest.raises(ArgumentError):
+        build("resnet8", CIFAR, 10, norm="none")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_initialisation_is_the_library_s():
+    """Linear weights and biases are uniform within 1/sqrt(inputs), as torch draws them."""
+    layer = build("mlp", (400,), 10, hidden=[300]).body[1]
+    for array in (layer.weight, layer.bias):
+        assert 0.045 < array.abs().max() <= 0.05
+        assert abs(array.mean()) < 0.01
+
+
+def test_double_precision_starts_from_the_same_values():
+    single, double = (build("cnn_small", (1, 8, 8), 3, seed=2, dtype=d) for d in (torch.float32, torch.float64))
+    assert double(torch.rand(2, 1, 8, 8, dtype=torch.float64)).dtype == torch.float64
+    for a, b in zip(single.parameters(), double.parameters(), strict=True):
+        np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_the_table_is_sorted_and_its_options_are_known():
+    assert list(MODELS) == sorted(MODELS)
+    assert {name: model_options(name) for name in ("cnn", "resnet20", "resnet50")} == {
+        "cnn": [],
+        "resnet20": ["width", "norm"],
+        "resnet50": ["norm"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("resnet-8", CIFAR, 10), {}, "model: there is no 'resnet-8'; nearest: 'resnet8'"),
+        (("zzz", CIFAR, 10), {}, "model: there is no 'zzz'; there are cnn, cnn_small, convnet, logistic, mlp,"),
+        (("mlp", (4,), 3), {"hiden": [3]}, "mlp: option: there is no 'hiden'; nearest: 'hidden'"),
+        (("logistic", (4,), 3), {"hidden": [3]}, "logistic: option: there is no 'hidden'; there are none"),
+        (("mlp", (4,), 3), {"hidden": 3}, "hidden: a list of whole numbers is needed, got '3'"),
+        (("mlp", (4,), 3), {"hidden": [8, 0]}, "hidden[1]: at least 1 is needed, got 0"),
+        (("mlp", (4,), 3), {"hidden": [2.5]}, "hidden[0]: a whole number is needed, got '2.5'"),
+        (("mlp", (4,), 1), {}, "num_classes: at least 2 is needed, got 1"),
+        (("mlp", (0,), 2), {}, "input_shape[0]: at least 1 is needed, got 0"),
+        (("mlp", 4, 2), {}, "input_shape: a list of whole numbers is needed, got '4'"),
+        (("mlp", (4,), 2), {"seed": -1}, "seed: at least 0 is needed, got -1"),
+        (("mlp", (4,), 2), {"seed": True}, "seed: a whole number is needed, got 'True'"),
+        (("mlp", (4,), 2), {"projection": -3}, "projection: at least 0 is needed, got -3"),
+        (("mlp", (4,), 2), {"dtype": torch.float16}, "dtype: torch.float32 or torch.float64 is needed, got torch.f"),
+        (("cnn", (64,), 2), {}, "cnn: images (channels, height, width) are needed, got samples of shape (64,); for"),
+        (("resnet18", (64,), 2), {}, "resnet18: images (channels, height, width) are needed, got samples of"),
+        (("simple_cnn", (1, 8, 8), 2), {}, "simple_cnn: images of at least 16 x 16 pixels are needed, got 8 x 8;"),
+        (("cnn", (1, 3, 8), 2), {}, "cnn: images of at least 4 x 4 pixels are needed, got 3 x 8"),
+        (("resnet8", CIFAR, 2), {"width": 0}, "width: at least 1 is needed, got 0"),
+        (("resnet8", CIFAR, 2), {"norm": "bach"}, "norm: there is no 'bach'; nearest: 'batch'"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_get_one_line(arguments, options, message):
+    with pytest.raises(ArgumentError, match="^" + re.escape(message)) as caught:
+        build(*arguments, **options)
+    assert "\n" not in str(caught.value)
