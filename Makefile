@@ -27,10 +27,10 @@ lint: $(READY)       ## style and types
 	$(BIN)/mypy
 
 test: lint           ## style, types and every test at its everyday counts
-	$(BIN)/pytest -n $(WORKERS) -q
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
 nightly: $(READY)    ## the long batteries
-	$(BIN)/pytest -n $(WORKERS) -q --nightly
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --nightly
 
 bench: $(READY)      ## ratios against NumPy and the official procedure
 	$(BIN)/python benchmarks/relabel.py
