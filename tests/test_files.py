@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrela.errors import BusyError, DataError
+from fedrela.errors import ArgumentError, BusyError, DataError
 from fedrela.files import Part, digest, digest_file, new_folder, parts, safe_join, safe_path, write_bytes, write_new
 
 
@@ -25,7 +25,7 @@ def test_write_makes_folders_and_replaces(tmp_path: Path) -> None:
 
 def test_write_without_overwriting(tmp_path: Path) -> None:
     write_bytes(tmp_path / "file", b"old", overwrite=False)
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(ArgumentError, match="exists already"):
         write_bytes(tmp_path / "file", b"new", overwrite=False)
     assert (tmp_path / "file").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
@@ -213,7 +213,7 @@ def test_no_overwrite_where_there_are_no_hard_links(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(os, "link", no_links)
     write_bytes(tmp_path / "a", b"one", overwrite=False)
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(ArgumentError, match="exists already"):
         write_bytes(tmp_path / "a", b"two", overwrite=False)
     assert (tmp_path / "a").read_bytes() == b"one"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

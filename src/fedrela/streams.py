@@ -10,6 +10,8 @@ import hashlib
 
 import numpy as np
 
+from fedrela.errors import ArgumentError
+
 
 def stream(seed: int, purpose: str, round: int = 0, client: int = 0) -> np.random.Generator:
     """Return the generator at the address (seed, purpose, round, client).
@@ -31,5 +33,7 @@ def stream(seed: int, purpose: str, round: int = 0, client: int = 0) -> np.rando
     >>> first == stream(1, "draw", round=3, client=8).random()
     False
     """
+    if min(seed, round, client) < 0:
+        raise ArgumentError(f"stream: seed, round and client count from 0, got {seed}, {round} and {client}")
     word = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")
     return np.random.default_rng(np.random.SeedSequence([seed, word, round, client]))

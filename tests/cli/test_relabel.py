@@ -188,7 +188,7 @@ def test_a_label_out_of_range_in_npz_is_refused(run, clinic):
         (("--preset", "papre"), "preset: one of paper, official is needed, got 'papre'"),
         (("--spread", "wide"), "spread: one of sample, population is needed"),
         (("--threshold", "lower"), "one of higher, order, linear is needed, got 'lower'"),
-        (("--threshold", "nan"), "numbers without NaN are needed"),
+        (("--threshold", "nan"), "finite numbers are needed"),
         (("--target", "best"), "target: one of argmax, winner is needed"),
         (("--normalize", "max"), "normalize: one of zscore, minmax, none is needed"),
         (("--max-fraction", "30"), "max_fraction: a fraction from 0 to 1 is needed, got 30.0"),

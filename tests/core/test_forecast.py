@@ -45,10 +45,20 @@ def test_the_owners_rules_count():
 def test_a_poor_model_is_warned_of():
     rng = np.random.default_rng(0)
     table = fedrela.preview(rng.dirichlet(np.ones(6), 300), CASE.y)
-    assert "little more than chance" in table.warnings[0]
+    assert "hardly more than chance" in table.warnings[0]
     assert abs(table.kappa) < 0.2
     constant = np.tile([0.9, 0.02, 0.02, 0.02, 0.02, 0.02], (300, 1))
-    assert "little more than chance" in fedrela.preview(constant, CASE.y).warnings[0]
+    assert "hardly more than chance" in fedrela.preview(constant, CASE.y).warnings[0]
+
+
+def test_a_client_with_a_dominant_class_is_no_reason_to_warn():
+    """Its model may well say the dominant class always; that is what the method is for."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], [291, 9])
+    sure = np.clip(rng.normal(0.95, 0.02, 300), 0, 1)
+    assert fedrela.preview(np.c_[sure, 1 - sure], y).warnings == ()
+    alone = fedrela.preview(np.c_[sure, 1 - sure], np.zeros(300, int)).warnings
+    assert [text.split(":")[0] for text in alone] == ["one class only"]
 
 
 def test_agreement_of_a_good_model():
@@ -84,11 +94,14 @@ def test_nothing_at_all():
     table = fedrela.preview(np.empty((0, 3)), [])
     assert table.total.tolist() == [0.0] * 5
     assert table.warnings == ()
+    assert "nan" not in str(table)
 
 
 def test_wrong_tau():
     with pytest.raises(ArgumentError, match="taus: a fraction from 0 to 1 is needed, got 5; the official"):
         fedrela.preview(CASE.Q, CASE.y, taus=[0.05, 5])
+    with pytest.raises(ArgumentError, match=r"taus: a list of fractions is needed, got 0\.05"):
+        fedrela.preview(CASE.Q, CASE.y, taus=0.05)
 
 
 def test_the_text_word_for_word():

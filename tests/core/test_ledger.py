@@ -56,11 +56,13 @@ def test_json_is_for_people():
     assert LEDGER.options["tau"] == 0.2
     assert LEDGER.options["threshold"] == [1.0] * 5
     assert LEDGER.options["spread"] == "sample"
+    assert LEDGER.options["seed"] == 2
+    assert fedrela.relabel(CASE.Q, CASE.y, uniforms=CASE.U).ledger.options["seed"] is None
 
 
 def test_an_existing_file_is_kept(file):
     before = file.read_bytes()
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(ArgumentError, match="exists already"):
         LEDGER.save(file)
     assert file.read_bytes() == before
     LEDGER.save(file, overwrite=True)
@@ -72,6 +74,17 @@ def test_the_ledger_cannot_be_written_to():
         LEDGER.original[0] = 1
     with pytest.raises(dataclasses.FrozenInstanceError):
         LEDGER.refusal = "x"
+
+
+def test_class_names_travel_with_it(tmp_path):
+    named = dataclasses.replace(LEDGER, class_names=tuple("abcde"))
+    named.save(tmp_path / "a.npz")
+    assert fedrela.Ledger.load(tmp_path / "a.npz").class_names == ("a", "b", "c", "d", "e")
+
+
+def test_undo_of_nothing_it_knows():
+    with pytest.raises(ArgumentError, match="undo: a ledger or the path of one is needed, got int"):
+        fedrela.undo(3)
 
 
 def test_undo_checks_the_labels_it_is_shown():
@@ -148,6 +161,7 @@ def test_sound_digest_over_an_unsound_record(tmp_path):
     from fedrela.core import ledger_files
 
     for key, value in (
+        ("class_names", 3),
         ("labels", [0, 1]),
         ("moves", {}),
         ("dtype", "nonsense"),

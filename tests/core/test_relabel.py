@@ -116,7 +116,7 @@ def test_constant_threshold_a_class_or_for_all():
     one, each = run(threshold=1.25), run(threshold=[1.25] * 6)
     np.testing.assert_array_equal(one.rho, each.rho)
     np.testing.assert_array_equal(one.threshold, np.full(6, 1.25))
-    closed = run(threshold=[1.25, 1.25, 1.25, np.inf, 1.25, 1.25])
+    closed = run(threshold=[1.25, 1.25, 1.25, 1e9, 1.25, 1.25])
     assert (one.labels == 3).sum() > (CASE.y == 3).sum()
     assert not closed.rho[:, 3].any()
 
@@ -181,7 +181,13 @@ def test_draws_succeed_strictly_below_rho():
         ({"spread": "std"}, "spread: one of sample, population"),
         ({"threshold": "lower"}, "one of higher, order, linear"),
         ({"threshold": [1.0, 2.0]}, r"shape \(6,\) is needed, got \(2,\)"),
-        ({"threshold": float("nan")}, "numbers without NaN"),
+        ({"threshold": float("nan")}, "threshold .z values.: finite numbers are needed"),
+        ({"threshold": float("inf")}, "finite numbers are needed"),
+        ({"threshold": [[1.0], [1.0, 2.0]]}, "its rows differ in length"),
+        ({"seed": -1, "uniforms": None}, "seed: a whole number from 0"),
+        ({"seed": "a", "uniforms": None}, "seed: a whole number from 0"),
+        ({"seed": 1.5, "uniforms": None}, "seed: a whole number from 0"),
+        ({"allowed": [[True], [True, False]]}, "allowed: its rows differ in length"),
         ({"target": "best"}, "target: one of argmax, winner"),
         ({"normalize": "rank"}, "normalize: one of zscore, minmax, none"),
         ({"max_fraction": 30}, "max_fraction: a fraction from 0 to 1"),
@@ -190,7 +196,7 @@ def test_draws_succeed_strictly_below_rho():
         ({"eligible": np.ones(3, bool)}, r"eligible: shape \(200,\)"),
         ({"eligible": np.arange(200)}, "eligible: booleans"),
         ({"uniforms": np.zeros((200, 5))}, r"uniforms: shape \(200, 6\)"),
-        ({"uniforms": np.full((200, 6), np.nan)}, "uniforms: numbers without NaN"),
+        ({"uniforms": np.full((200, 6), np.nan)}, "uniforms: finite numbers"),
         ({"num_classes": 0}, "num_classes: a whole number from 1"),
         ({"num_classes": 6.0}, "num_classes: a whole number from 1"),
         ({"num_classes": True}, "num_classes: a whole number from 1"),
@@ -211,6 +217,7 @@ def test_wrong_arguments_raise(options, message):
         (CASE.Q, CASE.y > 2, "labels: integers are needed, got bool"),
         (CASE.Q, CASE.y[:, None], "labels: one dimension"),
         ([[0.5, 0.5], [1.0]], [0, 1], "posterior: its rows differ in length"),
+        ([[0.5, 0.5]] * 2, [[0], [1, 2]], "labels: its rows differ in length"),
         (np.full((1, 200), 1 / 200), np.zeros(1, np.int8), "labels: int8 cannot hold class 199"),
     ],
 )

@@ -63,6 +63,12 @@ def test_clone_and_parameters():
     assert sampler.options == {"tau": 0.1, "max_fraction": 0.3}
 
 
+def test_a_clone_can_still_predict():
+    model = LogisticRegression().fit(CASE.Q, NAMES[CASE.y])
+    _, y = clone(Relabeler(model, tau=0.2)).fit_resample(CASE.Q, NAMES[CASE.y])
+    assert set(y) <= set(NAMES)
+
+
 def test_a_series_stays_a_series():
     """pandas is not a dependency; this has what a Series shows of itself."""
 

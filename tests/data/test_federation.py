@@ -78,7 +78,7 @@ def test_a_manifest_is_enough_to_rebuild(source):
     kind = PartitionPlan("natural", clients=3) if source.client_train is not None else NOISY
     built = build_federation(source, Recipe(5, TAIL, kind, 0.2, "local"))
     manifest = json.loads(json.dumps(built.manifest()))
-    again = rebuild(source, manifest)
+    again = rebuild(manifest, source=source)
     assert again.manifest() == built.manifest()
     assert again.x_train.tobytes() == built.x_train.tobytes()
     assert again.x_test.tobytes() == built.x_test.tobytes()
@@ -93,12 +93,42 @@ def test_a_manifest_of_other_data_is_noticed():
     x[0, 0, 0, 0] ^= 1
     other = replace(DIGITS, x_train=x)
     with pytest.raises(IntegrityError, match="arrays differs"):
-        rebuild(other, manifest)
+        rebuild(manifest, source=other)
     for key, value in (("shards_sha256", "0" * 64), ("class_counts", [1]), ("format", "x"), ("recipe", {"seed": 1})):
         with pytest.raises(IntegrityError):
-            rebuild(DIGITS, manifest | {key: value})
+            rebuild(manifest | {key: value}, source=DIGITS)
     with pytest.raises(IntegrityError, match="cannot be followed"):
-        rebuild(DIGITS, {})
+        rebuild({}, source=DIGITS)
+
+
+def test_columns_that_are_numbers_count_too():
+    source = table()
+    manifest = build_federation(source, Recipe(1, Imbalance(), NOISY)).manifest()
+    assert set(manifest["standardized"]) == {"x_train", "x_test"}
+    with pytest.raises(IntegrityError, match="arrays differs"):
+        rebuild(manifest, source=replace(source, numeric=np.zeros(4, bool)))
+
+
+def test_a_named_source_is_loaded_again():
+    options = {"samples": 60, "classes": 3, "dimension": 4, "seed": 2}
+    origin = {"source": "gaussians", "options": options}
+    built = build_federation(load("gaussians", **options), Recipe(1, TAIL, NOISY), origin=origin)
+    again = rebuild(json.loads(json.dumps(built.manifest())))
+    assert again.x_train.tobytes() == built.x_train.tobytes()
+    with pytest.raises(ArgumentError, match="names no source to load"):
+        rebuild(build_federation(DIGITS, Recipe()).manifest())
+
+
+def test_counts_with_and_without_what_is_held_back():
+    federation = build_federation(DIGITS, Recipe(1, TAIL, NOISY, validation=0.3))
+    np.testing.assert_array_equal(federation.selected_counts.sum(axis=0), federation.class_counts)
+    assert (federation.client_counts <= federation.selected_counts).all()
+    assert federation.client_counts.sum() < federation.class_counts.sum()
+
+
+def test_wrong_standardisation():
+    with pytest.raises(ArgumentError, match="standardize: one of pooled, local, none"):
+        Recipe(standardize="both")
 
 
 def test_hashing_reports_progress():

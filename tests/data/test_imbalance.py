@@ -167,8 +167,9 @@ def test_random_order_is_a_permutation_of_the_seed():
 
 
 FAULTS = [
-    (lambda: long_tail_counts(0, 5, 2), ArgumentError, "counts: at least one class"),
-    (lambda: long_tail_counts(3, -1, 2), ArgumentError, "counts: at least one class"),
+    (lambda: long_tail_counts(0, 5, 2), ArgumentError, "num_classes: at least 1"),
+    (lambda: long_tail_counts(3, -1, 2), ArgumentError, "largest: at least 0"),
+    (lambda: long_tail_counts(10.0, 5, 2), ArgumentError, "num_classes: a whole number"),
     (lambda: long_tail_counts(3, 5, 0.5), ArgumentError, "factor: .* at least 1, is needed, got 0.5"),
     (lambda: step_counts(3, 5, float("nan")), ArgumentError, "ratio: .* at least 1, is needed, got nan"),
     (lambda: minority_classes(3, 1.5), ArgumentError, "minority: class ids or a share from 0 to 1 .* got 1.5"),
@@ -209,3 +210,14 @@ def test_errors(call, error, message):
     with pytest.raises(error, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_step_counts_are_whole_quotients():
+    """Not largest * (1 / ratio), which for 49 / 49 is less than 1."""
+    for largest in range(1, 400):
+        for ratio in (1, 2, 3, 7, 10, 20, 49, 50, 98, 103, 107):
+            assert step_counts(2, largest, ratio, [1]).tolist() == [largest, largest // ratio]
+
+
+def test_a_share_of_any_float_type():
+    assert step_counts(10, 100, 10, np.float32(0.3)).tolist() == step_counts(10, 100, 10, 0.3).tolist()

@@ -102,3 +102,8 @@ def test_errors(call, message):
     with pytest.raises(ArgumentError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_counts_that_are_no_numbers():
+    with pytest.raises(ArgumentError, match="counts: one non-negative number a class"):
+        shot_groups(["a"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -102,7 +103,7 @@ def _write(labels_path: Path, ledger_path: Path, data: PosteriorFile, done: core
     """Write the ledger first: new labels never lie about without the way back."""
     path = ledger_path
     try:
-        done.ledger.save(path, overwrite=force)
+        replace(done.ledger, class_names=data.class_names).save(path, overwrite=force)
         path = labels_path
         write_bytes(path, data.encode(done.labels), overwrite=force)
     except OSError as error:
@@ -156,6 +157,6 @@ def _show_places(screen: Console, labels_path: Path, ledger_path: Path) -> None:
     for word, text in (
         ("labels", inert(labels_path)),
         ("ledger", inert(ledger_path)),
-        ("undo", f"fedrela.undo({call}) returns the original labels"),
+        ("undo", f"fedrela.undo({call}) returns the original labels as class numbers; the ledger has the names"),
     ):
         screen.print(f"{word:<8}{text}", soft_wrap=True)

@@ -31,12 +31,12 @@ class Refusal:
         return f"{self.reason}: {place}{self.detail}"
 
 
-def as_posterior(posterior: ArrayLike) -> NDArray[Any]:
-    """Return `posterior` as an array without a copy where it is one already, or raise."""
+def as_array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Return `value` as an array, without a copy where it is one already, or raise."""
     try:
-        return np.asarray(posterior)
+        return np.asarray(value)
     except ValueError:
-        raise ArgumentError("posterior: its rows differ in length") from None
+        raise ArgumentError(f"{name}: its rows differ in length") from None
 
 
 def refuse_posterior(Q: NDArray[Any], num_classes: int) -> Refusal | None:
@@ -79,7 +79,7 @@ def refuse_labels(y: NDArray[Any], num_classes: int) -> Refusal | None:
 
 def as_labels(labels: ArrayLike) -> NDArray[Any]:
     """Return `labels` as a one-dimensional integer array of its own dtype, or raise."""
-    y = np.asarray(labels)
+    y = as_array("labels", labels)
     if y.ndim != 1:
         raise ArgumentError(f"labels: one dimension is needed, got shape {y.shape}")
     if y.size == 0 and y.dtype.kind == "f":
@@ -104,6 +104,14 @@ def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> f
     return float(value)
 
 
+def check_seed(seed: Any) -> np.random.Generator:
+    """Return the generator that a seed names, or raise."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"seed: a whole number from 0, or a NumPy generator, is needed, got {seed!r}") from None
+
+
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Return `value` where it is one of `choices`, or raise."""
     if value not in choices:
@@ -113,11 +121,13 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
 
 def check_array(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     """Return `value` as an array of that shape and kind (booleans stay booleans), or raise."""
-    array = np.asarray(value)
+    array = as_array(name, value)
     if array.shape != shape:
         raise ArgumentError(f"{name}: shape {shape} is needed, got {array.shape}")
     if dtype is np.bool_ and array.dtype != np.bool_:
         raise ArgumentError(f"{name}: booleans are needed, got {array.dtype}")
-    if dtype is np.float64 and (array.dtype.kind not in "fiu" or np.isnan(array.min(initial=0))):
-        raise ArgumentError(f"{name}: numbers without NaN are needed, got {array.dtype}")
+    if dtype is np.float64 and array.dtype.kind not in "fiu":
+        raise ArgumentError(f"{name}: numbers are needed, got {array.dtype}")
+    if dtype is np.float64 and not np.isfinite([array.min(initial=0), array.max(initial=0)]).all():
+        raise ArgumentError(f"{name}: finite numbers are needed, got NaN or infinity")
     return array.astype(dtype, copy=False)

@@ -15,11 +15,11 @@ from fedrela.core.candidates import Candidates
 from fedrela.core.reallocator import Floats, Ints
 
 
-def draw_hits(found: Candidates, seed: Any, uniforms: Floats | None) -> NDArray[np.bool_]:
-    """U ~ Bernoulli(rho), one draw a candidate: taken from `uniforms` (n, C), or made in the order of candidates."""
-    if uniforms is not None:
-        return uniforms[found.sample, found.target] < found.rho
-    return np.random.default_rng(seed).random(found.rho.size) < found.rho
+def draw_hits(found: Candidates, draws: Floats | np.random.Generator) -> NDArray[np.bool_]:
+    """U ~ Bernoulli(rho), one draw a candidate: taken from an array (n, C), or made in the order of candidates."""
+    if isinstance(draws, np.random.Generator):
+        return draws.random(found.rho.size) < found.rho
+    return draws[found.sample, found.target] < found.rho
 
 
 def choose_targets(found: Candidates, hits: NDArray[np.bool_], target: str) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from fedrela.core.checks import check_fraction
 from fedrela.core.draw import expected_flow
 from fedrela.core.reallocator import Floats
 from fedrela.core.request import Request, check_request
+from fedrela.errors import ArgumentError
 
 USUAL_SHARE = 0.30  # above this expected share of changed labels a preview warns
-POOR_KAPPA = 0.20  # below this chance-corrected agreement the model hardly knows the labels
+POOR_AGREEMENT, POOR_KAPPA = 0.60, 0.20  # below both, plain and corrected for chance, a model hardly knows the labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +89,9 @@ class Preview:
         for row in self.rows():
             cells = "".join(f"{row['into'][c]:8.1f}" for c in classes)
             lines.append(f"{row['tau']:6.3f} {row['moves']:6.1f} {row['share']:6.1%}  {cells}")
-        agree = f"the model's first choice is the label for {self.agreement:.1%} of the samples"
-        return "\n".join([*lines, agree, *(f"warning: {text}" for text in self.warnings)])
+        if self.counts.any():
+            lines.append(f"the model's first choice is the label for {self.agreement:.1%} of the samples")
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
 
 def preview(
@@ -119,6 +121,8 @@ def preview(
     array([[0. , 0. ],
            [0. , 0.9]])
     """
+    if not isinstance(taus, Iterable):
+        raise ArgumentError(f"taus: a list of fractions is needed, got {taus!r}")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
     request = check_request(
         posterior, labels, num_classes=num_classes, allowed=allowed, eligible=eligible, tau=0.0, preset=preset,
@@ -153,9 +157,9 @@ def _warnings(
     taus: Floats, total: Floats, counts: NDArray[np.int64], agreement: float, kappa: float, max_fraction: float
 ) -> tuple[str, ...]:
     n, said = int(counts.sum()), []
-    if kappa < POOR_KAPPA:
+    if agreement < POOR_AGREEMENT and not kappa >= POOR_KAPPA:
         said.append(
-            f"the model agrees with {agreement:.1%} of the labels, little more than chance (kappa {kappa:.2f}); "
+            f"the model agrees with {agreement:.1%} of the labels, hardly more than chance; "
             "a poor model moves more labels than a good one: re-label later, or check the class order"
         )
     if np.count_nonzero(counts) == 1 and counts.size > 1:

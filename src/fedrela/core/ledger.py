@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core import ledger_files
-from fedrela.errors import IntegrityError
+from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import digest
 
-COLUMNS = {"index": np.int64, "old": np.int64, "new": np.int64, "posterior": float, "z": float, "rho": float}
+COLUMNS = dict(zip(ledger_files.MOVES, (np.int64, np.int64, np.int64, float, float, float), strict=True))
 
 
 def labels_digest(labels: NDArray[Any]) -> str:
@@ -45,13 +45,15 @@ class Ledger:
         For the same samples: posterior, score and re-labelling probability of the new class.
     options
         The options in force: tau, spread, threshold, target, normalize, max_fraction; and the owner's rules:
-        forbidden moves as pairs of classes, and how many samples were held back.
+        forbidden moves as pairs of classes, and how many samples were held back; and the seed, where it is a number.
     notes
         What was unusual but no reason to refuse.
     refusal
         Why nothing was re-labelled, or None.
     labels_sha256
         Digest of the original labels.
+    class_names
+        What the classes are called, where somebody told.
     """
 
     original: NDArray[Any]
@@ -66,6 +68,7 @@ class Ledger:
     notes: tuple[str, ...] = ()
     refusal: str | None = None
     labels_sha256: str = ""
+    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("original", *COLUMNS):
@@ -130,7 +133,8 @@ def _fields(record: dict[str, Any]) -> dict[str, Any]:
     fields = {name: np.asarray(moves[name], dtype) for name, dtype in COLUMNS.items()}
     fields["original"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
     plain = ("num_classes", "options", "refusal", "labels_sha256")
-    return fields | {name: record[name] for name in plain} | {"notes": tuple(record["notes"])}
+    texts = {name: tuple(record[name]) for name in ("notes", "class_names")}
+    return fields | {name: record[name] for name in plain} | texts
 
 
 def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArray[Any]:
@@ -151,6 +155,8 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
     >>> fedrela.undo(done.ledger).tolist()
     [0, 0, 0, 1]
     """
+    if not isinstance(ledger, Ledger | str | Path):
+        raise ArgumentError(f"undo: a ledger or the path of one is needed, got {type(ledger).__name__}")
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
     ledger.check()
     if labels is not None:

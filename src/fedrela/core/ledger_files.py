@@ -36,6 +36,7 @@ def to_record(ledger: Ledger) -> dict[str, Any]:
         "num_classes": ledger.num_classes,
         "options": ledger.options,
         "notes": list(ledger.notes),
+        "class_names": list(ledger.class_names),
         "refusal": ledger.refusal,
         "labels_sha256": ledger.labels_sha256,
         "dtype": ledger.original.dtype.str,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core.checks import check_array, check_choice, check_fraction
+from fedrela.core.checks import as_array, check_array, check_choice, check_fraction
 
 PRESETS = {
     "paper": {"spread": "sample", "threshold": "higher", "target": "argmax"},
@@ -75,6 +75,6 @@ def resolve(
 def _threshold(value: str | float | ArrayLike, num_classes: int) -> Threshold:
     if isinstance(value, str):
         return check_choice("threshold (by name)", value, QUANTILES)
-    constant = np.asarray(value)
+    constant = as_array("threshold (z values)", value)
     wide = np.full(num_classes, constant) if constant.ndim == 0 else constant
     return check_array("threshold (z values)", wide, (num_classes,), np.float64)

@@ -61,6 +61,10 @@ class Relabeler:
         self.__init__(**(self.get_params() | params))  # type: ignore[misc]
         return self
 
+    def __sklearn_clone__(self) -> Relabeler:
+        """Return an equal sampler with the same fitted estimator: a clone of that could not predict."""
+        return Relabeler(**self.get_params())
+
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Re-label `y`.
 

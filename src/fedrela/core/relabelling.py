@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core.budget import cap
 from fedrela.core.candidates import Candidates, no_candidates
-from fedrela.core.checks import Refusal, check_array
+from fedrela.core.checks import Refusal, check_array, check_seed
 from fedrela.core.draw import choose_targets, draw_hits
 from fedrela.core.ledger import Ledger
 from fedrela.core.reallocator import Floats, Ints
@@ -140,13 +140,14 @@ def relabel(
         spread=spread, threshold=threshold, target=target, normalize=normalize, max_fraction=max_fraction,
     )  # fmt: skip
     shape = (request.y.size, request.C)
-    draws = None if uniforms is None else check_array("uniforms", uniforms, shape, np.float64)
+    draws = check_seed(seed) if uniforms is None else check_array("uniforms", uniforms, shape, np.float64)
     if request.refusal is not None:
         return _unchanged(request, request.refusal)
     found = request.candidates(request.options)
-    wanted = choose_targets(found, draw_hits(found, seed, draws), request.options.target)
+    wanted = choose_targets(found, draw_hits(found, draws), request.options.target)
     chosen = cap(found, wanted, int(request.options.max_fraction * request.y.size))
-    ledger = _ledger(request, found, chosen, notes(found, request.y, capped=chosen.size < wanted.size))
+    named = seed if uniforms is None and isinstance(seed, int) else None
+    ledger = _ledger(request, named, found, chosen, notes(found, request.y, capped=chosen.size < wanted.size))
     return Relabelling(ledger.labels, found.sample[chosen], found.threshold, found.varpi, None, None, ledger, found)
 
 
@@ -166,14 +167,19 @@ def notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...
 
 def _unchanged(request: Request, refusal: Refusal) -> Relabelling:
     nothing = no_candidates(request.C)
-    ledger = _ledger(request, nothing, nothing.sample, (), str(refusal))
+    ledger = _ledger(request, None, nothing, nothing.sample, (), str(refusal))
     return Relabelling(
         ledger.labels, nothing.sample, nothing.threshold, nothing.varpi, str(refusal), refusal.index, ledger, nothing
     )
 
 
 def _ledger(
-    request: Request, found: Candidates, chosen: Ints, said: tuple[str, ...], refusal: str | None = None
+    request: Request,
+    seed: int | None,
+    found: Candidates,
+    chosen: Ints,
+    said: tuple[str, ...],
+    refusal: str | None = None,
 ) -> Ledger:
     index, new = found.sample[chosen], found.target[chosen]
     return Ledger(
@@ -185,7 +191,7 @@ def _ledger(
         posterior=request.Q[index, new].astype(np.float64) if index.size else np.empty(0),
         z=found.score[chosen],
         rho=found.rho[chosen],
-        options=request.as_record(),
+        options=request.as_record() | {"seed": seed},
         notes=said,
         refusal=refusal,
     )

@@ -49,7 +49,7 @@ def check_request(
 ) -> Request:
     """Check everything; raise for a wrong argument, note a refusal for a bad value."""
     y = checks.as_labels(labels)
-    Q = checks.as_posterior(posterior)
+    Q = checks.as_array("posterior", posterior)
     if Q.ndim > 0 and Q.shape[0] != y.size:
         raise ArgumentError(f"posterior and labels differ in length: {Q.shape[0]} and {y.size}")
     C = _num_classes(num_classes, Q)

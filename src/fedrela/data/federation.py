@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.core.checks import check_choice
 from fedrela.data.fingerprint import array_record, shards_digest
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import hold_out
 from fedrela.data.partition.plan import PartitionPlan
-from fedrela.data.sources.base import Source
-from fedrela.data.standardize import standardize_table
-from fedrela.errors import IntegrityError
+from fedrela.data.sources import Source, load
+from fedrela.data.standardize import MODES, standardize_table
+from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.records import Shard
 
 FORMAT = "fedrela-federation-1"
-ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train")
+ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 
 AS_IT_IS = Imbalance()
 TEN_CLIENTS = PartitionPlan("dirichlet", clients=10, alpha=0.3)
@@ -34,6 +36,9 @@ class Recipe:
     partition: PartitionPlan = TEN_CLIENTS
     validation: float = 0.0
     standardize: str = "pooled"
+
+    def __post_init__(self) -> None:
+        check_choice("standardize", self.standardize, MODES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +61,8 @@ class Federation:
         Ids of the minority classes where imbalance defines them, or None.
     note
         One sentence where the partition was drawn anew or repaired, else empty.
+    origin
+        Name and options with which `fedrela.data.sources.load` gave the source; None for a source of one's own.
     """
 
     source: Source
@@ -68,6 +75,7 @@ class Federation:
     client_counts: NDArray[np.int64]
     minority: NDArray[np.int64] | None
     note: str
+    origin: Mapping[str, Any] | None = None
 
     @property
     def y_train(self) -> NDArray[np.int64]:
@@ -79,14 +87,23 @@ class Federation:
         """The labels of the test samples."""
         return self.source.y_test
 
+    @property
+    def selected_counts(self) -> NDArray[np.int64]:
+        """Samples of each client by class, those held back for validation included, ``(K, C)``."""
+        return self.client_counts + _count(self.y_train, [s.validation for s in self.shards], self.source.num_classes)
+
     def manifest(self, *, progress: Any = None) -> dict[str, Any]:
         """Return digests and counts from which `rebuild` makes the same federation, or notices that it cannot."""
         arrays = {name: getattr(self.source, name) for name in ARRAYS}
+        made = {} if self.x_train is self.source.x_train else {"x_train": self.x_train, "x_test": self.x_test}
         return {
             "format": FORMAT,
             "source": self.source.name,
+            "origin": self.origin,
             "class_names": list(self.source.class_names),
+            "feature_names": list(self.source.feature_names),
             "arrays": {k: array_record(v, k, progress) for k, v in arrays.items() if v is not None},
+            "standardized": {k: array_record(v, f"standardised {k}", progress) for k, v in made.items()},
             "recipe": asdict(self.recipe),
             "clients": len(self.shards),
             "class_counts": self.class_counts.tolist(),
@@ -97,8 +114,10 @@ class Federation:
         }
 
 
-def build_federation(source: Source, recipe: Recipe) -> Federation:
+def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any] | None = None) -> Federation:
     """Apply imbalance and partition to a source.
+
+    `origin`, ``{"source": name, "options": {...}}`` as `fedrela.data.sources.load` takes them, goes into the manifest.
 
     Examples
     --------
@@ -126,20 +145,36 @@ def build_federation(source: Source, recipe: Recipe) -> Federation:
         shards=shards,
         available=np.bincount(source.y_train, minlength=source.num_classes),
         class_counts=chosen.counts,
-        client_counts=_client_counts(source.y_train, shards, source.num_classes),
+        client_counts=_count(source.y_train, [shard.train for shard in shards], source.num_classes),
         minority=chosen.minority,
         note=partition.note,
+        origin=origin,
     )
 
 
-def rebuild(source: Source, manifest: Mapping[str, Any]) -> Federation:
-    """Build the federation of a manifest again; a source or a result that differs is an `IntegrityError`."""
+def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:
+    """Build the federation of a manifest again; data or a result that differs is an `IntegrityError`.
+
+    Parameters
+    ----------
+    manifest
+        What `Federation.manifest` gave.
+    source
+        The source, where it is not one that the manifest can name.
+    root
+        Where the files of a named source lie now.
+    """
+    origin = manifest.get("origin")
+    if source is None:
+        if not isinstance(origin, Mapping):
+            raise ArgumentError("rebuild: the manifest names no source to load; give the source itself")
+        source = load(origin["source"], root, **origin["options"])
     try:
         stored = dict(manifest["recipe"])
         stored["imbalance"] = Imbalance(**_tuples(stored["imbalance"]))
         stored["partition"] = PartitionPlan(**stored["partition"])
         recipe = Recipe(**stored)
-        federation = build_federation(source, recipe)
+        federation = build_federation(source, recipe, origin=origin)
         wanted, found = dict(manifest), federation.manifest()
     except (KeyError, TypeError, ValueError) as error:
         raise IntegrityError(f"federation: the manifest cannot be followed: {error}") from None
@@ -149,10 +184,10 @@ def rebuild(source: Source, manifest: Mapping[str, Any]) -> Federation:
     return federation
 
 
-def _client_counts(y: NDArray[np.int64], shards: tuple[Shard, ...], num_classes: int) -> NDArray[np.int64]:
-    counts = np.zeros((len(shards), num_classes), np.int64)
-    for shard in shards:
-        counts[shard.client] = np.bincount(y[shard.train], minlength=num_classes)
+def _count(y: NDArray[np.int64], parts: Sequence[NDArray[np.int64]], num_classes: int) -> NDArray[np.int64]:
+    counts = np.zeros((len(parts), num_classes), np.int64)
+    for client, part in enumerate(parts):
+        counts[client] = np.bincount(y[part], minlength=num_classes)
     return counts
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ def step_counts(
     """
     _check(num_classes, largest, "ratio", ratio)
     counts = np.full(num_classes, largest, np.int64)
-    counts[minority_classes(num_classes, minority, side=side)] = int(largest * (1.0 / ratio))
+    counts[minority_classes(num_classes, minority, side=side)] = int(largest / ratio)
     return counts
 
 
@@ -77,10 +77,10 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
     [0, 1, 2]
     """
     check_choice("side", side, SIDES)
-    if isinstance(minority, int | float):
+    if not isinstance(minority, Iterable):
         if isinstance(minority, bool) or not 0 <= minority <= 1:
             raise ArgumentError(f"minority: class ids or a share from 0 to 1 is needed, got {minority!r}")
-        number = int(np.floor(num_classes * minority + 0.5))
+        number = int(np.floor(num_classes * float(minority) + 0.5))
         return np.arange(number) if side == "first" else np.arange(num_classes - number, num_classes)
     ids = sorted(int(c) for c in minority)
     if len(set(ids)) != len(ids) or any(not 0 <= c < num_classes for c in ids):
@@ -210,7 +210,7 @@ class Imbalance:
 
     def _minority(self, order: Ints) -> Ints:
         ids = minority_classes(order.size, self.minority, side=self.side)
-        return np.sort(order[ids]) if isinstance(self.minority, int | float) else ids
+        return np.sort(order[ids]) if not isinstance(self.minority, Iterable) else ids
 
     def _counts(self, order: Ints, largest: int) -> Ints:
         if self.ratio is not None:
@@ -232,8 +232,8 @@ class Imbalance:
 
 
 def _check(num_classes: int, largest: int, name: str, value: float) -> None:
-    if num_classes < 1 or largest < 0:
-        raise ArgumentError(f"counts: at least one class and no negative count, got {num_classes} and {largest}")
+    check_whole("num_classes", num_classes, 1)
+    check_whole("largest", largest, 0)
     if not value >= 1:
         raise ArgumentError(f"{name}: largest over smallest class, at least 1, is needed, got {value!r}")
 

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fedrela.errors import DataError
+from fedrela.errors import ArgumentError, DataError
 
 
 def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True) -> None:
@@ -59,11 +59,15 @@ def _put_in_place(aside: Path, path: Path, overwrite: bool) -> None:
     try:
         os.link(aside, path)  # unlike rename, link fails where the target exists
     except FileExistsError:
-        raise DataError(f"{path}: exists already; choose another place or allow overwriting") from None
+        raise _exists(path) from None
     except OSError:  # a file system without hard links: look first, as well as can be
         if os.path.lexists(path):
-            raise DataError(f"{path}: exists already; choose another place or allow overwriting") from None
+            raise _exists(path) from None
         os.replace(aside, path)
+
+
+def _exists(path: Path) -> ArgumentError:
+    return ArgumentError(f"{path}: exists already; choose another place or allow overwriting")
 
 
 def sync(path: Path) -> None:

@@ -33,7 +33,10 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     >>> shot_groups([5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]).tolist()
     [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
     """
-    g = np.asarray(counts, dtype=np.float64)
+    try:
+        g = np.asarray(counts, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError("counts: one non-negative number a class is needed") from None
     if g.ndim != 1 or g.size == 0 or not np.isfinite(g).all() or g.min() < 0:
         raise ArgumentError("counts: one non-negative number a class is needed")
     if not 0 < cuts[0] <= cuts[1] <= 1:
