@@ -58,7 +58,7 @@ def test_warnings_are_marked(run, clinic):
     done = run("preview", path, "--tau", "0.5", "--max-fraction", "0.01")
     assert done.code == 0
     lines = [line for line in done.out.splitlines() if line.startswith("warning: ")]
-    assert any("little more than chance" in line for line in lines)
+    assert any("hardly more than chance" in line for line in lines)
     assert any("max_fraction 0.01 is expected to bind" in line for line in lines)
 
 

@@ -66,6 +66,12 @@ def test_groups_of_step_and_tail():
         assert groups_of(tail, protocol).protocol == protocol
 
 
+def test_groups_do_not_depend_on_what_is_held_back():
+    plans = [Recipe(1, Imbalance("long_tail", factor=20), NOISY, validation) for validation in (0.0, 0.4)]
+    first, second = (groups_of(build_federation(DIGITS, plan)).of_class.tolist() for plan in plans)
+    assert first == second
+
+
 def test_same_seed_same_bytes_and_another_seed_other_shards():
     first, again, other = (build_federation(DIGITS, Recipe(s, STEP, NOISY)).manifest() for s in (1, 1, 2))
     assert first == again

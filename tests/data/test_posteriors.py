@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batteries import examples
-from fedrela.data.posteriors import LARGEST_ARRAY, read_posteriors
+from fedrela.data.posteriors import read_posteriors
+from fedrela.data.sources.npy import LARGEST_ARRAY
 from fedrela.errors import DataError
 
 
@@ -29,11 +30,11 @@ def complaint(path, **options) -> str:
     return str(caught.value).replace(f"{path.parent}/", "")
 
 
-@pytest.mark.parametrize("name", ["p.csv", "p.npz"])
-def test_files_that_cannot_be_opened(tmp_path, name):
-    assert complaint(tmp_path / name) == f"{name}: cannot be read: No such file or directory"
+@pytest.mark.parametrize(("name", "kind"), [("p.csv", ""), ("p.npz", " as .npz file")])
+def test_files_that_cannot_be_opened(tmp_path, name, kind):
+    assert complaint(tmp_path / name) == f"{name}: cannot be read{kind}: No such file or directory"
     (tmp_path / name).mkdir()
-    assert complaint(tmp_path / name) == f"{name}: cannot be read: Is a directory"
+    assert complaint(tmp_path / name) == f"{name}: cannot be read{kind}: Is a directory"
     with pytest.raises(DataError, match="null byte"):
         read_posteriors(f"a\0{name}")
 
@@ -73,8 +74,8 @@ BAD_ARRAYS = {
     "equal names": ({"class_names": np.array(["a", "a"])}, "class_names: 2 different names are needed, got 1"),
     "allowed": ({"allowed": np.ones((2, 2))}, "allowed: booleans of shape (2, 2) are needed, got float64"),
     "eligible": ({"eligible": np.ones(3, bool)}, "eligible: booleans of shape (2,) are needed, got bool of shape (3,)"),
-    "objects": ({"labels": np.array([{}, []], object)}, "labels: an array of objects is a pickle and is never read"),
-    "object names": ({"class_names": np.array(["a", "b"], object)}, "class_names: an array of objects"),
+    "objects": ({"labels": np.array([{}, []], object)}, "labels: holds Python objects, which means a pickle"),
+    "object names": ({"class_names": np.array(["a", "b"], object)}, "class_names: holds Python objects"),
 }
 
 
@@ -107,9 +108,9 @@ def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
         (header((10**6, 10)) + b"x", "takes 80,000,000 bytes, but the file holds 1"),
         (header((-1, 2)), "takes -16 bytes"),
         (header((2, 2)) + bytes(40), "takes 32 bytes, but the file holds 40"),
-        (b"cos\nsystem\n(S'true'\ntR.", "damaged or not a NumPy array: ValueError"),
-        (b"\x93NUMPY\x09\x00", "damaged or not a NumPy array: KeyError"),
-        (b"", "damaged or not a NumPy array"),
+        (b"cos\nsystem\n(S'true'\ntR.", "damaged, or no .npy array: ValueError"),
+        (b"\x93NUMPY\x09\x00", "version (9, 0) of the .npy form is not read"),
+        (b"", "damaged, or no .npy array"),
     ],
 )
 def test_headers_that_lie(tmp_path, content, said):
@@ -121,15 +122,35 @@ def test_headers_that_lie(tmp_path, content, said):
     assert said in line
 
 
-def test_names_that_are_no_characters(tmp_path):
+@pytest.mark.parametrize("point", [b"\xff\xff\xff\xff", b"\x00\xd8\x00\x00"])
+def test_names_that_are_no_characters(tmp_path, point):
     with zipfile.ZipFile(pack(tmp_path), "a") as archive:
-        archive.writestr("class_names.npy", header((2,), "<U1") + b"\xff" * 8)
+        archive.writestr("class_names.npy", header((2,), "<U1") + b"a\0\0\0" + point)
     assert complaint(tmp_path / "p.npz").startswith("p.npz: class_names: damaged")
+
+
+def test_unusual_packing_is_refused(tmp_path):
+    with zipfile.ZipFile(pack(tmp_path), "a", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("eligible.npy", header((2,), "|b1") + b"\1\0")
+    assert complaint(tmp_path / "p.npz").startswith("p.npz: eligible: not packed as NumPy does")
+
+
+def test_more_than_deflate_can_pack_is_refused(tmp_path):
+    with zipfile.ZipFile(pack(tmp_path), "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("eligible.npy", header((2,), "|b1") + b"\1\0")
+        archive.getinfo("eligible.npy").file_size = 10**6
+    assert complaint(tmp_path / "p.npz").startswith("p.npz: eligible: not packed as NumPy does")
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path):
+    with zipfile.ZipFile(pack(tmp_path), "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("labels.npy", b"")
+    assert complaint(tmp_path / "p.npz").startswith("p.npz: holds two arrays of one name")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"a,b,label\n", header((2, 2)) + bytes(32), bytes(5000)])
 def test_files_that_are_no_archives(tmp_path, content):
-    assert complaint(put(tmp_path, content)) == "p.npz: not a sound .npz archive: BadZipFile"
+    assert complaint(put(tmp_path, content)).startswith("p.npz: damaged, or no .npz file: BadZipFile")
 
 
 @pytest.fixture(scope="module")

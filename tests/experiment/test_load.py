@@ -19,6 +19,7 @@ from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.schema import LATER_TABLES, Config
 from fedrela.experiment.schema.base import Table
 from fedrela.experiment.toml.syntax import LARGEST_FILE
+from fedrela.metrics.groups import PROTOCOLS
 
 
 def test_the_example_of_the_design():
@@ -79,7 +80,7 @@ def test_root_is_relative_to_the_file_and_nothing_in_it_is_expanded(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "runs"
     folder.mkdir()
-    for written in ("data", "../shared/data", "~/data", "$HOME/${HOME}/%HOME%/{seed}"):
+    for written in ("data", "../sibling/data", "~/data", "$HOME/${HOME}/%HOME%/{seed}"):
         (folder / "run.toml").write_text(f'data.root = "{written}"')
         for path in (folder / "run.toml", "runs/run.toml", Path("runs/../runs/run.toml")):
             root = load_config(path).data.root
@@ -89,6 +90,21 @@ def test_root_is_relative_to_the_file_and_nothing_in_it_is_expanded(tmp_path, mo
     assert parse_config({"data": {"root": Path("x")}}).data.root == tmp_path / "x"
     assert parse_config("data.root = 'x'", folder="y").data.root == tmp_path / "y" / "x"
     assert parse_config("data.root = '/x'", folder="y").data.root == Path("/x")
+
+
+def test_the_largest_numbers():
+    partition = {"kind": "iid", "clients": 10**6, "min_size": 10**9}
+    imbalance = {"kind": "long_tail", "factor": 2, "largest": 10**9}
+    assert parse_config({"seed": 2**63 - 1, "data": {"partition": partition, "imbalance": imbalance}})
+    assert parse_config({"data": {"partition": {"kind": "shards", "clients": 1, "classes_per_client": 10**9}}})
+    with pytest.raises(ValueError, match="less than or equal to 9223372036854775807"):
+        Config(seed=2**63)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_protocol_goes_with_a_long_tail_and_with_natural_data(protocol):
+    for imbalance in ({"kind": "long_tail", "factor": 2}, {"kind": "natural"}):
+        assert parse_config({"data": {"protocol": protocol, "imbalance": imbalance}}).data.protocol == protocol
 
 
 def test_a_configuration_cannot_be_changed():
@@ -110,7 +126,7 @@ def test_every_field_says_what_it_is():
 FROM_PYTHON = [
     ({"data": {"partition": {"alpah": 1}}}, "data.partition.alpah: unknown key; nearest: alpha"),
     ({"sead": 1}, "sead: unknown key; nearest: seed"),
-    ({"seed": "1"}, "seed: a whole number of at least 0 is needed, got '1'"),
+    ({"seed": "1"}, "seed: a whole number from 0 to 9223372036854775807 is needed, got '1'"),
     ({"data": {"imbalance": {"kind": "step"}}}, "data.imbalance.ratio: a number of at least 1 is missing; kind 'step'"),
     ({"data": {1: 2}}, "data: keys are text, got 1"),
     ({"model": {"x": {1, 2}}}, "model.x: a value that TOML can hold is needed, got a Python set"),

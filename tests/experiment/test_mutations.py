@@ -19,7 +19,7 @@ VALID = {
         "root": '"data"',
         "validation": "0.1",
         "standardize": '"local"',
-        "protocol": '"fedloge"',
+        "protocol": '"counts"',
     },
     "data.options": {"file": '"a.csv"', "label": '"y"', "ignore": '["a", "b"]', "header": "true"},
     "data.imbalance": {"kind": '"step"', "ratio": "20", "minority": "[0, 1, 2]", "largest": "100", "order": '"random"'},

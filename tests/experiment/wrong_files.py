@@ -34,6 +34,8 @@ validation = «nan                     | validation: a number from 0 to below 1 
 standardize = «"global"               | standardize: one of pooled, local, none is needed, got 'global'
 standardize = «false                  | standardize: one of pooled, local, none is needed, got false
 protocol = «"fedlog"                  | protocol: one of counts, fedloge, fedrela-release is needed, got 'fedlog'
+protocol = «"fedloge"; imbalance = { kind = "step", ratio = 2 } | protocol: with minority classes there is none
+imbalance.ratio = 2; protocol = «"fedrela-release"; imbalance.kind = "step" | protocol: with minority classes there
 imbalance = «"step"                   | imbalance: a table is needed, got 'step'
 imbalance = «[{ kind = "natural" }]   | imbalance: a table is needed, got a list
 partition = «10                       | partition: a table is needed, got 10
@@ -63,8 +65,9 @@ kind = "step"; «factor = 9; ratio = 2 | factor: kind 'step' does not use it; le
 «side = "last"; kind = "natural"      | side: kind 'natural' does not use it; leave it out
 kind = "long_tail"; «minority = 0.5; factor = 9 | minority: kind 'long_tail' does not use it
 kind = "long_tail"; factor = «0       | factor: a number of at least 1 is needed, got 0
-kind = "long_tail"; factor = 9; largest = «0   | largest: a whole number of at least 1 is needed, got 0
-kind = "long_tail"; factor = 9; largest = «5.0 | largest: a whole number of at least 1 is needed, got 5.0
+kind = "long_tail"; factor = 9; largest = «0   | largest: a whole number from 1 to 1000000000 is needed, got 0
+kind = "long_tail"; factor = 9; largest = «5.0 | largest: a whole number from 1 to 1000000000 is needed, got 5.0
+kind = "long_tail"; factor = 9; largest = «1000000001 | largest: a whole number from 1 to 1000000000 is needed
 kind = "step"; ratio = 2; minority = «1.5      | minority: a list of class ids, or a share from 0 to 1, is
 kind = "step"; ratio = 2; minority = «3        | minority: a list of class ids, or a share from 0 to 1, is
 kind = "step"; ratio = 2; minority = «"last"   | minority: a list of class ids, or a share from 0 to 1, is
@@ -79,39 +82,44 @@ kind = "step"; ratio = 2; order = «[0, 2]      | order: each class id from 0 to
 kind = "step"; ratio = 2; order = [«true, 0]   | order[0]: a class id of at least 0 is needed, got true
 """,
     "data.partition": """
-kind = "dirichlet"; alpha = 0.3       | clients: a whole number of at least 1 is missing; kind 'dirichlet'
+kind = "dirichlet"; alpha = 0.3       | clients: a whole number from 1 to 1000000 is missing; kind 'dirichlet'
 clients = 10                          | alpha: a number from 0.01 to 1e+06 is missing; kind 'dirichlet'
-kind = "iid"                          | clients: a whole number of at least 1 is missing; kind 'iid' needs it
-kind = "shards"; clients = 4          | classes_per_client: a whole number of at least 1 is missing
+kind = "iid"                          | clients: a whole number from 1 to 1000000 is missing; kind 'iid' needs it
+kind = "shards"; clients = 4          | classes_per_client: a whole number from 1 to 1000000000 is missing
 kind = «"dirichlett"; clients = 4     | kind: one of dirichlet, iid, natural, shards is needed, got 'dirich
 kind = «["iid"]; clients = 4          | kind: one of dirichlet, iid, natural, shards is needed, got a list
 clients = 10; «alpah = 0.3            | alpah: unknown key; nearest: alpha
 «client = 10; alpha = 0.3             | client: unknown key; nearest: clients
-clients = «0; alpha = 0.3             | clients: a whole number of at least 1 is needed, got 0
-clients = «10.0; alpha = 0.3          | clients: a whole number of at least 1 is needed, got 10.0
-clients = «true; alpha = 0.3          | clients: a whole number of at least 1 is needed, got true
+clients = «0; alpha = 0.3             | clients: a whole number from 1 to 1000000 is needed, got 0
+clients = «10.0; alpha = 0.3          | clients: a whole number from 1 to 1000000 is needed, got 10.0
+clients = «true; alpha = 0.3          | clients: a whole number from 1 to 1000000 is needed, got true
 clients = «99999999999999999999; alpha = 1 | clients: a number of at most 64 bits is needed
+clients = «1000001; alpha = 1         | clients: a whole number from 1 to 1000000 is needed, got 1000001
+clients = «1000000000000; alpha = 1; min_size = 0 | clients: a whole number from 1 to 1000000 is needed
+clients = 1; alpha = 1; min_size = «1000000001 | min_size: a whole number from 0 to 1000000000 is needed
+kind = "shards"; clients = 1; classes_per_client = «1000000001 | classes_per_client: a whole number from 1 to 1
 clients = 10; alpha = «0              | alpha: a number from 0.01 to 1e+06 is needed, got 0
 clients = 10; alpha = «1e7            | alpha: a number from 0.01 to 1e+06 is needed, got 10000000.0
 clients = 10; alpha = «"0.3"          | alpha: a number from 0.01 to 1e+06 is needed, got '0.3'
 clients = 10; alpha = «[0.3]          | alpha: a number from 0.01 to 1e+06 is needed, got a list
 clients = 10; alpha = 1; scheme = «"even"   | scheme: one of proportional, multinomial, niid_bench, equal is
-clients = 10; alpha = 1; min_size = «-1     | min_size: a whole number of at least 0 is needed, got -1
+clients = 10; alpha = 1; min_size = «-1     | min_size: a whole number from 0 to 1000000000 is needed, got -1
 clients = 10; alpha = 1; numpy_seed = «4294967296 | numpy_seed: a whole number from 0 to 4294967295 is
 clients = 10; alpha = 1; numpy_seed = 1; min_size = «5 | min_size: numpy_seed follows the official code
 clients = 10; alpha = 1; «classes_per_client = 2 | classes_per_client: kind 'dirichlet' does not use it
 kind = "iid"; clients = 4; «alpha = 0.3     | alpha: kind 'iid' does not use it; leave it out
 kind = "natural"; «min_size = 10            | min_size: kind 'natural' does not use it; leave it out
-kind = "shards"; clients = 4; classes_per_client = «0 | classes_per_client: a whole number of at least 1
+kind = "shards"; clients = 4; classes_per_client = «0 | classes_per_client: a whole number from 1 to 1000000000
 kind = "shards"; «scheme = "equal"; clients = 4; classes_per_client = 2 | scheme: kind 'shards' does not
 """,
 }
 
 # whole files; syntax errors keep the place that tomllib gives
 WHOLE = {
-    "seed": ("seed = «-1", "seed: a whole number of at least 0 is needed, got -1"),
-    "seed as text": ("\n\nseed = «'1'", "seed: a whole number of at least 0 is needed, got '1'"),
-    "seed as truth": ("seed = «true", "seed: a whole number of at least 0 is needed, got true"),
+    "seed": ("seed = «-1", "seed: a whole number from 0 to 9223372036854775807 is needed, got -1"),
+    "seed of 64 bits": ("seed = «9223372036854775808", "seed: a number of at most 64 bits is needed"),
+    "seed as text": ("\n\nseed = «'1'", "seed: a whole number from 0 to 9223372036854775807 is needed, got '1'"),
+    "seed as truth": ("seed = «true", "seed: a whole number from 0 to 9223372036854775807 is needed, got true"),
     "unknown table": ("[model]\n[«dota]\n", "dota: unknown key; nearest: data"),
     "unknown table inside": ("[data.«imbalanc.x]\n", "data.imbalanc: unknown key; nearest: imbalance"),
     "unknown array of tables": ("[[«trian]]\n[[trian]]\n", "trian: unknown key; nearest: train"),
@@ -125,7 +133,7 @@ WHOLE = {
     "a later table as value": ("model = «'mlp'", "model: a table is needed, got 'mlp'"),
     "an empty partition": (
         "[data]\npartition = «{}",
-        "data.partition.clients: a whole number of at least 1 is missing",
+        "data.partition.clients: a whole number from 1 to 1000000 is missing",
     ),
     "option of another source": (
         'data.source = "csv"\n[data.options]\nlabel = "y"\n«lable = "y"',

@@ -104,16 +104,23 @@ def _show_what(screen: Console, federation: Federation) -> None:
 
 def _show_classes(screen: Console, federation: Federation, groups: list[str]) -> None:
     """Write the classes with their counts: all of them where they are few, else the most frequent and the rarest."""
+    from fedrela.report.facts import effective_clients
+
     before, after = federation.available, federation.class_counts
     holders = (federation.client_counts > 0).sum(axis=0)
     names = [inert(name, LONGEST_NAME) for name in federation.source.class_names]
-    rows = [(names[c], groups[c], f"{before[c]:,}", f"{after[c]:,}", f"{holders[c]:,}") for c in range(len(names))]
+    spread = effective_clients(federation.client_counts)
+    rows = [
+        (names[c], groups[c], f"{before[c]:,}", f"{after[c]:,}", f"{holders[c]:,}", spread[c])
+        for c in range(len(names))
+    ]
     half = MOST_CLASSES // 2
     if len(rows) > MOST_CLASSES:
         order = np.argsort(-after, kind="stable")
-        gap = (f"... {len(rows) - MOST_CLASSES:,} more", "", "", "", "")
+        gap = (f"... {len(rows) - MOST_CLASSES:,} more", "", "", "", "", "")
         rows = [rows[c] for c in order[:half]] + [gap] + [rows[c] for c in order[-half:]]
-    draw(screen, ("class", "group", "in the source", "kept", "clients with it"), rows, words=("class", "group"))
+    columns = ("class", "group", "in the source", "kept", "clients with it", "effective clients")
+    draw(screen, columns, rows, words=("class", "group"))
     say(screen)
 
 

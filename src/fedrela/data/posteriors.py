@@ -7,8 +7,6 @@ say, so NaN or a row that does not sum to 1 comes through.
 from __future__ import annotations
 
 import io
-import math
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data import posterior_csv
+from fedrela.data.sources.npy import Npz
 from fedrela.errors import ArgumentError, DataError
 
-LARGEST_ARRAY = 2**34  # bytes; a larger one is a damaged or hostile header, not a posterior
 MOST_CLASSES = 2**16  # an empty array may declare any number of columns
-HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 KEYS = ("posterior", "labels", "class_names", "allowed", "eligible")
 
 
@@ -101,9 +98,9 @@ def read_posteriors(path: str | Path, *, label_column: str | None = None) -> Pos
         raise ArgumentError(f"{path}: a posterior file ends in .csv or .npz")
     if kind == ".npz" and label_column is not None:
         raise ArgumentError(f"{path}: label_column is for .csv files; an .npz has the array 'labels'")
+    if kind == ".npz":
+        return _from_arrays(path, _read_arrays(path))
     with _open(path) as file:
-        if kind == ".npz":
-            return _from_arrays(path, _read_arrays(path, file))
         table = posterior_csv.read_table(path, file.read(), label_column)
     return PosteriorFile(
         path, table.posterior, table.labels, table.class_names, label_header=table.label_header,
@@ -118,19 +115,13 @@ def _open(path: Path) -> BinaryIO:
         raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _read_arrays(path: Path, file: BinaryIO) -> dict[str, NDArray[Any]]:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            found = {name.removesuffix(".npy") for name in archive.namelist()}
-            for key in ("posterior", "labels"):
-                if key not in found:
-                    has = ", ".join(repr(name[:40]) for name in sorted(found)[:6]) or "nothing"
-                    raise DataError(f"{path}: {key}: this array is missing; the file has {has}")
-            return {key: _array(path, archive, key) for key in KEYS if key in found}
-    except DataError:
-        raise
-    except Exception as error:  # what a damaged archive makes zipfile raise has no end
-        raise DataError(f"{path}: not a sound .npz archive: {type(error).__name__}") from None
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    archive = Npz(path)
+    for key in ("posterior", "labels"):
+        if key not in archive.names:
+            has = ", ".join(repr(name[:40]) for name in sorted(archive.names)[:6]) or "nothing"
+            raise DataError(f"{path}: {key}: this array is missing; the file has {has}")
+    return {key: archive.read(key) for key in KEYS if key in archive.names}
 
 
 def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> PosteriorFile:
@@ -153,28 +144,3 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> PosteriorFile:
         raise DataError(f"{path}: class_names: {C} different names are needed, got {len(set(names))}")
     y = y if np.iinfo(y.dtype).max >= C - 1 else y.astype(np.int64)  # room for every class a label may move to
     return PosteriorFile(path, Q, y, names, arrays.get("allowed"), arrays.get("eligible"))
-
-
-def _array(path: Path, archive: zipfile.ZipFile, key: str) -> NDArray[Any]:
-    """Read one array, after its header has been compared with what the archive holds."""
-    try:
-        member = archive.getinfo(f"{key}.npy")
-        with archive.open(member) as file:
-            shape, _, dtype = HEADERS[np.lib.format.read_magic(file)](file)
-            held = member.file_size - file.tell()
-        if dtype.hasobject:
-            raise DataError(f"{path}: {key}: an array of objects is a pickle and is never read; save plain values")
-        declared = math.prod(shape) * dtype.itemsize
-        if declared > LARGEST_ARRAY:
-            raise DataError(f"{path}: {key}: shape {shape} takes {declared:,} bytes; the limit is {LARGEST_ARRAY:,}")
-        if declared != held:
-            raise DataError(f"{path}: {key}: shape {shape} takes {declared:,} bytes, but the file holds {held:,}")
-        with archive.open(member) as file:
-            values: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        if dtype.kind == "U":
-            values.tolist()  # raises where the bytes are no characters
-    except DataError:
-        raise
-    except Exception as error:  # as above: damage shows as any exception of zipfile, zlib or NumPy
-        raise DataError(f"{path}: {key}: damaged or not a NumPy array: {type(error).__name__}") from None
-    return values.astype(values.dtype.newbyteorder("="), copy=False)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.problems import first_problem, problems_of
-from fedrela.experiment.toml.places import Places
+from fedrela.experiment.toml.places import Origin, Places
 from fedrela.experiment.toml.plain import as_plain
 from fedrela.experiment.toml.syntax import parse_toml, read_text
 from fedrela.experiment.toml.text import toml_text
@@ -64,9 +64,10 @@ def parse_config(
     else:
         raw, places = text_or_dict, None
     table, problems = as_plain(raw)
+    context = {"folder": folder or Path.cwd(), "origin": Origin(name, places)}
     if not problems:
         try:
-            return Config.model_validate(table, context={"folder": folder or Path.cwd()})
+            return Config.model_validate(table, context=context)
         except ValidationError as error:
             problems = list(problems_of(error, Config))
     raise first_problem(problems, name, places)

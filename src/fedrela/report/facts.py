@@ -20,6 +20,15 @@ class Fact:
     meaning: str
 
 
+def effective_clients(client_counts: ArrayLike) -> tuple[str, ...]:
+    """Return for each class over how many clients it is effectively spread, with one decimal; 0.0 where it is absent.
+
+    >>> effective_clients([[30, 0, 0], [10, 20, 0]])
+    ('1.6', '1.0', '0.0')
+    """
+    return tuple(f"{clients:,.1f}" for clients in measure_heterogeneity(client_counts).effective_clients)
+
+
 def heterogeneity_facts(client_counts: ArrayLike) -> tuple[Fact, ...]:
     """Measure a (clients, classes) count matrix and put the figures into words.
 

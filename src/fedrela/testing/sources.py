@@ -75,9 +75,6 @@ def _is_source(first: Source, second: Source) -> None:
 
 
 def _form(first: Source, second: Source) -> None:
-    for name in ("x_train", "y_train", "x_test", "y_test"):
-        if not isinstance(getattr(first, name), np.ndarray):
-            raise DataError(f"{name}: a NumPy array is needed, got {type(getattr(first, name)).__name__}")
     check_source_arrays(first)
 
 
@@ -100,11 +97,19 @@ def _class_names(first: Source, second: Source) -> None:
         raise DataError(f"class_names: {next(n for i, n in enumerate(names) if n in names[:i])!r} is there twice")
 
 
-def _every_class(first: Source, second: Source) -> None:
-    counts = np.bincount(first.y_train, minlength=first.num_classes)
+def _every_class_trains(first: Source, second: Source) -> None:
+    _check_every_class(first, "train")
+
+
+def _every_class_is_tested(first: Source, second: Source) -> None:
+    _check_every_class(first, "test")
+
+
+def _check_every_class(source: Source, part: str) -> None:
+    counts = np.bincount(getattr(source, f"y_{part}"), minlength=source.num_classes)
     if not counts.all():
         absent = int(np.argmin(counts))
-        raise DataError(f"y_train: class {absent} ({first.class_names[absent]}) has no sample")
+        raise DataError(f"y_{part}: class {absent} ({source.class_names[absent]}) has no sample")
 
 
 def _table(first: Source, second: Source) -> None:
@@ -160,7 +165,8 @@ CHECKS: dict[str, Callable[[Source, Source], None]] = {
     "shapes and types": _form,
     "not empty": _not_empty,
     "class names": _class_names,
-    "every class in the training set": _every_class,
+    "every class in the training set": _every_class_trains,
+    "every class in the test set": _every_class_is_tested,
     "table columns": _table,
     "indexing": _indexing,
     "the same twice": _same_twice,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,3 +21,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def noise() -> Callable[..., NDArray[np.uint8]]:
     generator = np.random.default_rng(7)
     return lambda *shape: generator.integers(0, 256, shape, np.uint8)
+
+
+@pytest.fixture
+def images(noise: Callable[..., NDArray[np.uint8]]) -> dict[str, NDArray[Any]]:
+    return {
+        "x_train": noise(12, 3, 8, 8),
+        "y_train": np.arange(12) % 3,
+        "x_test": noise(6, 3, 8, 8),
+        "y_test": np.arange(6) % 3,
+        "class_names": np.array(["a", "b", "c"]),
+    }

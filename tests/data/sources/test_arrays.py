@@ -74,6 +74,9 @@ def test_class_names_fix_the_order():
         ((np.zeros((4, 2, 2)), [0, 1, 0, 1]), {}, DataError, "images of uint8"),
         ((np.zeros(4), [0, 1, 0, 1]), {}, DataError, "images of uint8"),
         ((np.zeros((4, 2)), [0, 1, 0, 1]), {"test_share": 0}, ArgumentError, "between 0 and 1"),
+        ((np.zeros((4, 2)), [0, 1, 0, 1]), {"test_share": "0.5"}, ArgumentError, "between 0 and 1"),
+        ((np.zeros((4, 2)), [0, 1, 0, 1]), {"seed": -1}, ArgumentError, "seed: at least 0 is needed, got -1"),
+        ((np.zeros((4, 2)), [0, -1, 0, 1]), {"class_names": "ab"}, DataError, "sample 1: labels count from 0, got -1"),
         ((np.zeros((0, 2)), []), {}, DataError, "at least one value"),
     ],
 )
@@ -136,14 +139,43 @@ def test_the_bayes_boundary_moves_as_stated():
     assert min(errors, key=errors.get) == pytest.approx(np.log(9) / 2)
 
 
-def test_gaussian_counts_seeds_and_wrong_arguments():
+def test_gaussian_counts_and_seeds():
     source = load("gaussians", samples=[30, 20, 10], classes=3, seed=5)
     assert np.bincount(source.y_train).tolist() == [30, 20, 10]
     assert not np.array_equal(source.x_train, load("gaussians", samples=[30, 20, 10], classes=3, seed=6).x_train)
     assert source.numeric.all()
-    for options in ({"classes": 1}, {"classes": 4}, {"separation": -1.0}, {"samples": 0}, {"samples": [1, 2, 3]}):
-        with pytest.raises(ArgumentError):
-            load("gaussians", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classes": 1}, "classes: at least 2 is needed, got 1"),
+        ({"classes": 4}, "dimension: from classes - 1 to 1,000,000 is needed, got 2 for 4 classes"),
+        ({"classes": 20_000, "dimension": 20_000}, "classes: at most 100,000,000 values are drawn"),
+        ({"dimension": 1_000_001}, "dimension: from classes - 1 to 1,000,000 is needed"),
+        ({"dimension": 2.5}, "dimension: a whole number is needed, got 2.5"),
+        ({"separation": -1.0}, "separation: a number from 0 to 1,000,000 is needed, got -1.0"),
+        ({"separation": 1e308}, r"separation: a number from 0 to 1,000,000 is needed, got 1e\+308"),
+        ({"separation": float("nan")}, "separation: a number from 0 to 1,000,000 is needed, got nan"),
+        ({"separation": "2"}, "separation: a number from 0 to 1,000,000 is needed, got '2'"),
+        ({"samples": 0}, "samples: at least 1 is needed, got 0"),
+        ({"samples": "9"}, "samples: a whole number is needed, got '9'"),
+        ({"samples": 2.5}, "samples: a whole number is needed, got 2.5"),
+        ({"samples": [1, 2, 3]}, "samples: one count, or one a class, 2, is needed, got 3"),
+        ({"samples": 10**15}, "samples: at most 100,000,000 values are drawn, got 2,000,000,000,000,000 of 2 features"),
+        ({"test_samples": [10**30, 1]}, "test_samples: at most 100,000,000 values are drawn"),
+        ({"seed": -1}, "seed: at least 0 is needed, got -1"),
+        ({"seed": 1.5}, "seed: a whole number is needed, got 1.5"),
+    ],
+)
+def test_gaussians_refuse_what_cannot_be_drawn(options, message):
+    with pytest.raises(ArgumentError, match=f"^gaussians: {message}") as caught:
+        load("gaussians", **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_largest_separation_is_finite():
+    assert np.isfinite(load("gaussians", samples=5, test_samples=5, classes=3, separation=1e6).x_train).all()
 
 
 def test_the_registry_is_sorted_and_helps():

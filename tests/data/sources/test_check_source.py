@@ -34,7 +34,7 @@ def table(**changes):
 
 @pytest.mark.parametrize("name", ["digits", "gaussians"])
 def test_our_own_sources_pass(name):
-    assert len(check_source(lambda: load(name))) == 10
+    assert len(check_source(lambda: load(name))) == 11
 
 
 def test_a_memory_mapped_source_passes(tmp_path, noise):
@@ -51,7 +51,7 @@ def test_a_memory_mapped_source_passes(tmp_path, noise):
 def test_arrays_in_memory_pass_since_they_are_read_only(noise):
     x, y = noise(20, 4, 4), np.arange(20) % 2
     check_source(lambda: from_arrays(x, y))
-    check_source(lambda: from_arrays(x, y, noise(5, 4, 4)[:5] * 0, [0] * 5))
+    check_source(lambda: from_arrays(x, y, noise(5, 4, 4) * 0, [0, 1, 0, 1, 0]))
 
 
 class Odd(np.ndarray):
@@ -65,9 +65,9 @@ counter = itertools.count()
 shared = np.zeros((30, 3), np.float32)
 BAD = {
     "no source": (lambda: {"x_train": 1}, "returns a Source: .*got dict"),
-    "list": (lambda: table(x_train=[[1.0]]), "shapes and types: x_train: a NumPy array is needed"),
+    "list": (lambda: table(x_train=[[1.0]]), "shapes and types: mine: x_train: a NumPy array is needed, got list"),
     "float64": (lambda: table(x_train=np.zeros((30, 3))), "shapes and types: .*float64"),
-    "label": (lambda: table(y_train=np.arange(30)), "shapes and types: .*labels from 0 to 2"),
+    "label": (lambda: table(y_train=np.arange(30)), "shapes and types: .*labels from 0 to 2 are needed, got 29"),
     "int32": (lambda: table(y_test=np.zeros(6, np.int32)), "shapes and types: .*int64"),
     "clients": (lambda: table(client_train=np.zeros(30)), "shapes and types: .*client_train: int64"),
     "no test": (
@@ -80,7 +80,11 @@ BAD = {
     ),
     "names twice": (lambda: table(class_names=("a", "b", "b")), "class names: .*'b' is there twice"),
     "names unprintable": (lambda: table(class_names=("a", "b", "\x1b[31m")), "class names: .*printable"),
-    "absent class": (lambda: table(y_train=np.arange(30) % 2), r"every class .*class 2 \(c\) has no sample"),
+    "absent class": (lambda: table(y_train=np.arange(30) % 2), r"every class .*y_train: class 2 \(c\) has no sample"),
+    "class not tested": (
+        lambda: table(y_test=np.arange(6) % 2),
+        r"every class in the test set: y_test: class 2 \(c\) has no sample",
+    ),
     "nan": (lambda: table(x_test=np.full((6, 3), np.nan, np.float32)), "table columns: x_test: row 0"),
     "feature names": (lambda: table(feature_names=("p",)), "shapes and types: .*feature_names: one a feature"),
     "numeric": (lambda: table(numeric=np.ones(2, np.bool_)), "shapes and types: .*numeric: a boolean a feature"),
@@ -100,6 +104,37 @@ def test_the_first_fault_is_named(case):
     with pytest.raises(DataError, match=message) as caught:
         check_source(load_bad)
     assert "\n" not in str(caught.value)
+
+
+WRONG_PARTS = {
+    "list x_train": ({"x_train": [[1.0, 2.0, 3.0]] * 30}, "mine: x_train: a NumPy array is needed, got list"),
+    "list y_train": ({"y_train": [0] * 30}, "mine: y_train: a NumPy array is needed, got list"),
+    "no x_test": ({"x_test": None}, "mine: x_test: a NumPy array is needed, got NoneType"),
+    "list clients": ({"client_train": [0] * 30}, "mine: client_train: a NumPy array is needed, got list"),
+    "list numeric": ({"numeric": [True] * 3}, "mine: numeric: a NumPy array is needed, got list"),
+    "no names": ({"class_names": None}, "mine: class_names: a tuple of texts is needed, got NoneType"),
+    "one text as names": ({"class_names": "abc"}, "mine: class_names: a tuple of texts is needed, got str"),
+    "numbers as names": ({"class_names": ("a", "b", 3)}, "mine: class_names: .* got int in it"),
+    "one text as features": ({"feature_names": "pqr"}, "mine: feature_names: a tuple of texts is needed, got str"),
+    "no name": ({"name": None}, "source: name: text is needed, got NoneType"),
+    "a label too large": ({"y_test": np.arange(6)}, "mine: y_test: labels from 0 to 2 are needed, got 5"),
+    "a label below 0": ({"y_test": np.arange(6) % 3 - 1}, "mine: y_test: labels from 0 to 2 are needed, got -1"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_PARTS)
+def test_the_constructor_names_a_part_of_the_wrong_kind(case):
+    parts, message = WRONG_PARTS[case]
+    with pytest.raises(DataError, match=f"^{message}$") as caught:
+        replace(table(), **parts)
+    assert "\n" not in str(caught.value)
+
+
+def test_lists_of_names_become_tuples():
+    names = ["a", "b", "c"]
+    source = replace(table(), class_names=names, feature_names=["p", "q", "r"])
+    names.append("d")
+    assert (source.class_names, source.feature_names) == (("a", "b", "c"), ("p", "q", "r"))
 
 
 def test_training_samples_in_the_test_set_are_a_warning():

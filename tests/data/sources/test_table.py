@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -152,12 +154,37 @@ def test_wrong_options(csv_file):
         ({"missing": "mean"}, "one of error, drop, indicate"),
         ({"test_share": 1.0}, "fraction between 0 and 1"),
         ({"delimiter": ",,"}, "one character"),
+        ({"seed": -3}, "seed: at least 0 is needed, got -3"),
         ({"ignore": ["age", "colour", "site"]}, "no column is left"),
     ):
         with pytest.raises(ArgumentError, match=message):
             load("csv", path, **options)
     with pytest.raises(ArgumentError, match=r"a table is a \.csv"):
         load("csv", csv_file(GOOD, "set.xlsx"))
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "set.csv"), ("\t", "set.csv"), ("|", "set.txt"), (",", "set.tsv")])
+def test_another_delimiter_is_hinted_at(csv_file, mark, name):
+    text = "".join(f"{mark.join(row)}\n" for row in (["a", "label"], *([str(i), "xy"[i % 2]] for i in range(8))))
+    hint = re.escape(f"its only column is {f'a{mark}label'!r}: set the option delimiter to {mark!r}")
+    with pytest.raises(ArgumentError, match=f"no column 'label'; {hint}$"):
+        load("csv", csv_file(text, name))
+    with pytest.raises(ArgumentError, match=f"no column is left as a feature; {hint}$"):
+        load("csv", csv_file(text, name), label=0)
+    assert load("csv", csv_file(text, name), delimiter=mark).class_names == ("x", "y")
+
+
+def test_a_delimiter_is_hinted_at_beside_decimal_commas(csv_file):
+    with pytest.raises(
+        DataError, match=r"set\.csv:2: 1 columns .*, got 2; its only .* set the option delimiter to ';'"
+    ):
+        load("csv", csv_file("a;label\n1,5;x\n"))
+
+
+def test_arrays_of_endless_columns_and_no_row(tmp_path):
+    np.save(tmp_path / "set.npy", np.zeros((0, 10**15)))
+    with pytest.raises(DataError, match="at least one value is needed, got shape"):
+        load("csv", tmp_path / "set.npy")
 
 
 def test_a_test_file_must_fit(csv_file):

@@ -47,6 +47,8 @@ class Source:
 
     def __post_init__(self) -> None:
         check_source_arrays(self)
+        for key in ("class_names", "feature_names"):  # a list could change after the check
+            object.__setattr__(self, key, tuple(getattr(self, key)))
 
     @property
     def num_classes(self) -> int:
@@ -60,16 +62,10 @@ class Source:
 
 
 def check_source_arrays(source: Source) -> None:
-    """Raise a `DataError` where the arrays of a source do not have the form that `Source` promises."""
+    """Raise a `DataError` where the parts of a source do not have the form that `Source` promises."""
+    _check_types(source)
     for part in ("train", "test"):
-        x, y = getattr(source, f"x_{part}"), getattr(source, f"y_{part}")
-        if not ((x.ndim == 4 and x.dtype == np.uint8) or (x.ndim == 2 and x.dtype == np.float32)):
-            form = "uint8 (n, channels, height, width) or float32 (n, features) is needed"
-            raise DataError(f"{source.name}: x_{part}: {form}, got {x.dtype} {x.shape}")
-        if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
-            raise DataError(f"{source.name}: y_{part}: int64 ({len(x)},) is needed, got {y.dtype} {y.shape}")
-        if y.size and (y.min() < 0 or y.max() >= source.num_classes):
-            raise DataError(f"{source.name}: y_{part}: labels from 0 to {source.num_classes - 1} are needed")
+        _check_part(source, part)
     if source.x_train.shape[1:] != source.x_test.shape[1:]:
         shapes = f"{source.x_train.shape[1:]} and {source.x_test.shape[1:]}"
         raise DataError(f"{source.name}: training and test samples differ in shape: {shapes}")
@@ -83,3 +79,32 @@ def check_source_arrays(source: Source) -> None:
         raise DataError(f"{source.name}: numeric: a boolean a feature is needed, got {source.numeric.shape}")
     if source.feature_names and (len(source.feature_names),) != width:
         raise DataError(f"{source.name}: feature_names: one a feature is needed, got {len(source.feature_names)}")
+
+
+def _check_types(source: Source) -> None:
+    if not isinstance(source.name, str):
+        raise DataError(f"source: name: text is needed, got {type(source.name).__name__}")
+    for key in ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric"):
+        value = getattr(source, key)
+        if not isinstance(value, np.ndarray) and not (value is None and key in ("client_train", "numeric")):
+            raise DataError(f"{source.name}: {key}: a NumPy array is needed, got {type(value).__name__}")
+    for key in ("class_names", "feature_names"):
+        texts = getattr(source, key)
+        if not isinstance(texts, tuple | list):
+            raise DataError(f"{source.name}: {key}: a tuple of texts is needed, got {type(texts).__name__}")
+        kinds = [type(text).__name__ for text in texts if not isinstance(text, str)]
+        if kinds:
+            raise DataError(f"{source.name}: {key}: a tuple of texts is needed, got {kinds[0]} in it")
+
+
+def _check_part(source: Source, part: str) -> None:
+    x, y = getattr(source, f"x_{part}"), getattr(source, f"y_{part}")
+    if not ((x.ndim == 4 and x.dtype == np.uint8) or (x.ndim == 2 and x.dtype == np.float32)):
+        form = "uint8 (n, channels, height, width) or float32 (n, features) is needed"
+        raise DataError(f"{source.name}: x_{part}: {form}, got {x.dtype} {x.shape}")
+    if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
+        raise DataError(f"{source.name}: y_{part}: int64 ({len(x)},) is needed, got {y.dtype} {y.shape}")
+    if y.size and (y.min() < 0 or y.max() >= source.num_classes):
+        odd = y.min() if y.min() < 0 else y.max()
+        needed = f"labels from 0 to {source.num_classes - 1} are needed" if source.num_classes else "no class is named"
+        raise DataError(f"{source.name}: y_{part}: {needed}, got {odd}")

@@ -18,6 +18,7 @@ from fedrela.data.sources.places import read_text, reading
 from fedrela.errors import ArgumentError, DataError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+OTHER_DELIMITERS = ";\t|,"
 Column = list[str] | NDArray[Any]
 
 
@@ -45,6 +46,10 @@ class Table:
         columns = {name: _join(self.columns[name], other.columns[name]) for name in self.columns}
         return Table(self.path, columns, self.places + other.places)
 
+    def delimiter_hint(self) -> str:
+        """Return what to try where all columns of a text seem to be one, or nothing."""
+        return _delimiter_hint(list(self.columns)) if self.path.suffix.lower() in DELIMITERS else ""
+
     def find(self, wanted: str | int, option: str) -> str:
         """Return the name of the column that `option` names by name or by position."""
         names = list(self.columns)
@@ -54,6 +59,8 @@ class Table:
             return names[wanted]
         if wanted in self.columns:
             return wanted
+        if hint := self.delimiter_hint():
+            raise ArgumentError(f"{option}: {self.path} has no column {wanted!r}{hint}")
         near = difflib.get_close_matches(wanted, names, 1)
         hint = f"; nearest: {near[0][:40]!r}" if near else f"; it has {', '.join(name[:40] for name in names[:8])!r}"
         raise ArgumentError(f"{option}: {self.path} has no column {wanted!r}{hint}")
@@ -95,7 +102,8 @@ def _from_text(path: Path, header: bool, delimiter: str) -> Table:
     _check_names(path, names)
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
-            raise DataError(f"{path}:{line}: {len(names)} columns are needed as in the first line, got {len(row)}")
+            needed = f"{len(names)} columns are needed as in the first line"
+            raise DataError(f"{path}:{line}: {needed}, got {len(row)}{_delimiter_hint(names)}")
     first = 1 if header else 0
     if len(rows) <= first:
         raise DataError(f"{path}: holds no row")
@@ -109,6 +117,8 @@ def _from_text(path: Path, header: bool, delimiter: str) -> Table:
 def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Table:
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
+        if not array.size:  # it may declare any number of columns
+            raise DataError(f"{path}: {name or 'array'}: at least one value is needed, got shape {array.shape}")
         if array.ndim == 1 and name:
             columns[name] = _column(array)
         elif array.ndim == 2:
@@ -121,6 +131,13 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Table:
     if len(lengths) != 1 or lengths == {0}:
         raise DataError(f"{path}: columns of one length, at least 1, are needed, got {sorted(lengths)[:5]}")
     return Table(path, columns, [f"{path}: row {i}" for i in range(lengths.pop())])
+
+
+def _delimiter_hint(names: list[str]) -> str:
+    if len(names) != 1:
+        return ""
+    mark = next((mark for mark in OTHER_DELIMITERS if mark in names[0]), None)
+    return f"; its only column is {names[0][:40]!r}: set the option delimiter to {mark!r}" if mark else ""
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.data.checks import check_whole
 from fedrela.data.sources.base import Source
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream
+
+LARGEST_SEPARATION = 1e6
+MOST_FEATURES = 1_000_000
+MOST_VALUES = 100_000_000  # of one part; two gigabytes while they are drawn
 
 
 def load(
@@ -33,9 +39,10 @@ def load(
     samples, test_samples
         Training and test samples of every class, or one number a class.
     classes, dimension
-        C, and the number of features, at least C - 1; features beyond C - 1 are noise.
+        C, and the number of features, from C - 1 to 1,000,000; features beyond C - 1 are noise. A part has at most
+        100,000,000 values, samples times features.
     separation
-        Distance between any two means in standard deviations.
+        Distance between any two means in standard deviations, at most 1,000,000.
     seed
         Seed of the draws; training and test draws are independent.
 
@@ -44,9 +51,14 @@ def load(
     >>> load([100, 10], 50).y_train.sum()
     np.int64(10)
     """
+    seed = check_whole("gaussians: seed", seed, 0)
     centres = means(classes, dimension, separation)
-    x_train, y_train = _draw(centres, samples, seed, "train")
-    x_test, y_test = _draw(centres, test_samples, seed, "test")
+    counts = {"samples": _counts(samples, classes, "samples")}
+    counts["test_samples"] = _counts(test_samples, classes, "test_samples")
+    for option, numbers in counts.items():
+        _check_size(option, sum(numbers), dimension)
+    x_train, y_train = _draw(centres, counts["samples"], seed, "train")
+    x_test, y_test = _draw(centres, counts["test_samples"], seed, "test")
     names = tuple(f"class {c}" for c in range(classes))
     columns = tuple(f"x{j}" for j in range(dimension))
     return Source("gaussians", x_train, y_train, x_test, y_test, names, None, columns, np.ones(dimension, np.bool_))
@@ -58,9 +70,7 @@ def means(classes: int, dimension: int, separation: float) -> NDArray[np.float64
     >>> means(2, 1, 3.0).ravel().tolist()
     [-1.5, 1.5]
     """
-    if classes < 2 or dimension < classes - 1 or not np.isfinite(separation) or separation < 0:
-        needed = "classes >= 2, dimension >= classes - 1 and a finite separation >= 0 are needed"
-        raise ArgumentError(f"gaussians: {needed}, got {classes}, {dimension} and {separation}")
+    _check_form(classes, dimension, separation)
     corners = np.zeros((classes, dimension))
     for k in range(1, classes):  # axis k - 1 parts class k from the ones before it
         corners[:k, k - 1] = -1 / (k + 1)
@@ -69,12 +79,37 @@ def means(classes: int, dimension: int, separation: float) -> NDArray[np.float64
     return corners
 
 
+def _check_form(classes: int, dimension: int, separation: float) -> None:
+    classes = check_whole("gaussians: classes", classes, 2)
+    dimension = check_whole("gaussians: dimension", dimension, 1)
+    if not classes - 1 <= dimension <= MOST_FEATURES:
+        needed = f"from classes - 1 to {MOST_FEATURES:,} is needed"
+        raise ArgumentError(f"gaussians: dimension: {needed}, got {dimension} for {classes} classes")
+    _check_size("classes", classes, dimension)
+    number = isinstance(separation, int | float | np.number) and not isinstance(separation, bool)
+    if not number or not 0 <= separation <= LARGEST_SEPARATION:
+        needed = f"a number from 0 to {LARGEST_SEPARATION:,.0f} is needed"
+        raise ArgumentError(f"gaussians: separation: {needed}, got {separation!r}")
+
+
+def _check_size(what: str, rows: int, dimension: int) -> None:
+    if rows * dimension > MOST_VALUES:
+        limit = f"at most {MOST_VALUES:,} values are drawn"
+        raise ArgumentError(f"gaussians: {what}: {limit}, got {rows:,} of {dimension:,} features; lower one of them")
+
+
+def _counts(count: int | Sequence[int], classes: int, option: str) -> list[int]:
+    several = isinstance(count, list | tuple) or (isinstance(count, np.ndarray) and count.ndim == 1)
+    counts = list(cast(Sequence[int], count)) if several else [cast(int, count)] * classes
+    if len(counts) != classes:
+        raise ArgumentError(f"gaussians: {option}: one count, or one a class, {classes}, is needed, got {len(counts)}")
+    return [check_whole(f"gaussians: {option}", n, 1) for n in counts]
+
+
 def _draw(
-    centres: NDArray[np.float64], count: int | Sequence[int], seed: int, part: str
+    centres: NDArray[np.float64], counts: list[int], seed: int, part: str
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    counts = [count] * len(centres) if isinstance(count, int) else [int(n) for n in count]
-    if len(counts) != len(centres) or min(counts) < 1:
-        raise ArgumentError(f"gaussians: {part}: a count >= 1, or one a class, is needed, got {count!r}")
     y = np.repeat(np.arange(len(centres)), counts)
-    noise = stream(seed, f"gaussians {part}").standard_normal((len(y), centres.shape[1]))
-    return (centres[y] + noise).astype(np.float32), y
+    points = stream(seed, f"gaussians {part}").standard_normal((len(y), centres.shape[1]))
+    points += centres[y]
+    return points.astype(np.float32), y

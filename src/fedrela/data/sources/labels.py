@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import DataError
 
+MOST_CLASSES = 2**16
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one way of writing each, so "07" and "7" stay different texts
 
 
@@ -20,7 +22,7 @@ def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
         if not name.strip() or not name.isprintable():
             raise DataError(f"{where}: a class name must be printable and not empty, got {name[:40]!r}")
     if len(set(names)) != len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = next(name for name, times in Counter(names).items() if times > 1)
         raise DataError(f"{where}: class names must differ, {twice!r} is there twice")
     return tuple(names)
 
@@ -65,13 +67,37 @@ def encode_labels(
 
 def check_labels(values: NDArray[Any], classes: int, where: str) -> NDArray[np.int64]:
     """Return integer labels as int64 where all lie in 0 .. C - 1, or name the first that does not."""
+    numbers = label_numbers(values, where)
+    beyond = numbers >= classes
+    if beyond.any():
+        i = int(np.argmax(beyond))
+        raise DataError(f"{where}: sample {i}: label {numbers[i]}; 0 to {classes - 1} are classes")
+    return numbers.astype(np.int64)
+
+
+def label_numbers(values: NDArray[Any], where: str) -> NDArray[Any]:
+    """Return `values` where they are integers from 0 on, whatever their type, or name the first that is not."""
     if values.dtype.kind not in "iub":
         raise DataError(f"{where}: integer labels are needed, got {values.dtype}")
-    bad = (values < 0) | (values >= classes)
-    if bad.any():
-        i = int(np.argmax(bad))
-        raise DataError(f"{where}: sample {i}: label {values[i]}; 0 to {classes - 1} are classes")
-    return values.astype(np.int64)
+    negative = values < 0
+    if negative.any():
+        i = int(np.argmax(negative))
+        raise DataError(f"{where}: sample {i}: labels count from 0, got {values[i]}; number the classes anew")
+    return values
+
+
+def count_classes(values: NDArray[Any], where: str) -> int:
+    """Return C for labels without class names: the largest label and one, where that can be true.
+
+    A single wrong label must not call for a name, and a row of every matrix, for each number below it.
+    """
+    largest = int(label_numbers(values, where).max())
+    limit = min(MOST_CLASSES, len(values))
+    if largest >= limit:
+        i = int(np.argmax(values))
+        needed = f"labels from 0 to {limit - 1} are needed for {len(values)} samples"
+        raise DataError(f"{where}: sample {i}: {needed} without class_names, got {largest}")
+    return largest + 1
 
 
 def encode_clients(values: ArrayLike, where: str) -> NDArray[np.int64]:

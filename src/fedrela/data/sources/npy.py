@@ -1,12 +1,16 @@
-"""Arrays in .npy form, read block by block; an array of Python objects is a pickle and is refused."""
+"""The one reader of .npy and .npz files: block by block, its limits checked before anything is allocated.
+
+An array of Python objects is a pickle and is refused.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,10 +22,11 @@ from fedrela.data.sources.places import read_exactly, reading
 from fedrela.errors import DataError
 
 DEFLATE_LIMIT = 1032  # no deflate stream expands further
+LARGEST_ARRAY = 2**34  # bytes; a larger one is a damaged or hostile header
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Header:
     """What an array looks like, and where its values begin."""
 
@@ -47,8 +52,11 @@ def read_header(stream: IO[bytes], size: int, where: str) -> Header:
     if dtype.kind not in "biufUS" or not dtype.itemsize:
         raise DataError(f"{where}: numbers or text are needed, got {dtype}")
     header = Header(shape, fortran, dtype, stream.tell())
-    if header.offset + header.nbytes != size:
-        raise DataError(f"{where}: {header.offset + header.nbytes} bytes were expected from its header, got {size}")
+    declared, held = header.nbytes, size - header.offset
+    if declared > LARGEST_ARRAY:
+        raise DataError(f"{where}: shape {shape} takes {declared:,} bytes; the limit is {LARGEST_ARRAY:,}")
+    if declared != held:
+        raise DataError(f"{where}: shape {shape} takes {declared:,} bytes, but the file holds {held:,}")
     return header
 
 
@@ -61,19 +69,30 @@ def read_values(
     progress: Progress | None = None,
 ) -> None:
     """Read the values after `header` into `out`, each block of rows through `convert`."""
-    if header.fortran and len(header.shape) > 1:
+    if header.nbytes and header.fortran and len(header.shape) > 1:
         data = read_exactly(stream, header.nbytes, where)
         out[...] = convert(np.frombuffer(data, header.dtype).reshape(header.shape[::-1]).T)
-        return
+    elif header.nbytes:  # an empty array may declare any number of rows
+        _read_rows(stream, header, out, where, convert, progress)
+    stream.read(1)  # reaching the end is what makes zipfile compare the checksum
+
+
+def _read_rows(
+    stream: IO[bytes],
+    header: Header,
+    out: NDArray[Any],
+    where: str,
+    convert: Callable[[NDArray[Any]], NDArray[Any]],
+    progress: Progress | None,
+) -> None:
     row = math.prod(header.shape[1:]) * header.dtype.itemsize
-    step = max(1, BLOCK // max(row, 1))
+    step = max(1, BLOCK // row)
     for start in range(0, header.shape[0], step):
         number = min(step, header.shape[0] - start)
         block = np.frombuffer(read_exactly(stream, number * row, where), header.dtype)
         out[start : start + number] = convert(block.reshape(number, *header.shape[1:]))
         if progress:
             progress(start + number, header.shape[0], f"decoding {where}")
-    stream.read(1)  # reaching the end is what makes zipfile compare the checksum
 
 
 def read_npy(path: Path) -> NDArray[Any]:
@@ -118,17 +137,26 @@ class Npz:
     def _open(self, name: str) -> Iterator[tuple[IO[bytes], int, str]]:
         with reading(self.path, ".npz file"), zipfile.ZipFile(self.path) as archive:
             info = archive.getinfo(f"{name}.npy")
-            claimed, room = info.file_size, info.compress_size * DEFLATE_LIMIT
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or claimed > room:
+            claimed, packed = info.file_size, info.compress_size
+            usual = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if not usual or claimed > packed * DEFLATE_LIMIT or packed > self.path.stat().st_size:
                 raise DataError(f"{self.path}: {name}: not packed as NumPy does; save it again with numpy.savez")
-            with archive.open(info) as stream:
-                yield stream, claimed, f"{self.path}: {name}"
+            where = f"{self.path}: {name}"
+            with reading(where, ".npy array"), archive.open(info) as stream:
+                yield stream, claimed, where
 
 
 def _read_array(stream: IO[bytes], size: int, where: str) -> NDArray[Any]:
     header = read_header(stream, size, where)
-    if not header.shape:
-        return np.frombuffer(read_exactly(stream, header.nbytes, where), header.dtype).reshape(())
-    out = np.empty(header.shape, header.dtype)
-    read_values(stream, header, out, where)
-    return out
+    out = np.empty(header.shape or (1,), header.dtype.newbyteorder("="))
+    rows = header if header.shape else dataclasses.replace(header, shape=(1,))
+    read_values(stream, rows, out, where)
+    if header.dtype.kind == "U":
+        _check_characters(out, where)
+    return out.reshape(header.shape)
+
+
+def _check_characters(texts: NDArray[Any], where: str) -> None:
+    points = texts.reshape(-1).view(np.uint32)
+    if np.any((points > sys.maxunicode) | ((points >= 0xD800) & (points < 0xE000))):
+        raise DataError(f"{where}: damaged: holds values that are no characters; save it again with numpy.savez")

@@ -14,7 +14,13 @@ from fedrela.data.cache import NewArray, Progress, cached_arrays
 from fedrela.data.sources.arrays import table_or_images
 from fedrela.data.sources.base import Source
 from fedrela.data.sources.encode import one_hot
-from fedrela.data.sources.labels import check_class_names, check_labels, encode_clients
+from fedrela.data.sources.labels import (
+    MOST_CLASSES,
+    check_class_names,
+    check_labels,
+    count_classes,
+    encode_clients,
+)
 from fedrela.data.sources.npy import Npz
 from fedrela.data.sources.places import named_file
 from fedrela.data.sources.shapes import channels_first, channels_first_shape, check_bytes, image_layout, table_rows
@@ -58,8 +64,9 @@ def load(
         if name not in archive.names:
             raise DataError(f"{path}: array {name} is missing; {', '.join(REQUIRED)} are needed")
     names = _class_names(archive)
-    y_train, y_test = (_labels(archive, name, names) for name in ("y_train", "y_test"))
-    names = names or tuple(str(c) for c in range(int(y_train.max()) + 1))
+    raw = {name: _labels(archive, name) for name in ("y_train", "y_test")}
+    names = names or tuple(str(c) for c in range(count_classes(raw["y_train"], _at(archive, "y_train"))))
+    y_train, y_test = (check_labels(values, len(names), _at(archive, name)) for name, values in raw.items())
     clients = (
         encode_clients(archive.read("client_train"), _at(archive, "client_train"))
         if "client_train" in archive.names
@@ -78,20 +85,25 @@ def _at(archive: Npz, name: str) -> str:
 def _class_names(archive: Npz) -> tuple[str, ...]:
     if "class_names" not in archive.names:
         return ()
+    where = _at(archive, "class_names")
     values = archive.read("class_names")
-    if values.ndim != 1 or values.dtype.kind not in "US":
-        raise DataError(f"{_at(archive, 'class_names')}: text (C,) is needed, got {values.dtype} {values.shape}")
-    texts = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
-    return check_class_names([str(text) for text in texts], _at(archive, "class_names"))
+    if values.ndim != 1 or not 1 <= len(values) <= MOST_CLASSES or values.dtype.kind not in "US":
+        needed = f"text (C,), C from 1 to {MOST_CLASSES}, is needed"
+        raise DataError(f"{where}: {needed}, got {values.dtype} {values.shape}")
+    try:
+        texts = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: bytes are needed in UTF-8, got {error.object[:40]!r}") from None
+    return check_class_names([str(text) for text in texts], where)
 
 
-def _labels(archive: Npz, name: str, names: tuple[str, ...]) -> NDArray[np.int64]:
+def _labels(archive: Npz, name: str) -> NDArray[Any]:
     values = archive.read(name)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or not values.size:
         raise DataError(f"{_at(archive, name)}: labels (n,) are needed, at least one, got shape {values.shape}")
-    return check_labels(values, len(names) or int(values.max()) + 1, _at(archive, name))
+    return values
 
 
 def _table(

@@ -61,7 +61,7 @@ def _below(root: Path, folder: str) -> Path:
 
 
 @contextlib.contextmanager
-def reading(path: Path, kind: str) -> Iterator[None]:
+def reading(path: Path | str, kind: str) -> Iterator[None]:
     """Turn whatever a damaged file makes a reader raise into one line that names the file."""
     try:
         yield

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.data.checks import check_whole
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream
 
@@ -31,9 +32,10 @@ def stratified(
     >>> len(train), len(test)
     (4, 2)
     """
-    if isinstance(share, bool) or not 0 < share < 1:
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not number or not 0 < share < 1:
         raise ArgumentError(f"test_share: a fraction between 0 and 1 is needed, got {share!r}")
-    generator = stream(seed, purpose)
+    generator = stream(check_whole("seed", seed, 0), purpose)
     held_out = np.zeros(len(labels), np.bool_)
     for c in np.unique(labels):
         members = np.flatnonzero(labels == c)

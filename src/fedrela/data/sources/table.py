@@ -108,7 +108,7 @@ def _roles(
     ignored = {table.find(name, "ignore") for name in ignore}
     features = tuple(name for name in table.columns if name not in ignored | {label_name, client_name})
     if not features:
-        raise ArgumentError(f"{table.path}: no column is left as a feature")
+        raise ArgumentError(f"{table.path}: no column is left as a feature{table.delimiter_hint()}")
     kinds = frozenset(table.find(name, "categories") for name in categories)
     return Roles(label_name, client_name, kinds, features, missing, max_categories)
 

@@ -1,6 +1,6 @@
 """The whole configuration: one closed schema for one TOML file.
 
-A new table is a model of its own in ``schema_<name>.py`` and a field here; loading, places of errors, messages, the
+A new table is a model of its own in ``schema/<name>.py`` and a field here; loading, places of errors, messages, the
 TOML text and the digest follow from the field.
 """
 
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from fedrela.experiment.schema.base import Table
 from fedrela.experiment.schema.data import DataConfig
+from fedrela.experiment.toml.places import Origin
 
 RawTable = dict[str, Any] | None
+LARGEST_SEED = 2**63 - 1  # what TOML can hold
 
 
 class Config(Table):
     """A configuration, checked and complete."""
 
-    seed: int = Field(default=1, ge=0, description="seed of everything that is drawn")
+    seed: int = Field(default=1, ge=0, le=LARGEST_SEED, description="seed of everything that is drawn")
     data: DataConfig = Field(default=DataConfig(), description="source, imbalance and partition")
     model: RawTable = Field(default=None, description="the network")
     algorithm: RawTable = Field(default=None, description="the federated algorithm and its parameters")
@@ -29,6 +31,16 @@ class Config(Table):
     compare: RawTable = Field(default=None, description="seeds, hosts and arms of a comparison")
     sweep: RawTable = Field(default=None, description="values to try for keys of the other tables")
     report: RawTable = Field(default=None, description="what the report shows")
+    _origin: Origin = PrivateAttr(default=Origin())
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Keep where the configuration comes from, for errors that show only when it is used."""
+        self._origin = (context or {}).get("origin", Origin())
+
+    @property
+    def origin(self) -> Origin:
+        """Where the configuration comes from."""
+        return self._origin
 
 
 # Tables that are known and may hold anything; each leaves this tuple when it gets a model of its own.

@@ -10,6 +10,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.words import nearest, shown
 
+MOST_CLIENTS = 1_000_000
+MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
+
 
 class Fault(NamedTuple):
     """One thing that is wrong: the path below the value that was checked, which part of it to show, and what it is.

@@ -1,7 +1,8 @@
 """The table ``[data]``: a source, its imbalance, its partition.
 
 Types and ranges are stated in the schema. What a kind needs is stated once, by `fedrela.data.Imbalance` and
-`fedrela.data.partition.plan.PartitionPlan`, which are built while their tables are checked.
+`fedrela.data.partition.plan.PartitionPlan`, which are built while their tables are checked; likewise which protocols go
+with minority classes, by `fedrela.metrics.groups.evaluation_groups`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fedrela.experiment.schema.imbalance import ImbalanceConfig
 from fedrela.experiment.schema.options import check_options, plain_option
 from fedrela.experiment.schema.partition import PartitionConfig
 from fedrela.experiment.schema.words import shown
-from fedrela.metrics.groups import PROTOCOLS
+from fedrela.metrics.groups import PROTOCOLS, evaluation_groups
 
 
 def _root(value: Any, info: ValidationInfo) -> Path | None:
@@ -66,4 +67,9 @@ class DataConfig(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_options(self.source, self.options)
+        self.check_rules(self._check_protocol)
         return self
+
+    def _check_protocol(self) -> None:
+        if self.imbalance.kind == "step":
+            evaluation_groups([1], minority=[], protocol=self.protocol)

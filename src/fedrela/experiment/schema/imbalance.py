@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, PlainValidator, model_validator
 
 from fedrela.data.imbalance import KINDS, SIDES, Imbalance, class_order, minority_classes
-from fedrela.experiment.schema.base import BrokenRuleError, Fault, Table, one_of
+from fedrela.experiment.schema.base import MOST_SAMPLES, BrokenRuleError, Fault, Table, one_of
 from fedrela.experiment.schema.words import shown
 
 ORDERS = ("natural", "random")
@@ -60,7 +60,10 @@ class ImbalanceConfig(Table):
     )
     factor: float | None = Field(default=None, ge=1, description="long_tail: largest over smallest class")
     largest: int | None = Field(
-        default=None, ge=1, description="samples of the largest class; left out: as many as every class allows"
+        default=None,
+        ge=1,
+        le=MOST_SAMPLES,
+        description="samples of the largest class; left out: as many as every class allows",
     )
     order: Annotated[str | tuple[int, ...], ORDER] = Field(
         default="natural", description="classes from head to tail: natural (by id), random, or every id once"

@@ -12,7 +12,7 @@ from fedrela.data.partition import dirichlet, iid
 from fedrela.data.partition.official import LARGEST_SEED
 from fedrela.data.partition.plan import KINDS, PartitionPlan
 from fedrela.data.partition.schemes import SCHEMES
-from fedrela.experiment.schema.base import Table, one_of
+from fedrela.experiment.schema.base import MOST_CLIENTS, MOST_SAMPLES, Table, one_of
 
 
 def _defaults_of(function: Callable[..., Any], *names: str) -> dict[str, Any]:
@@ -33,7 +33,10 @@ class PartitionConfig(Table):
         "client ids; shards: a few classes a client",
     )
     clients: int | None = Field(
-        default=None, ge=1, description="number of clients; natural: left out, one client an id of the source"
+        default=None,
+        ge=1,
+        le=MOST_CLIENTS,
+        description="number of clients; natural: left out, one client an id of the source",
     )
     alpha: float | None = Field(
         default=None, ge=0.01, le=1e6, description="dirichlet: small values give each client few classes"
@@ -42,12 +45,17 @@ class PartitionConfig(Table):
         default=None, description="dirichlet: how proportions become samples; proportional unless numpy_seed is given"
     )
     min_size: int | None = Field(
-        default=None, ge=0, description="dirichlet, iid: samples of the smallest client; 0 allows empty clients"
+        default=None,
+        ge=0,
+        le=MOST_SAMPLES,
+        description="dirichlet, iid: samples of the smallest client; 0 allows empty clients",
     )
     numpy_seed: int | None = Field(
         default=None, ge=0, le=LARGEST_SEED, description="dirichlet: follow the official code's stream with this seed"
     )
-    classes_per_client: int | None = Field(default=None, ge=1, description="shards: classes that each client sees")
+    classes_per_client: int | None = Field(
+        default=None, ge=1, le=MOST_SAMPLES, description="shards: classes that each client sees"
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -134,6 +134,11 @@ def complaint(name: str, what: str, position: Position | None = None, path: KeyP
     >>> print(complaint("run.toml", "unknown key", Position(2, 1), ("data", "sorce")))
     run.toml:2:1: data.sorce: unknown key
     """
+    return ArgumentError(placed(name, printable(what, LONGEST_SENTENCE), position, path))
+
+
+def placed(name: str, sentence: str, position: Position | None, path: KeyPath) -> str:
+    """Return one line: place, key and sentence; what is not known of the first two is left out."""
     place = name if position is None else f"{name}:{position.line}:{position.column}"
-    parts = (printable(place), printable(dotted(path), LONGEST_PATH), printable(what, LONGEST_SENTENCE))
-    return ArgumentError(": ".join(part for part in parts if part))
+    parts = (printable(place), printable(dotted(path), LONGEST_PATH), sentence)
+    return ": ".join(part for part in parts if part)

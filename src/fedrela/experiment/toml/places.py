@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 KeyPath = tuple[str | int, ...]  # keys, and numbers of items in arrays
@@ -57,3 +57,14 @@ class Places:
             if start <= position and (end is None or position <= end):
                 return path
         return ()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a configuration comes from: how messages call it, and its places where it was a text.
+
+    All origins are equal, so that configurations that say the same are equal, wherever they come from.
+    """
+
+    name: str = field(default="", compare=False)
+    places: Places | None = field(default=None, compare=False)
