@@ -94,6 +94,22 @@ def test_a_forbidden_edge_is_noticed(tmp_path, monkeypatch):
     assert violations(bad) == ["core/bad.py imports torch", "core/bad.py imports fedrela.engine.loop"]
 
 
+NETWORK = {"socket", "ssl", "http", "urllib.request", "ftplib", "smtplib", "asyncio"}
+ARCHIVES = {"tarfile", "shutil.unpack_archive"}
+# The last one only names the exceptions of damaged archives.
+ARCHIVE_FILES = {"data/archives.py", "data/unpack.py", "data/sources/archive.py", "data/sources/places.py"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_network_and_archives_stay_in_their_files(path):
+    place = path.relative_to(ROOT).as_posix()
+    named = {module for module, _ in imports(path)}
+    if place not in {"data/web.py", "data/download.py"}:
+        assert not {m for m in named if any(m == n or m.startswith(n + ".") for n in NETWORK)}
+    if place not in ARCHIVE_FILES:
+        assert not {m for m in named if any(m == n or m.startswith(n + ".") for n in ARCHIVES)}
+
+
 def python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -219,7 +219,7 @@ def test_wrong_options(run, digits, arguments, said):
         (
             "[data]\npartition = { kind = 'iid', clients = 100000 }",
             2,
-            "run.toml:2:13: data.partition.min_size: 100000 clients with 1 samples each need 100000",
+            "run.toml:2:39: data.partition.clients: 100000 clients with 1 samples each need 100000",
         ),
         (
             "[data]\npartition = { kind = 'iid', min_size = 0, clients = 1000000000000 }",

@@ -19,6 +19,7 @@ GOOD = [0.5, 0.3, 0.2]
         ([0.5, 0.5, np.inf], "not finite: row 1: column 2 is inf"),
         ([-np.inf, np.inf, 1.0], "not finite: row 1: column 0 is -inf"),
         ([0.6, 0.5, -0.1], "not normalised: row 1: column 2 is negative (-0.1)"),
+        ([0.0, 1.1, -0.1], "not normalised: row 1: column 2 is negative (-0.1)"),
         ([-0.25, 0.75, 0.5], "not normalised: row 1: column 0 is negative (-0.25)"),
         ([0.0, 0.0, 0.0], "not normalised: row 1: sum 0 where 1 is needed; are these logits? take the softmax first"),
         ([0.0, 2.0, 0.5], "not normalised: row 1: sum 2.5 where 1 is needed; are these logits? take the softmax first"),

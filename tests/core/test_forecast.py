@@ -61,6 +61,15 @@ def test_a_client_with_a_dominant_class_is_no_reason_to_warn():
     assert [text.split(":")[0] for text in alone] == ["one class only"]
 
 
+def test_a_model_right_half_of_the_time_among_many_classes_knows_something():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 10, 400)
+    said = np.where(rng.random(400) < 0.5, y, rng.integers(0, 10, 400))
+    table = fedrela.preview(np.eye(10)[said] * 0.9 + 0.01, y, taus=[0.01])
+    assert 0.4 < table.kappa < table.agreement < 0.6
+    assert table.warnings == ()
+
+
 def test_agreement_of_a_good_model():
     table = fedrela.preview(np.eye(6)[CASE.y] * 0.94 + 0.01, CASE.y)
     assert (table.agreement, table.kappa) == (1.0, 1.0)

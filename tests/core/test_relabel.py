@@ -149,6 +149,17 @@ def test_without_standardisation_rho_is_posterior_times_gain():
     np.testing.assert_array_equal(done.threshold, np.quantile(CASE.Q, 0.9, axis=0, method="higher"))
 
 
+@pytest.mark.parametrize("target", ["argmax", "winner"])
+def test_ties_go_to_the_lowest_class(target):
+    """Classes 1 and 2 are equally rare and equally likely for every sample."""
+    twin = np.array([0.05, 0.1, 0.02, 0.3, 0.08, 0.01, 0.2, 0.2])
+    Q = np.c_[1 - 2 * twin, twin, twin]
+    done = fedrela.relabel(Q, [0, 0, 0, 0, 0, 0, 1, 2], tau=0.5, target=target, uniforms=np.zeros(Q.shape))
+    assert done.moved.size > 1
+    np.testing.assert_array_equal(done.rho[done.moved, 1], done.rho[done.moved, 2])
+    assert set(done.labels[done.moved]) == {1}
+
+
 def test_draws_depend_on_the_seed_alone():
     first, again, other = (fedrela.relabel(CASE.Q, CASE.y, tau=0.1, seed=s).labels for s in (1, 1, 2))
     np.testing.assert_array_equal(first, again)

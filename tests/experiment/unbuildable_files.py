@@ -26,7 +26,7 @@ kind = "long_tail"; factor = 2; largest = 5000  | : class 0 has 142 samples, 500
     "data.partition": """
 clients = 10; alpha = 1; min_size = «500        | .min_size: 10 clients with 500 samples each need 5000, there are 1438
 clients = 200; alpha = 1                        | .min_size: 200 clients with 10 samples each need 2000
-kind = "iid"; clients = 100000                  | .min_size: 100000 clients with 1 samples each need 100000
+kind = "iid"; clients = «100000                 | .clients: 100000 clients with 1 samples each need 100000
 kind = "iid"; min_size = «1000000000; clients = 1000000 | .min_size: 1000000 clients with 1000000000 samples each
 kind = "shards"; clients = 4; classes_per_client = «2  | .classes_per_client: 4 clients with 2 classes each make 8
 classes_per_client = «11; kind = "shards"; clients = 4 | .classes_per_client: 4 clients with 11 classes each make 44

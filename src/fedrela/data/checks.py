@@ -37,7 +37,8 @@ def check_clients(samples: int, clients: int, min_size: int) -> int:
     clients, min_size = check_whole("clients", clients, 1), check_whole("min_size", min_size, 0)
     if min_size * clients > samples:
         needed = f"{clients} clients with {min_size} samples each need {min_size * clients}"
-        raise ArgumentError(f"min_size: {needed}, there are {samples}; lower min_size or clients")
+        key, advice = ("min_size", "min_size or clients") if min_size > 1 else ("clients", "clients")
+        raise ArgumentError(f"{key}: {needed}, there are {samples}; lower {advice}")
     return clients
 
 
