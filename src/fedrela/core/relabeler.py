@@ -58,7 +58,8 @@ class Relabeler:
 
     def set_params(self, **params: Any) -> Relabeler:
         """Set parameters and return the object itself."""
-        self.__init__(**(self.get_params() | params))  # type: ignore[misc]
+        changed = Relabeler(**(self.get_params() | params))
+        self.estimator, self.options = changed.estimator, changed.options
         return self
 
     def __sklearn_clone__(self) -> Relabeler:

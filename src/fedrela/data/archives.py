@@ -96,7 +96,7 @@ def tar_entries(archive: Path, limits: Limits) -> Iterator[Entry]:
                 if info.isdir():
                     yield Entry(info.name, 0, None, raw.tell())
                 elif info.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not info.issparse() and info.size >= 0:
-                    with tar.extractfile(info) as content:  # type: ignore[union-attr]
+                    with tar.extractfile(info) as content:  # type: ignore[union-attr]  # never None: info is a regular file
                         yield Entry(info.name, info.size, content, raw.tell())
                 else:
                     raise DataError(f"{info.name[:80]!r}: neither a regular file nor a folder")
@@ -110,7 +110,7 @@ def tar_entries(archive: Path, limits: Limits) -> Iterator[Entry]:
 def _unzipped(raw: IO[bytes], archive: Path) -> IO[bytes]:
     if archive.suffix.lower() == ".tar":
         return raw
-    return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[return-value]
+    return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[return-value]  # reads like any binary file
 
 
 def zip_entries(archive: Path, limits: Limits) -> Iterator[Entry]:
