@@ -69,6 +69,7 @@ EQUIVALENT = {
     ("draw.py", "starts = np.flatnonzero"): "any number but 0 marks the first sample",
     ("forecast.py", "if agreement < POOR_AGREEMENT"): "no share is exactly the limit",
     ("forecast.py", "posterior, labels, num_classes=num_classes, allowed"): "tau is replaced for every preview",
+    ("forecast.py", "return self.total / max"): "where there is no sample nothing moves",
     ("ledger_files.py", "return digest(json.dumps"): "the order of keys is that of to_record either way",
     ("options.py", "return replace(self"): "preview has checked its taus before",
     ("reallocator.py", "return np.where(sigma > ROUNDING * mu"): "sigma is not exactly the limit",

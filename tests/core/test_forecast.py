@@ -104,6 +104,7 @@ def test_nothing_at_all():
     assert table.total.tolist() == [0.0] * 5
     assert table.warnings == ()
     assert "nan" not in str(table)
+    assert "the label for 100.0% of the samples" in str(fedrela.preview([[0.9, 0.1], [0.8, 0.2]], [0, 0]))
 
 
 def test_wrong_tau():
