@@ -228,6 +228,7 @@ def test_wrong_arguments_raise(options, message):
         (CASE.Q, CASE.y > 2, "labels: integers are needed, got bool"),
         (CASE.Q, CASE.y[:, None], "labels: one dimension"),
         ([[0.5, 0.5], [1.0]], [0, 1], "posterior: its rows differ in length"),
+        ([0.5, 0.5, 0.5], [0, 0], "posterior and labels differ in length: 3 and 2"),
         ([[0.5, 0.5]] * 2, [[0], [1, 2]], "labels: its rows differ in length"),
         (np.full((1, 200), 1 / 200), np.zeros(1, np.int8), "labels: int8 cannot hold class 199"),
     ],
