@@ -66,7 +66,7 @@ EQUIVALENT = {
     ("checks.py", "if dtype is np.float64"): "NaN passes through min and max alike",
     ("draw.py", "return draws.random"): "a draw equal to rho has probability 0",
     ("draw.py", "n = int(found.sample.max"): "a larger buffer",
-    ("draw.py", "starts = np.flatnonzero"): "any number but 0 marks the first sample",
+    ("draw.py", "starts = np.flatnonzero"): "any negative number marks the first sample",
     ("forecast.py", "if agreement < POOR_AGREEMENT"): "no share is exactly the limit",
     ("forecast.py", "posterior, labels, num_classes=num_classes, allowed"): "tau is replaced for every preview",
     ("forecast.py", "return self.total / max"): "where there is no sample nothing moves",

@@ -32,6 +32,21 @@ def test_expectation_is_the_average_of_relabel(target):
     np.testing.assert_allclose(np.mean(flows, axis=0), table.flow[0], atol=0.5)
 
 
+def test_expectation_where_sample_one_is_the_first_that_may_move():
+    rho = fedrela.relabel(CASE.Q, CASE.y, tau=0.2, preset="official").rho
+    stays, moves = int(np.argmin(rho.max(axis=1))), int(np.argmax((rho > 0).sum(axis=1)))
+    order = np.r_[stays, moves, np.delete(np.arange(300), [stays, moves])]
+    Q, y = CASE.Q[order], CASE.y[order]
+    assert (rho[moves] > 0).sum() > 1
+    expected = np.zeros((6, 6))
+    for i, row in enumerate(rho[order]):
+        nobody = 1.0
+        for c in np.argsort(-row, kind="stable"):
+            expected[y[i], c] += nobody * row[c]
+            nobody *= 1.0 - row[c]
+    np.testing.assert_allclose(fedrela.preview(Q, y, taus=[0.2], preset="official").flow[0], expected, atol=1e-9)
+
+
 def test_the_owners_rules_count():
     allowed = np.ones((6, 6), bool)
     allowed[:, 2] = False
