@@ -62,8 +62,11 @@ EQUIVALENT = {
     ("candidates.py", "target = np.repeat"): "all three parts have the same length",
     ("candidates.py", "return block, np.ones"): "only whether it is zero is asked",
     ("checks.py", "off = ~("): "no float lies exactly on the tolerance",
-    ("checks.py", "i = int(np.argmax(off"): "a row without a finite value has a sum that is off",
-    ("checks.py", "if dtype is np.float64"): "NaN passes through min and max alike",
+    ("checks.py", "i = int(np.argmax(off"): "a row with any value that is not finite has a sum that is off",
+    (
+        "checks.py",
+        "if dtype is np.float64",
+    ): "NaN passes through min and max alike, and 0 or 1 to start from are both finite",
     ("draw.py", "return draws.random"): "a draw equal to rho has probability 0",
     ("draw.py", "n = int(found.sample.max"): "a larger buffer",
     ("draw.py", "starts = np.flatnonzero"): "any negative number marks the first sample",

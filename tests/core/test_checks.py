@@ -35,6 +35,11 @@ def test_zeros_are_probabilities():
     assert checks.refuse_posterior(np.array([[1.0, 0.0], [0.0, 1.0]]), 2) is None
 
 
+def test_a_zero_before_a_bad_row_is_not_blamed():
+    refusal = checks.refuse_posterior(np.array([[1.0, 0.0], [0.5, np.nan]]), 2)
+    assert str(refusal) == "not finite: row 1: column 1 is nan"
+
+
 def test_a_shape_or_type_is_named():
     assert str(checks.refuse_posterior(np.ones((2, 2)) / 2, 3)) == (
         "wrong width: row 0: shape (2, 2) where (n, 3) is needed"

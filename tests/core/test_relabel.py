@@ -194,6 +194,7 @@ def test_draws_succeed_strictly_below_rho():
         ({"threshold": [1.0, 2.0]}, r"shape \(6,\) is needed, got \(2,\)"),
         ({"threshold": float("nan")}, "threshold .z values.: finite numbers are needed"),
         ({"threshold": float("inf")}, "finite numbers are needed"),
+        ({"threshold": float("-inf")}, "finite numbers are needed"),
         ({"threshold": [[1.0], [1.0, 2.0]]}, "its rows differ in length"),
         ({"seed": -1, "uniforms": None}, "seed: a whole number from 0"),
         ({"seed": "a", "uniforms": None}, "seed: a whole number from 0"),

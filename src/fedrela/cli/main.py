@@ -96,7 +96,7 @@ def _run(session: Session) -> int:
         raise BrokenPipeError from error
     except BrokenPipeError:
         raise
-    except Exception as error:
+    except Exception as error:  # the last door: a user meets one line, never a traceback
         hint = "" if session.debug else "; fedrela --debug VERB ... shows the traceback"
         return _fail(session, error, f"unexpected {type(error).__name__}: {error}{hint}", 1)
     if code == INTERRUPTED:
