@@ -1,0 +1,69 @@
+"""The weighted mean of what clients sent, with the same bits whatever the order in which it came.
+
+The sum is made in float64 over the clients in the order of their ids, piece by piece so that each piece stays in the
+processor's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.errors import ArgumentError
+from fedrela.records import Upload
+
+PIECE = 8192  # values
+WHOLE = slice(None)
+
+
+def shares(uploads: Sequence[Upload]) -> NDArray[np.float64]:
+    """Return p_i = n_i / n over these clients.
+
+    >>> shares([Upload(0, 1, 30, {}), Upload(3, 1, 10, {})]).tolist()
+    [0.75, 0.25]
+    """
+    samples = np.array([upload.samples for upload in uploads], np.float64)
+    return samples / samples.sum()
+
+
+def equal_shares(uploads: Sequence[Upload]) -> NDArray[np.float64]:
+    """Return 1 / |S| for each of these clients."""
+    return np.full(len(uploads), 1 / len(uploads))
+
+
+def total(uploads: Sequence[Upload], name: str, weights: ArrayLike, place: slice = WHOLE) -> NDArray[np.float64]:
+    """Return sum_i w_i a_i of one array in float64; with weights that sum to 1 it is their mean.
+
+    Parameters
+    ----------
+    uploads
+        Of the admitted clients, in ascending order of their ids.
+    name
+        Which array.
+    weights
+        w_i, one a client.
+    place
+        Which part of a vector, such as its trained values alone.
+
+    Examples
+    --------
+    >>> sent = [Upload(0, 1, 3, {"a": np.ones(2, "f4")}), Upload(1, 1, 1, {"a": np.zeros(2, "f4")})]
+    >>> total(sent, "a", shares(sent)).tolist()
+    [0.75, 0.75]
+    """
+    if not uploads or any(a.client >= b.client for a, b in pairwise(uploads)):
+        raise ArgumentError("uploads: at least one is needed, in ascending order of the clients' ids")
+    arrays = [upload.arrays[name][place] if place != WHOLE else upload.arrays[name] for upload in uploads]
+    flat = [array.reshape(-1) for array in arrays]
+    factors = np.asarray(weights, np.float64)
+    result, scratch = np.zeros(flat[0].size), np.empty(PIECE)
+    for start in range(0, result.size, PIECE):
+        piece = result[start : start + PIECE]
+        product = scratch[: piece.size]
+        for values, factor in zip(flat, factors, strict=True):
+            np.multiply(values[start : start + PIECE], factor, out=product, dtype=np.float64)
+            piece += product
+    return result.reshape(arrays[0].shape)

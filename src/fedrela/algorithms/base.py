@@ -1,0 +1,186 @@
+"""The contract of an algorithm: every method of the field fits it, and the engine knows nothing of any of them.
+
+A round goes like this. The server chooses clients and sends them the shared arrays, what `broadcast` returns, and each
+its own `message`. Exchanges that are due come first. Each client then trains (`prepare`, `client`) and sends its shared
+arrays and whatever `sends` declares. The server makes the next shared arrays of them (`server`). Whoever scores the
+model asks `logits`. A method that an algorithm does not need keeps the default below, which is FedAvg.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedrela.algorithms.average import shares, total
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params
+from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+
+
+@dataclass(frozen=True)
+class Field:
+    """Shape and dtype of one array that is sent or kept."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+Fields = Mapping[str, Field]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the shapes of an algorithm's arrays may depend on.
+
+    Attributes
+    ----------
+    shared, trained
+        Values in the vector of shared arrays, and how many leading ones of them are trained.
+    classes, features, clients
+        C, the width of the features (0 where the model has no split), and K.
+    inputs
+        Shape of one sample.
+    largest
+        Samples of the largest client.
+    """
+
+    shared: int
+    trained: int
+    classes: int
+    features: int
+    clients: int
+    inputs: tuple[int, ...]
+    largest: int
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An extra question to clients before training; see `Algorithm.answer` and `Algorithm.absorb`.
+
+    Attributes
+    ----------
+    name
+        By which the algorithm knows it.
+    who
+        The clients chosen for the round, or all.
+    every
+        0: only before the first round; k: before rounds 1, 1 + k, 1 + 2k and so on.
+    """
+
+    name: str
+    who: Literal["chosen", "all"]
+    every: int = 1
+
+    def due(self, round: int) -> bool:
+        """Whether it comes before the training of this round."""
+        return round == 1 or (self.every > 0 and (round - 1) % self.every == 0)
+
+
+class Algorithm:
+    """A federated algorithm. The defaults are FedAvg.
+
+    Attributes
+    ----------
+    name, paper
+        What it is called in a configuration, and authors and year.
+    Params
+        Its parameters; an instance of it is `params`.
+    uploads
+        Names of all arrays that leave a client after training.
+    reduces_to
+        When it equals another one, for readers and for tests.
+    private
+        Modules (added by `module`) that stay with the client.
+    own_loss
+        Whether the method fixes the loss, so that a configuration may not choose one.
+    needs_split
+        Whether it needs the features of a model apart from its head.
+    auxiliary
+        Samples of each class that its server needs, from before imbalance; 0 for none.
+    """
+
+    name: ClassVar[str]
+    paper: ClassVar[str]
+    Params: ClassVar[type[Params]] = Params
+    uploads: ClassVar[tuple[str, ...]] = ("weights",)
+    reduces_to: ClassVar[str] = ""
+    private: ClassVar[tuple[str, ...]] = ()
+    own_loss: ClassVar[bool] = False
+    needs_split: ClassVar[bool] = False
+    auxiliary: int = 0
+
+    def __init__(self, **params: Any) -> None:
+        self.params: Any = self.Params(**params)
+
+    def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
+        """Return what clients train: the model itself, or the model with other or further heads."""
+        return model
+
+    def sends(self, sizes: Sizes) -> Fields:
+        """Return what leaves a client after training beyond the weights."""
+        return {}
+
+    def keeps(self, sizes: Sizes) -> Fields:
+        """Return what a client keeps between its turns, beyond its private modules."""
+        return {}
+
+    def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
+        """Return what the server keeps, as it is before the first round."""
+        return {}
+
+    def broadcast(self, state: Arrays) -> Arrays:
+        """Return what every client receives beside the weights."""
+        return {}
+
+    def message(self, state: Arrays, client: int) -> Arrays:
+        """Return what one client alone receives: a few numbers, no large array."""
+        return {}
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return the questions to clients before training."""
+        return ()
+
+    def answers(self, exchange: str, sizes: Sizes) -> Fields:
+        """Return what leaves a client in an exchange."""
+        return {}
+
+    def answer(self, exchange: str, turn: ClientTurn) -> Arrays:
+        """Return a client's answer; nothing else of the turn is kept."""
+        return {}
+
+    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+        """Take the clients' answers, which are the uploads of this turn, into the server's state."""
+
+    def prepare(self, turn: ClientTurn) -> Samples:
+        """Return what the client trains on: its samples, or more, fewer, mixed or augmented ones."""
+        return turn.samples
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Train `turn.model` and return what else the client sends."""
+        train(turn)
+        return {}
+
+    def server(self, turn: ServerTurn) -> NDArray[Any]:
+        """Return the next shared arrays, as one vector: here x <- sum_i p_i y_i."""
+        return total(turn.uploads, "weights", shares(turn.uploads))
+
+    def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
+        """Return what the method is scored with, in evaluation mode, and what re-labelling asks."""
+        logits: Tensor = module(x)
+        return logits
+
+    def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
+        """Return what a client would use for itself: here the same."""
+        return self.logits(module, x, received)

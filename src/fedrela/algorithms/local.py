@@ -1,0 +1,180 @@
+"""The one training loop.
+
+Per batch: loss, gradient, correction, clipping, step, after-step. An algorithm fills the slots it needs; a penalty on
+the weights is a correction by its gradient. Whatever enters before the step enters the momentum as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.turns import ClientTurn
+from fedrela.errors import ArgumentError
+from fedrela.losses import LOSSES
+from fedrela.models.arrays import FlatModel
+from fedrela.models.sgd import Sgd
+
+Loss = Callable[[Batch], Tensor]
+Correction = Callable[[Tensor, Tensor], None]
+AfterStep = Callable[[Tensor], None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A part of the model with an optimiser of its own; what is None is as for the rest.
+
+    Attributes
+    ----------
+    part
+        Name of the module.
+    lr, momentum, weight_decay
+        Of its steps.
+    fresh
+        Whether it forgets its momentum at every epoch.
+    """
+
+    part: str
+    lr: float | None = None
+    momentum: float | None = None
+    weight_decay: float | None = None
+    fresh: bool = False
+
+
+def train(
+    turn: ClientTurn,
+    *,
+    loss: Loss | None = None,
+    correct: Correction | None = None,
+    after_step: AfterStep | None = None,
+    groups: Sequence[Group] = (),
+    momentum: float | None = None,
+    weight_decay: float | None = None,
+    clip: float | None = None,
+) -> None:
+    """Train ``turn.model`` on ``turn.samples`` for the epochs of ``turn.local``, and count the steps.
+
+    Parameters
+    ----------
+    turn
+        The client's turn.
+    loss
+        A scalar of a batch; without it the loss named in the configuration. Several heads on detached features are
+        one sum, since their gradients do not meet.
+    correct
+        Called with all gradients and all trained weights after the backward pass: changes the gradients in place.
+    after_step
+        Called with all trained weights after each step: changes them in place.
+    groups
+        Parts with optimisers of their own.
+    momentum, weight_decay, clip
+        Instead of the configuration's. Weight decay is added after the clipping.
+    """
+    model, local = turn.model, turn.local
+    loss = loss or host_loss(turn)
+    limit = local.clip if clip is None else clip
+    steppers = _steppers(turn, groups, momentum, weight_decay)
+    order, view = turn.stream("order"), turn.stream("view")
+    smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.module.modules()) else 1
+    model.module.train()
+    for epoch in range(local.epochs):
+        for stepper, group in zip(steppers, (None, *groups), strict=True):
+            if group is not None and group.fresh:
+                stepper.reset()
+        kept = turn.scores if epoch == local.epochs - 1 else None
+        for batch in turn.samples.epoch(model.module, order.permutation(len(turn.samples)), local.batch_size, view):
+            if len(batch.x) < smallest:
+                continue
+            _step(model, batch, loss, correct, after_step, steppers, limit)
+            turn.steps += 1
+            if kept is not None and batch.scores is not None:
+                kept[batch.at] = batch.scores.detach().cpu().numpy()
+    if not model.attached():
+        raise ArgumentError(
+            f"{type(model.module).__name__}: its gradients were replaced in training; keep them in place"
+        )
+
+
+def _step(
+    model: FlatModel,
+    batch: Batch,
+    loss: Loss,
+    correct: Correction | None,
+    after_step: AfterStep | None,
+    steppers: Sequence[Sgd],
+    limit: float,
+) -> None:
+    model.zero_grad()
+    torch.autograd.backward(loss(batch))
+    if correct is not None:
+        with torch.no_grad():
+            correct(model.gradient, model.weights)
+    for stepper in steppers:
+        if limit:
+            clip_norm(stepper.gradient, limit)
+        stepper.step()
+    if after_step is not None:
+        with torch.no_grad():
+            after_step(model.weights)
+
+
+def host_loss(turn: ClientTurn) -> Loss:
+    """Return the loss named in the configuration, with the class counts of the labels in force."""
+    function, counts = LOSSES[turn.local.loss], torch.from_numpy(turn.counts).to(turn.model.vector)
+    return lambda batch: function(batch.forward(), batch.y, counts)
+
+
+def clip_norm(gradient: Tensor, limit: float) -> None:
+    """Scale a gradient down to norm `limit` where it is longer, as torch's ``clip_grad_norm_`` does.
+
+    >>> gradient = torch.tensor([3.0, 4.0])
+    >>> clip_norm(gradient, 1.0)
+    >>> round(gradient.norm().item(), 4)
+    1.0
+    """
+    gradient.mul_((limit / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp(max=1.0))
+
+
+def _steppers(
+    turn: ClientTurn, groups: Sequence[Group], momentum: float | None, weight_decay: float | None
+) -> list[Sgd]:
+    """Return the optimiser of the model, then those of the groups."""
+    model, local = turn.model, turn.local
+    places = [_place(model, group.part) for group in groups]
+    first = min((place.start for place in places), default=model.layout.trained)
+    covered = sum(place.stop - place.start for place in places)
+    if first + covered != model.layout.trained:
+        raise ArgumentError("groups: parts with steps of their own must be the last trained arrays of the model")
+    rest = Group("", local.lr, momentum, weight_decay)
+    steppers = []
+    for group, place in zip((rest, *groups), (slice(0, first), *places), strict=True):
+        steppers.append(
+            Sgd(
+                model.weights[place],
+                model.gradient[place],
+                lr=_first(group.lr, local.lr),
+                momentum=_first(group.momentum, local.momentum),
+                weight_decay=_first(group.weight_decay, local.weight_decay),
+            )
+        )
+    return steppers
+
+
+def _first(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+def _place(model: FlatModel, part: str) -> slice:
+    """Return where the trained arrays of a module lie."""
+    chosen = [e for e in model.layout.entries if e.kind == "parameter" and e.name.startswith(f"{part}.")]
+    if not chosen:
+        raise ArgumentError(f"groups: the model has no trained part {part!r}")
+    place = slice(chosen[0].place.start, chosen[-1].place.stop)
+    if sum(entry.size for entry in chosen) != place.stop - place.start:
+        raise ArgumentError(f"groups: the arrays of {part!r} do not lie together")
+    return place
