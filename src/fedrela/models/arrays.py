@@ -101,6 +101,10 @@ class FlatModel:
             np.copyto(self.vector.numpy(), vector)  # torch.from_numpy would warn about a read-only array
         else:
             self.vector.copy_(torch.tensor(vector))
+        self.restore_counters()
+
+    def restore_counters(self) -> None:
+        """Put integer buffers back to what they were in the beginning."""
         for buffer, initial in self._integers:
             buffer.copy_(initial)
 

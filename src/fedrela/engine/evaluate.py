@@ -1,0 +1,81 @@
+"""Scoring the global model, in fixed batches spread over the workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.algorithms.base import Field
+from fedrela.engine.orders import Order
+from fedrela.engine.run import Run
+from fedrela.engine.station import SCORE_BATCH
+from fedrela.errors import FedrelaError
+from fedrela.metrics import Scores, score
+
+
+def evaluate(run: Run, subject: str = "test") -> Scores | None:
+    """Score the model on the test set, or on the samples that clients hold back; None where there are none."""
+    labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.station.setup.validation]
+    if not len(labels):
+        return None
+    up = run.area(f"scores {subject}", {"scores": Field((len(labels), run.problem.num_classes))})
+    down = run.lay_down()
+    batches = range(-(-len(labels) // SCORE_BATCH))
+    orders = [Order("score", run.state.round, 0, down.handle, up.handle, row, subject=subject) for row in batches]
+    _finish(run, orders)
+    return score(up.views()["scores"], labels, run.problem.groups)
+
+
+def evaluate_locally(run: Run) -> dict[str, Any]:
+    """Score what each client would use for itself, on the test set weighted by the client's own class shares.
+
+    Returns
+    -------
+    dict
+        ``clients``: accuracy of each client, ``mean``: over clients, ``weighted``: by their number of samples.
+    """
+    problem, algorithm = run.problem, run.plan.algorithm
+    counts = np.stack([np.bincount(problem.y_train[s.train], minlength=problem.num_classes) for s in problem.shards])
+    if type(algorithm).local_logits is _shared_logits() and not algorithm.private:
+        recall = np.tile(_recall(evaluate(run)), (run.clients, 1))
+    else:
+        recall = _each_client(run)
+    accuracy = (counts * recall).sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
+    return {
+        "clients": accuracy.tolist(),
+        "mean": float(accuracy.mean()),
+        "weighted": float((accuracy * counts.sum(axis=1)).sum() / counts.sum()),
+    }
+
+
+def _shared_logits() -> Any:
+    from fedrela.algorithms.base import Algorithm
+
+    return Algorithm.local_logits
+
+
+def _each_client(run: Run) -> NDArray[np.float64]:
+    """Return each client's recall of each class with its private arrays, one client after the other."""
+    problem, down, recall = run.problem, run.lay_down(), []
+    up = run.area("scores local", {"scores": Field((len(problem.y_test), problem.num_classes))})
+    for client in range(run.clients):
+        order = Order(
+            "score_local", run.state.round, client, down.handle, up.handle, 0, known=bool(run.state.known[client]),
+            message=run.plan.algorithm.message(run.state.server, client),
+        )  # fmt: skip
+        _finish(run, [order])
+        recall.append(_recall(score(up.views()["scores"], problem.y_test, None)))
+    return np.stack(recall)
+
+
+def _recall(scores: Scores | None) -> NDArray[np.float64]:
+    values = scores.per_class if scores is not None else []
+    return np.array([0.0 if value is None else value for value in values])
+
+
+def _finish(run: Run, orders: list[Order]) -> None:
+    for done in run.work(orders):
+        if done.error is not None:
+            raise FedrelaError(f"evaluation failed: {done.error}")

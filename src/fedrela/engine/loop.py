@@ -1,0 +1,228 @@
+"""One round: choose, exchange, train, admit, aggregate, score.
+
+A client's turn counts wholly or not at all: its labels, its kept state and its upload are taken together when it is
+admitted, and none of them otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.engine import server
+from fedrela.engine.admit import Verdict, admit
+from fedrela.engine.evaluate import evaluate
+from fedrela.engine.exchange import hold_exchanges
+from fedrela.engine.orders import Answer, Moves, Order
+from fedrela.engine.run import Run
+from fedrela.errors import BusyError, FedrelaError
+from fedrela.metrics import Scores
+from fedrela.records import RoundRecord, Upload
+from fedrela.runfolder import RunFolder
+
+Excluded = Mapping[int, str]
+UNREPEATABLE = ("deadline", "the worker died")  # what a second try might not meet again
+
+
+@dataclass
+class Timing:
+    """What a round cost in seconds; never compared, so kept apart from the record."""
+
+    round: int
+    train_seconds: float = 0.0
+    evaluate_seconds: float = 0.0
+    relabel_seconds: float = 0.0
+
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values."""
+        return dict(vars(self))
+
+
+@dataclass
+class Collected:
+    """What clients brought back from training."""
+
+    uploads: list[Upload] = field(default_factory=list)
+    moves: dict[int, Moves] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+
+
+def next_round(
+    run: Run, folder: RunFolder | None = None, missing: Excluded | None = None
+) -> tuple[RoundRecord, Timing]:
+    """Carry out the next round.
+
+    Parameters
+    ----------
+    run
+        Is one round further afterwards.
+    folder
+        Where exclusions that depend on time are noted before anything depends on them.
+    missing
+        Clients that were lost in this round before the run was interrupted, and are not asked again.
+    """
+    round, train = run.state.round + 1, run.plan.train
+    timing = Timing(round)
+    start = time.perf_counter()
+    chosen = train.chosen(run.plan.seed, round, run.clients)
+    hold_exchanges(run, round, chosen)
+    collected = _train(run, round, chosen, missing or {})
+    if folder is not None:
+        for client, reason in sorted(collected.failed.items()):
+            if reason.startswith(UNREPEATABLE):
+                folder.note_exclusion(round, client, reason)
+    verdict = _admit(run, round, chosen, collected)
+    enough = len(verdict.admitted) >= max(1, train.min_clients)
+    if enough:
+        server.step(run, round, verdict.admitted)
+        _commit(run, round, verdict, collected)
+    else:
+        _skip(run, round, collected)
+    run.state.round = round
+    timing.train_seconds = time.perf_counter() - start
+    timing.relabel_seconds = sum(moves.seconds for moves in collected.moves.values())
+    scores = _evaluate(run, timing)
+    return _record(run, round, chosen, collected, verdict, enough, scores), timing
+
+
+def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded) -> Collected:
+    """Have the chosen clients train, largest first, and gather what they bring."""
+    algorithm, state, plan = run.plan.algorithm, run.state, run.plan
+    fields = run.sent | {f"kept.{name}": field for name, field in run.kept.items()}
+    down, up = run.lay_down(), run.area("up", fields, chosen.size)
+    sizes = {client: len(run.problem.shards[client].train) for client in chosen.tolist()}
+    collected = Collected(failed=dict(missing) | {client: "no samples" for client, n in sizes.items() if not n})
+    orders = [
+        Order(
+            kind="train",
+            round=round,
+            client=client,
+            down=down.handle,
+            up=up.handle,
+            row=row,
+            message=algorithm.message(state.server, client),
+            known=bool(state.known[client]),
+            relabel=plan.relabel.due(round, plan.train.rounds, state.relabelled.get(client)),
+        )
+        for row, client in enumerate(chosen.tolist())
+        if client not in collected.failed
+    ]
+    orders.sort(key=lambda order: (-sizes[order.client], order.client))
+    for done in run.work(orders, plan.train.deadline):
+        order, answer = orders[done.position], done.reply
+        if not isinstance(answer, Answer):
+            collected.failed[order.client] = (done.error or "no answer").removeprefix("NoStepError: ")
+            continue
+        arrays = up.views(order.row)
+        sent = {name: arrays[name] for name in run.sent}
+        collected.uploads.append(Upload(order.client, round, answer.samples, sent))
+        collected.rows[order.client] = order.row
+        if answer.moves is not None:
+            collected.moves[order.client] = answer.moves
+    return collected
+
+
+def _admit(run: Run, round: int, chosen: NDArray[np.int64], collected: Collected) -> Verdict:
+    return admit(
+        collected.uploads,
+        round=round,
+        expected={client: len(run.problem.shards[client].train) for client in chosen.tolist()},
+        fields=run.sent,
+        reference=run.state.weights,
+        norm_limit=run.plan.train.norm_limit,
+    )
+
+
+def _commit(run: Run, round: int, verdict: Verdict, collected: Collected) -> None:
+    """Keep what admitted clients changed: labels in force and states."""
+    state = run.state
+    state.skipped = 0
+    for upload in verdict.admitted:
+        client = upload.client
+        if run.kept:
+            row = run.areas["up"].views(collected.rows[client])
+            for name, place in run.areas["kept"].views(client).items():
+                place[...] = row[f"kept.{name}"]
+            state.known[client] = True
+        if client in collected.moves:
+            _take_labels(run, round, client, collected.moves[client])
+    admitted = {upload.client for upload in verdict.admitted}
+    collected.moves = {client: moves for client, moves in collected.moves.items() if client in admitted}
+
+
+def _take_labels(run: Run, round: int, client: int, moves: Moves) -> None:
+    state = run.state
+    run.labels[run.problem.shards[client].train] = moves.ledger.labels
+    state.relabelled[client], state.moved[client] = round, len(moves.ledger)
+    state.figures[client] = {
+        "round": round,
+        "samples": int(moves.ledger.original.size),
+        "threshold": [float(t) if np.isfinite(t) else None for t in moves.threshold],
+        "expected": moves.expected.tolist(),
+        "histogram": moves.histogram.tolist(),
+    }
+
+
+def _skip(run: Run, round: int, collected: Collected) -> None:
+    """Count a round without enough clients; where no client can train at all, or too often, stop."""
+    if collected.failed and not collected.uploads and round == 1 and run.plan.train.deadline == 0:
+        first = min(collected.failed)
+        raise FedrelaError(f"round 1: no client could train; client {first}: {collected.failed[first]}")
+    run.state.skipped += 1
+    collected.moves = {}
+    if run.state.skipped >= run.plan.train.give_up:
+        raise BusyError(
+            f"round {round}: fewer than {run.plan.train.min_clients} clients for {run.state.skipped} rounds in a row; "
+            "see excluded in rounds.jsonl, then resume"
+        )
+
+
+def _evaluate(run: Run, timing: Timing) -> tuple[Scores | None, Scores | None]:
+    """Score test and validation set, where this round is one to score."""
+    train, round = run.plan.train, run.state.round
+    if round % train.evaluate_every and round != train.rounds:
+        return None, None
+    start = time.perf_counter()
+    scores = evaluate(run), evaluate(run, "validation")
+    timing.evaluate_seconds = time.perf_counter() - start
+    return scores
+
+
+def _record(
+    run: Run,
+    round: int,
+    chosen: NDArray[np.int64],
+    collected: Collected,
+    verdict: Verdict,
+    enough: bool,
+    scores: tuple[Scores | None, Scores | None],
+) -> RoundRecord:
+    test, validation = scores
+    excluded = dict(collected.failed) | {client: reason for client, reason in verdict.excluded if client is not None}
+    return RoundRecord(
+        round=round,
+        accuracy=None if test is None else accuracy_record(test),
+        loss=None if test is None or not np.isfinite(test.loss) else test.loss,
+        chosen=chosen.tolist(),
+        admitted=[upload.client for upload in verdict.admitted] if enough else [],
+        excluded=[[client, excluded[client]] for client in sorted(excluded)],
+        moved=sum(len(moves.ledger) for moves in collected.moves.values()),
+        skipped=not enough,
+        norm_median=verdict.norm_median,
+        norm_max=verdict.norm_max,
+        weights=[upload.samples for upload in verdict.admitted],
+        relabelled=[[client, len(moves.ledger)] for client, moves in sorted(collected.moves.items())],
+        validation=None if validation is None else accuracy_record(validation),
+    )
+
+
+def accuracy_record(scores: Scores) -> dict[str, Any]:
+    """Return the accuracies of a round as plain values."""
+    record = scores.as_record()
+    return {name: record[name] for name in ("overall", "balanced", "groups", "per_class", "macro_f1")}

@@ -1,0 +1,137 @@
+"""FedReLa at a client's turn: the posterior of the model it just received, then `fedrela.relabel`.
+
+Nothing of this leaves the client, and no algorithm knows of it: afterwards some of its labels are other ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.turns import ClientTurn
+from fedrela.core import Ledger, Relabelling, relabel
+from fedrela.core.control import random_moves
+from fedrela.core.draw import expected_flow
+from fedrela.core.reallocator import ClassGroups, z_scores
+from fedrela.engine.orders import Moves
+from fedrela.engine.plan import RelabelPlan
+from fedrela.metrics import Z_EDGES, z_histogram
+from fedrela.models.augment import crop_and_flip
+
+BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
+
+
+def relabel_client(
+    turn: ClientTurn, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
+) -> Moves:
+    """Re-label the samples of a turn, which hold their original labels.
+
+    Parameters
+    ----------
+    turn
+        With the model as it was received; it is the same afterwards.
+    algorithm
+        Says what is scored.
+    plan
+        Options and limits.
+    scores
+        Logits of the client's last training epoch, where they were collected, (n, C).
+    """
+    start = time.perf_counter()
+    original = turn.samples.labels
+    Q = posterior(turn, algorithm, plan, scores)
+    done = relabel(
+        Q,
+        original,
+        num_classes=turn.counts.size,
+        tau=plan.taus.get(turn.client, plan.tau),
+        allowed=_allowed(plan, turn.counts.size),
+        eligible=_eligible(Q, original, plan.min_agreement),
+        seed=turn.stream("relabel"),
+        **plan.options,
+    )
+    ledger = done.ledger
+    if plan.moves == "random":
+        ledger = random_moves(ledger, Q, turn.stream("random moves"))
+    histogram, expected = _figures(Q, done)
+    return Moves(ledger, done.threshold, expected, histogram, time.perf_counter() - start)
+
+
+def posterior(
+    turn: ClientTurn, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
+) -> NDArray[np.float64]:
+    """Return the class probabilities of a client's samples, (n, C)."""
+    if plan.collected and scores is not None and not np.isnan(scores).any():
+        return _softmax(scores)
+    mean = np.zeros((len(turn.samples), turn.counts.size))
+    rng = turn.stream("posterior")
+    buffers = turn.model.vector.clone() if plan.train_mode else None
+    turn.model.module.train(plan.train_mode)
+    for _ in range(plan.passes):
+        for at, x in _batches(turn, plan, rng):
+            with torch.no_grad():
+                logits = algorithm.logits(turn.model.module, x, turn.received)
+            mean[at] += _softmax(logits.cpu().numpy()) / plan.passes
+    if buffers is not None:
+        turn.model.load(buffers)  # running statistics that moved in training mode are given back
+    return mean
+
+
+def _batches(
+    turn: ClientTurn, plan: RelabelPlan, rng: np.random.Generator
+) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+    """Yield samples in order and as they are, or as the official collection does: shuffled, small, augmented."""
+    samples: Samples = turn.samples
+    order = rng.permutation(len(samples)) if plan.train_mode else np.arange(len(samples))
+    size = turn.local.batch_size if plan.train_mode else BATCH
+    for start in range(0, len(order), size):
+        at = order[start : start + size]
+        raw = samples.raw(at)
+        if plan.augment and raw.ndim == 4:
+            raw = crop_and_flip(raw, rng)
+        yield at, samples.scaling.apply(raw.to(samples.device))
+
+
+def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    wide = logits.astype(np.float64)
+    powers = np.exp(wide - wide.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _allowed(plan: RelabelPlan, classes: int) -> NDArray[np.bool_] | None:
+    if not plan.forbidden:
+        return None
+    allowed = np.ones((classes, classes), bool)
+    allowed[tuple(np.array(plan.forbidden).T)] = False
+    return allowed
+
+
+def _eligible(Q: NDArray[np.float64], labels: NDArray[np.int64], floor: float) -> NDArray[np.bool_] | None:
+    """Return nobody where the model confirms too few labels: then it is no judge of the others."""
+    if floor == 0 or not len(labels) or float((Q.argmax(axis=1) == labels).mean()) >= floor:
+        return None
+    return np.zeros(len(labels), bool)
+
+
+def _figures(Q: NDArray[np.float64], done: Relabelling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the histograms of the scores for each class, and the expected moves into each class."""
+    classes, ledger = Q.shape[1], done.ledger
+    if done.refusal is not None or not len(Q):
+        return np.zeros((classes, len(Z_EDGES) + 1), np.int64), np.zeros(classes)
+    y = ledger.original
+    groups = ClassGroups.of(y, np.bincount(y, minlength=classes))
+    z, _ = z_scores(np.ascontiguousarray(Q[groups.order].T), groups, str(ledger.options["spread"]))
+    expected = expected_flow(done.candidates, y, str(ledger.options["target"])).sum(axis=0)
+    return np.stack([z_histogram(row) for row in z]), expected
+
+
+def labels_in_force(ledger: Ledger) -> NDArray[np.int64]:
+    """Return the labels after re-labelling as 64-bit integers."""
+    return np.asarray(ledger.labels, np.int64)

@@ -1,0 +1,214 @@
+"""A run: its data and plans, the blocks that processes share, and what changes from round to round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fedrela.algorithms.base import Algorithm, Field, Sizes
+from fedrela.engine.areas import Area
+from fedrela.engine.blocks import share
+from fedrela.engine.orders import Order
+from fedrela.engine.plan import RelabelPlan, TrainPlan
+from fedrela.engine.pool import CannotSend, Done, Pool, SerialPool
+from fedrela.engine.problem import Problem
+from fedrela.engine.station import Setup, Station, kept_fields, make_model
+from fedrela.models.arrays import FlatModel
+from fedrela.models.contract import has_split, need_split, num_features
+from fedrela.models.share import Share
+
+Crew = Pool | SerialPool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run's result depends on, beside its data."""
+
+    seed: int
+    train: TrainPlan
+    relabel: RelabelPlan
+    algorithm: Algorithm
+    make: Callable[[], nn.Module]
+    device: str = "cpu"
+
+
+@dataclass
+class State:
+    """What changes from round to round, beside the labels in force and what clients keep.
+
+    Attributes
+    ----------
+    round
+        The last round that is done, 0 before the first.
+    weights
+        The shared arrays, one vector.
+    server
+        What the algorithm's server keeps.
+    relabelled
+        In which round each client re-labelled last.
+    moved
+        How many labels of each client are other ones now.
+    figures
+        What each client's last re-labelling looked like, for the report.
+    known
+        Which clients have kept a state.
+    skipped
+        Rounds in a row that had too few clients.
+    """
+
+    round: int
+    weights: NDArray[Any]
+    server: dict[str, NDArray[Any]]
+    known: NDArray[np.bool_]
+    relabelled: dict[int, int] = field(default_factory=dict)
+    moved: dict[int, int] = field(default_factory=dict)
+    figures: dict[int, dict[str, Any]] = field(default_factory=dict)
+    skipped: int = 0
+
+
+class Run:
+    """One federated run in progress.
+
+    Parameters
+    ----------
+    problem, plan
+        What to learn from, and how.
+    crew
+        Who does the clients' work; where a plan cannot be sent to processes it is done here, and `note` says so.
+    folder
+        Where blocks lie that are too large for shared memory.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, crew: Crew, folder: Path | None = None) -> None:
+        self.problem, self.plan, self.folder, self.note = problem, plan, folder, ""
+        model = _checked_model(problem, plan)
+        parts = Share.of(model.layout, plan.algorithm.private)
+        self.layout = parts.shared.layout
+        self.sizes = _sizes(problem, model, parts)
+        self.areas: dict[str, Area] = {}
+        kept = kept_fields(plan.algorithm, self.sizes, parts, plan.relabel.enabled and plan.relabel.collected)
+        self._up_fields = {
+            "weights": Field((self.layout.size,), self.layout.dtype),
+            **plan.algorithm.sends(self.sizes),
+        }
+        self._kept_fields = kept
+        self.station = Station(self._setup(kept), model)
+        self.state = State(
+            round=0,
+            weights=parts.shared.read(model),
+            server=dict(plan.algorithm.start(model.module, self.sizes, plan.seed)),
+            known=np.zeros(self.clients, bool),
+        )
+        self.crew = self._load(crew)
+
+    @property
+    def clients(self) -> int:
+        """Number of all clients, K."""
+        return len(self.problem.shards)
+
+    @property
+    def sent(self) -> dict[str, Field]:
+        """What a client sends after training."""
+        return self._up_fields
+
+    @property
+    def kept(self) -> dict[str, Field]:
+        """What a client keeps between its turns."""
+        return self._kept_fields
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The labels in force by sample id."""
+        labels: NDArray[np.int64] = self.areas["in_force"].views()["labels"]
+        return labels
+
+    def area(self, name: str, fields: dict[str, Field], rows: int = 1) -> Area:
+        """Return the area of that name, made anew where its fields or its size changed."""
+        area, needed = self.areas.get(name), rows
+        if area is None or area.rows.fields != fields or area.block.size < area.rows.nbytes * needed:
+            if area is not None:
+                area.close()
+            self.areas[name] = Area.create(fields, rows, self.folder)
+        return self.areas[name]
+
+    def lay_down(self) -> Area:
+        """Put where clients read it what every one of them receives: the weights and the algorithm's broadcast."""
+        arrays = {"weights": self.state.weights, **self.plan.algorithm.broadcast(self.state.server)}
+        fields = {name: Field(array.shape, str(array.dtype)) for name, array in arrays.items()}
+        down = self.area("down", fields)
+        for name, place in down.views().items():
+            place[...] = arrays[name]
+        return down
+
+    def work(self, orders: Sequence[Order], deadline: float = 0.0) -> Iterator[Done]:
+        """Have orders carried out; answers come as they are ready."""
+        return self.crew.run(orders, deadline=deadline or None)
+
+    def close(self) -> None:
+        """Give back what the run holds; the crew stays."""
+        self.station.close()
+        for area in self.areas.values():
+            area.close()
+
+    def _load(self, crew: Crew) -> Crew:
+        if isinstance(crew, Pool):
+            try:
+                crew.load(Station, self.station.setup)
+                return crew
+            except CannotSend as error:
+                self.note = f"runs in one process, since this cannot be sent to another: {error}"
+                crew = SerialPool()
+        crew.load(lambda station: station, self.station)
+        return crew
+
+    def _setup(self, kept: dict[str, Field]) -> Setup:
+        problem, plan = self.problem, self.plan
+        lengths = [len(shard.train) for shard in problem.shards]
+        empty = np.empty(0, np.int64)
+        in_force = self.area("in_force", {"labels": Field(problem.y_train.shape, "int64")})
+        in_force.views()["labels"][...] = problem.y_train
+        return Setup(
+            seed=plan.seed,
+            train=plan.train,
+            relabel=plan.relabel,
+            algorithm=plan.algorithm,
+            make=plan.make,
+            sizes=self.sizes,
+            scaling=problem.scaling,
+            device=plan.device,
+            inputs=share(problem.x_train, self.folder),
+            labels=share(problem.y_train, self.folder),
+            test=share(problem.x_test, self.folder),
+            index=np.concatenate([empty, *(shard.train for shard in problem.shards)]),
+            starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            validation=np.concatenate([empty, *(shard.validation for shard in problem.shards)]),
+            in_force=in_force.handle,
+            kept=self.area("kept", kept, self.clients).handle if kept else None,
+        )
+
+
+def _checked_model(problem: Problem, plan: Plan) -> FlatModel:
+    made = plan.make()
+    if plan.algorithm.needs_split:
+        need_split(made, plan.algorithm.name)
+    device = torch.device(plan.device)
+    return make_model(plan.algorithm, lambda: made, problem.num_classes, plan.seed, device)
+
+
+def _sizes(problem: Problem, model: FlatModel, parts: Share) -> Sizes:
+    return Sizes(
+        shared=parts.shared.layout.size,
+        trained=parts.shared.layout.trained,
+        classes=problem.num_classes,
+        features=num_features(model.module) if has_split(model.module) else 0,
+        clients=len(problem.shards),
+        inputs=problem.input_shape,
+        largest=problem.largest,
+    )

@@ -1,0 +1,243 @@
+"""Where a client's turn happens: one resident model a process, which every client of that process uses in turn."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fedrela.algorithms.base import Algorithm, Field, Sizes
+from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.turns import ClientTurn
+from fedrela.engine.areas import Area, AreaHandle
+from fedrela.engine.blocks import Handle, SharedArray, shared_array
+from fedrela.engine.orders import Answer, Moves, Order
+from fedrela.engine.plan import RelabelPlan, TrainPlan
+from fedrela.engine.relabel import labels_in_force, relabel_client
+from fedrela.engine.rows import fill
+from fedrela.errors import FedrelaError
+from fedrela.models.arrays import FlatModel
+from fedrela.models.augment import crop_and_flip
+from fedrela.models.inputs import Scaling
+from fedrela.models.share import Share
+
+SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend on it
+
+
+class NoStepError(FedrelaError):
+    """A client had nothing to train on."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a process needs to do the work of clients, as it is sent to it once a run.
+
+    Attributes
+    ----------
+    make
+        Makes the model of the configuration; the algorithm may add to it.
+    inputs, labels, test
+        Stored training samples, their original labels, and the test samples.
+    index, starts
+        Sample ids of all clients one after the other, and where each client's begin.
+    validation
+        Ids of the samples held back.
+    in_force
+        Labels that clients train on now, by sample id.
+    kept
+        What each client keeps between its turns, a row a client; None where it keeps nothing.
+    """
+
+    seed: int
+    train: TrainPlan
+    relabel: RelabelPlan
+    algorithm: Algorithm
+    make: Callable[[], nn.Module]
+    sizes: Sizes
+    scaling: Scaling
+    device: str
+    inputs: SharedArray
+    labels: SharedArray
+    test: SharedArray
+    index: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    in_force: AreaHandle
+    kept: AreaHandle | None
+
+
+def make_model(
+    algorithm: Algorithm, make: Callable[[], nn.Module], classes: int, seed: int, device: torch.device
+) -> FlatModel:
+    """Return what clients train, on one vector."""
+    return FlatModel(algorithm.module(make(), classes, seed).to(device))
+
+
+def kept_fields(algorithm: Algorithm, sizes: Sizes, share: Share, collected: bool) -> dict[str, Field]:
+    """Return what a client keeps between its turns: the algorithm's state, private arrays, collected logits."""
+    fields = {f"state.{name}": field for name, field in algorithm.keeps(sizes).items()}
+    if share.private.layout.size:
+        fields["private"] = Field((share.private.layout.size,), share.private.layout.dtype)
+    if collected:
+        fields["scores"] = Field((sizes.largest, sizes.classes))
+    return fields
+
+
+class Station:
+    """Carries out orders. The server's own process has one too, and lends its model to a server that trains."""
+
+    def __init__(self, setup: Setup, model: FlatModel | None = None) -> None:
+        self.setup = setup
+        self.device = torch.device(setup.device)
+        self.model = model or make_model(setup.algorithm, setup.make, setup.sizes.classes, setup.seed, self.device)
+        self.share = Share.of(self.model.layout, setup.algorithm.private)
+        self.first_private = self.share.private.read(self.model)
+        self.inputs, self.test = _tensor(shared_array(setup.inputs)), _tensor(shared_array(setup.test))
+        self.labels = shared_array(setup.labels)
+        self._areas: dict[Handle, Area] = {}
+        self.in_force = self.area(setup.in_force).views()["labels"]
+
+    def area(self, handle: AreaHandle) -> Area:
+        """Return an area, opened at its first use."""
+        if handle.block not in self._areas:
+            self._areas[handle.block] = Area.attach(handle)
+        return self._areas[handle.block]
+
+    def close(self) -> None:
+        """Let go of all areas."""
+        for area in self._areas.values():
+            area.close()
+        self._areas.clear()
+
+    def __call__(self, order: Order) -> Answer:
+        """Carry out an order."""
+        work = {"train": self._train, "ask": self._ask, "score": self._score, "score_local": self._score_local}
+        start = time.perf_counter()
+        samples, moves = work[order.kind](order)
+        return Answer(samples, moves, time.perf_counter() - start)
+
+    def _train(self, order: Order) -> tuple[int, Moves | None]:
+        setup, turn = self.setup, self._turn(order)
+        original, samples, moves = turn.samples.labels, len(turn.samples), None
+        kept = self._kept(order)
+        if order.relabel:
+            scores = kept["scores"][:samples] if order.known and "scores" in kept else None
+            moves = relabel_client(turn, setup.algorithm, setup.relabel, scores)
+            turn.samples.labels = labels_in_force(moves.ledger)
+        else:
+            turn.samples.labels = self.in_force[turn.samples.index]
+        turn.counts = np.bincount(turn.samples.labels, minlength=setup.sizes.classes)
+        mine = turn.samples
+        turn.samples = setup.algorithm.prepare(turn)
+        if setup.relabel.collects(order.round, setup.train.rounds) and turn.samples.index is mine.index:
+            turn.scores = np.full((samples, setup.sizes.classes), np.nan, np.float32)
+        sent = dict(setup.algorithm.client(turn))
+        if turn.steps == 0:
+            raise NoStepError("no step")
+        self._leave(order, turn, sent)
+        return len(original), moves
+
+    def _leave(self, order: Order, turn: ClientTurn, sent: dict[str, Any]) -> None:
+        """Put into the client's row what it sends and what it will keep."""
+        row, algorithm = self.area(order.up).views(order.row), self.setup.algorithm
+        self.share.shared.read(self.model, row["weights"])
+        fill(algorithm.name, row, sent, algorithm.sends(self.setup.sizes))
+        fill(f"{algorithm.name}: state", _kept_part(row), turn.state, algorithm.keeps(self.setup.sizes))
+        if "kept.private" in row:
+            self.share.private.read(self.model, row["kept.private"])
+        if "kept.scores" in row:
+            row["kept.scores"][...] = np.nan
+            if turn.scores is not None:
+                row["kept.scores"][: len(turn.scores)] = turn.scores
+
+    def _ask(self, order: Order) -> tuple[int, None]:
+        setup, turn = self.setup, self._turn(order)
+        turn.samples.labels = self.in_force[turn.samples.index]
+        turn.counts = np.bincount(turn.samples.labels, minlength=setup.sizes.classes)
+        answer = setup.algorithm.answer(order.subject, turn)
+        fields = setup.algorithm.answers(order.subject, setup.sizes)
+        fill(f"{setup.algorithm.name}: {order.subject}", self.area(order.up).views(order.row), answer, fields)
+        return len(turn.samples), None
+
+    def _score(self, order: Order) -> tuple[int, None]:
+        self._receive(order)
+        self.model.module.eval()
+        ids = self.setup.validation if order.subject == "validation" else np.arange(len(self.test))
+        inputs = self.inputs if order.subject == "validation" else self.test
+        at = slice(order.row * SCORE_BATCH, (order.row + 1) * SCORE_BATCH)
+        logits = self._logits(self.setup.algorithm.logits, inputs, ids[at], order)
+        self.area(order.up).views()["scores"][at] = logits
+        return len(logits), None
+
+    def _score_local(self, order: Order) -> tuple[int, None]:
+        self._receive(order)
+        self.model.module.eval()
+        logits = self.setup.algorithm.local_logits
+        row = self.area(order.up).views(order.row)["scores"]
+        for start in range(0, len(self.test), SCORE_BATCH):
+            at = np.arange(start, min(start + SCORE_BATCH, len(self.test)))
+            row[at] = self._logits(logits, self.test, at, order)
+        return len(self.test), None
+
+    @torch.no_grad()
+    def _logits(self, score: Any, inputs: torch.Tensor, ids: NDArray[np.int64], order: Order) -> NDArray[Any]:
+        x = self.setup.scaling.apply(inputs[torch.from_numpy(ids)].to(self.device))
+        logits: NDArray[Any] = score(self.model.module, x, self._received(order)).float().cpu().numpy()
+        return logits
+
+    def _turn(self, order: Order) -> ClientTurn:
+        """Return the client's turn, with its original labels."""
+        setup, client = self.setup, order.client
+        kept = self._receive(order)
+        index = setup.index[setup.starts[client] : setup.starts[client + 1]]
+        view = crop_and_flip if setup.train.augment and self.inputs.ndim == 4 else None
+        labels = self.labels[index]
+        samples = Samples(self.inputs, index, labels, setup.scaling, self.device, view)
+        state = {name.removeprefix("state."): a.copy() for name, a in kept.items() if name.startswith("state.")}
+        return ClientTurn(
+            seed=setup.seed,
+            round=order.round,
+            rounds=setup.train.rounds,
+            client=client,
+            model=self.model,
+            share=self.share,
+            samples=samples,
+            counts=np.bincount(labels, minlength=setup.sizes.classes),
+            local=setup.train.local(order.round, setup.relabel.scale(order.round, setup.train.rounds)),
+            received=self._received(order),
+            state=state if order.known else {},
+        )
+
+    def _receive(self, order: Order) -> Mapping[str, NDArray[Any]]:
+        """Load the weights received and the client's private arrays, and return what else it kept."""
+        self.share.shared.write(self.model, self.area(order.down).views()["weights"])
+        self.model.restore_counters()
+        kept = self._kept(order)
+        if self.first_private.size:
+            self.share.private.write(self.model, kept["private"] if order.known else self.first_private)
+        return kept
+
+    def _kept(self, order: Order) -> Mapping[str, NDArray[Any]]:
+        return self.area(self.setup.kept).views(order.client) if self.setup.kept else {}
+
+    def _received(self, order: Order) -> dict[str, NDArray[Any]]:
+        down = self.area(order.down).views()
+        return {name: array for name, array in down.items() if name != "weights"} | dict(order.message)
+
+
+def _kept_part(row: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix("kept.state."): array for name, array in row.items() if name.startswith("kept.state.")}
+
+
+def _tensor(array: NDArray[Any]) -> torch.Tensor:
+    """Return a tensor on the same memory, which nobody writes to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch warns of arrays that are read-only
+        return torch.from_numpy(array)
