@@ -24,13 +24,13 @@ class AreaHandle:
 class Area:
     """Rows of named arrays that every process sees."""
 
-    def __init__(self, block: Block, fields: Fields) -> None:
-        self.block, self.rows = block, Rows(fields)
+    def __init__(self, block: Block, fields: Fields, count: int = 0) -> None:
+        self.block, self.rows, self.count = block, Rows(fields), count
 
     @classmethod
     def create(cls, fields: Fields, rows: int, folder: Path | None) -> Area:
         """Make an area of zeros."""
-        return cls(Block.create(max(1, Rows(fields).nbytes * rows), folder=folder), fields)
+        return cls(Block.create(Rows(fields).nbytes * rows, folder=folder), fields, rows)
 
     @classmethod
     def attach(cls, handle: AreaHandle) -> Area:

@@ -45,9 +45,9 @@ def _restore(run: Run, checkpoint: Checkpoint) -> None:
         raise ValueError(f"{len(arrays['known'])} clients, not {run.clients}")
     state.round = checkpoint.round
     state.weights = np.array(arrays["weights"])
-    state.known = np.array(arrays["known"])
+    state.known = np.array(arrays["known"]) if run.kept else np.zeros(run.clients, bool)
     state.server = {k.removeprefix("server."): np.array(a) for k, a in arrays.items() if k.startswith("server.")}
-    for number, client in enumerate(np.flatnonzero(state.known) if run.kept else []):
+    for number, client in enumerate(np.flatnonzero(state.known)):
         for name, place in run.areas["kept"].views(int(client)).items():
             place[...] = arrays[f"kept.{name}"][number]
     run.labels[...] = run.problem.y_train

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.core import Ledger
 from fedrela.engine import server
 from fedrela.engine.admit import Verdict, admit
 from fedrela.engine.evaluate import evaluate
@@ -41,6 +42,15 @@ class Timing:
     def as_record(self) -> dict[str, Any]:
         """Return plain values."""
         return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class RoundDone:
+    """A round: its record, what it cost, and the ledgers of the clients that re-labelled in it."""
+
+    record: RoundRecord
+    timing: Timing
+    ledgers: dict[int, Ledger]
 
 
 @dataclass
@@ -88,7 +98,8 @@ def next_round(
     timing.train_seconds = time.perf_counter() - start
     timing.relabel_seconds = sum(moves.seconds for moves in collected.moves.values())
     scores = _evaluate(run, timing)
-    return _record(run, round, chosen, collected, verdict, enough, scores), timing
+    record = _record(run, round, chosen, collected, verdict, enough, scores)
+    return RoundDone(record, timing, {client: moves.ledger for client, moves in collected.moves.items()})
 
 
 def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded) -> Collected:

@@ -17,8 +17,9 @@ from fedrela.engine.areas import Area
 from fedrela.engine.blocks import share
 from fedrela.engine.orders import Order
 from fedrela.engine.plan import RelabelPlan, TrainPlan
-from fedrela.engine.pool import CannotSend, Done, Pool, SerialPool
+from fedrela.engine.pool import CannotSend, Done, Pool
 from fedrela.engine.problem import Problem
+from fedrela.engine.serial import SerialPool
 from fedrela.engine.station import Setup, Station, kept_fields, make_model
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import has_split, need_split, num_features
@@ -131,8 +132,8 @@ class Run:
 
     def area(self, name: str, fields: dict[str, Field], rows: int = 1) -> Area:
         """Return the area of that name, made anew where its fields or its size changed."""
-        area, needed = self.areas.get(name), rows
-        if area is None or area.rows.fields != fields or area.block.size < area.rows.nbytes * needed:
+        area = self.areas.get(name)
+        if area is None or area.rows.fields != fields or area.count < rows:
             if area is not None:
                 area.close()
             self.areas[name] = Area.create(fields, rows, self.folder)
@@ -154,8 +155,9 @@ class Run:
     def close(self) -> None:
         """Give back what the run holds; the crew stays."""
         self.station.close()
-        for area in self.areas.values():
-            area.close()
+        setup = self.station.setup
+        for shared in (*self.areas.values(), setup.inputs, setup.labels, setup.test):
+            shared.close()
 
     def _load(self, crew: Crew) -> Crew:
         if isinstance(crew, Pool):

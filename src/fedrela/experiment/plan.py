@@ -1,0 +1,148 @@
+"""From a configuration and its data to what the engine needs: a problem and a plan."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fedrela.algorithms import ALGORITHMS, Algorithm
+from fedrela.core import Schedule
+from fedrela.data.federation import Federation
+from fedrela.engine.plan import RelabelPlan, TrainPlan
+from fedrela.engine.problem import Problem
+from fedrela.engine.run import Plan
+from fedrela.errors import ArgumentError
+from fedrela.experiment.build import groups_of
+from fedrela.experiment.located import located
+from fedrela.models import adapt, build
+from fedrela.models.inputs import Scaling
+
+if TYPE_CHECKING:
+    from fedrela.experiment.schema import Config
+
+Model = nn.Module | Callable[[tuple[int, ...], int], nn.Module]
+RELABEL_OPTIONS = ("preset", "spread", "threshold", "target", "normalize", "max_fraction")
+
+
+def build_algorithm(config: Config, algorithm: Algorithm | None = None) -> Algorithm:
+    """Return the user's own algorithm, or the one that the configuration names."""
+    if algorithm is not None:
+        return algorithm
+    return ALGORITHMS[config.algorithm.name](**config.algorithm.params)
+
+
+def build_problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:
+    """Return what the engine learns from."""
+    trained = np.concatenate([shard.train for shard in federation.shards])
+    return Problem(
+        x_train=federation.x_train,
+        y_train=np.asarray(federation.y_train, np.int64),
+        x_test=federation.x_test,
+        y_test=np.asarray(federation.y_test, np.int64),
+        shards=federation.shards,
+        num_classes=federation.source.num_classes,
+        groups=groups_of(federation, config.data.protocol),
+        scaling=Scaling.fit(federation.x_train, trained),
+        class_names=tuple(federation.source.class_names),
+        auxiliary=_first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
+    )
+
+
+def build_plan(config: Config, problem: Problem, algorithm: Algorithm, model: Model | None = None) -> Plan:
+    """Return how the engine learns.
+
+    Parameters
+    ----------
+    config
+        A checked configuration.
+    problem
+        What is learnt from; shapes and classes must fit.
+    algorithm
+        From `build_algorithm`.
+    model
+        A module of the user's own, or a function of input shape and number of classes that makes one.
+    """
+    chosen = config.model
+    keys = {"model": ("model", "name"), **{name: ("model", name) for name in chosen.options}}
+    with located(config, keys, ("model", "name")):
+        make = _maker(config, problem, model)
+        make()
+    with located(config, {"forbidden": ("relabel", "forbidden")}, ("relabel",)):
+        relabel = _relabel_plan(config, problem)
+    if config.train.augment and not problem.is_image:
+        with located(config, {"augment": ("train", "augment")}, ("train", "augment")):
+            raise ArgumentError("augment: crops and flips need images, and these samples are tables")
+    train = {field.name: getattr(config.train, field.name) for field in fields(TrainPlan)}
+    return Plan(config.seed, TrainPlan(**train), relabel, algorithm, make, device_of(config.engine.device))
+
+
+@dataclass(frozen=True)
+class Given:
+    """Gives copies of a module of the user's, which itself stays as it is."""
+
+    module: nn.Module
+
+    def __call__(self) -> nn.Module:
+        """Return a copy."""
+        return copy.deepcopy(self.module)
+
+
+def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], nn.Module]:
+    shape, classes = problem.input_shape, problem.num_classes
+    if model is None:
+        table = config.model
+        return partial(
+            build, table.name, shape, classes, seed=config.seed, projection=table.projection,
+            dtype=getattr(torch, table.dtype), **table.options,
+        )  # fmt: skip
+    module = model if isinstance(model, nn.Module) else model(shape, classes)
+    return Given(adapt(module, shape, classes))
+
+
+def _relabel_plan(config: Config, problem: Problem) -> RelabelPlan:
+    table = config.relabel
+    for pair in table.forbidden:
+        if max(pair) >= problem.num_classes:
+            raise ArgumentError(f"forbidden: classes 0 to {problem.num_classes - 1} exist, got {list(pair)}")
+    options = {name: getattr(table, name) for name in RELABEL_OPTIONS}
+    return RelabelPlan(
+        enabled=table.enabled,
+        schedule=Schedule(table.start, table.period, table.late),
+        tau=table.default_tau,
+        taus=table.taus,
+        options={name: value for name, value in options.items() if value is not None},
+        forbidden=tuple((a, b) for a, b in table.forbidden),
+        lr_scale=table.lr_scale,
+        moves=table.moves,
+        collected=table.collected,
+        passes=table.passes,
+        augment=table.augment,
+        train_mode=table.train_mode,
+        min_agreement=table.min_agreement,
+    )
+
+
+def device_of(name: str) -> str:
+    """Return the device that a word stands for; ``"auto"`` takes CUDA or MPS where there is one.
+
+    >>> device_of("cpu")
+    'cpu'
+    """
+    if name != "auto":
+        return name
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
+    """Return the ids of the first samples of every class."""
+    return np.concatenate([np.flatnonzero(labels == label)[:number] for label in np.unique(labels)])
