@@ -26,7 +26,7 @@ def shares(uploads: Sequence[Upload]) -> NDArray[np.float64]:
     [0.75, 0.25]
     """
     samples = np.array([upload.samples for upload in uploads], np.float64)
-    return samples / samples.sum()
+    return np.asarray(samples / samples.sum())
 
 
 def equal_shares(uploads: Sequence[Upload]) -> NDArray[np.float64]:

@@ -71,8 +71,7 @@ def _each_client(run: Run) -> NDArray[np.float64]:
 
 
 def _recall(scores: Scores | None) -> NDArray[np.float64]:
-    values = scores.per_class if scores is not None else []
-    return np.array([0.0 if value is None else value for value in values])
+    return np.nan_to_num(scores.per_class) if scores is not None else np.empty(0)
 
 
 def _finish(run: Run, orders: list[Order]) -> None:

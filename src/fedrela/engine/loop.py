@@ -63,9 +63,7 @@ class Collected:
     rows: dict[int, int] = field(default_factory=dict)
 
 
-def next_round(
-    run: Run, folder: RunFolder | None = None, missing: Excluded | None = None
-) -> tuple[RoundRecord, Timing]:
+def next_round(run: Run, folder: RunFolder | None = None, missing: Excluded | None = None) -> RoundDone:
     """Carry out the next round.
 
     Parameters
@@ -83,10 +81,9 @@ def next_round(
     chosen = train.chosen(run.plan.seed, round, run.clients)
     hold_exchanges(run, round, chosen)
     collected = _train(run, round, chosen, missing or {})
-    if folder is not None:
-        for client, reason in sorted(collected.failed.items()):
-            if reason.startswith(UNREPEATABLE):
-                folder.note_exclusion(round, client, reason)
+    lost = {client: reason for client, reason in collected.failed.items() if reason.startswith(UNREPEATABLE)}
+    if folder is not None and lost:
+        folder.note_exclusions(round, lost)
     verdict = _admit(run, round, chosen, collected)
     enough = len(verdict.admitted) >= max(1, train.min_clients)
     if enough:
@@ -222,13 +219,13 @@ def _record(
         loss=None if test is None or not np.isfinite(test.loss) else test.loss,
         chosen=chosen.tolist(),
         admitted=[upload.client for upload in verdict.admitted] if enough else [],
-        excluded=[[client, excluded[client]] for client in sorted(excluded)],
+        excluded=sorted(excluded.items()),
         moved=sum(len(moves.ledger) for moves in collected.moves.values()),
         skipped=not enough,
         norm_median=verdict.norm_median,
         norm_max=verdict.norm_max,
-        weights=[upload.samples for upload in verdict.admitted],
-        relabelled=[[client, len(moves.ledger)] for client, moves in sorted(collected.moves.items())],
+        samples=[upload.samples for upload in verdict.admitted] if enough else [],
+        relabelled=sorted((client, len(moves.ledger)) for client, moves in collected.moves.items()),
         validation=None if validation is None else accuracy_record(validation),
     )
 

@@ -156,8 +156,10 @@ class Run:
         """Give back what the run holds; the crew stays."""
         self.station.close()
         setup = self.station.setup
-        for shared in (*self.areas.values(), setup.inputs, setup.labels, setup.test):
-            shared.close()
+        for area in self.areas.values():
+            area.close()
+        for array in (setup.inputs, setup.labels, setup.test):
+            array.close()
 
     def _load(self, crew: Crew) -> Crew:
         if isinstance(crew, Pool):

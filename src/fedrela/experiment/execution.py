@@ -15,6 +15,7 @@ from fedrela.engine.loop import RoundDone, next_round
 from fedrela.engine.run import Run
 from fedrela.errors import IntegrityError
 from fedrela.experiment.findings import gallery_bytes, relabelling_record
+from fedrela.experiment.result import Result
 from fedrela.metrics import headline
 from fedrela.runfolder import RunFolder
 
@@ -64,14 +65,22 @@ class Execution:
                 checkpoint.save(self.run, self.folder)
             yield done
 
-    def finish(self) -> dict[str, Any]:
+    def complete(self) -> Result:
+        """Carry out all rounds that are left, and finish."""
+        for _ in self.rounds():
+            pass
+        return self.finish()
+
+    def finish(self) -> Result:
         """Score the final model, write all findings and return the result."""
         run, folder = self.run, self.folder
         ledgers = self._ledgers()
         folder.write_json("relabelling.json", relabelling_record(run.problem, run.state, ledgers))
         if self.gallery:
             folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery))
-        return folder.finish(self._result())
+        result = self._result()
+        folder.finish(result)
+        return Result(folder.path, result)
 
     def _result(self) -> dict[str, Any]:
         run, problem = self.run, self.run.problem

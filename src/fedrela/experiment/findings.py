@@ -71,7 +71,8 @@ def gallery_bytes(problem: Problem, ledgers: dict[int, Ledger], size: int = GALL
     ids = [problem.shards[c].train[ledgers[c].index[i]] for c, i in chosen]
     samples: NDArray[Any] = np.asarray(problem.x_train[np.array(ids, np.int64)])
     buffer = io.BytesIO()
-    np.savez(buffer, samples=samples, client=np.array([c for c, _ in chosen], np.int64), **columns)
+    clients = np.array([client for client, _ in chosen], np.int64)
+    np.savez(buffer, allow_pickle=False, samples=samples, client=clients, **columns)
     return buffer.getvalue()
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedrela.algorithms import ALGORITHMS, Algorithm
-from fedrela.core import Schedule
 from fedrela.data.federation import Federation
 from fedrela.engine.plan import RelabelPlan, TrainPlan
 from fedrela.engine.problem import Problem
@@ -22,6 +21,7 @@ from fedrela.engine.run import Plan
 from fedrela.errors import ArgumentError
 from fedrela.experiment.build import groups_of
 from fedrela.experiment.located import located
+from fedrela.experiment.schema.across import check_fits
 from fedrela.models import adapt, build
 from fedrela.models.inputs import Scaling
 
@@ -75,13 +75,14 @@ def build_plan(config: Config, problem: Problem, algorithm: Algorithm, model: Mo
     with located(config, keys, ("model", "name")):
         make = _maker(config, problem, model)
         make()
-    with located(config, {"forbidden": ("relabel", "forbidden")}, ("relabel",)):
-        relabel = _relabel_plan(config, problem)
+    check_fits(config, clients=len(problem.shards), classes=problem.num_classes)
     if config.train.augment and not problem.is_image:
         with located(config, {"augment": ("train", "augment")}, ("train", "augment")):
             raise ArgumentError("augment: crops and flips need images, and these samples are tables")
     train = {field.name: getattr(config.train, field.name) for field in fields(TrainPlan)}
-    return Plan(config.seed, TrainPlan(**train), relabel, algorithm, make, device_of(config.engine.device))
+    return Plan(
+        config.seed, TrainPlan(**train), _relabel_plan(config), algorithm, make, device_of(config.engine.device)
+    )
 
 
 @dataclass(frozen=True)
@@ -107,19 +108,16 @@ def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[]
     return Given(adapt(module, shape, classes))
 
 
-def _relabel_plan(config: Config, problem: Problem) -> RelabelPlan:
+def _relabel_plan(config: Config) -> RelabelPlan:
     table = config.relabel
-    for pair in table.forbidden:
-        if max(pair) >= problem.num_classes:
-            raise ArgumentError(f"forbidden: classes 0 to {problem.num_classes - 1} exist, got {list(pair)}")
     options = {name: getattr(table, name) for name in RELABEL_OPTIONS}
     return RelabelPlan(
         enabled=table.enabled,
-        schedule=Schedule(table.start, table.period, table.late),
+        schedule=table.schedule(),
         tau=table.default_tau,
         taus=table.taus,
         options={name: value for name, value in options.items() if value is not None},
-        forbidden=tuple((a, b) for a, b in table.forbidden),
+        forbidden=table.forbidden,
         lr_scale=table.lr_scale,
         moves=table.moves,
         collected=table.collected,

@@ -1,0 +1,90 @@
+"""What a finished run says: the record in its folder, as an object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fedrela.errors import DataError
+from fedrela.models.layout import Entry, Layout
+from fedrela.runfolder import RunFolder
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a run.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    record
+        All of ``result.json``.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Result:
+        """Read the result of a finished run; an unfinished one is a `DataError`."""
+        there = RunFolder.open(folder)
+        if there.status != "done":
+            raise DataError(f"{folder}: {there.status}; resume it first")
+        return cls(there.path, there.read_json("result.json"))
+
+    @property
+    def accuracy(self) -> dict[str, Any]:
+        """Accuracy on the test set: ``overall``, ``balanced``, ``per_class``, ``groups``."""
+        accuracy: dict[str, Any] = self.record["accuracy"]
+        return accuracy
+
+    @property
+    def groups(self) -> dict[str, float]:
+        """Accuracy of each group of classes."""
+        groups: dict[str, float] = self.accuracy["groups"]
+        return groups
+
+    @property
+    def moved(self) -> int:
+        """Labels that were changed, over all clients."""
+        return int(self.record["moved"])
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that were done."""
+        return int(self.record["rounds"])
+
+    @property
+    def weights_sha256(self) -> str:
+        """Digest of the final shared arrays."""
+        return str(self.record["weights_sha256"])
+
+    @property
+    def config_sha256(self) -> str:
+        """Digest of the configuration without ``[engine]``."""
+        return str(self.record["config_sha256"])
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return the record of every round."""
+        return RunFolder.open(self.folder).rounds()
+
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """Return the final shared arrays by name, for ``load_state_dict`` and the like."""
+        there = RunFolder.open(self.folder)
+        saved = there.load_checkpoint()
+        if saved is None:
+            raise DataError(f"{self.folder}: holds no checkpoint")
+        model = there.manifest["model"]
+        entries, offset = [], 0
+        for name, shape, kind in model["arrays"]:
+            entries.append(Entry(name, tuple(shape), offset, kind))
+            offset += entries[-1].size
+        return Layout(tuple(entries), model["dtype"]).split(saved.arrays["weights"])
+
+    def __str__(self) -> str:
+        shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)
+        return f"{self.accuracy['overall']:.1%} overall ({shares}), {self.moved} labels moved, in {self.folder}"

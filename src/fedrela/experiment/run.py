@@ -1,0 +1,238 @@
+"""Run a configuration: `run` from beginning to end, `begin` and `resume` for those who look on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fedrela.algorithms import Algorithm
+from fedrela.data.cache import Progress
+from fedrela.data.federation import Federation, rebuild
+from fedrela.data.sources import Source
+from fedrela.engine.cores import usable_cores
+from fedrela.engine.pool import CannotSend, Pool
+from fedrela.engine.run import Crew, Run
+from fedrela.engine.serial import SerialPool
+from fedrela.errors import ArgumentError, IntegrityError
+from fedrela.experiment.build import build_data
+from fedrela.experiment.execution import Execution
+from fedrela.experiment.load import config_sha256, load_config, parse_config
+from fedrela.experiment.plan import Model, build_algorithm, build_plan, build_problem
+from fedrela.experiment.result import Result
+from fedrela.experiment.schema import Config
+from fedrela.experiment.toml.text import toml_text
+from fedrela.models.repeatable import one_thread
+from fedrela.records import RunManifest
+from fedrela.runfolder import RunFolder
+
+Configuration = str | Path | Mapping[str, Any] | Config
+PACKAGES = ("fedrela", "numpy", "torch")  # whose versions a result may depend on
+
+
+def run(
+    config: Configuration,
+    *,
+    out: str | Path,
+    workers: int | str | None = None,
+    model: Model | None = None,
+    source: Source | None = None,
+    algorithm: Algorithm | None = None,
+) -> Result:
+    """Carry out a configuration in a new folder.
+
+    Parameters
+    ----------
+    config
+        A TOML file, or the same as a dictionary.
+    out
+        The run folder, new or empty.
+    workers
+        Processes, or ``"auto"``; by default what ``[engine]`` says. The result is the same, byte for byte.
+    model
+        A `torch.nn.Module` of your own, or a function of input shape and number of classes that makes one.
+    source
+        A data source of your own, see `fedrela.data.sources.from_arrays`.
+    algorithm
+        An algorithm of your own, see `fedrela.algorithms.Algorithm`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> small = {"train": {"rounds": 2, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = run(small, out=folder + "/run", workers=1)
+    >>> done.rounds, done.accuracy["overall"] > 0.5
+    (2, True)
+    """
+    begun = begin(config, out=out, workers=workers, model=model, source=source, algorithm=algorithm)
+    with begun as execution:
+        return execution.complete()
+
+
+@contextlib.contextmanager
+def begin(
+    config: Configuration,
+    *,
+    out: str | Path,
+    workers: int | str | None = None,
+    model: Model | None = None,
+    source: Source | None = None,
+    algorithm: Algorithm | None = None,
+    crew: Crew | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Execution]:
+    """Give a run at its beginning, its folder locked; parameters as for `run`.
+
+    `crew` is a pool to use in place of one of this run's own, `progress` is called while data are read.
+    """
+    config = as_config(config)
+    with one_thread():
+        federation = build_data(config, source=source, progress=progress)
+        with hired(config, len(federation.shards), workers, crew) as hands, contextlib.ExitStack() as held:
+            made = _make(config, federation, model, algorithm, hands, Path(out), held)
+            manifest = manifest_of(config, federation, made)
+            folder = RunFolder.create(out, manifest.as_record(), run_toml(config), host_facts(config))
+            held.enter_context(folder.locked())
+            yield _execution(config, made, folder)
+
+
+@contextlib.contextmanager
+def resume(
+    folder: str | Path,
+    *,
+    workers: int | str | None = None,
+    model: Model | None = None,
+    source: Source | None = None,
+    algorithm: Algorithm | None = None,
+    crew: Crew | None = None,
+) -> Iterator[Execution]:
+    """Give an interrupted run at its newest checkpoint, its folder locked; parameters as for `run`."""
+    there = RunFolder.open(folder)
+    config = _config_of(there)
+    with one_thread(), there.locked():
+        wanted = RunManifest.from_record(there.manifest)
+        federation = rebuild(wanted.data, source=source, root=config.data.root)
+        with hired(config, len(federation.shards), workers, crew) as hands, contextlib.ExitStack() as held:
+            made = _make(config, federation, model, algorithm, hands, there.path, held)
+            found = manifest_of(config, federation, made)
+            _check_same(there.path, wanted.as_record(), found.as_record())
+            execution = _execution(config, made, there)
+            execution.restore()
+            yield execution
+
+
+def as_config(config: Configuration) -> Config:
+    """Return a checked configuration from a file, a dictionary or one that is checked already."""
+    if isinstance(config, Config):
+        return config
+    return parse_config(config) if isinstance(config, Mapping) else load_config(config)
+
+
+@contextlib.contextmanager
+def hired(config: Config, clients: int, workers: int | str | None, crew: Crew | None = None) -> Iterator[Crew]:
+    """Give those who do the clients' work: the crew at hand, or a pool of this run's own."""
+    if crew is not None:
+        yield crew
+        return
+    with crew_of(config.engine.workers if workers is None else workers, config.engine.device, clients) as hands:
+        yield hands
+
+
+def crew_of(workers: int | str, device: str = "cpu", clients: int | None = None) -> Crew:
+    """Return a pool: of processes, or of this one where one is enough or no other can be had."""
+    if workers != "auto" and (type(workers) is not int or workers < 1):
+        raise ArgumentError(f"workers: 'auto' or a whole number from 1 is needed, got {workers!r}")
+    if workers == "auto":
+        workers = usable_cores() if device in ("auto", "cpu") else 1
+    number = min(int(workers), clients or int(workers))
+    if number == 1:
+        return SerialPool()
+    try:
+        return Pool(number)
+    except CannotSend:
+        return SerialPool()
+
+
+def _make(
+    config: Config,
+    federation: Federation,
+    model: Model | None,
+    algorithm: Algorithm | None,
+    crew: Crew,
+    folder: Path,
+    held: contextlib.ExitStack,
+) -> Run:
+    """Return the run itself, which is closed with all that is held."""
+    host = build_algorithm(config, algorithm)
+    problem = build_problem(config, federation, host)
+    plan = build_plan(config, problem, host, model)
+    made = Run(problem, plan, crew)
+    held.callback(made.close)
+    return made
+
+
+def _execution(config: Config, made: Run, folder: RunFolder) -> Execution:
+    gallery = config.report.gallery_size if config.report.samples else 0
+    return Execution(made, folder, config.engine.checkpoint_every, gallery, config_sha256(config))
+
+
+def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifest:
+    """Return what a run's result depends on, beside its configuration's text."""
+    groups = made.problem.groups
+    return RunManifest(
+        version=version("fedrela"),
+        config_sha256=config_sha256(config),
+        data=federation.manifest(),
+        model={
+            "arrays": [[entry.name, list(entry.shape), entry.kind] for entry in made.layout.entries],
+            "dtype": made.layout.dtype,
+            "first_sha256": made.layout.sha256(made.state.weights),
+            "scaling": made.problem.scaling.as_record(),
+        },
+        algorithm={
+            "name": made.plan.algorithm.name,
+            "sends": {name: [list(field.shape), field.dtype] for name, field in made.sent.items()},
+            "keeps": {name: [list(field.shape), field.dtype] for name, field in made.kept.items()},
+        },
+        classes=list(made.problem.class_names),
+        groups={"names": list(groups.names), "of_class": groups.of_class.tolist(), "protocol": groups.protocol},
+        packages={name: version(name) for name in PACKAGES},
+    )
+
+
+def run_toml(config: Config) -> str:
+    """Return the configuration as the run folder keeps it: without ``[engine]``, on which nothing depends."""
+    return toml_text({key: value for key, value in config.as_table().items() if key != "engine"})
+
+
+def host_facts(config: Config) -> dict[str, Any]:
+    """Return what is never compared: when and where the run began, and how it is carried out."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "engine": config.engine.as_table(),
+    }
+
+
+def _config_of(folder: RunFolder) -> Config:
+    text = folder.read("config.toml").decode()
+    config = parse_config(text, name=str(folder.path / "config.toml"), folder=folder.path)
+    engine = folder.read_json("host.json").get("engine", {})
+    return parse_config({**config.as_table(), "engine": engine}, name=str(folder.path / "config.toml"))
+
+
+def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    as_stored = json.loads(json.dumps(found))  # tuples are lists there
+    for key in wanted:
+        if wanted[key] != as_stored.get(key):
+            raise IntegrityError(f"{path}: {key} differs from what the run began with; resume needs the same")
