@@ -87,10 +87,12 @@ def begin(
     algorithm: Algorithm | None = None,
     crew: Crew | None = None,
     progress: Progress | None = None,
+    prefix: RunFolder | None = None,
 ) -> Iterator[Execution]:
     """Give a run at its beginning, its folder locked; parameters as for `run`.
 
-    `crew` is a pool to use in place of one of this run's own, `progress` is called while data are read.
+    `crew` is a pool to use in place of one of this run's own, and `progress` is called while data are read. `prefix` is
+    a run that did the same up to its newest checkpoint: this one goes on from there.
     """
     config = as_config(config)
     with one_thread():
@@ -98,9 +100,12 @@ def begin(
         with hired(config, len(federation.shards), workers, crew) as hands, contextlib.ExitStack() as held:
             made = _make(config, federation, model, algorithm, hands, Path(out), held)
             manifest = manifest_of(config, federation, made)
-            folder = RunFolder.create(out, manifest.as_record(), run_toml(config), host_facts(config))
+            create = RunFolder.create if prefix is None else prefix.fork
+            folder = create(out, manifest.as_record(), run_toml(config), host_facts(config))
             held.enter_context(folder.locked())
-            yield _execution(config, made, folder)
+            execution = _execution(config, made, folder)
+            execution.restore()
+            yield execution
 
 
 @contextlib.contextmanager
