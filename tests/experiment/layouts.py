@@ -41,7 +41,7 @@ def busy(text: str) -> str:
 def windows(text: str) -> str:
     """A byte order mark, CRLF, and other tables around."""
     around = (
-        'report.title = """\n[data]\nvalidation = 7\n"""\n' + text + '\n[model]\nname = "mlp"\nhidden = [\n64,\n]\n'
+        'sweep.title = """\n[data]\nvalidation = 7\n"""\n' + text + '\n[compare]\nname = "mlp"\nhidden = [\n64,\n]\n'
     )
     return "\ufeff" + around.replace("\n", "\r\n")
 

@@ -33,6 +33,61 @@ clients = 10
 alpha = 0.3
 scheme = "proportional"
 min_size = 10
+
+[model]
+name = "mlp"
+hidden = [200]
+projection = 0
+dtype = "float32"
+
+[algorithm]
+name = "fedavg"
+
+[train]
+rounds = 60
+participation = 1.0
+epochs = 2
+batch_size = 16
+lr = 0.05
+momentum = 0.9
+weight_decay = 1e-05
+loss = "cross_entropy"
+schedule = "constant"
+clip = 0.0
+augment = false
+evaluate_every = 1
+local_test = false
+min_clients = 1
+deadline = 0.0
+norm_limit = 50.0
+give_up = 5
+
+[relabel]
+enabled = true
+start = 0.8
+period = 0
+late = true
+tau = 0.05
+preset = "paper"
+normalize = "zscore"
+max_fraction = 1.0
+min_agreement = 0.0
+forbidden = []
+lr_scale = 1.0
+moves = "fedrela"
+collected = false
+passes = 1
+augment = false
+train_mode = false
+
+[engine]
+workers = "auto"
+device = "auto"
+checkpoint_every = 5
+
+[report]
+samples = true
+gallery_size = 24
 """
 
 
@@ -53,7 +108,7 @@ def test_the_default_in_full():
                 "options": {"ignore": ["a", 1], "label": 3, "file": "\n"},
             }
         },
-        "[engine]\n[model]\n[[model.parts]]\nx = inf\ny = 1979-05-27T07:32:00.5+02:00\n[[model.parts]]\nz = []",
+        "[engine]\n[sweep]\n[[sweep.parts]]\nx = inf\ny = 1979-05-27T07:32:00.5+02:00\n[[sweep.parts]]\nz = []",
     ],
     ids=str,
 )

@@ -12,6 +12,7 @@ from batteries import examples
 from experiment.layouts import DRESSES, LAYOUTS, MARK
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import config_toml, parse_config
+from fedrela.experiment.schema.commented import commented_toml
 
 VALID = {
     "data": {
@@ -24,7 +25,24 @@ VALID = {
     "data.options": {"file": '"a.csv"', "label": '"y"', "ignore": '["a", "b"]', "header": "true"},
     "data.imbalance": {"kind": '"step"', "ratio": "20", "minority": "[0, 1, 2]", "largest": "100", "order": '"random"'},
     "data.partition": {"kind": '"dirichlet"', "clients": "10", "alpha": "0.3", "scheme": '"equal"', "min_size": "5"},
-}
+    "model": {"name": '"mlp"', "hidden": "[64, 32]", "projection": "0", "dtype": '"float64"'},
+    "algorithm": {"name": '"fedprox"', "mu": "0.1"},
+    "train": {
+        "rounds": "40", "participation": "0.5", "epochs": "2", "batch_size": "16", "lr": "0.05", "momentum": "0.9",
+        "weight_decay": "1e-5", "loss": '"focal"', "schedule": '"step"', "milestones": "[0.5, 30]", "gamma": "0.1",
+        "clip": "0.0", "augment": "false", "evaluate_every": "1", "local_test": "false", "min_clients": "2",
+        "deadline": "0.0", "norm_limit": "50.0", "give_up": "5",
+    },
+    "relabel": {
+        "enabled": "true", "start": "32", "period": "0", "late": "true", "preset": '"official"', "spread": '"sample"',
+        "threshold": "[1.0, 2.5]", "target": '"winner"', "normalize": '"minmax"', "max_fraction": "0.5",
+        "min_agreement": "0.1", "forbidden": "[[0, 1], [2, 1]]", "lr_scale": "0.1", "moves": '"random"',
+        "collected": "false", "passes": "5", "augment": "true", "train_mode": "true",
+    },
+    "relabel.tau": {"0": "0.1", '"3"': "0", "default": "0.05"},
+    "engine": {"workers": "2", "device": '"cuda:1"', "checkpoint_every": "5"},
+    "report": {"samples": "false", "gallery_size": "24"},
+}  # fmt: skip
 LITERALS = [
     '""', '"x"', "''", "true", "false", "0", "-1", "1", "0.0", "1e400", "-inf", "nan", "0x7f", "1_000", "[]", "[[]]",
     "{}", "[1, 'a']", "{ a = { b = 1 } }", "1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", '"""\n"""', "'''a\n'''",
@@ -49,7 +67,7 @@ def texts(draw: st.DrawFn) -> str:
         place = draw(st.integers(0, len(pairs) - 1))
         part = draw(st.sampled_from(["table", "key", "key", "value", "value", "number", "number", "gone", "twice"]))
         if part == "table":
-            pairs[place][0] = draw(st.sampled_from([*VALID, "model", "dota", "data.imbalance.x"]))
+            pairs[place][0] = draw(st.sampled_from([*VALID, "sweep", "dota", "data.imbalance.x"]))
         elif part == "key":
             pairs[place][1] = draw(words)
         elif part == "value":
@@ -60,10 +78,10 @@ def texts(draw: st.DrawFn) -> str:
             pairs.pop(place)
         else:
             pairs.insert(draw(st.integers(0, len(pairs))), list(pairs[place]))
-    text = ""
+    text, layout = "", "dotted"
     for table in dict.fromkeys(table for table, *_ in pairs):
         lines = [f"{key} = {value}" for owner, key, value in pairs if owner == table]
-        layout = "header" if text and not text.startswith("data.") else draw(st.sampled_from(["header", "dotted"]))
+        layout = draw(st.sampled_from(["header", "dotted"])) if layout == "dotted" else "header"
         text += LAYOUTS[layout](table, lines).replace(MARK, "")
     text = DRESSES[draw(st.sampled_from(list(DRESSES)))](text)
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
@@ -87,8 +105,10 @@ def outcome(text: str) -> str:
         assert message.isprintable()
         assert "ydantic" not in message
         return message
-    again = config_toml(config)
-    assert config_toml(parse_config(again)) == again
+    for write in (config_toml, commented_toml):
+        again = parse_config(write(config))
+        assert again == config
+        assert write(again) == write(config)
     return "valid"
 
 
@@ -103,10 +123,10 @@ def test_a_mutated_file_loads_or_is_refused_in_one_line(text):
 def test_the_file_before_mutation_is_valid(layout, dress):
     pairs = {table: [f"{key} = {value}" for key, value in inner.items()] for table, inner in VALID.items()}
     if layout == "inline":
-        inner = [f"{table.removeprefix('data.')} = {{ {', '.join(pairs[table])} }}" for table in list(pairs)[1:]]
-        text = LAYOUTS[layout]("data", pairs["data"] + inner)
-    else:
-        text = "".join(LAYOUTS[layout](table, lines) for table, lines in pairs.items())
+        for table in [table for table in pairs if "." in table]:
+            parent, name = table.split(".")
+            pairs[parent].append(f"{name} = {{ {', '.join(pairs.pop(table))} }}")
+    text = "".join(LAYOUTS[layout](table, lines) for table, lines in pairs.items())
     assert outcome(DRESSES[dress](text.replace(MARK, ""))) == "valid"
 
 
@@ -114,4 +134,4 @@ def test_truncated_at_every_character():
     text = config_toml(parse_config({"data": {"source": "csv", "root": "a", "options": {"ignore": ["é", "b"]}}}))
     outcomes = [outcome(text[:end]) for end in range(len(text) + 1)]
     assert outcomes[0] == outcomes[-1] == "valid"
-    assert len(set(outcomes)) > 50
+    assert len(set(outcomes)) > 200

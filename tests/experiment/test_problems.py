@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import Field, ValidationError
 
+from fedrela.errors import ArgumentError
+from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema.base import Table
-from fedrela.experiment.schema.problems import first_problem, problems_of
+from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.toml.places import Places
 
 
@@ -14,6 +16,8 @@ class Inner(Table):
     rounds: int = Field(ge=1)
     lr: float = Field(default=0.1, ge=0, le=1)
     augment: bool = False
+    share: float = Field(default=1.0, gt=0, le=1)
+    step: float = Field(default=1.0, gt=0)
     name: str | None = None
 
 
@@ -30,6 +34,8 @@ class Outer(Table):
         ({"inner": {}}, "inner.rounds: a whole number of at least 1 is missing"),
         ({"inner": {"rounds": 0}}, "inner.rounds: a whole number of at least 1 is needed, got 0"),
         ({"inner": {"rounds": 1, "lr": 1.5}}, "inner.lr: a number from 0 to 1 is needed, got 1.5"),
+        ({"inner": {"rounds": 1, "share": 0}}, "inner.share: a number above 0 and of at most 1 is needed, got 0"),
+        ({"inner": {"rounds": 1, "step": "1"}}, "inner.step: a number above 0 is needed, got '1'"),
         ({"inner": {"rounds": 1, "augment": 1}}, "inner.augment: true or false is needed, got 1"),
         ({"inner": {"rounds": 1, "augment": "yes"}}, "inner.augment: true or false is needed, got 'yes'"),
         ({"inner": {"rounds": 1, "name": 5}}, "inner.name: text is needed, got 5"),
@@ -45,5 +51,19 @@ def test_words(raw, words):
     with pytest.raises(ValidationError) as error:
         Outer.model_validate(raw)
     problems = list(problems_of(error.value, Outer))
-    assert str(first_problem(problems, "run.toml", None)) == f"run.toml: {words}"
-    assert str(first_problem(problems, "run.toml", Places({}))) == f"run.toml:1:1: {words}"
+    assert str(WrongConfigError(problems, "run.toml", None)) == f"run.toml: {words}"
+    assert str(WrongConfigError(problems, "run.toml", Places({}))) == f"run.toml:1:1: {words}"
+
+
+def test_all_problems_in_the_order_of_the_text_and_how_many_more():
+    with pytest.raises(ArgumentError) as error:
+        parse_config("[train]\nrounds = 0\nlr = 0\n[data]\nsorce = 1\n", name="run.toml")
+    assert isinstance(error.value, WrongConfigError)
+    lines = [
+        "run.toml:2:10: train.rounds: a whole number from 1 to 1000000 is needed, got 0",
+        "run.toml:3:6: train.lr: a number above 0 is needed, got 0",
+        "run.toml:5:1: data.sorce: unknown key; nearest: source",
+    ]
+    assert list(error.value.lines(3)) == lines
+    assert list(error.value.lines(2)) == [*lines[:2], "run.toml: and 1 more"]
+    assert str(error.value) == f"{lines[0]} (and 2 more)"

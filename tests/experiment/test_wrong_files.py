@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from experiment.wrong_files import all_files
+from experiment.wrong_files import CASES, all_files
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config
+from fedrela.experiment.schema import Config
 
 FILES = all_files()
 
 
 @pytest.mark.parametrize("case", FILES)
 def test_a_wrong_file_gets_one_line_with_its_place(case, tmp_path, monkeypatch):
-    text, line, column, words = FILES[case]
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "run.toml").write_bytes(text.encode())
-    with pytest.raises(ArgumentError) as error:
-        load_config("run.toml")
-    message = str(error.value)
-    assert message.startswith(f"run.toml:{line}:{column}: {words}")
-    assert message.isprintable()
-    assert error.value.exit_code == 2
+    for text, line, column, words in FILES[case]:
+        (tmp_path / "run.toml").write_bytes(text.encode())
+        with pytest.raises(ArgumentError) as error:
+            load_config("run.toml")
+        message = str(error.value)
+        assert message.startswith(f"run.toml:{line}:{column}: {words}"), text
+        assert message.isprintable()
+        assert error.value.exit_code == 2
 
 
 def test_the_battery_has_its_size():
-    assert len({text for text, *_ in FILES.values()}) >= 400
+    assert len(FILES) >= 400
+    assert len({text for files in FILES.values() for text, *_ in files}) >= 3000
+
+
+def test_every_checked_key_has_a_wrong_value():
+    for table, config in Config():
+        if table in CASES and table != "data":
+            keys = {words.split("|")[-1].split(":")[0].strip() for words in CASES[table].splitlines()}
+            keys = {key.split("[")[0].split(".")[0] for key in keys}
+            assert set(type(config).model_fields) <= keys, table

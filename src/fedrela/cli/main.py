@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrela import __version__
-from fedrela.cli import data, demo, preview, relabel
+from fedrela.cli import check, data, demo, preview, relabel
 from fedrela.cli.show import complain, inert, paragraphs
 from fedrela.errors import FedrelaError
 
@@ -39,6 +39,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="
 app.command("demo", help=paragraphs(demo.HELP))(demo.demo)
 app.command("preview", help=paragraphs(preview.HELP))(preview.preview)
 app.command("relabel", help=paragraphs(relabel.HELP))(relabel.relabel)
+app.command("check", help=paragraphs(check.HELP))(check.check)
 app.add_typer(data.app, name="data")
 
 

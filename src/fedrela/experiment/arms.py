@@ -7,7 +7,7 @@ from a prefix equals the same arm run alone, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def arm_results(out: Path, arms: tuple[str, ...] = MATCHED) -> dict[str, Result]
     return {arm: Result.load(out / arm) for arm in arms}
 
 
-def _run_prefix(config: Config, seed: int, out: Path, crew: Crew) -> Iterator[Any]:
+def _run_prefix(config: Config, seed: int, out: Path, crew: Crew) -> Generator[Progress, None, RunFolder | None]:
     """Run what all arms share, up to the round before re-labelling; return its folder, or None where that is none."""
     last = config.relabel.schedule().first(config.train.rounds) - 1
     if last == 0:

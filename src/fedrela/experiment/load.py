@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.problems import first_problem, problems_of
+from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.toml.places import Origin, Places
 from fedrela.experiment.toml.plain import as_plain
 from fedrela.experiment.toml.syntax import parse_toml, read_text
@@ -70,7 +70,7 @@ def parse_config(
             return Config.model_validate(table, context=context)
         except ValidationError as error:
             problems = list(problems_of(error, Config))
-    raise first_problem(problems, name, places)
+    raise WrongConfigError(problems, name, places)
 
 
 def config_toml(config: Config) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from fedrela.algorithms import ALGORITHMS, Algorithm
 from fedrela.data.federation import Federation
@@ -22,13 +19,13 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.build import groups_of
 from fedrela.experiment.located import located
 from fedrela.experiment.schema.across import check_fits
-from fedrela.models import adapt, build
+from fedrela.models import build
+from fedrela.models.given import Model, device_of, dtype_of, given
 from fedrela.models.inputs import Scaling
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
-Model = nn.Module | Callable[[tuple[int, ...], int], nn.Module]
 RELABEL_OPTIONS = ("preset", "spread", "threshold", "target", "normalize", "max_fraction")
 
 
@@ -85,27 +82,15 @@ def build_plan(config: Config, problem: Problem, algorithm: Algorithm, model: Mo
     )
 
 
-@dataclass(frozen=True)
-class Given:
-    """Gives copies of a module of the user's, which itself stays as it is."""
-
-    module: nn.Module
-
-    def __call__(self) -> nn.Module:
-        """Return a copy."""
-        return copy.deepcopy(self.module)
-
-
-def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], nn.Module]:
+def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:
     shape, classes = problem.input_shape, problem.num_classes
     if model is None:
         table = config.model
         return partial(
             build, table.name, shape, classes, seed=config.seed, projection=table.projection,
-            dtype=getattr(torch, table.dtype), **table.options,
+            dtype=dtype_of(table.dtype), **table.options,
         )  # fmt: skip
-    module = model if isinstance(model, nn.Module) else model(shape, classes)
-    return Given(adapt(module, shape, classes))
+    return given(model, shape, classes)
 
 
 def _relabel_plan(config: Config) -> RelabelPlan:
@@ -126,19 +111,6 @@ def _relabel_plan(config: Config) -> RelabelPlan:
         train_mode=table.train_mode,
         min_agreement=table.min_agreement,
     )
-
-
-def device_of(name: str) -> str:
-    """Return the device that a word stands for; ``"auto"`` takes CUDA or MPS where there is one.
-
-    >>> device_of("cpu")
-    'cpu'
-    """
-    if name != "auto":
-        return name
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:

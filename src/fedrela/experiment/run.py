@@ -24,10 +24,11 @@ from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.execution import Execution
 from fedrela.experiment.load import config_sha256, load_config, parse_config
-from fedrela.experiment.plan import Model, build_algorithm, build_plan, build_problem
+from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
 from fedrela.experiment.toml.text import toml_text
+from fedrela.models.given import Model
 from fedrela.models.repeatable import one_thread
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder

@@ -8,6 +8,7 @@ non-persistent buffers.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -116,6 +117,17 @@ class FlatModel:
         self.layout.check_vector(out)
         np.copyto(out, values)
         return out
+
+    @contextlib.contextmanager
+    def holding(self, vector: Tensor) -> Iterator[None]:
+        """Hold other values inside, and have the present ones back afterwards; not amid a backward pass."""
+        before = self.vector.clone()
+        with torch.no_grad():
+            self.vector.copy_(vector)
+            try:
+                yield
+            finally:
+                self.vector.copy_(before)
 
     def read(self) -> dict[str, NDArray[Any]]:
         """Return a copy of every array by its name."""

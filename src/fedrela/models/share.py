@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
@@ -102,3 +104,15 @@ class Share:
 
 def _belongs(name: str, modules: Iterable[str]) -> bool:
     return any(name == module or name.startswith(f"{module}.") for module in modules)
+
+
+def call_with(module: nn.Module, weights: NDArray[Any], x: Tensor) -> Tensor:
+    """Return what a module answers with other trained weights, given as one vector; its own stay."""
+    named, at = {}, 0
+    vector = torch.tensor(weights)
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            named[name] = vector[at : at + parameter.numel()].view(parameter.shape).to(parameter)
+            at += parameter.numel()
+    answer: Tensor = functional_call(module, named, (x,))
+    return answer

@@ -6,12 +6,19 @@ TOML text and the digest follow from the field.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
-from fedrela.experiment.schema.base import Table
+from fedrela.experiment.schema.across import faults_across
+from fedrela.experiment.schema.algorithm import AlgorithmConfig
+from fedrela.experiment.schema.base import BrokenRuleError, Table
 from fedrela.experiment.schema.data import DataConfig
+from fedrela.experiment.schema.engine import EngineConfig
+from fedrela.experiment.schema.model import ModelConfig
+from fedrela.experiment.schema.relabel import RelabelConfig
+from fedrela.experiment.schema.report import ReportConfig
+from fedrela.experiment.schema.train import TrainConfig
 from fedrela.experiment.toml.places import Origin
 
 RawTable = dict[str, Any] | None
@@ -23,25 +30,31 @@ class Config(Table):
 
     seed: int = Field(default=1, ge=0, le=LARGEST_SEED, description="seed of everything that is drawn")
     data: DataConfig = Field(default=DataConfig(), description="source, imbalance and partition")
-    model: RawTable = Field(default=None, description="the network")
-    algorithm: RawTable = Field(default=None, description="the federated algorithm and its parameters")
-    train: RawTable = Field(default=None, description="rounds and local training")
-    relabel: RawTable = Field(default=None, description="FedReLa")
-    engine: RawTable = Field(default=None, description="how the run is carried out; never changes a result")
+    model: ModelConfig = Field(default=ModelConfig(), description="the network")
+    algorithm: AlgorithmConfig = Field(
+        default=AlgorithmConfig(), description="the federated algorithm and its parameters"
+    )
+    train: TrainConfig = Field(default=TrainConfig(), description="rounds and local training")
+    relabel: RelabelConfig = Field(default=RelabelConfig(), description="FedReLa: when and how clients re-label")
+    engine: EngineConfig = Field(
+        default=EngineConfig(), description="how the run is carried out; never changes a result"
+    )
+    report: ReportConfig = Field(default=ReportConfig(), description="what the report shows")
     compare: RawTable = Field(default=None, description="seeds, hosts and arms of a comparison")
     sweep: RawTable = Field(default=None, description="values to try for keys of the other tables")
-    report: RawTable = Field(default=None, description="what the report shows")
     _origin: Origin = PrivateAttr(default=Origin())
 
     def model_post_init(self, context: Any, /) -> None:
         """Keep where the configuration comes from, for errors that show only when it is used."""
         self._origin = (context or {}).get("origin", Origin())
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if faults := list(faults_across(self)):
+            raise BrokenRuleError(*faults)
+        return self
+
     @property
     def origin(self) -> Origin:
         """Where the configuration comes from."""
         return self._origin
-
-
-# Tables that are known and may hold anything; each leaves this tuple when it gets a model of its own.
-LATER_TABLES = tuple(name for name, field in Config.model_fields.items() if field.annotation == RawTable)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.words import nearest, shown
+from fedrela.experiment.schema.words import not_one_of, shown
 
 MOST_CLIENTS = 1_000_000
 MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
@@ -44,11 +44,16 @@ class Table(BaseModel):
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {key: _plain(value) for key, value in values.items() if value is not None}
 
-    def check_used(self, kind: str, used: Collection[str]) -> None:
-        """Complain of keys that are given though a table of this kind does not use them."""
-        given = [name for name in type(self).model_fields if name in self.model_fields_set and name != "kind"]
-        what = f"kind {kind!r} does not use it; leave it out"
-        if unused := [name for name in given if name not in used and getattr(self, name) is not None]:
+    def comments(self) -> dict[str, str]:
+        """Return what each key means, in one line."""
+        return {name: field.description or "" for name, field in type(self).model_fields.items()}
+
+    def check_used(self, chooser: str, used: Collection[str], among: Collection[str] | None = None) -> None:
+        """Complain of keys that are given though the choice made by the key `chooser` does not use them."""
+        owned = set(type(self).model_fields if among is None else among) - {chooser, *used}
+        what = f"{chooser} {getattr(self, chooser)!r} does not use it; leave it out"
+        given = [name for name in type(self).model_fields if name in owned & self.model_fields_set]
+        if unused := [name for name in given if getattr(self, name) is not None]:
             raise BrokenRuleError(*(Fault((name,), "key", what) for name in unused))
 
     def check_rules(self, *rules: Callable[[], object]) -> None:
@@ -66,15 +71,40 @@ def _plain(value: Any) -> Any:
     return value.as_table() if isinstance(value, Table) else value
 
 
-def one_of(words: Iterable[str]) -> BeforeValidator:
-    """Return the rule that a value is one of some words."""
-    allowed = tuple(words)
+def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | None = None) -> BeforeValidator:
+    """Return the rule that a value is one of some words.
+
+    Parameters
+    ----------
+    words
+        The words, or a function that returns them: it is called only when they are needed, since it may load torch.
+    sure
+        A word that is allowed without a look at the others.
+    """
 
     def check(value: Any) -> str:
+        if isinstance(value, str) and value == sure:
+            return value
+        allowed = tuple(words() if callable(words) else words)
         if isinstance(value, str) and value in allowed:
             return value
-        near = nearest(value, allowed) if isinstance(value, str) else ""
-        hint = f"; nearest: {near}" if near else ""
-        raise BrokenRuleError(Fault((), "value", f"one of {', '.join(allowed)} is needed, got {shown(value)}{hint}"))
+        raise BrokenRuleError(Fault((), "value", not_one_of(value, allowed)))
 
     return BeforeValidator(check)
+
+
+def stated_by(rule: Callable[[Any], Any]) -> PlainValidator:
+    """Return the rule that something outside the configuration states: it returns the value to keep, or raises."""
+
+    def check(value: Any) -> Any:
+        try:
+            return rule(value)
+        except ArgumentError as error:
+            raise BrokenRuleError(Fault((), "value", said_of(value, error))) from None
+
+    return PlainValidator(check)
+
+
+def said_of(value: Any, error: ArgumentError) -> str:
+    """Return the words of an error, ``name: what is needed, got value``, without the name and with a short value."""
+    return str(error).partition(": ")[2].replace(f"got {value!r}", f"got {shown(value)}")

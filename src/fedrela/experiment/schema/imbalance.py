@@ -71,7 +71,7 @@ class ImbalanceConfig(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self.check_used(self.kind, KINDS[self.kind])
+        self.check_used("kind", KINDS[self.kind])
         self.check_rules(self.plan, self._check_minority, self._check_order)
         return self
 

@@ -30,12 +30,20 @@ def check_options(source: str, options: Mapping[str, Any]) -> None:
     faults = []
     for name, value in options.items():
         if name not in own:
-            faults.append(Fault((name,), "key", unknown("option", name, own, f"source {source!r}")))
-        elif not _fits(value, hints[name]):
-            what = f"{' or '.join(_words(hints[name]))} is needed, got {shown(value)}"
-            faults.append(Fault((name,), "value", what))
+            faults.append(Fault(("options", name), "key", unknown("option", name, own, f"source {source!r}")))
+        elif what := misfit(value, hints[name]):
+            faults.append(Fault(("options", name), "value", what))
     if faults:
-        raise BrokenRuleError(*(fault._replace(path=("options", *fault.path)) for fault in faults))
+        raise BrokenRuleError(*faults)
+
+
+def misfit(value: Any, hint: Any) -> str:
+    """Say what a type hint wants where a value is something else; empty where it fits.
+
+    >>> misfit("9", int | None), misfit(9, float)
+    ("a whole number is needed, got '9'", '')
+    """
+    return "" if _fits(value, hint) else f"{' or '.join(_words(hint))} is needed, got {shown(value)}"
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:

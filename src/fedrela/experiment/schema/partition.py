@@ -71,7 +71,7 @@ class PartitionConfig(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         needed, possible = KINDS[self.kind]
-        self.check_used(self.kind, needed + possible)
+        self.check_used("kind", needed + possible)
         self.check_rules(self.plan)
         return self
 

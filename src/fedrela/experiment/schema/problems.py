@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -110,7 +110,9 @@ def wanted(field: FieldInfo) -> str:
     """
     kind = _kind(field.annotation)
     noun = KINDS[dict if issubclass(kind, BaseModel) else kind]
-    low, high, below = (_limit(field, name) for name in ("ge", "le", "lt"))
+    low, above, high, below = (_limit(field, name) for name in ("ge", "gt", "le", "lt"))
+    if above:
+        return f"{noun} above {above}" + (f" and of at most {high}" if high else "")
     if high or below:
         return f"{noun} from {low} to {high or 'below ' + below}"
     return f"{noun} of at least {low}" if low else noun
@@ -121,11 +123,24 @@ def _limit(field: FieldInfo, name: str) -> str:
     return "".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
 
 
-def first_problem(problems: Sequence[Problem], name: str, places: Places | None) -> ArgumentError:
-    """Return the error for the problem that comes first in the text, with the number of the others."""
-    first = problems[0] if places is None else min(problems, key=lambda problem: problem.position(places))
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return complaint(name, first.tell() + more, first.position(places) if places else None, first.path)
+class WrongConfigError(ArgumentError):
+    """A configuration with problems: the message is the first one in the text, with the number of the others."""
+
+    def __init__(self, problems: Iterable[Problem], name: str, places: Places | None) -> None:
+        self.name, self.places = name, places
+        self.problems = sorted(problems, key=lambda problem: problem.position(places)) if places else list(problems)
+        others = len(self.problems) - 1
+        super().__init__(self._line(self.problems[0], f" (and {others} more)" if others else ""))
+
+    def lines(self, most: int) -> Iterator[str]:
+        """Yield one line a problem, in the order of the text; after `most` of them, how many more there are."""
+        yield from map(self._line, self.problems[:most])
+        if more := len(self.problems[most:]):
+            yield str(complaint(self.name, f"and {more} more"))
+
+    def _line(self, problem: Problem, more: str = "") -> str:
+        position = problem.position(self.places) if self.places else None
+        return str(complaint(self.name, problem.tell() + more, position, problem.path))
 
 
 def complaint(name: str, what: str, position: Position | None = None, path: KeyPath = ()) -> ArgumentError:

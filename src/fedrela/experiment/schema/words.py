@@ -52,6 +52,17 @@ def printable(text: str, longest: int | None = None) -> str:
     return line if longest is None or len(text) <= longest else f"{line}..."
 
 
+def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
+    """Say that a value is none of the words allowed, and which of them is nearest.
+
+    >>> not_one_of("stepp", ["natural", "step"])
+    "one of natural, step is needed, got 'stepp'; nearest: step"
+    """
+    words = list(allowed)
+    near = nearest(value, words) if isinstance(value, str) else ""
+    return f"one of {', '.join(words)}{more} is needed, got {shown(value)}" + (f"; nearest: {near}" if near else "")
+
+
 def unknown(what: str, word: str, known: Iterable[str], place: str) -> str:
     """Say that a word is not known, and which is nearest or which there are.
 
