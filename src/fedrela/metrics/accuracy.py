@@ -1,0 +1,191 @@
+"""How good a model's answers are on a test set: accuracies, F1, confusion, loss, and for two classes the rankings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.errors import ArgumentError, DataError
+from fedrela.metrics.groups import Groups
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EVEN_WITHIN = 1.2  # class counts that differ by no more than this factor are those of a balanced test set
+NO_ANSWER = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What `score` measures.
+
+    A row of logits without a finite largest one (NaN anywhere, plus infinity, or minus infinity throughout) has no
+    softmax. It predicts no class: an error in every accuracy, and in no column of the confusion matrix.
+
+    Attributes
+    ----------
+    overall
+        Share of the samples whose class was predicted.
+    balanced
+        Mean of `per_class` over the classes with test samples.
+    per_class : (C,)
+        Recall: share of the samples of a class that were predicted to be of it; NaN for a class without any.
+    groups
+        Share of the samples of a group's classes whose class was predicted; None for a group without any (the
+        official code says 0 there).
+    macro_f1
+        Mean of ``2 TP / (2 TP + FP + FN)`` over the classes that have test samples or were predicted.
+    confusion : (C, C)
+        Samples of class a that were predicted to be of class b.
+    loss
+        Mean cross-entropy ``-log softmax(logits)[label]``; not finite where some logits are not.
+    auroc
+        Two classes: the chance that a sample of class 1 has a larger ``logit 1 - logit 0`` than one of class 0,
+        ties counting half. None with other numbers of classes, where one class has no sample, or where some row has
+        no softmax.
+    auprc
+        Likewise the average precision of class 1: precision at each distinct score, weighted by the gain in recall.
+    samples
+        Number of test samples.
+    """
+
+    overall: float
+    balanced: float
+    per_class: Floats
+    groups: dict[str, float | None]
+    macro_f1: float
+    confusion: Ints
+    loss: float
+    auroc: float | None
+    auprc: float | None
+    samples: int
+
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values for JSON, in which what is undefined or not finite is None."""
+        record: dict[str, Any] = {
+            "overall": self.overall,
+            "balanced": self.balanced,
+            "per_class": [None if np.isnan(share) else share for share in self.per_class.tolist()],
+            "groups": dict(self.groups),
+            "macro_f1": self.macro_f1,
+            "confusion": self.confusion.tolist(),
+            "loss": self.loss if np.isfinite(self.loss) else None,
+        }
+        two_classes = self.per_class.size == 2
+        return record | ({"auroc": self.auroc, "auprc": self.auprc} if two_classes else {})
+
+
+def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) -> Scores:
+    """Score what a model answered.
+
+    Parameters
+    ----------
+    logits : (n, C) floats
+        One row a sample, any real numbers; the largest is the prediction, the first of equal ones.
+    labels : (n,) integers from 0 to C - 1
+        The true classes, of one sample at least.
+    groups
+        Classes whose accuracy is reported together.
+
+    Examples
+    --------
+    >>> found = score([[2.0, 0.0], [1.0, 0.5], [0.2, 0.1], [0.0, 1.0]], [0, 0, 1, 1])
+    >>> found.overall, found.per_class.tolist(), found.confusion.tolist(), found.auroc
+    (0.75, [1.0, 0.5], [[2, 0], [1, 1]], 1.0)
+    """
+    x = np.asarray(logits)
+    if x.ndim != 2 or x.shape[1] == 0 or x.dtype.kind != "f":
+        raise ArgumentError(f"logits: floats, (samples, classes), are needed, got {x.dtype} {x.shape}")
+    C = x.shape[1]
+    y = class_ids("labels", labels, C)
+    if y.size != x.shape[0] or y.size == 0:
+        raise ArgumentError(f"logits and labels: as many rows as labels are needed, from 1, got {len(x)} and {y.size}")
+    if groups is not None and groups.of_class.size != C:
+        raise ArgumentError(f"groups: one group for each of {C} classes is needed, got {groups.of_class.size}")
+    predicted, loss = _answers(x, y)
+    answered = predicted != NO_ANSWER
+    confusion = np.bincount(y[answered] * C + predicted[answered], minlength=C * C).reshape(C, C)
+    right, there, said = confusion.diagonal(), np.bincount(y, minlength=C), confusion.sum(axis=0)
+    per_class = np.divide(right, there, out=np.full(C, np.nan), where=there > 0)
+    known = there + said > 0
+    auroc, auprc = _rankings(x, y) if C == 2 and answered.all() and there.all() else (None, None)
+    return Scores(
+        overall=int(right.sum()) / y.size,
+        balanced=float(per_class[there > 0].mean()),
+        per_class=per_class,
+        groups={} if groups is None else _group_accuracies(groups, right, there),
+        macro_f1=float((2 * right[known] / (there + said)[known]).mean()),
+        confusion=confusion,
+        loss=loss,
+        auroc=auroc,
+        auprc=auprc,
+        samples=y.size,
+    )
+
+
+def headline(test_counts: ArrayLike) -> str:
+    """Name the accuracy to report first: ``"overall"`` on a balanced test set, ``"balanced"`` on any other.
+
+    A test set counts as balanced where its largest class has at most 1.2 times the samples of its smallest, not
+    counting classes without any: they enter neither accuracy.
+
+    >>> headline([100, 100, 95]), headline([900, 100])
+    ('overall', 'balanced')
+    """
+    counts = np.asarray(test_counts)
+    counts = counts[counts > 0]
+    return "balanced" if counts.size and counts.max() > EVEN_WITHIN * counts.min() else "overall"
+
+
+def class_ids(name: str, values: ArrayLike, num_classes: int) -> Ints:
+    """Return class ids as 64-bit integers, or raise where one is none of the classes."""
+    ids = np.asarray(values)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise ArgumentError(f"{name}: a row of class ids is needed, got {ids.dtype} {ids.shape}")
+    wrong = (ids < 0) | (ids >= num_classes)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise DataError(f"{name}: ids from 0 to {num_classes - 1} are needed, got {ids[i]} at place {i}")
+    return ids.astype(np.int64, copy=False)
+
+
+def _answers(logits: NDArray[Any], y: Ints) -> tuple[Ints, float]:
+    """Return each row's predicted class, or NO_ANSWER, and the mean cross-entropy.
+
+    ``-log softmax(x)[y] = log sum_c exp(x_c - m) - (x_y - m)`` with m the largest logit, so that nothing overflows.
+    """
+    rows = np.arange(y.size)
+    best = logits.argmax(axis=1)  # of a row with NaN: the first NaN
+    peak = logits[rows, best]
+    x = logits.astype(np.float64, order="C")  # the memory layout decides the order of a sum, and so its last bits
+    with np.errstate(invalid="ignore", over="ignore"):  # rows without a softmax come out as NaN
+        x -= peak[:, None]
+        own = x[rows, y]
+        loss = float((np.log(np.exp(x, out=x).sum(axis=1)) - own).mean())
+    return np.where(np.isfinite(peak), best, NO_ANSWER), loss
+
+
+def _group_accuracies(groups: Groups, right: Ints, there: Ints) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name in groups.names:
+        members = groups.members(name)
+        samples = int(there[members].sum())
+        found[name] = int(right[members].sum()) / samples if samples else None
+    return found
+
+
+def _rankings(logits: NDArray[Any], y: Ints) -> tuple[float, float]:
+    """Return AUROC and average precision of class 1, both present; equal scores are one step of either curve."""
+    x = logits.astype(np.float64)
+    with np.errstate(over="ignore"):
+        distinct, place = np.unique(x[:, 1] - x[:, 0], return_inverse=True)
+    positive = np.bincount(place[y == 1], minlength=distinct.size)[::-1]  # by decreasing score
+    negative = np.bincount(place[y == 0], minlength=distinct.size)[::-1]
+    true, false = np.cumsum(positive), np.cumsum(negative)
+    half_pairs, lost = 2 * int(true[-1]) * int(false[-1]), int((positive * (2 * false - negative)).sum())
+    auroc = (half_pairs - lost) / half_pairs  # of whole numbers: exact but for this division
+    auprc = float((positive / true[-1] * (true / (true + false))).sum())
+    return auroc, auprc

@@ -1,0 +1,69 @@
+"""What re-labelling did, as counts that add up over clients."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedrela.errors import ArgumentError
+from fedrela.metrics.accuracy import class_ids
+
+# 49 bins of width 1/4 around -6, -5.75, ..., 6; such numbers are exact, and z = 0 (no spread) lies amid its bin.
+Z_EDGES = tuple(edge / 8 for edge in range(-49, 50, 2))
+
+
+def flow(old: ArrayLike, new: ArrayLike, num_classes: int) -> NDArray[np.int64]:
+    """Count the moves from each class (row) to each other class (column).
+
+    A label that stayed is no move, so the labels of all samples serve as well as those of the moved ones.
+
+    >>> flow([0, 0, 0, 1], [1, 1, 0, 1], 2).tolist()
+    [[0, 2], [0, 0]]
+    """
+    a, b = _pair(old, new, num_classes)
+    moves = np.bincount(a * num_classes + b, minlength=num_classes**2).reshape(num_classes, num_classes)
+    np.fill_diagonal(moves, 0)
+    return moves
+
+
+def changed_counts(before: ArrayLike, after: ArrayLike, num_classes: int) -> NDArray[np.int64]:
+    """Count the samples of each class by the labels before (first row) and after (second row).
+
+    >>> changed_counts([0, 0, 0, 1], [1, 1, 0, 1], 2).tolist()
+    [[3, 1], [1, 3]]
+    """
+    return np.stack([np.bincount(ids, minlength=num_classes) for ids in _pair(before, after, num_classes)])
+
+
+def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES) -> NDArray[np.int64]:
+    """Count scores between edges; histograms with the same edges add up.
+
+    Parameters
+    ----------
+    z : numbers, of any shape
+        Infinite ones are counted, NaN is refused.
+    edges : (m,) ascending numbers
+        Bin i + 1 holds ``edges[i] <= z < edges[i + 1]``; the first bin what is smaller, the last what is not.
+
+    Returns
+    -------
+    (m + 1,) counts
+
+    Examples
+    --------
+    >>> z_histogram([-0.5, 0.0, 0.2, 7.0], edges=[0, 1, 2]).tolist()
+    [1, 2, 0, 1]
+    """
+    scores, limits = np.asarray(z, np.float64).ravel(), np.asarray(edges, np.float64)
+    if limits.ndim != 1 or limits.size == 0 or not (np.diff(limits) > 0).all() or not np.isfinite(limits).all():
+        raise ArgumentError(f"edges: ascending numbers are needed, got {limits.tolist()}")
+    if np.isnan(scores).any():
+        raise ArgumentError(f"z: numbers are needed, got NaN at place {int(np.argmax(np.isnan(scores)))}")
+    return np.bincount(np.searchsorted(limits, scores, side="right"), minlength=limits.size + 1)
+
+
+def _pair(before: ArrayLike, after: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    a, b = class_ids("labels before", before, num_classes), class_ids("labels after", after, num_classes)
+    if a.size != b.size:
+        raise ArgumentError(f"labels before and after: as many are needed, got {a.size} and {b.size}")
+    return a, b
