@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -23,6 +24,8 @@ from fedrela.models.sgd import Sgd
 Loss = Callable[[Batch], Tensor]
 Correction = Callable[[Tensor, Tensor], None]
 AfterStep = Callable[[Tensor], None]
+
+STEP_OPTIONS = ("lr", "momentum", "weight_decay")
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def train(
                 continue
             _step(model, batch, loss, correct, after_step, steppers, limit)
             turn.steps += 1
-            if kept is not None and batch.scores is not None:
+            if kept is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
                 kept[batch.at] = batch.scores.detach().cpu().numpy()
     if not model.attached():
         raise ArgumentError(
@@ -123,10 +126,16 @@ def _step(
             after_step(model.weights)
 
 
-def host_loss(turn: ClientTurn) -> Loss:
-    """Return the loss named in the configuration, with the class counts of the labels in force."""
+def open_loss(turn: ClientTurn) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the loss named in the configuration, of logits and labels, with the counts of the labels in force."""
     function, counts = LOSSES[turn.local.loss], torch.from_numpy(turn.counts).to(turn.model.vector)
-    return lambda batch: function(batch.forward(), batch.y, counts)
+    return lambda logits, labels: function(logits, labels, counts)
+
+
+def host_loss(turn: ClientTurn) -> Loss:
+    """Return the loss named in the configuration, of a batch."""
+    function = open_loss(turn)
+    return lambda batch: function(batch.forward(), batch.y)
 
 
 def clip_norm(gradient: Tensor, limit: float) -> None:
@@ -146,22 +155,15 @@ def _steppers(
     """Return the optimiser of the model, then those of the groups."""
     model, local = turn.model, turn.local
     places = [_place(model, group.part) for group in groups]
-    first = min((place.start for place in places), default=model.layout.trained)
-    covered = sum(place.stop - place.start for place in places)
-    if first + covered != model.layout.trained:
+    end = model.layout.trained
+    ordered = sorted((place.start, place.stop) for place in places)
+    if any(stop != start for (_, stop), (start, _) in pairwise([*ordered, (end, end)])):
         raise ArgumentError("groups: parts with steps of their own must be the last trained arrays of the model")
-    rest = Group("", local.lr, momentum, weight_decay)
+    rest = Group("", local.lr, _first(momentum, local.momentum), _first(weight_decay, local.weight_decay))
     steppers = []
-    for group, place in zip((rest, *groups), (slice(0, first), *places), strict=True):
-        steppers.append(
-            Sgd(
-                model.weights[place],
-                model.gradient[place],
-                lr=_first(group.lr, local.lr),
-                momentum=_first(group.momentum, local.momentum),
-                weight_decay=_first(group.weight_decay, local.weight_decay),
-            )
-        )
+    for group, place in zip((rest, *groups), (slice(0, ordered[0][0] if ordered else end), *places), strict=True):
+        chosen = {name: _first(getattr(group, name), getattr(rest, name)) for name in STEP_OPTIONS}
+        steppers.append(Sgd(model.weights[place], model.gradient[place], **chosen))
     return steppers
 
 
@@ -174,7 +176,4 @@ def _place(model: FlatModel, part: str) -> slice:
     chosen = [e for e in model.layout.entries if e.kind == "parameter" and e.name.startswith(f"{part}.")]
     if not chosen:
         raise ArgumentError(f"groups: the model has no trained part {part!r}")
-    place = slice(chosen[0].place.start, chosen[-1].place.stop)
-    if sum(entry.size for entry in chosen) != place.stop - place.start:
-        raise ArgumentError(f"groups: the arrays of {part!r} do not lie together")
-    return place
+    return slice(chosen[0].place.start, chosen[-1].place.stop)  # a module's parameters lie together

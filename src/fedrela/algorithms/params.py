@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fedrela.errors import ArgumentError
+
+LARGEST = sys.float_info.max  # also of whole numbers, which Python would let grow without end
 
 
 def param(
@@ -68,7 +71,8 @@ def _check(name: str, value: Any, default: Any, rule: Any) -> None:
     if fits and kind is str:
         fits = value in rule["choices"]
     elif fits and kind in (int, float):
-        fits = math.isfinite(value) and rule["low"] <= value <= rule["high"] and rule["above"] < value < rule["below"]
+        inside = rule["low"] <= value <= rule["high"] and rule["above"] < value < rule["below"]
+        fits = inside and abs(value) <= LARGEST
     if not fits:
         needed = {bool: "true or false", str: allowed(rule)}.get(kind, allowed(rule))
         whole = needed.replace("a number", "a whole number") if kind is int else needed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,6 +46,19 @@ class Batch:
         self.scores = self.module(self.x)
         return self.scores
 
+    def features(self) -> Tensor:
+        """Return the features of a model with a split."""
+        split: Any = self.module
+        features: Tensor = split.features(self.x)
+        return features
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return the logits that the model's head makes of features."""
+        split: Any = self.module
+        logits: Tensor = split.head(features)
+        self.scores = logits
+        return logits
+
 
 @dataclass
 class Samples:
@@ -64,6 +78,8 @@ class Samples:
         Where the model is.
     view
         What is done to each raw batch before scaling, such as random crops; None for nothing.
+    dtype
+        Of the model.
     """
 
     inputs: Tensor
@@ -72,6 +88,7 @@ class Samples:
     scaling: Scaling
     device: torch.device
     view: View | None = None
+    dtype: torch.dtype = torch.float32
 
     def __len__(self) -> int:
         return len(self.index)
@@ -82,7 +99,11 @@ class Samples:
 
     def scaled(self, at: NDArray[np.int64] | slice) -> Tensor:
         """Return samples as inputs of the model, without views."""
-        return self.scaling.apply(self.raw(at).to(self.device))
+        return self.as_input(self.raw(at))
+
+    def as_input(self, raw: Tensor) -> Tensor:
+        """Return stored samples as inputs of the model."""
+        return self.scaling.apply(raw.to(self.device), self.dtype)
 
     def epoch(
         self, module: nn.Module, order: NDArray[np.int64], size: int, rng: np.random.Generator
@@ -95,7 +116,7 @@ class Samples:
             if ready is not None:
                 x = ready[start : start + size]
             elif self.view is not None:
-                x = self.scaling.apply(self.view(self.raw(at), rng).to(self.device))
+                x = self.as_input(self.view(self.raw(at), rng))
             else:
                 x = self.scaled(at)
             yield Batch(module, x, labels[start : start + size], at)

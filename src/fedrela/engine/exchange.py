@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from functools import partial
 
 from fedrela.algorithms.base import Exchange
-from fedrela.algorithms.turns import ServerTurn
 from fedrela.engine.admit import admit
 from fedrela.engine.orders import Order
 from fedrela.engine.run import Run
-from fedrela.engine.server import server_turn
+from fedrela.engine.server import serve
 from fedrela.records import Upload
 
+PREFIX = "exchange "  # of the reason why an exchange lost a client
 
-def hold_exchanges(run: Run, round: int, chosen: NDArray[np.int64]) -> None:
-    """Hold every exchange that comes before the training of this round, in the algorithm's order."""
+
+def hold_exchanges(run: Run, round: int, chosen: list[int], missing: Mapping[int, str]) -> dict[int, str]:
+    """Hold every exchange that comes before the training of this round, in the algorithm's order.
+
+    Returns
+    -------
+    dict
+        Clients that an exchange lost, and why: they sit out the rest of the round. Those of `missing` that were lost
+        so before are not asked again.
+    """
+    lost = {client: reason for client, reason in missing.items() if reason.startswith(PREFIX)}
     for exchange in run.plan.algorithm.exchanges():
         if exchange.due(round):
-            asked = np.arange(run.clients) if exchange.who == "all" else chosen
-            _hold(run, round, exchange, asked)
+            everybody = range(run.clients) if exchange.who == "all" else chosen
+            asked = [client for client in everybody if client not in lost and len(run.problem.shards[client].train)]
+            lost |= _hold(run, round, exchange, asked)
+    return lost
 
 
-def _hold(run: Run, round: int, exchange: Exchange, asked: NDArray[np.int64]) -> None:
+def _hold(run: Run, round: int, exchange: Exchange, asked: list[int]) -> dict[int, str]:
     algorithm, state = run.plan.algorithm, run.state
     fields = dict(algorithm.answers(exchange.name, run.sizes))
-    down, up = run.lay_down(), run.area(f"exchange {exchange.name}", fields, asked.size)
+    down, up = run.lay_down(), run.area(f"exchange {exchange.name}", fields, len(asked))
     orders = [
         Order(
             kind="ask",
@@ -38,15 +49,18 @@ def _hold(run: Run, round: int, exchange: Exchange, asked: NDArray[np.int64]) ->
             known=bool(state.known[client]),
             subject=exchange.name,
         )
-        for row, client in enumerate(asked.tolist())
-        if len(run.problem.shards[client].train)
+        for row, client in enumerate(asked)
     ]
-    answers = [
-        Upload(orders[done.position].client, round, done.reply.samples, up.views(orders[done.position].row))
-        for done in run.work(orders, run.plan.train.deadline)
-        if done.error is None
-    ]
-    expected = {order.client: len(run.problem.shards[order.client].train) for order in orders}
+    answers, reasons = list[Upload](), dict[int, str]()
+    for done in run.work(orders, run.plan.train.deadline):
+        client = asked[done.position]
+        if done.error is None:
+            answers.append(Upload(client, round, done.reply.samples, up.views(done.position)))
+        else:
+            reasons[client] = done.error
+    expected = {client: len(run.problem.shards[client].train) for client in asked}
     verdict = admit(answers, round=round, expected=expected, fields=fields, reference=None, norm_limit=0.0)
-    turn: ServerTurn = server_turn(run, round, verdict.admitted)
-    algorithm.absorb(exchange.name, turn)
+    if verdict.admitted:
+        serve(run, round, verdict.admitted, exchange.name, partial(algorithm.absorb, exchange.name))
+    reasons |= {client: reason for client, reason in verdict.excluded if client is not None}
+    return {client: f"{PREFIX}{exchange.name}: {reason}" for client, reason in reasons.items()}

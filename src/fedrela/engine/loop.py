@@ -18,7 +18,7 @@ from fedrela.core import Ledger
 from fedrela.engine import server
 from fedrela.engine.admit import Verdict, admit
 from fedrela.engine.evaluate import evaluate
-from fedrela.engine.exchange import hold_exchanges
+from fedrela.engine.exchange import PREFIX, hold_exchanges
 from fedrela.engine.orders import Answer, Moves, Order
 from fedrela.engine.run import Run
 from fedrela.errors import BusyError, FedrelaError
@@ -79,9 +79,9 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Excluded | No
     timing = Timing(round)
     start = time.perf_counter()
     chosen = train.chosen(run.plan.seed, round, run.clients)
-    hold_exchanges(run, round, chosen)
-    collected = _train(run, round, chosen, missing or {})
-    lost = {client: reason for client, reason in collected.failed.items() if reason.startswith(UNREPEATABLE)}
+    lost = hold_exchanges(run, round, chosen.tolist(), missing or {})
+    collected = _train(run, round, chosen, {**(missing or {}), **lost})
+    lost = {client: reason for client, reason in collected.failed.items() if _unrepeatable(reason)}
     if folder is not None and lost:
         folder.note_exclusions(round, lost)
     verdict = _admit(run, round, chosen, collected)
@@ -97,6 +97,11 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Excluded | No
     scores = _evaluate(run, timing)
     record = _record(run, round, chosen, collected, verdict, enough, scores)
     return RoundDone(record, timing, {client: moves.ledger for client, moves in collected.moves.items()})
+
+
+def _unrepeatable(reason: str) -> bool:
+    said = reason.partition(": ")[2] if reason.startswith(PREFIX) else reason
+    return said.startswith(UNREPEATABLE)
 
 
 def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded) -> Collected:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from fedrela.core.draw import expected_flow
 from fedrela.core.reallocator import ClassGroups, z_scores
 from fedrela.engine.orders import Moves
 from fedrela.engine.plan import RelabelPlan
+from fedrela.engine.randomness import torch_stream
 from fedrela.metrics import Z_EDGES, z_histogram
 from fedrela.models.augment import crop_and_flip
 
@@ -71,16 +73,17 @@ def posterior(
     if plan.collected and scores is not None and not np.isnan(scores).any():
         return _softmax(scores)
     mean = np.zeros((len(turn.samples), turn.counts.size))
-    rng = turn.stream("posterior")
-    buffers = turn.model.vector.clone() if plan.train_mode else None
-    turn.model.module.train(plan.train_mode)
-    for _ in range(plan.passes):
-        for at, x in _batches(turn, plan, rng):
-            with torch.no_grad():
-                logits = algorithm.logits(turn.model.module, x, turn.received)
-            mean[at] += _softmax(logits.cpu().numpy()) / plan.passes
-    if buffers is not None:
-        turn.model.load(buffers)  # running statistics that moved in training mode are given back
+    rng, module = turn.stream("posterior"), turn.model.module
+    before = turn.model.vector.clone() if plan.train_mode else None
+    module.train(plan.train_mode and len(turn.samples) > 1)
+    with torch_stream(turn.samples.device, turn.seed, "posterior", turn.round, turn.client), torch.no_grad():
+        for _ in range(plan.passes):
+            for at, x in _batches(turn, plan, rng):
+                logits = algorithm.logits(module, x, turn.received)
+                mean[at] += _softmax(logits.cpu().numpy()) / plan.passes
+    if before is not None:
+        turn.model.load(before)  # running statistics that moved in training mode are given back
+    module.train()
     return mean
 
 
@@ -91,12 +94,13 @@ def _batches(
     samples: Samples = turn.samples
     order = rng.permutation(len(samples)) if plan.train_mode else np.arange(len(samples))
     size = turn.local.batch_size if plan.train_mode else BATCH
-    for start in range(0, len(order), size):
-        at = order[start : start + size]
+    starts = list(range(0, len(order), size))
+    if plan.train_mode and len(order) > 1 and len(order) - starts[-1] == 1:
+        starts[-1:] = []  # BatchNorm cannot take one sample alone in training mode, so it joins those before it
+    for start, stop in pairwise([*starts, len(order)]):
+        at = order[start:stop]
         raw = samples.raw(at)
-        if plan.augment and raw.ndim == 4:
-            raw = crop_and_flip(raw, rng)
-        yield at, samples.scaling.apply(raw.to(samples.device))
+        yield at, samples.as_input(crop_and_flip(raw, rng) if plan.augment and raw.ndim == 4 else raw)
 
 
 def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms.base import Field, Fields
+from fedrela.algorithms.base import Fields
 from fedrela.errors import ArgumentError
 
 ALIGNMENT = 64  # bytes, one cache line
@@ -22,6 +22,7 @@ Reader = Callable[[int, tuple[int, ...], str], NDArray[Any]]
 class Rows:
     """The places of some fields in a row.
 
+    >>> from fedrela.algorithms.base import Field
     >>> rows = Rows({"weights": Field((3,)), "steps": Field((), "int64")})
     >>> rows.offsets, rows.nbytes
     ({'weights': 0, 'steps': 64}, 128)

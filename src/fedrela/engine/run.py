@@ -104,7 +104,7 @@ class Run:
         self.state = State(
             round=0,
             weights=parts.shared.read(model),
-            server=dict(plan.algorithm.start(model.module, self.sizes, plan.seed)),
+            server={name: np.array(a) for name, a in plan.algorithm.start(model.module, self.sizes, plan.seed).items()},
             known=np.zeros(self.clients, bool),
         )
         self.crew = self._load(crew)
@@ -199,11 +199,13 @@ class Run:
 
 
 def _checked_model(problem: Problem, plan: Plan) -> FlatModel:
-    made = plan.make()
-    if plan.algorithm.needs_split:
-        need_split(made, plan.algorithm.name)
-    device = torch.device(plan.device)
-    return make_model(plan.algorithm, lambda: made, problem.num_classes, plan.seed, device)
+    def checked() -> nn.Module:
+        made = plan.make()
+        if plan.algorithm.needs_split:
+            need_split(made, plan.algorithm.name)
+        return made
+
+    return make_model(plan.algorithm, checked, problem.num_classes, plan.seed, torch.device(plan.device))
 
 
 def _sizes(problem: Problem, model: FlatModel, parts: Share) -> Sizes:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fedrela.algorithms.turns import ServerTurn
+from fedrela.engine.randomness import torch_stream
 from fedrela.engine.run import Run
 from fedrela.errors import FedrelaError
 from fedrela.models.repeatable import one_thread
 from fedrela.records import Upload
+
+Result = TypeVar("Result")
 
 
 def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerTurn:
@@ -20,7 +24,7 @@ def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerTurn:
     plan, station = run.plan, run.station
     weights = run.state.weights.view()
     weights.flags.writeable = False
-    station.share.shared.write(station.model, weights)
+    station.load(weights)
     return ServerTurn(
         seed=plan.seed,
         round=round,
@@ -30,19 +34,34 @@ def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerTurn:
         weights=weights,
         trained=run.layout.trained,
         lr=plan.train.local(round, plan.relabel.scale(round, plan.train.rounds)).lr,
-        state=run.state.server,
+        state=dict(run.state.server),
         model=station.model,
         auxiliary=_auxiliary(run),
     )
 
 
+def serve(run: Run, round: int, uploads: Sequence[Upload], name: str, work: Callable[[ServerTurn], Result]) -> Result:
+    """Do a part of the server's work, which has the bits of one thread and random numbers of its own.
+
+    The state is kept as copies: an array of the model or of an upload would change in the next turn.
+    """
+    turn = server_turn(run, round, uploads)
+    with one_thread(), torch_stream(run.station.device, run.plan.seed, name, round):
+        result = work(turn)
+    run.state.server = {name: np.array(array) for name, array in turn.state.items()}
+    return result
+
+
 def step(run: Run, round: int, uploads: Sequence[Upload]) -> None:
     """Take the server's step: new shared arrays, new server state."""
-    with one_thread():
-        new = run.plan.algorithm.server(server_turn(run, round, uploads))
-    vector = np.asarray(new).astype(run.layout.dtype)
-    if vector.shape != run.state.weights.shape or not np.isfinite(vector).all():
-        raise FedrelaError(f"{run.plan.algorithm.name}: round {round}: the server's arrays are not finite any more")
+    place = f"{run.plan.algorithm.name}: round {round}"
+    new = np.asarray(serve(run, round, uploads, "server", run.plan.algorithm.server))
+    if new.shape != run.state.weights.shape:
+        raise FedrelaError(f"{place}: {run.state.weights.size} shared values are needed, the server gave {new.shape}")
+    with np.errstate(over="ignore"):
+        vector = new.astype(run.layout.dtype)
+    if not np.isfinite(vector).all():
+        raise FedrelaError(f"{place}: the server's arrays are not finite any more")
     run.state.weights = vector
 
 
@@ -50,5 +69,6 @@ def _auxiliary(run: Run) -> tuple[Tensor, Tensor] | None:
     ids = run.problem.auxiliary
     if ids is None:
         return None
-    x = run.problem.scaling.apply(torch.from_numpy(run.problem.x_train[ids]).to(run.station.device))
-    return x, torch.from_numpy(run.problem.y_train[ids]).to(run.station.device)
+    station, problem = run.station, run.problem
+    raw, y = (torch.from_numpy(array[ids]).to(station.device) for array in (problem.x_train, problem.y_train))
+    return problem.scaling.apply(raw, station.model.vector.dtype), y

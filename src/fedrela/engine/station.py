@@ -20,13 +20,15 @@ from fedrela.engine.areas import Area, AreaHandle
 from fedrela.engine.blocks import Handle, SharedArray, shared_array
 from fedrela.engine.orders import Answer, Moves, Order
 from fedrela.engine.plan import RelabelPlan, TrainPlan
+from fedrela.engine.randomness import torch_stream
 from fedrela.engine.relabel import labels_in_force, relabel_client
 from fedrela.engine.rows import fill
 from fedrela.errors import FedrelaError
 from fedrela.models.arrays import FlatModel
 from fedrela.models.augment import crop_and_flip
 from fedrela.models.inputs import Scaling
-from fedrela.models.share import Share
+from fedrela.models.repeatable import seeded
+from fedrela.models.share import Part, Share
 
 SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend on it
 
@@ -76,8 +78,10 @@ class Setup:
 def make_model(
     algorithm: Algorithm, make: Callable[[], nn.Module], classes: int, seed: int, device: torch.device
 ) -> FlatModel:
-    """Return what clients train, on one vector."""
-    return FlatModel(algorithm.module(make(), classes, seed).to(device))
+    """Return what clients train, on one vector; equal in every process, also where torch's own generator is used."""
+    with seeded(seed, "module"):
+        module = algorithm.module(make(), classes, seed)
+    return FlatModel(module.to(device))
 
 
 def kept_fields(algorithm: Algorithm, sizes: Sizes, share: Share, collected: bool) -> dict[str, Field]:
@@ -99,6 +103,9 @@ class Station:
         self.model = model or make_model(setup.algorithm, setup.make, setup.sizes.classes, setup.seed, self.device)
         self.share = Share.of(self.model.layout, setup.algorithm.private)
         self.first_private = self.share.private.read(self.model)
+        self._frozen = Part.of(self.model.layout, lambda entry: entry.kind == "frozen")
+        self._first_frozen = self._frozen.read(self.model)
+        self._gradients = [(each, each.grad) for each in self.model.module.parameters()]
         self.inputs, self.test = _tensor(shared_array(setup.inputs)), _tensor(shared_array(setup.test))
         self.labels = shared_array(setup.labels)
         self._areas: dict[Handle, Area] = {}
@@ -120,7 +127,8 @@ class Station:
         """Carry out an order."""
         work = {"train": self._train, "ask": self._ask, "score": self._score, "score_local": self._score_local}
         start = time.perf_counter()
-        samples, moves = work[order.kind](order)
+        with torch_stream(self.device, self.setup.seed, order.kind, order.round, order.client):
+            samples, moves = work[order.kind](order)
         return Answer(samples, moves, time.perf_counter() - start)
 
     def _train(self, order: Order) -> tuple[int, Moves | None]:
@@ -188,7 +196,7 @@ class Station:
 
     @torch.no_grad()
     def _logits(self, score: Any, inputs: torch.Tensor, ids: NDArray[np.int64], order: Order) -> NDArray[Any]:
-        x = self.setup.scaling.apply(inputs[torch.from_numpy(ids)].to(self.device))
+        x = self.setup.scaling.apply(inputs[torch.from_numpy(ids)].to(self.device), self.model.vector.dtype)
         logits: NDArray[Any] = score(self.model.module, x, self._received(order)).float().cpu().numpy()
         return logits
 
@@ -199,7 +207,7 @@ class Station:
         index = setup.index[setup.starts[client] : setup.starts[client + 1]]
         view = crop_and_flip if setup.train.augment and self.inputs.ndim == 4 else None
         labels = self.labels[index]
-        samples = Samples(self.inputs, index, labels, setup.scaling, self.device, view)
+        samples = Samples(self.inputs, index, labels, setup.scaling, self.device, view, self.model.vector.dtype)
         state = {name.removeprefix("state."): a.copy() for name, a in kept.items() if name.startswith("state.")}
         return ClientTurn(
             seed=setup.seed,
@@ -215,21 +223,31 @@ class Station:
             state=state if order.known else {},
         )
 
-    def _receive(self, order: Order) -> Mapping[str, NDArray[Any]]:
-        """Load the weights received and the client's private arrays, and return what else it kept."""
-        self.share.shared.write(self.model, self.area(order.down).views()["weights"])
+    def load(self, weights: NDArray[Any], private: NDArray[Any] | None = None) -> None:
+        """Load shared and private arrays, by default those before a first turn, so that nothing is left of others."""
+        self.share.shared.write(self.model, weights)
+        self.share.private.write(self.model, self.first_private if private is None else private)
+        self._frozen.write(self.model, self._first_frozen)
         self.model.restore_counters()
+        for parameter, gradient in self._gradients:
+            parameter.requires_grad_(gradient is not None)
+            parameter.grad = gradient
+        self.model.zero_grad()
+        self.model.module.train()
+
+    def _receive(self, order: Order) -> Mapping[str, NDArray[Any]]:
+        """Load the weights received and the client's private arrays, and return what it kept."""
         kept = self._kept(order)
-        if self.first_private.size:
-            self.share.private.write(self.model, kept["private"] if order.known else self.first_private)
+        self.load(self.area(order.down).views()["weights"], kept.get("private") if order.known else None)
         return kept
 
     def _kept(self, order: Order) -> Mapping[str, NDArray[Any]]:
         return self.area(self.setup.kept).views(order.client) if self.setup.kept else {}
 
     def _received(self, order: Order) -> dict[str, NDArray[Any]]:
-        down = self.area(order.down).views()
-        return {name: array for name, array in down.items() if name != "weights"} | dict(order.message)
+        """Return copies: what one client writes to is nobody else's."""
+        sent = self.area(order.down).views() | dict(order.message)
+        return {name: np.array(array) for name, array in sent.items() if name != "weights"}
 
 
 def _kept_part(row: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Atomic writes of files and folders, and digests.
+"""Atomic writes of files and folders.
 
 A write goes aside, is synced, renamed over the target, and the folder is synced: at every instant the target is the old
 file or the new one, whole. A folder of many files is made the same way.
@@ -7,14 +7,16 @@ file or the new one, whole. A folder of many files is made the same way.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
+import re
 import secrets
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedrela.errors import ArgumentError, DataError
+from fedrela.files.verbs import append, link, make_folder, remove, rename, sync, sync_folder, write_aside
+
+ASIDE = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part")
 
 
 def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True) -> None:
@@ -30,14 +32,16 @@ def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True) -> Non
         With False an existing target is an error, also when it appears during the write.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     aside = aside_of(path)
     try:
-        _write_aside(aside, data)
+        write_aside(aside, data)
+        sync(aside)
         _put_in_place(aside, path, overwrite)
-    finally:
-        aside.unlink(missing_ok=True)
-    sync(path.parent)
+    except BaseException:
+        discard(aside)
+        raise
+    sync_folder(path.parent)
 
 
 def aside_of(path: Path) -> Path:
@@ -45,39 +49,31 @@ def aside_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
 
 
-def _write_aside(aside: Path, data: bytes) -> None:
-    with open(aside, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _put_in_place(aside: Path, path: Path, overwrite: bool) -> None:
     if overwrite:
-        os.replace(aside, path)
+        rename(aside, path)
         return
     try:
-        os.link(aside, path)  # unlike rename, link fails where the target exists
+        link(aside, path)
+        discard(aside)
     except FileExistsError:
         raise _exists(path) from None
     except OSError:  # a file system without hard links: look first, as well as can be
         if os.path.lexists(path):
             raise _exists(path) from None
-        os.replace(aside, path)
+        rename(aside, path)
 
 
 def _exists(path: Path) -> ArgumentError:
     return ArgumentError(f"{path}: exists already; choose another place or allow overwriting")
 
 
-def sync(path: Path) -> None:
-    """Sync a file or a folder to disk."""
-    with contextlib.suppress(PermissionError):  # a folder we may write to but not read
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def make_folders(path: Path) -> None:
+    """Make a folder and its missing parents, each on disk before something is put into it."""
+    if not path.is_dir():
+        make_folders(path.parent)
+        make_folder(path)
+        sync_folder(path.parent)
 
 
 @contextlib.contextmanager
@@ -89,39 +85,60 @@ def new_folder(target: str | Path) -> Iterator[Path]:
     target = Path(target)
     if os.path.lexists(target):
         raise DataError(f"{target}: exists already; remove it or choose another place")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(target.parent)
     aside = aside_of(target)
-    aside.mkdir()
     try:
+        make_folder(aside)
         yield aside
         for folder, _, names in os.walk(aside):
-            for name in names:
+            for name in sorted(names):
                 sync(Path(folder, name))
-            sync(Path(folder))
-        os.rename(aside, target)
+            sync_folder(Path(folder))
+        rename(aside, target)
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        discard(aside)
         raise
-    sync(target.parent)
+    sync_folder(target.parent)
 
 
-def write_new(path: str | Path, chunks: Iterable[bytes]) -> None:
+def write_new(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
     """Write a file of a `new_folder`, which is synced as a whole; an existing file is an error."""
-    with open(path, "xb") as file:
-        for chunk in chunks:
-            file.write(chunk)
+    write_aside(Path(path), b"")
+    for chunk in chunks:
+        append(Path(path), chunk)
 
 
-def digest(data: bytes | memoryview) -> str:
-    """SHA-256 of `data` in hexadecimal.
+def remove_tree(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that is in it; links are not followed."""
+    if path.is_dir() and not path.is_symlink():
+        for entry in sorted(path.iterdir()):
+            remove_tree(entry)
+    remove(path)
 
-    >>> digest(b"")[:8]
-    'e3b0c442'
-    """
-    return hashlib.sha256(data).hexdigest()
+
+def remove_at_once(path: Path) -> None:
+    """Remove a file or a folder, which is there wholly or not at all at every instant."""
+    aside = aside_of(path)
+    rename(path, aside)
+    remove_tree(aside)
 
 
-def digest_file(path: str | Path) -> str:
-    """SHA-256 of a file in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def remove_if_there(path: Path) -> None:
+    """Remove a file that may be missing."""
+    if os.path.lexists(path):
+        remove(path)
+
+
+def discard(path: Path) -> None:
+    """Remove what is not finished, as well as can be."""
+    with contextlib.suppress(OSError):
+        if os.path.lexists(path):
+            remove_tree(path)
+
+
+def sweep(folder: Path, *, keep: str = "") -> None:
+    """Remove what killed writers left in `folder`, but not what goes aside for the file `keep`."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        name = ASIDE.fullmatch(path.name)
+        if name and name[1] != keep:
+            discard(path)

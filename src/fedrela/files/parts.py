@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fedrela.errors import BusyError
-from fedrela.files.atomic import digest_file, sync, write_bytes
+from fedrela.files.atomic import make_folders, remove_if_there, write_bytes
+from fedrela.files.lock import take
+from fedrela.files.reading import digest_file
+from fedrela.files.verbs import append, open_no_link, overwrite, rename, sync, sync_folder
 
 
 class Part:
@@ -29,8 +32,9 @@ class Part:
         self.tag = ""
 
     def __enter__(self) -> Part:
-        self.target.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "ab", opener=_open_no_link)
+        make_folders(self.target.parent)
+        append(self.path, b"")
+        self._file = open(self.path, "ab", opener=open_no_link)
         try:
             _lock(self._file, self.path)
             with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
@@ -54,14 +58,14 @@ class Part:
 
     def restart(self, tag: str) -> None:
         """Drop all bytes and note `tag`."""
-        self._file.truncate(0)
         self._file.seek(0)
+        overwrite(self.path, b"")
         write_bytes(self._tag_path, tag.encode())
         self.tag = tag
 
     def append(self, chunk: bytes) -> None:
         """Add `chunk` at the end."""
-        self._file.write(chunk)
+        append(self.path, chunk, self._file)
 
     def digest(self) -> str:
         """SHA-256 of the bytes so far."""
@@ -71,31 +75,23 @@ class Part:
     def finish(self) -> None:
         """Sync the part and rename it to its target."""
         self._file.flush()
-        os.fsync(self._file.fileno())
-        os.replace(self.path, self.target)
-        self._tag_path.unlink(missing_ok=True)
-        sync(self.target.parent)
+        sync(self.path)
+        rename(self.path, self.target)
+        remove_if_there(self._tag_path)
+        sync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove the part, so that the next attempt starts afresh."""
-        self.path.unlink(missing_ok=True)
-        self._tag_path.unlink(missing_ok=True)
-
-
-def _open_no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        remove_if_there(self.path)
+        remove_if_there(self._tag_path)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
-    """Hold `file` alone until it is closed; where the system has no such lock, go on without."""
+    """Hold `file` alone until it is closed."""
+    ours = take(file.fileno())
     try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The former holder may have renamed the file between our open and our lock.
-        ours = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+        ours = ours and os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:
         ours = False
     if not ours:

@@ -1,0 +1,1 @@
+"""The embedded engine: a federated run on one machine, in this process or over worker processes."""

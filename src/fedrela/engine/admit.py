@@ -1,0 +1,271 @@
+"""The gate in front of every average: one bad upload is one bad upload.
+
+Each upload is judged by itself against what the algorithm declares. Who fails is left out with a reason and the rest go
+on, as if it had never been there. Two rules alone look at more than one upload: a sender may send one content only, and
+the change it sends may not be far larger than the changes of the others.
+
+What no gate can see is admitted: arrays of equal shape that were swapped, zeros, values too small to matter, a false
+number of samples where the server does not know the true one, and every poison within these limits.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.algorithms.base import Field, Fields
+from fedrela.errors import ArgumentError
+from fedrela.records import Upload
+
+INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
+LARGEST_WHOLE = 2**53  # float64 holds every whole number up to here
+LARGEST_SQUARE = float(np.finfo(np.float32).max)  # of a norm: beyond it float32 arithmetic overflows
+LONGEST_TEXT = 60  # of what a sender wrote, in a reason
+BLOCK = 80_000  # values: so many stay in the processor's cache
+PIECE = 10_000  # values; BLAS may share a longer dot product among threads, and bits would depend on their number
+FEWEST = 3  # uploads, for a median of the others to mean something
+
+Expected = Mapping[int, int | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """Who takes part in a round's average, and why others do not.
+
+    Attributes
+    ----------
+    admitted
+        By ascending client id; each has exactly the declared arrays, in their order, as plain arrays.
+    excluded
+        Client (None where the sender is unknown) and reason of every upload left out, sorted.
+    norms
+        ||weights - reference|| of each admitted client; empty without a reference.
+    """
+
+    admitted: tuple[Upload, ...]
+    excluded: tuple[tuple[int | None, str], ...]
+    norms: Mapping[int, float]
+
+    @property
+    def norm_median(self) -> float | None:
+        """Median of the norms of the admitted."""
+        return statistics.median(self.norms.values()) if self.norms else None
+
+    @property
+    def norm_max(self) -> float | None:
+        """Largest norm of the admitted."""
+        return max(self.norms.values(), default=None)
+
+
+class _RefusedError(Exception):
+    """Why one upload is left out."""
+
+
+def admit(
+    uploads: Iterable[object],
+    *,
+    round: int,
+    expected: Expected,
+    fields: Fields,
+    reference: NDArray[Any] | None,
+    norm_limit: float = 50.0,
+) -> Verdict:
+    """Judge the uploads of one round; the verdict does not depend on the order in which they came.
+
+    Parameters
+    ----------
+    uploads
+        Whatever arrived. Nothing in it can raise.
+    round
+        The one that is being gathered. A late upload of another round is left out and harms nobody.
+    expected
+        The clients chosen, each with its n_k, or None where the server does not know it.
+    fields
+        What the algorithm declares that a client sends.
+    reference
+        The weights that the clients received. None, as for the answers of an exchange: no norms and no limit by them.
+    norm_limit
+        An upload is left out where ||weights - reference|| is beyond this many times the median of the other uploads'
+        norms. 0: off. It is also off with fewer than three uploads, and where that median is 0.
+
+    Notes
+    -----
+    Identical copies from one sender count once. Where its uploads for this round differ, or one of them is malformed,
+    none of them counts: which came first is chance, and must not decide.
+    """
+    _check_arguments(fields, reference, norm_limit)
+    excluded: list[tuple[int | None, str]] = []
+    sent: dict[int, list[Upload]] = {}
+    for upload in uploads:
+        try:
+            addressed = _addressed(upload, round, expected)
+            sent.setdefault(addressed.client, []).append(addressed)
+        except _RefusedError as refused:
+            excluded.append((_sender(upload), str(refused)))
+    admitted: dict[int, Upload] = {}
+    norms: dict[int, float] = {}
+    for client in sorted(sent):
+        judged = [_judged(upload, expected[client], fields, reference) for upload in sent[client]]
+        passed = [each for each in judged if not isinstance(each, str)]
+        if len(passed) == len(judged) and all(_same(passed[0][0], copy) for copy, _ in passed[1:]):
+            admitted[client], norms[client] = passed[0]
+        else:
+            excluded += [(client, each if isinstance(each, str) else "sent twice") for each in judged]
+    for client, times in _too_large(norms, norm_limit).items():
+        excluded.append((client, f"norm too large: {times:.4g} times the median of the others"))
+        del admitted[client], norms[client]
+    excluded.sort(key=lambda each: (each[0] is None, each[0] or 0, each[1]))
+    return Verdict(tuple(admitted.values()), tuple(excluded), norms if reference is not None else {})
+
+
+def check_upload(
+    upload: object, *, round: int, expected: Expected, fields: Fields, reference: NDArray[Any] | None
+) -> str | None:
+    """Say why `admit` would leave this upload out whatever the others send, or None.
+
+    For a client before it sends, with itself alone in `expected`: where sums are made under encryption, the server can
+    look at no single upload.
+
+    >>> sent = Upload(3, 1, 25, {"weights": np.array([0.5, np.nan], "f4")})
+    >>> check_upload(sent, round=1, expected={3: 25}, fields={"weights": Field((2,))}, reference=np.zeros(2, "f4"))
+    'not finite: weights'
+    """
+    verdict = admit([upload], round=round, expected=expected, fields=fields, reference=reference)
+    return verdict.excluded[0][1] if verdict.excluded else None
+
+
+def _check_arguments(fields: Fields, reference: NDArray[Any] | None, norm_limit: float) -> None:
+    if not (norm_limit == 0 or 1 <= norm_limit < float("inf")):
+        raise ArgumentError(f"norm_limit: 0 (off) or a number of at least 1 is needed, got {norm_limit}")
+    if reference is None:
+        return
+    if "weights" not in fields:
+        raise ArgumentError("reference: weights are not among the declared arrays; give None")
+    try:
+        _check_array("weights", reference, fields["weights"])
+        _square("weights", reference, None)
+    except _RefusedError as refused:
+        raise ArgumentError(f"reference: the weights that clients received are needed, got {refused}") from None
+
+
+def _whole(value: object) -> int | None:
+    """Return a whole number from 0 to the largest one as int, or None for anything else, True and 1.0 included."""
+    number = int(value) if type(value) in INTEGERS else -1  # type: ignore[call-overload]
+    return number if 0 <= number <= LARGEST_WHOLE else None
+
+
+def _sender(upload: object) -> int | None:
+    return _whole(getattr(upload, "client", None)) if type(upload) is Upload else None
+
+
+def _addressed(upload: object, round: int, expected: Expected) -> Upload:
+    """Return the upload if it is one of this round from a chosen client."""
+    if type(upload) is not Upload:
+        raise _RefusedError("not an upload")
+    client = _sender(upload)
+    if client is None:
+        raise _RefusedError("unknown sender")
+    if client not in expected:
+        raise _RefusedError("sender not chosen")
+    if _whole(getattr(upload, "round", None)) != round:
+        raise _RefusedError("wrong round")
+    return Upload(client, round, getattr(upload, "samples", 0), getattr(upload, "arrays", {}))
+
+
+def _judged(
+    upload: Upload, samples: int | None, fields: Fields, reference: NDArray[Any] | None
+) -> tuple[Upload, float] | str:
+    """Return the upload in plain form and its norm (0 without a reference), or why it is left out."""
+    try:
+        count = _whole(upload.samples)
+        if not count:
+            raise _RefusedError("wrong number of samples")
+        if samples is not None and count != samples:
+            raise _RefusedError(f"wrong number of samples: {count} where {samples} is known")
+        arrays, norm = _read(upload.arrays, fields), 0.0
+        for name, field in fields.items():
+            _check_array(name, arrays[name], field)
+            origin = reference if name == "weights" else None
+            square = _square(name, arrays[name], origin)
+            norm = norm if origin is None else float(np.sqrt(square))
+    except _RefusedError as refused:
+        return str(refused)
+    return Upload(upload.client, upload.round, count, arrays), norm
+
+
+def _read(arrays: object, fields: Fields) -> dict[str, NDArray[Any]]:
+    """Return the declared arrays; a mapping may decode them only now, and may fail in any way."""
+    try:
+        if not isinstance(arrays, Mapping):
+            raise _RefusedError("no named arrays")
+        for name in fields:
+            if name not in arrays:
+                raise _RefusedError(f"missing array: {name}")
+        if len(arrays) != len(fields):
+            more = [key for key in islice(arrays, len(fields) + 1) if type(key) is str and key not in fields]
+            raise _RefusedError(": ".join(["undeclared array", *map(_inert, more[:1])]))
+        values = {name: arrays[name] for name in fields}
+        for name, value in values.items():
+            if not isinstance(value, np.ndarray):
+                raise _RefusedError(f"not an array: {name}")
+        return {name: np.asarray(value) for name, value in values.items()}  # a subclass may answer as it likes
+    except _RefusedError:
+        raise
+    except Exception:
+        raise _RefusedError("unreadable arrays") from None
+
+
+def _check_array(name: str, values: NDArray[Any], field: Field) -> None:
+    if values.shape != field.shape:
+        raise _RefusedError(f"wrong shape: {name}: {_inert(str(values.shape))} where {field.shape} is needed")
+    if values.dtype != np.dtype(field.dtype):
+        raise _RefusedError(f"wrong dtype: {name}: {_inert(str(values.dtype))} where {field.dtype} is needed")
+
+
+def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> float:
+    """Return ||values - origin||^2, which shows every value that is not finite; 0 for integers."""
+    if values.dtype.kind != "f":
+        return 0.0
+    flat = values.reshape(-1).astype(np.promote_types(values.dtype, np.float32), copy=False)
+    square = 0.0
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, BLOCK):
+            block = flat[start : start + BLOCK]
+            if origin is not None:
+                block = block - origin[start : start + BLOCK]
+            pieces = (block[place : place + PIECE] for place in range(0, block.size, PIECE))
+            square += sum(float(piece.dot(piece)) for piece in pieces)
+    if not square <= LARGEST_SQUARE:
+        raise _RefusedError(f"{'absurd magnitude' if np.isfinite(values).all() else 'not finite'}: {name}")
+    return square
+
+
+def _same(one: Upload, other: Upload) -> bool:
+    """Whether two uploads in plain form are the same to the bit."""
+    pairs = zip(one.arrays.values(), other.arrays.values(), strict=True)
+    return one.samples == other.samples and all(a.tobytes() == b.tobytes() for a, b in pairs)
+
+
+def _too_large(norms: Mapping[int, float], limit: float) -> dict[int, float]:
+    """Return the clients beyond the limit, each with norm / median of the others' norms."""
+    if len(norms) < FEWEST:
+        return {}
+    ordered = sorted((norm, client) for client, norm in norms.items())
+    middle = {(len(norms) - 2) // 2, (len(norms) - 1) // 2}
+    beyond = {}
+    for place, (norm, client) in enumerate(ordered):
+        median = statistics.fmean(ordered[k + (k >= place)][0] for k in middle)
+        if 0 < limit * median < norm:
+            beyond[client] = norm / median
+    return beyond
+
+
+def _inert(text: str) -> str:
+    """Return the beginning of a foreign text as one line of plain ASCII."""
+    return text[:LONGEST_TEXT].encode("unicode_escape").decode()[:LONGEST_TEXT]

@@ -1,0 +1,230 @@
+"""Work spread over processes: orders go out in sequence to whichever worker is free, replies come as they arrive.
+
+A worker that dies is replaced and its orders are tried once more. Nothing of an order runs any longer once its end has
+been reported, or once the run has been closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from multiprocessing.connection import wait
+from typing import Any
+
+from fedrela.engine.cores import usable_cores
+from fedrela.engine.messages import LOAD, ORDER, Answer, Done, dumps, one_line
+from fedrela.engine.process import CannotSend, Died, Job, Worker
+from fedrela.engine.serial import SerialPool
+from fedrela.engine.worker import Work
+from fedrela.errors import ArgumentError, BusyError
+
+__all__ = ["CannotSend", "Done", "Pool", "SerialPool", "usable_cores"]
+
+AHEAD_SECONDS = 0.005  # behind a longer order, one sent ahead could wait while another worker has nothing to do
+AHEAD_BYTES = 1 << 15  # a larger order must not wait in the pipe of a worker that may itself wait to send a reply
+
+
+class Pool:
+    """Worker processes for several runs, one after the other.
+
+    Parameters
+    ----------
+    size
+        The number of workers.
+
+    Raises
+    ------
+    CannotSend
+        Where processes cannot be started.
+    """
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise ArgumentError(f"workers: at least 1 is needed, got {size}")
+        self.size = size
+        self._load: bytes | None = None
+        self._busy = self._closed = False
+        self._workers: list[Worker] = []
+        try:
+            for _ in range(size):
+                self._workers.append(Worker())
+        except BaseException:
+            self.close()
+            raise
+
+    def load(self, make: Callable[[Any], Work], setup: Any) -> None:
+        """Let every worker call ``work = make(setup)`` once, in place of what it had loaded before.
+
+        Parameters
+        ----------
+        make
+            A function of an importable module.
+        setup
+            Anything that can be pickled.
+
+        Raises
+        ------
+        CannotSend
+            Where either cannot be pickled, or the call fails in a worker.
+        """
+        with self._alone():
+            self._load = None
+            try:
+                message = LOAD + dumps((make, setup))
+            except Exception as error:
+                text = f"workers: work that can be pickled is needed, got {one_line(error)}; define it in a module"
+                raise CannotSend(text) from error
+            self._replace_ended()
+            _load_all(self._workers, message)
+            self._load = message
+
+    def run(self, orders: Iterable[Any], deadline: float | None = None) -> Generator[Done, None, None]:
+        """Hand out the orders and yield what becomes of them, in order of arrival.
+
+        Parameters
+        ----------
+        orders
+            Small things that can be pickled; ``work(order)`` is called with each.
+        deadline
+            Seconds from this call. An order not finished by then has the error ``"deadline"``.
+
+        Yields
+        ------
+        Done
+            One for every order.
+        """
+        end = math.inf if deadline is None else time.monotonic() + deadline
+        return self._run(deque(Job(position, order) for position, order in enumerate(orders)), end)
+
+    def _run(self, jobs: deque[Job], end: float) -> Generator[Done, None, None]:
+        with self._alone():
+            if self._load is None:
+                raise ArgumentError("workers: nothing is loaded; load work first")
+            try:
+                self._replace_ended()
+                for worker in self._workers:
+                    worker.is_swift = False
+                yield from self._hand_out(jobs, end)
+                while busy := [worker for worker in self._workers if worker.jobs]:
+                    timeout = None if end == math.inf else max(0.0, end - time.monotonic())
+                    ready = wait([worker.connection for worker in busy], timeout)
+                    if not ready:
+                        break
+                    done = [one for w in busy if w.connection in ready for one in self._collect(w, jobs, end)]
+                    # Before yielding: no worker shall wait for whoever reads the replies.
+                    done += self._hand_out(jobs, end)
+                    yield from done
+                self._need_open()
+                late = [*(job for worker in self._workers for job in worker.jobs), *jobs]
+                self._end_busy()
+                yield from (Done(job.position, error="deadline") for job in late)
+            finally:
+                self._end_busy()
+
+    def _hand_out(self, jobs: deque[Job], end: float) -> list[Done]:
+        """Give each idle worker an order, and each swift one a second while there are enough left for all."""
+        failed: list[Done] = []
+        for ahead, least in ((0, 1), (1, self.size)):
+            for worker in self._workers:
+                if ahead and not worker.is_swift:
+                    continue
+                while len(worker.jobs) == ahead and len(jobs) >= least and time.monotonic() < end:
+                    job = jobs.popleft()
+                    try:
+                        job.message = job.message or ORDER + dumps(job.order)
+                    except Exception as error:
+                        failed.append(Done(job.position, error=one_line(error)))
+                        continue
+                    if ahead and len(job.message) > AHEAD_BYTES:
+                        jobs.appendleft(job)
+                        break
+                    worker.jobs.append(job)
+                    with contextlib.suppress(Died):  # the end of its pipe is seen when it is waited for
+                        worker.send(job.message)
+        return failed
+
+    def _collect(self, worker: Worker, jobs: deque[Job], end: float) -> list[Done]:
+        """Read an answer; after a death put the orders back, unless the first of them has now killed twice."""
+        try:
+            answer = worker.receive()
+        except Died:
+            return self._bury(worker, jobs)
+        except Exception as unreadable:
+            answer = Answer(None, one_line(unreadable), 0.0, 0.0)
+        job = worker.jobs.popleft()
+        worker.is_swift = answer.finished - answer.began < AHEAD_SECONDS
+        if answer.finished > end:
+            return [Done(job.position, error="deadline")]
+        return [Done(job.position, answer.reply, answer.error)]
+
+    def _bury(self, worker: Worker, jobs: deque[Job]) -> list[Done]:
+        first, *rest = worker.jobs
+        cause = worker.end()
+        self._replace_ended()
+        jobs.extendleft(reversed(rest))
+        first.deaths += 1
+        if first.deaths > 1:
+            return [Done(first.position, error=f"the worker died twice ({cause})")]
+        jobs.appendleft(first)
+        return []
+
+    def _replace_ended(self) -> None:
+        """Start new workers for those that have ended, with the same work loaded."""
+        ended = [place for place, worker in enumerate(self._workers) if not worker.jobs and not worker.is_alive()]
+        for place in ended:
+            self._workers[place].end()
+            self._workers[place] = Worker()
+        if self._load is not None:
+            _load_all([self._workers[place] for place in ended], self._load)
+
+    def _end_busy(self) -> None:
+        for worker in self._workers:
+            if worker.jobs:
+                worker.end()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self._need_open()
+        if self._busy:
+            raise BusyError("workers: a run is under way; read it to its end or close it first")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def _need_open(self) -> None:
+        if self._closed:
+            raise ArgumentError("workers: the pool is closed; make another")
+
+    def close(self) -> None:
+        """End all workers."""
+        self._closed = True
+        for worker in self._workers:
+            worker.end()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _load_all(workers: list[Worker], message: bytes) -> None:
+    """Load work in some workers at the same time; where one of them fails, all are ended."""
+    try:
+        for worker in workers:
+            worker.send(message)
+        for worker in workers:
+            error = worker.receive().error
+            if error is not None:
+                raise CannotSend(f"workers: the work cannot be loaded in another process, {error}; use one process")
+    except BaseException as failure:
+        for worker in workers:
+            worker.end()
+        if isinstance(failure, Died):
+            raise CannotSend("workers: one died while loading the work; use one process") from None
+        raise

@@ -1,0 +1,74 @@
+"""One process at a time: a lock file that says who holds it, and that death releases."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedrela.errors import BusyError
+from fedrela.files.reading import open_plain
+from fedrela.files.verbs import append, overwrite
+
+PATIENCE = (0.02, 0.1)  # seconds: `is_taken` holds the lock for an instant, which must not look like an owner
+
+
+def take(handle: int) -> bool:
+    """Hold an open file alone until it is closed; False where somebody else does.
+
+    Where the system, or the file system, has no such lock, go on without.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def is_taken(path: Path) -> bool:
+    """Whether somebody holds the lock file `path` now."""
+    try:
+        with open_plain(path) as file:
+            return not take(file.fileno())
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` while the block runs; a `BusyError` names who holds it already.
+
+    The system releases it when the process ends, however it ends. A child made by a bare fork holds it too.
+    """
+    append(path, b"")
+    with open_plain(path) as file:
+        taken = take(file.fileno())
+        for seconds in PATIENCE:
+            if not taken:
+                time.sleep(seconds)
+                taken = take(file.fileno())
+        if not taken:
+            raise BusyError(f"{path.parent}: {_owner(file.read(1000))} uses it; wait until that has ended")
+        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        owner = {"pid": os.getpid(), "host": platform.node(), "started": started}
+        overwrite(path, json.dumps(owner).encode() + b"\n")
+        yield
+
+
+def _owner(data: bytes) -> str:
+    try:
+        owner = json.loads(data)
+        text = f"process {owner['pid']} on {owner['host']}, started {owner['started']},"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "another process"
+    return text if text.isprintable() and len(text) < 200 else "another process"

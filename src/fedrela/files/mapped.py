@@ -1,0 +1,119 @@
+"""Files that several processes map at once. One that is made here has no name, so that nothing is left of it."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import secrets
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrela.errors import DataError, IntegrityError
+
+DESCRIPTORS = Path("/proc/self/fd")  # where it exists, others can open a file that has lost its name
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where any process of this user finds the bytes of a file.
+
+    Attributes
+    ----------
+    path
+        What to open.
+    size
+        How many of its bytes count.
+    identity
+        Device and inode, by which another file under the same path is noticed.
+    """
+
+    path: str
+    size: int
+    identity: tuple[int, int]
+
+    def map(self, *, writable: bool) -> mmap.mmap:
+        """Map the bytes into this process."""
+        try:
+            handle = os.open(self.path, os.O_RDWR if writable else os.O_RDONLY)
+        except FileNotFoundError:
+            raise self._changed() from None
+        try:
+            facts = os.fstat(handle)
+            # Reading past the end of a mapped file would kill the process.
+            if (facts.st_dev, facts.st_ino) != self.identity or facts.st_size < self.size:
+                raise self._changed()
+            return mmap.mmap(handle, self.size, access=mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ)
+        finally:
+            os.close(handle)
+
+    def _changed(self) -> IntegrityError:
+        return IntegrityError(f"{self.path}: the file that was shared is no longer there; share it again")
+
+
+def place_of(path: str | Path, size: int) -> Place:
+    """Return the place of the first `size` bytes of a file on disk."""
+    facts = os.stat(path)
+    if facts.st_size < size:
+        raise IntegrityError(f"{path}: {size} bytes are needed, the file has {facts.st_size}; make it again")
+    return Place(os.path.abspath(path), size, (facts.st_dev, facts.st_ino))
+
+
+class MappedFile:
+    """A new file of zeros, which others can map until it is closed; mappings outlive that.
+
+    It loses its name at once where the system lets others open it by its descriptor, so that it vanishes with the
+    last process that uses it, however that ends. Elsewhere the name goes at `close` or at the end of this process.
+
+    Parameters
+    ----------
+    folder
+        Where its blocks are claimed, all of them now: a mapped file that finds no room later kills the process.
+    size
+        In bytes, at least 1.
+
+    Attributes
+    ----------
+    place
+        How to map it.
+    """
+
+    def __init__(self, folder: str | Path, size: int) -> None:
+        folder = Path(folder).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f".fedrela-{os.getpid()}-{secrets.token_hex(6)}.block"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        name = None if DESCRIPTORS.is_dir() else path
+        if name is None:
+            path.unlink()
+        self._removal = weakref.finalize(self, _remove, handle, name)
+        try:
+            _reserve(handle, size)
+        except OSError as error:
+            self.close()
+            raise DataError(f"{folder}: {size} bytes are needed, {error.strerror}; choose another folder") from None
+        facts = os.fstat(handle)
+        where = path if name else f"/proc/{os.getpid()}/fd/{handle}"
+        self.place = Place(str(where), size, (facts.st_dev, facts.st_ino))
+
+    def close(self) -> None:
+        """Close it: from here on nobody else can map it."""
+        self._removal()
+
+
+def _remove(handle: int, name: Path | None) -> None:
+    os.close(handle)
+    if name is not None:
+        name.unlink(missing_ok=True)
+
+
+def _reserve(handle: int, size: int) -> None:
+    os.ftruncate(handle, size)
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise

@@ -1,0 +1,125 @@
+"""The verbs with which this package changes what is on disk.
+
+Every write is made of these, and every one of them can be watched: an observer is called before and after each verb
+with its name and arguments. A test can thus end the process at any step, raise what a failing disk raises, write a
+part only, or take notes. A new write is a new step without anybody telling the tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, ParamSpec, TypeVar
+
+Observer = Callable[[str, str, tuple[Any, ...]], None]  # "before" or "after", the verb, its arguments (a path first)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_observer: Observer | None = None
+
+
+@contextlib.contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Call `observer` before and after every verb while the block runs."""
+    global _observer
+    former, _observer = _observer, observer
+    try:
+        yield
+    finally:
+        _observer = former
+
+
+def verb(action: Callable[P, R]) -> Callable[P, R]:
+    """Make `action`, which takes its arguments by position, one that can be watched."""
+
+    @functools.wraps(action)
+    def watched(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _observer is None:
+            return action(*args, **kwargs)
+        _observer("before", action.__name__, args)
+        result = action(*args, **kwargs)
+        _observer("after", action.__name__, args)
+        return result
+
+    return watched
+
+
+def open_no_link(path: str, flags: int) -> int:
+    """Open a file, never through a symbolic link, and without waiting where it is a pipe."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+
+
+@verb
+def write_aside(path: Path, data: bytes | memoryview) -> None:
+    """Write a file that is not there yet."""
+    with open(path, "xb", opener=open_no_link) as file:
+        file.write(data)
+
+
+@verb
+def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None) -> None:
+    """Add `data` to the end of a file, through `file` where it is open already; a missing file is made."""
+    if file is not None:
+        file.write(data)
+        return
+    with open(path, "ab", opener=open_no_link) as opened:
+        opened.write(data)
+
+
+@verb
+def overwrite(path: Path, data: bytes) -> None:
+    """Replace the content of a file where it lies: only for what nobody relies upon."""
+    with open(path, "r+b", opener=open_no_link) as file:
+        file.truncate()
+        file.write(data)
+
+
+@verb
+def sync(path: Path) -> None:
+    """Wait until a file's content is on disk."""
+    _sync(path)
+
+
+@verb
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on disk."""
+    with contextlib.suppress(PermissionError):  # a folder we may write to but not read
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@verb
+def rename(source: Path, target: Path) -> None:
+    """Put a file or folder in the place of another, in one instant."""
+    os.replace(source, target)
+
+
+@verb
+def link(source: Path, target: Path) -> None:
+    """Give a file a second name; unlike rename, this fails where the name is taken."""
+    os.link(source, target)
+
+
+@verb
+def make_folder(path: Path) -> None:
+    """Make a folder where there is none."""
+    path.mkdir(exist_ok=True)
+
+
+@verb
+def remove(path: Path) -> None:
+    """Remove a file, a link or an empty folder."""
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink()

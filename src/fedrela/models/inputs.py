@@ -1,0 +1,148 @@
+"""How stored samples become a model's inputs: images are centred and scaled by channel, tables stay as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from fedrela.errors import ArgumentError, DataError
+
+CHUNK = 1 << 20  # pixels that `Scaling.fit` holds at once: larger ones leave the cache and take twice as long
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """(x - mean) / std for every channel of an image; without channels, the identity of tables.
+
+    Parameters
+    ----------
+    mean, std
+        One number a channel, in raw grey levels; every `std` above 0.
+
+    Examples
+    --------
+    >>> scaling = Scaling((8.0,), (4.0,))
+    >>> scaling.apply(torch.tensor([[[[0, 16]]]], dtype=torch.uint8)).tolist()
+    [[[[-2.0, 2.0]]]]
+    >>> Scaling.from_record(scaling.as_record()) == scaling
+    True
+    """
+
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        good = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean + self.std))
+        if not (good and all(spread > 0 for spread in self.std)):
+            raise ArgumentError(
+                f"scaling: as many finite means as positive stds are needed, got {self.mean} and {self.std}"
+            )
+
+    @classmethod
+    def fit(cls, x_train: NDArray[Any], index: ArrayLike | None = None, *, chunk: int = CHUNK) -> Scaling:
+        """Measure the training samples: mean and population standard deviation of each channel's raw values.
+
+        Sums are whole numbers, so neither the chunk nor the order of `index` changes a bit. A channel of one value
+        gets std 1.
+
+        Parameters
+        ----------
+        x_train
+            Images uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size, or a table
+            of floats ``(n, columns)``, which is taken to be standardised already.
+        index
+            The samples to measure, all by default; one named twice counts twice.
+        chunk
+            How many pixels are in memory at once, though never less than one image.
+
+        Examples
+        --------
+        >>> Scaling.fit(np.array([[[[0, 16]]], [[[8, 8]]]], dtype=np.uint8))
+        Scaling(mean=(8.0,), std=(5.656854249492381,))
+        >>> Scaling.fit(np.zeros((5, 3), dtype=np.float32))
+        Scaling(mean=(), std=())
+        """
+        if x_train.ndim == 2 and x_train.dtype.kind == "f":
+            return cls()
+        if x_train.ndim != 4 or x_train.dtype != np.uint8:
+            raise DataError(
+                "scaling: images uint8 (n, channels, height, width) or a table of floats (n, columns) are needed, "
+                f"got {x_train.dtype} {x_train.shape}"
+            )
+        total = squares = np.zeros(x_train.shape[1], np.int64)
+        size = 0
+        for images in _chunks(x_train, index, chunk):
+            total = total + images.sum((0, 2, 3), dtype=np.int64)
+            squares = squares + np.square(images, dtype=np.uint16).sum((0, 2, 3), dtype=np.int64)
+            size += images.size
+        if not size:
+            raise DataError(f"scaling: at least one pixel is needed, got none of images {x_train.shape}")
+        count = size // x_train.shape[1]
+        pairs = list(zip(total.tolist(), squares.tolist(), strict=True))  # Python's numbers, which have no limit
+        variances = [(count * square - first * first) / count**2 for first, square in pairs]
+        return cls(tuple(first / count for first, _ in pairs), tuple(math.sqrt(v) or 1.0 for v in variances))
+
+    def apply(self, batch: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Return the inputs of a model for a batch of raw samples, on the batch's device.
+
+        Every value is one subtraction and one division, so a sample has the same bits in any batch. The identity
+        returns a batch of the right type itself, not a copy.
+        """
+        if not self.mean:
+            return batch.to(dtype)
+        if batch.ndim < 3 or batch.shape[-3] != len(self.mean):
+            raise ArgumentError(
+                f"scaling: images of {len(self.mean)} channels (n, channels, height, width) are needed, "
+                f"got {tuple(batch.shape)}"
+            )
+        mean, std = _constants(self, dtype, batch.device)
+        return batch.to(dtype, copy=True).sub_(mean).div_(std)
+
+    def as_record(self) -> dict[str, list[float]]:
+        """Return plain values, which JSON keeps to the bit."""
+        return {"mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Scaling:
+        """Return the scaling that `as_record` wrote."""
+        try:
+            mean, std = (tuple(_numbers(record[name])) for name in ("mean", "std"))
+        except (KeyError, TypeError, OverflowError) as problem:
+            raise ArgumentError(
+                f"scaling: a record with lists of numbers mean and std is needed, got {str(record)[:80]}"
+            ) from problem
+        return cls(mean, std)
+
+
+def _numbers(values: Any) -> list[float]:
+    if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
+        raise TypeError
+    return [float(value) for value in values]
+
+
+def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[NDArray[Any]]:
+    """Give the chosen samples in pieces of at most so many pixels, in the order in which they are stored."""
+    size = max(1, pixels // max(1, math.prod(x.shape[1:])))
+    if index is None:
+        yield from (x[start : start + size] for start in range(0, len(x), size))
+        return
+    places = np.sort(np.asarray(index).ravel())
+    if len(places) and (places.dtype.kind not in "iu" or places[0] < 0 or places[-1] >= len(x)):
+        raise ArgumentError(f"index: whole numbers from 0 to {len(x) - 1} are needed, got {places[0]} to {places[-1]}")
+    yield from (x[places[start : start + size]] for start in range(0, len(places), size))
+
+
+@lru_cache(maxsize=64)
+def _constants(scaling: Scaling, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    with torch.inference_mode(False):  # made once, used inside and outside that mode
+        shape = (len(scaling.mean), 1, 1)
+        mean = torch.tensor(scaling.mean, dtype=dtype, device=device).view(shape)
+        return mean, torch.tensor(scaling.std, dtype=dtype, device=device).view(shape)

@@ -1,0 +1,166 @@
+"""Checkpoints in generations: the newest two are kept, each whole and verified, or not there at all.
+
+A generation is a folder that appears by one rename when all of it is on disk. Its manifest, written last, carries size
+and digest of every part, of the log of rounds as it was then, and says of which run and round it is: a part that was
+damaged, swapped or borrowed from another run is noticed, and the generation before it serves instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fedrela.errors import ArgumentError, IntegrityError
+from fedrela.files import measure, new_folder, read_plain, remove_at_once, write_new
+from fedrela.files.verbs import sync_folder
+from fedrela.runfolder.names import LIMIT
+from fedrela.runfolder.tensors import read_tensors, tensor_chunks
+from fedrela.runfolder.text import Record, page, parse, sealed, unsealed
+
+FORMAT = "fedrela-checkpoint-1"
+ARRAYS, RECORD, MANIFEST = "arrays.safetensors", "record.json", "manifest.json"
+GENERATION = re.compile(r"([0-9]{6,})(?:-([0-9]+))?")  # round, and which attempt at it where there was one before
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The state of a run after a round.
+
+    Attributes
+    ----------
+    round
+        The last round it includes; 0 before the first.
+    arrays
+        By name, in the order of their names.
+    record
+        The rest, as plain values.
+    note
+        Why a newer checkpoint was passed over; empty where none was.
+    """
+
+    round: int
+    arrays: dict[str, NDArray[Any]]
+    record: Record
+    note: str = ""
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Parameters
+    ----------
+    folder
+        Where the generations lie.
+    run
+        What tells this run from others.
+    log
+        The log of rounds, of which a checkpoint vouches for what was in it.
+    """
+
+    def __init__(self, folder: Path, run: str, log: Path) -> None:
+        self.folder = folder
+        self.run = run
+        self.log = log
+
+    def __len__(self) -> int:
+        return len(self._generations())
+
+    def save(self, round: int, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
+        """Write a generation, then remove all but it and the one before; the log is on disk already."""
+        if round < 0:
+            raise ArgumentError(f"checkpoint: rounds count from 0, got {round}")
+        parts = {ARRAYS: _Measured(tensor_chunks(arrays)), RECORD: _Measured([page(record)])}
+        manifest: Record = {"format": FORMAT, "round": round, "run": self.run, "log": self._log_fact()}
+        target = self._free_place(round)
+        with new_folder(target) as aside:
+            for name, part in parts.items():
+                write_new(aside / name, part)
+            manifest["files"] = {name: part.fact for name, part in parts.items()}
+            write_new(aside / MANIFEST, [page(sealed(manifest))])
+        self._prune(target, round)
+
+    def load(self) -> Checkpoint | None:
+        """Return the newest sound checkpoint, or None where there is none at all."""
+        problems: list[str] = []
+        for (round, _), place in reversed(self._generations()):
+            try:
+                found = self._read(place, round)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                problems.append(f"{place.name}: {_reason(error)}")
+            else:
+                return replace(found, note="; ".join(problems))
+        if problems:
+            raise IntegrityError(f"{self.folder}: no checkpoint is sound: {'; '.join(problems[:3])}")
+        return None
+
+    def _read(self, place: Path, round: int) -> Checkpoint:
+        manifest = unsealed(parse(read_plain(place / MANIFEST, LIMIT), page))
+        if [manifest[key] for key in ("format", "round", "run")] != [FORMAT, round, self.run]:
+            raise ValueError("it is of another run, round or format")
+        _check_fact(self.log, manifest["log"], grows=True)
+        for name in (ARRAYS, RECORD):
+            _check_fact(place / name, manifest["files"][name])
+        return Checkpoint(round, read_tensors(place / ARRAYS), parse(read_plain(place / RECORD, LIMIT), page))
+
+    def _log_fact(self) -> Record:
+        size, sha256 = measure(self.log) if self.log.exists() else (0, hashlib.sha256().hexdigest())
+        return {"bytes": size, "sha256": sha256}
+
+    def _generations(self) -> list[tuple[tuple[int, int], Path]]:
+        """Return round, attempt and place of every generation, oldest first."""
+        places = self.folder.iterdir() if self.folder.is_dir() else ()
+        named = [(GENERATION.fullmatch(place.name), place) for place in places]
+        return sorted(((int(name[1]), int(name[2] or 0)), place) for name, place in named if name)
+
+    def _free_place(self, round: int) -> Path:
+        """Return a name that no generation has, damaged or not: a new one never passes through having none."""
+        attempts = [attempt for (other, attempt), _ in self._generations() if other == round]
+        return self.folder / (f"{round:06}-{max(attempts) + 1}" if attempts else f"{round:06}")
+
+    def _prune(self, newest: Path, round: int) -> None:
+        """Keep the newest generation and the one of the latest round before it: any other is old or given up."""
+        generations = self._generations()
+        before = [place for (other, _), place in generations if other < round]
+        gone = [place for _, place in generations if place not in (newest, *before[-1:])]
+        for place in gone:
+            remove_at_once(place)
+        if gone:
+            sync_folder(self.folder)
+
+
+class _Measured:
+    """Chunks on their way to disk, counted and hashed as they pass."""
+
+    def __init__(self, chunks: Iterable[bytes | memoryview]) -> None:
+        self._chunks, self._size, self._sha = chunks, 0, hashlib.sha256()
+
+    def __iter__(self) -> Iterator[bytes | memoryview]:
+        for chunk in self._chunks:
+            self._size += len(chunk)
+            self._sha.update(chunk)
+            yield chunk
+
+    @property
+    def fact(self) -> Record:
+        return {"bytes": self._size, "sha256": self._sha.hexdigest()}
+
+
+def _check_fact(path: Path, fact: Record, *, grows: bool = False) -> None:
+    """Raise where a file is not what was recorded; one that grows may have more at its end."""
+    size, there = fact["bytes"], path.stat().st_size if path.exists() else 0
+    if not isinstance(size, int) or not (0 <= size <= there if grows else size == there):
+        raise ValueError(f"{path.name} has {there} bytes, {size!r:.40} are recorded")
+    if size and measure(path, size) != (size, fact["sha256"]):
+        raise ValueError(f"{path.name} does not match its digest")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or "cannot be read"
+    return str(error) if isinstance(error, ValueError) else "its manifest lacks something"

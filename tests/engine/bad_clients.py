@@ -1,0 +1,127 @@
+"""An algorithm of which one client goes wrong in one round, in a way of one's choice. Workers import this module."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrela.algorithms.base import Algorithm, Exchange, Field
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+
+# kind -> how the reason begins that the round's record gives
+KINDS = {
+    "raises": "ZeroDivisionError: two lines",
+    "ruins": "RuntimeError: everything",
+    "nan": "not finite: weights",
+    "infinite": "not finite: weights",
+    "huge": "absurd magnitude: weights",
+    "far": "norm too large: ",
+    "nan beside": "not finite: extra",
+    "undeclared": "ArgumentError: going_wrong: 'secret' is not declared",
+    "missing": "ArgumentError: going_wrong: 'extra' is declared but missing",
+    "shape": "ArgumentError: going_wrong: 'extra': float32 of shape (2,) is declared, got float32 of shape (1, 2)",
+    "dtype": "ArgumentError: going_wrong: 'extra': float32 of shape (2,) is declared, got float64 of shape (2,)",
+    "keeps more": "ArgumentError: going_wrong: state: 'label' is not declared",
+    "keeps less": "ArgumentError: going_wrong: state: 'turns' is declared but missing",
+    "idle": "no step",
+}
+ANSWERS = {
+    "raises": "exchange ask: ZeroDivisionError: two lines",
+    "nan beside": "exchange ask: not finite: extra",
+    "undeclared": "exchange ask: ArgumentError: going_wrong: ask: 'secret' is not declared",
+}
+BAD, ROUND = 1, 2
+
+
+@dataclass(frozen=True)
+class GoingWrongParams(Params):
+    kind: str = param("", "", "how", choices=("", "dies", *KINDS))
+    asked: str = param("", "", "how in the exchange", choices=("", *ANSWERS))
+
+
+class GoingWrong(Algorithm):
+    name, paper, Params = "going_wrong", "nobody", GoingWrongParams
+    uploads = ("weights", "extra")
+
+    def module(self, model, classes, seed):
+        model.head.bias.requires_grad_(False)
+        return model
+
+    def sends(self, sizes):
+        return {"extra": Field((2,))}
+
+    def keeps(self, sizes):
+        return {"turns": Field((), "int64")}
+
+    def start(self, model, sizes, seed):
+        return {"answers": np.zeros(2)}
+
+    def exchanges(self):
+        return (Exchange("ask", "all"),)
+
+    def answers(self, exchange, sizes):
+        return {"extra": Field((2,))}
+
+    def answer(self, exchange, turn):
+        if self._bad(turn) and self.params.asked:
+            return self._wrong(self.params.asked, turn, {"extra": np.ones(2, "f4")})
+        return {"extra": turn.counts[:2].astype("f4")}
+
+    def absorb(self, exchange, turn):
+        turn.state["answers"] = turn.state["answers"] + sum(upload.arrays["extra"] for upload in turn.uploads)
+
+    def client(self, turn):
+        bad = self._bad(turn)
+        if bad and self.params.kind == "idle":
+            return {}
+        train(turn)
+        turn.state["turns"] = turn.state.get("turns", np.array(0)) + 1
+        sent = {"extra": np.ones(2, "f4")}
+        return self._wrong(self.params.kind, turn, sent) if bad else sent
+
+    def _bad(self, turn):
+        return (turn.client, turn.round) == (BAD, ROUND)
+
+    def _wrong(self, kind, turn, sent):
+        if kind in WEIGHTS:
+            at, value = WEIGHTS[kind]
+            turn.model.weights[at] = value
+        elif kind in ACTS:
+            ACTS[kind](turn)
+        elif kind == "missing":
+            return {}
+        return sent | SENT.get(kind, {})
+
+
+def fail(turn):
+    raise ZeroDivisionError("two\nlines")
+
+
+def ruin(turn):
+    """Leave the model in a state in which nobody can use it."""
+    turn.model.vector.fill_(np.nan)
+    turn.model.gradient.fill_(np.nan)
+    turn.model.module.eval()
+    for parameter in turn.model.module.parameters():
+        parameter.grad = None
+        parameter.requires_grad_(False)
+    raise RuntimeError("everything")
+
+
+WEIGHTS = {"nan": (3, np.nan), "infinite": (0, np.inf), "huge": (5, 1e30), "far": (slice(None), 1e4)}
+ACTS = {
+    "raises": fail,
+    "ruins": ruin,
+    "dies": lambda turn: os._exit(3),
+    "keeps more": lambda turn: turn.state.update(label=np.zeros(1)),
+    "keeps less": lambda turn: turn.state.clear(),
+}
+SENT = {
+    "undeclared": {"secret": np.zeros(3)},
+    "shape": {"extra": np.ones((1, 2), "f4")},
+    "dtype": {"extra": np.ones(2)},
+    "nan beside": {"extra": np.array([1, np.nan], "f4")},
+}

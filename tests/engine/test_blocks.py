@@ -1,0 +1,252 @@
+"""Blocks: where they lie, who sees them, and what is left of them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import toy_work
+from fedrela.engine import blocks
+from fedrela.engine.blocks import SHARED_MEMORY, Block, share, shared_array
+from fedrela.engine.messages import dumps, loads
+from fedrela.engine.pool import Pool
+from fedrela.errors import ArgumentError, IntegrityError
+from fedrela.files import mapped
+
+needs_shared_memory = pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="this system has no shared memory folder")
+
+
+def device(place):
+    return os.stat(place).st_dev
+
+
+def script(code, *args):
+    return subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, timeout=60)
+
+
+def test_a_block_is_zeros_and_its_arrays_are_views_of_it():
+    with Block.create(64) as block:
+        whole, part = block.array(0, (8,), np.int64), block.array(8, (2, 3), "int64")
+        assert not whole.any()
+        part[:] = [[1, 2, 3], [4, 5, 6]]
+        assert whole.tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
+        assert Block.attach(loads(dumps(block.handle))).array(0, (8,), np.int64).tolist() == whole.tolist()
+
+
+@needs_shared_memory
+def test_a_small_block_lies_in_shared_memory_and_a_large_one_in_the_folder(tmp_path):
+    small, large = Block.create(4096, folder=tmp_path, limit=4096), Block.create(4097, folder=tmp_path, limit=4096)
+    assert small.handle.identity[0] == device(SHARED_MEMORY)
+    assert large.handle.identity[0] == device(tmp_path)
+    large.array(0, (4097,), np.uint8)[:] = 7
+    assert list(tmp_path.iterdir()) == []  # no name, so nothing to leave behind
+    small.close(), large.close()
+
+
+@pytest.mark.parametrize("room", [0, 4095])
+def test_without_room_in_shared_memory_a_block_is_a_file(tmp_path, monkeypatch, room):
+    monkeypatch.setattr(blocks, "_free", lambda _: room)
+    with Block.create(4096, folder=tmp_path / "new") as block:
+        assert block.handle.identity[0] == device(tmp_path / "new")
+
+
+def test_where_shared_memory_fails_a_block_is_a_file(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(blocks, "_free", lambda _: 1 << 40)
+    monkeypatch.setattr(blocks, "SHARED_MEMORY", tmp_path / "file" / "below")
+    with Block.create(4096, folder=tmp_path) as block:
+        assert block.handle.identity[0] == device(tmp_path)
+
+
+def test_room_of_a_folder_that_is_not_there_is_none(tmp_path):
+    assert blocks._free(tmp_path / "missing") == 0
+    assert blocks._free(tmp_path) > 0
+
+
+def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
+    done = script(
+        "import resource, sys; from fedrela.engine.blocks import Block\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        "try: Block.create(1 << 21, folder=sys.argv[1])\n"
+        "except Exception as error: print(type(error).__name__, error)\n",
+        tmp_path,
+    )
+    assert done.stdout == (
+        f"DataError {tmp_path}: 2097152 bytes are needed, File too large; choose another folder\n"
+    ), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("offset", "shape", "message"),
+    [(57, (1,), "bytes 57 to 65"), (-8, (1,), "bytes -8 to 0"), (0, (3, 3), "bytes 0 to 72")],
+)
+def test_an_array_outside_the_block_is_refused(offset, shape, message):
+    with Block.create(64) as block, pytest.raises(ArgumentError, match=message):
+        block.array(offset, shape, np.float64)
+
+
+def test_an_empty_block_is_no_special_case_and_a_negative_one_is_refused():
+    with Block.create(0) as block:
+        assert block.array(0, (0, 5), np.float32).shape == (0, 5)
+    with pytest.raises(ArgumentError, match="at least 0"):
+        Block.create(-1)
+
+
+def test_arrays_outlive_their_block_and_a_closed_block_gives_no_more():
+    block = Block.create(8)
+    array = block.array(0, (8,), np.uint8)
+    array[:] = 5
+    block.close()
+    block.close()
+    assert array.tolist() == [5] * 8
+    with pytest.raises(ArgumentError, match="closed"):
+        block.array(0, (8,), np.uint8)
+
+
+def test_a_closed_block_cannot_be_attached_even_if_another_file_took_its_number(tmp_path):
+    block = Block.create(8)
+    block.close()
+    with pytest.raises(IntegrityError, match="share it again"):
+        Block.attach(block.handle)
+    with contextlib.ExitStack() as taken:
+        for number in range(32):
+            taken.enter_context(open(tmp_path / str(number), "wb+"))
+        with pytest.raises(IntegrityError, match="share it again"):
+            Block.attach(block.handle)
+
+
+def test_a_process_may_end_with_arrays_and_blocks_open():
+    done = script(
+        "import numpy; from fedrela.engine.blocks import Block, share, shared_array\n"
+        "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block.attach(block.handle)\n"
+        "view = again.array(50, (50,), 'uint8'); handle = share(numpy.arange(9)); read = shared_array(handle)\n"
+        "block.close()\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_killed_owner_leaves_nothing(tmp_path):
+    code = (
+        "import os, sys; from fedrela.engine.blocks import Block\n"
+        "a, b = Block.create(1 << 16, folder=sys.argv[1]), Block.create(1 << 16, folder=sys.argv[1], limit=0)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, tmp_path]) as owner:
+        assert owner.wait() == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+    if SHARED_MEMORY.is_dir():
+        assert [name for name in os.listdir(SHARED_MEMORY) if f"-{owner.pid}-" in name] == []
+
+
+@pytest.mark.parametrize("end", ["close", "forget"])
+def test_without_a_folder_of_descriptors_a_block_keeps_its_name_until_the_end(tmp_path, monkeypatch, end):
+    monkeypatch.setattr(mapped, "DESCRIPTORS", tmp_path / "missing")
+    block = Block.create(8, folder=tmp_path, limit=0)
+    assert [str(path) for path in tmp_path.iterdir()] == [block.handle.path]
+    Block.attach(block.handle).array(0, (8,), np.uint8)[:] = 3
+    assert block.array(0, (8,), np.uint8).tolist() == [3] * 8
+    if end == "close":
+        block.close()
+    del block
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def on_disk(folder, mode="r"):
+    np.save(folder / "a.npy", np.arange(60, dtype=np.int16).reshape(10, 6))
+    return np.load(folder / "a.npy", mmap_mode=mode)
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda array: array,
+        lambda array: array[3:7],
+        lambda array: array[2:][4, 1:3],
+        lambda array: np.asarray(array)[1:],
+        lambda array: array.reshape(5, 12)[2],
+        lambda array: array.view(np.uint8)[1],
+    ],
+)
+def test_a_mapped_array_is_shared_by_its_file(tmp_path, pick):
+    array = pick(on_disk(tmp_path))
+    handle = share(array)
+    assert handle.block is None
+    assert Path(handle.place.path) == tmp_path / "a.npy"
+    result = shared_array(loads(dumps(handle)))
+    assert result.dtype == array.dtype
+    np.testing.assert_array_equal(result, array)
+    assert not result.flags.writeable
+
+
+def changed(array):
+    array[0, 0] = 99
+    return array
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda folder: np.arange(12.0).reshape(3, 4).T,
+        lambda folder: on_disk(folder)[:, ::2],
+        lambda folder: on_disk(folder)[:0],
+        lambda folder: on_disk(folder)[[1, 2]],
+        lambda folder: changed(on_disk(folder, "c")),
+        lambda folder: np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")]),
+        lambda folder: np.array(7),
+    ],
+    ids=["memory", "gaps", "empty", "gathered", "copy on write", "records", "scalar"],
+)
+def test_any_other_array_is_copied_once(tmp_path, make):
+    array = make(tmp_path)
+    handle = share(array)
+    assert handle.block is not None
+    sent = loads(dumps(handle))
+    assert sent == handle
+    assert sent.block is None
+    result = shared_array(sent)
+    assert (result.dtype, result.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(result, array)
+    assert not result.flags.writeable
+    handle.close()
+    with pytest.raises(IntegrityError):
+        shared_array(sent)
+
+
+def test_a_file_removed_replaced_or_cut_since_is_noticed(tmp_path):
+    array = on_disk(tmp_path)
+    handle = share(array)
+    (tmp_path / "b.npy").write_bytes((tmp_path / "a.npy").read_bytes())
+    os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
+    with pytest.raises(IntegrityError, match=r"a\.npy"):
+        shared_array(handle)
+    os.truncate(tmp_path / "a.npy", 100)
+    with pytest.raises(IntegrityError, match=r"a\.npy: 248 bytes are needed, the file has 100"):
+        share(array)
+    (tmp_path / "a.npy").unlink()
+    handle = share(array)
+    assert handle.block is not None
+    np.testing.assert_array_equal(shared_array(handle), array)
+
+
+def test_an_array_of_objects_is_refused():
+    with pytest.raises(ArgumentError, match="plain values"):
+        share(np.array(["text", None], dtype=object))
+
+
+def test_workers_read_shared_arrays(tmp_path):
+    arrays = {"mapped": on_disk(tmp_path)[2:5], "memory": np.arange(5.0)}
+    handles = {name: share(array, tmp_path) for name, array in arrays.items()}
+    with Pool(2) as pool:
+        pool.load(toy_work.read, handles)
+        done = list(pool.run([*arrays, *arrays]))
+    assert {one.position: one.reply for one in done} == dict(enumerate(2 * [a.tolist() for a in arrays.values()]))

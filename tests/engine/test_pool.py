@@ -1,0 +1,254 @@
+"""The pool: real processes, which fail, are killed, come late or are not wanted any more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from engine import toy_work
+from engine.toy_work import gone, wait_for
+from fedrela.engine.blocks import Block
+from fedrela.engine.pool import CannotSend, Done, Pool, SerialPool
+from fedrela.errors import ArgumentError, BusyError
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(2) as pool:
+        yield pool
+
+
+@pytest.fixture
+def counter():
+    with Block.create(8) as block:
+        yield block
+
+
+def count(block):
+    return int(block.array(0, (1,), np.int64)[0])
+
+
+def ticks(block):
+    """Whether somebody still writes to the counter."""
+    before = count(block)
+    time.sleep(0.05)
+    return count(block) != before
+
+
+def pids(pool):
+    pool.load(toy_work.process, None)
+    return {done.reply for done in pool.run([("pid",)] * 40)}
+
+
+@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialPool()], ids=["processes", "serial"])
+def test_every_order_is_answered_and_a_pool_serves_several_runs(pool, make):
+    pool = make(pool)
+    for exponent in (2, 3):
+        pool.load(toy_work.power, exponent)
+        for numbers in (range(50), [7], []):
+            done = sorted(pool.run(numbers))
+            assert done == [Done(place, number**exponent, None) for place, number in enumerate(numbers)]
+
+
+@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialPool()], ids=["processes", "serial"])
+def test_an_error_is_one_line_and_concerns_its_order_alone(pool, make):
+    pool = make(pool)
+    pool.load(toy_work.power, -1)
+    assert sorted(pool.run([2, 0, "x", 4])) == [
+        Done(0, 0.5, None),
+        Done(1, None, "ZeroDivisionError: 0.0 cannot be raised to a negative power"),
+        Done(2, None, "TypeError: unsupported operand type(s) for ** or pow(): 'str' and 'int'"),
+        Done(3, 0.25, None),
+    ]
+
+
+def test_what_cannot_be_sent_or_read_is_an_error_of_its_order(pool):
+    pool.load(toy_work.process, None)
+    orders = [("fail",), ("closure",), ("unreadable",), (lambda: None,), ("threads",)]
+    errors = [done.error for done in sorted(pool.run(orders))]
+    assert errors[0] == "ZeroDivisionError: two lines"
+    assert "pickle" in errors[1]
+    assert errors[2] == "ZeroDivisionError: in the parent"
+    assert "pickle" in errors[3]
+    assert errors[4] is None
+
+
+def test_a_worker_has_one_thread_and_starts_no_workers_itself(pool):
+    pool.load(toy_work.process, None)
+    threads, inner = sorted(pool.run([("threads",), ("pool",)]))
+    assert threads.reply == 1
+    assert inner.error.startswith("CannotSend: workers: cannot be started here, AssertionError: daemonic")
+
+
+def test_tensors_reach_all_workers_and_stay_where_they_are(pool):
+    tensors = {"a": torch.arange(5.0)}
+    pool.load(toy_work.sums, tensors)
+    assert [done.reply for done in pool.run(["a"] * 6)] == [10.0] * 6
+    assert not tensors["a"].is_shared()
+
+
+def test_large_orders_and_replies_do_not_block_each_other(pool):
+    pool.load(toy_work.process, None)
+    orders = [("bytes", bytes(1 << 20) * (number > 3)) for number in range(12)]
+    assert [len(done.reply) for done in pool.run(orders)] == [1 << 20] * 12
+
+
+def test_orders_begin_in_the_given_sequence(counter):
+    with Pool(1) as single:
+        single.load(toy_work.counting, counter.handle)
+        assert [done.reply[1] for done in single.run([("add", number) for number in (5, 1, 7)])] == [5, 6, 13]
+
+
+def test_no_order_waits_behind_a_long_one_while_a_worker_is_free(pool, counter):
+    pool.load(toy_work.counting, counter.handle)
+    replies = {done.position: done.reply for done in pool.run([("until", 20), *[("add", 1)] * 20])}
+    assert replies[0][1] == 20
+    assert len({pid for pid, _ in replies.values()}) == 2
+
+
+def test_a_worker_killed_by_an_order_is_replaced_and_the_order_tried_once_more(pool, tmp_path):
+    pool.load(toy_work.deadly, tmp_path)
+    orders = [("fine", 0), ("once", 1), ("always", 2), ("fine", 3), ("exit", 4), ("once", 5), *[("fine", 6)] * 20]
+    done = sorted(pool.run(orders))
+    assert done[2] == Done(2, None, "the worker died twice (SIGKILL)")
+    assert done[4] == Done(4, None, "the worker died twice (exit code 3)")
+    others = [one for one in done if one.position not in (2, 4)]
+    assert others == [Done(place, orders[place][1], None) for place in range(len(orders)) if place not in (2, 4)]
+
+
+def test_orders_of_a_swift_worker_that_dies_are_not_lost(pool, tmp_path):
+    pool.load(toy_work.deadly, tmp_path)
+    orders = [("once" if number % 10 == 5 else "fine", number) for number in range(60)]
+    assert sorted(pool.run(orders)) == [Done(number, number, None) for number in range(60)]
+
+
+def test_workers_killed_between_runs_are_replaced(pool):
+    former = pids(pool)
+    for pid in former:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: all(map(gone, former)))
+    replies = [done.reply for done in pool.run([("pid",)] * 4)]
+    assert len(replies) == 4
+    assert former.isdisjoint(replies)
+
+
+def test_ctrl_c_is_the_parents(pool):
+    former = pids(pool)
+    for pid in former:
+        os.kill(pid, signal.SIGINT)
+    assert former >= {done.reply for done in pool.run([("pid",)] * 4)}
+
+
+def test_a_late_order_is_ended_before_it_is_reported(pool, counter):
+    pool.load(toy_work.counting, counter.handle)
+    run = pool.run([("tick", 0), *[("add", 1)] * 5, ("tick", 0), ("add", 1)], deadline=2.0)
+    done = {}
+    for one in run:
+        done[one.position] = one
+        if one.error:
+            assert not ticks(counter)
+    assert [done[place].error for place in range(8)] == [None if 0 < place < 6 else "deadline" for place in range(8)]
+    assert [one.error for one in pool.run([("add", 1)] * 4)] == [None] * 4
+
+
+def test_a_reply_in_time_counts_also_if_it_is_read_late(pool, counter):
+    pool.load(toy_work.counting, counter.handle)
+    run = pool.run([("add", 1), ("add", 1), *[("tick", 0)] * 3], deadline=2.0)
+    errors = [next(run).error]
+    time.sleep(2.1)
+    assert [*errors, *(one.error for one in run)] == [None, None, *["deadline"] * 3]
+
+
+@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialPool()], ids=["processes", "serial"])
+def test_after_the_deadline_nothing_is_begun(pool, counter, make):
+    pool = make(pool)
+    pool.load(toy_work.counting, counter.handle)
+    assert sorted(pool.run([("add", 1)] * 5, deadline=0.0)) == [Done(place, None, "deadline") for place in range(5)]
+    assert count(counter) == 0
+
+
+def test_in_this_process_an_order_that_ends_late_is_reported_so(counter):
+    with SerialPool() as serial:
+        serial.load(lambda _: time.sleep, None)
+        assert [done.error for done in serial.run([0, 0.2, 0], deadline=0.1)] == [None, "deadline", "deadline"]
+
+
+def test_a_run_closed_early_leaves_nothing_running(pool, counter):
+    pool.load(toy_work.counting, counter.handle)
+    run = pool.run([("add", 1), ("tick", 0), ("tick", 0), ("tick", 0)])
+    assert next(run).error is None
+    wait_for(lambda: ticks(counter))
+    run.close()
+    assert not ticks(counter)
+    assert [one.error for one in pool.run([("add", 1)] * 4)] == [None] * 4
+
+
+def test_a_closed_pool_leaves_nothing_running(counter):
+    other = Pool(1)
+    other.load(toy_work.counting, counter.handle)
+    run = other.run([("add", 1), ("tick", 0), ("tick", 0)])
+    next(run)
+    wait_for(lambda: ticks(counter))
+    other.close()
+    other.close()
+    assert not ticks(counter)
+    for use in (lambda: next(run), lambda: other.load(toy_work.power, 2), lambda: list(other.run([1]))):
+        with pytest.raises(ArgumentError, match="closed"):
+            use()
+
+
+def test_one_run_at_a_time(pool):
+    pool.load(toy_work.power, 2)
+    run = pool.run(range(9))
+    next(run)
+    for use in (lambda: list(pool.run([1])), lambda: pool.load(toy_work.power, 2)):
+        with pytest.raises(BusyError, match="under way"):
+            use()
+    assert len(list(run)) == 8
+
+
+@pytest.mark.parametrize(
+    ("make", "setup", "message"),
+    [
+        (lambda _: None, None, "work that can be pickled is needed, got .*; define it in a module"),
+        (toy_work.power, lambda: None, "work that can be pickled is needed, got .*; define it in a module"),
+        (toy_work.divide, "by\nnothing", "loaded in another process, ZeroDivisionError: by nothing; use one process"),
+        (toy_work.power, toy_work.Unreadable(), "loaded in another process, ZeroDivisionError: in the parent; use"),
+        (toy_work.dies, None, "one died while loading the work; use one process"),
+    ],
+    ids=["function", "setup", "raises", "unreadable", "dies"],
+)
+def test_work_that_cannot_be_sent_is_one_line_and_the_pool_goes_on(pool, make, setup, message):
+    with pytest.raises(CannotSend, match=f"^workers: .*{message}[^\n]*$"):
+        pool.load(make, setup)
+    with pytest.raises(ArgumentError, match="nothing is loaded"):
+        list(pool.run([1]))
+    pool.load(toy_work.power, 2)
+    assert [done.reply for done in pool.run([3])] == [9]
+
+
+def test_wrong_arguments():
+    with pytest.raises(ArgumentError, match="at least 1 is needed, got 0"):
+        Pool(0)
+    with pytest.raises(ArgumentError, match="nothing is loaded"):
+        list(SerialPool().run([1]))
+
+
+def test_in_this_process_work_has_one_thread_and_the_rest_as_many_as_before():
+    former = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with SerialPool() as serial:
+            serial.load(lambda seen: lambda _: (seen, torch.get_num_threads()), torch.get_num_threads())
+            serial.load(toy_work.process, None)
+            for done in serial.run([("threads",), ("fail",)]):
+                assert done in (Done(0, 1, None), Done(1, None, "ZeroDivisionError: two lines"))
+                assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(former)
+    assert serial.size == 1

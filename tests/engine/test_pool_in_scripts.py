@@ -1,0 +1,107 @@
+"""The pool in whole programs: unguarded, interrupted, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from engine.toy_work import gone, wait_for
+
+HEAD = """
+import sys
+sys.path.insert(0, {tests!r})
+{server}
+from fedrela.engine.blocks import Block
+from fedrela.engine.pool import CannotSend, Pool
+from engine import toy_work
+"""
+OURS = "from fedrela.engine.forkserver import warm_up; warm_up()"
+BARE = "from multiprocessing import forkserver; forkserver.set_forkserver_preload([]); forkserver.ensure_running()"
+
+
+def start_script(folder, body, server=OURS):
+    path = folder / "script.py"
+    path.write_text(HEAD.format(tests=str(Path(__file__).parents[1]), server=server) + body)
+    return subprocess.Popen(
+        [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def test_a_script_needs_no_guard_and_its_own_classes_do_not_travel(tmp_path):
+    body = """
+print("once", __name__, sys.modules["__main__"].__name__)
+class Mine: pass
+with Pool(2) as pool:
+    pool.load(toy_work.power, 2)
+    print(sum(done.reply for done in pool.run(range(9))))
+    try:
+        pool.load(toy_work.power, Mine())
+    except CannotSend as error:
+        print(error)
+"""
+    with start_script(tmp_path, body) as script:
+        out, err = script.communicate(timeout=120)
+    first, total, refusal = out.splitlines()
+    assert (first, total) == ("once __main__ __main__", "204")
+    assert refusal.startswith("workers: the work cannot be loaded in another process, AttributeError: Can't get attr")
+    assert (err, script.returncode) == ("", 0)
+
+
+def test_workers_end_with_a_killed_parent_in_the_middle_of_an_order(tmp_path):
+    body = """
+pool = Pool(2)
+block = Block.create(8)
+pool.load(toy_work.counting, block.handle)
+run = pool.run([("add", 1), ("add", 1), ("tick", 0)])
+print(*{next(run).reply[0], next(run).reply[0]} | {worker._process.pid for worker in pool._workers}, flush=True)
+next(run)
+"""
+    with start_script(tmp_path, body) as script:
+        workers = [int(pid) for pid in script.stdout.readline().split()]
+        assert len(workers) == 2
+        assert not any(map(gone, workers))
+        script.kill()
+        wait_for(lambda: all(map(gone, workers)))
+
+
+def test_ctrl_c_is_quiet_in_workers_from_a_server_that_somebody_else_started(tmp_path):
+    body = """
+try:
+    with Pool(2) as pool:
+        block = Block.create(8)
+        pool.load(toy_work.counting, block.handle)
+        print("running", flush=True)
+        list(pool.run([("tick", 0)] * 4))
+except KeyboardInterrupt:
+    print("interrupted", [worker._process._closed for worker in pool._workers])
+"""
+    with start_script(tmp_path, body, BARE) as script:
+        assert script.stdout.readline() == "running\n"
+        os.killpg(script.pid, signal.SIGINT)
+        out, err = script.communicate(timeout=120)
+    assert (out, err, script.returncode) == ("interrupted [True, True]\n", "", 0)
+
+
+def test_ctrl_c_while_everything_is_starting_is_the_parents_alone(tmp_path):
+    # Ignored after the start of the server, which would inherit it.
+    server = (
+        f"{OURS}\nimport signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from multiprocessing import forkserver; print(forkserver._forkserver._forkserver_pid, flush=True)\n"
+    )
+    body = """
+with Pool(2) as pool:
+    pool.load(toy_work.power, 2)
+    print(sum(done.reply for done in pool.run(range(9))))
+"""
+    with start_script(tmp_path, body, server) as script:
+        maps = Path(f"/proc/{int(script.stdout.readline())}/maps")
+        wait_for(lambda: "libtorch" in maps.read_text())
+        while script.poll() is None:
+            os.killpg(script.pid, signal.SIGINT)
+            time.sleep(0.01)
+        out, err = script.communicate(timeout=120)
+    assert (out, err, script.returncode) == ("204\n", "", 0)

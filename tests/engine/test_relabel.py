@@ -1,0 +1,179 @@
+"""Re-labelling at a client's turn: from which posterior, of whom, when, and what does not change."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+import fedrela
+from algorithms.turns_by_hand import blobs, client_turn
+from engine.federations import (
+    CLASSES, SIDE, Made, carry_out, dropping, image_problem, normed, snapshot, table_problem, tiny_mlp, weights_of,
+)  # fmt: skip
+from engine.relabelling_hosts import Doubling, Silent, Unsure
+from fedrela.algorithms.fedavg import FedAvg
+from fedrela.core import Schedule
+from fedrela.engine.loop import next_round
+from fedrela.engine.plan import RelabelPlan
+from fedrela.engine.relabel import BATCH, posterior
+from fedrela.losses import LOSSES
+from fedrela.streams import stream
+
+PICTURES = partial(normed, SIDE * SIDE)
+OFFICIAL = {"passes": 3, "augment": True, "train_mode": True}
+
+
+def first_ledgers(serial, **relabel):
+    run = Made(relabel=relabel).begin(serial)
+    next_round(run)
+    ledgers = next_round(run).ledgers
+    run.close()
+    return ledgers
+
+
+def test_a_client_may_have_its_own_tau(serial):
+    usual = first_ledgers(serial)
+    some = first_ledgers(serial, taus={1: 0.0, 3: 0.6})
+    assert len(some[1]) == 0
+    assert len(some[3]) > len(usual[3])
+    assert [some[c] == usual[c] for c in range(5)] == [True, False, True, False, True]
+    assert [ledger.options["tau"] for _, ledger in sorted(some.items())] == [0.2, 0.0, 0.2, 0.6, 0.2]
+
+
+def test_the_control_moves_as_many_from_class_to_class_of_other_samples(serial):
+    usual, random = first_ledgers(serial), first_ledgers(serial, moves="random")
+    for client in range(5):
+        assert random[client].flow.tolist() == usual[client].flow.tolist()
+        random[client].check()
+    assert any(random[c].index.tolist() != usual[c].index.tolist() for c in range(5))
+
+
+def test_forbidden_moves_do_not_happen(serial):
+    usual = sum(ledger.flow for ledger in first_ledgers(serial).values())
+    pairs = np.argwhere(usual)[::2]
+    fewer = sum(ledger.flow for ledger in first_ledgers(serial, forbidden=tuple(map(tuple, pairs.tolist()))).values())
+    assert len(pairs) > 1
+    assert fewer[tuple(pairs.T)].sum() == 0
+    assert fewer.sum() > 0
+
+
+def test_a_model_that_confirms_too_few_labels_is_no_judge(serial):
+    run = Made().begin(serial)
+    next_round(run)
+    labels = [run.problem.y_train[shard.train] for shard in run.problem.shards]
+    agreement = [float((plain_pass(run, c).argmax(axis=1) == y).mean()) for c, y in enumerate(labels)]
+    run.close()
+    floor = sorted(agreement)[2]
+    usual, some = first_ledgers(serial), first_ledgers(serial, min_agreement=floor)
+    judged = [share >= floor for share in agreement]
+    assert sorted(set(judged)) == [False, True]
+    for client in range(5):
+        moves = usual[client].index.tolist() if judged[client] else []
+        assert some[client].index.tolist() == moves
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_client_that_gains_a_class_it_lacked_has_a_finite_loss(serial, loss):
+    run = Made(train={"loss": loss, "rounds": 3}, relabel={"tau": 0.6}).begin(serial)
+    next_round(run)
+    record = next_round(run).record
+    ids = run.problem.shards[1].train
+    before, after = (np.bincount(y[ids], minlength=CLASSES) for y in (run.problem.y_train, run.labels))
+    assert before[3] == 0 < after[3]
+    assert record.admitted == next_round(run).record.admitted == [0, 1, 2, 3, 4]
+    run.close()
+
+
+def test_with_the_counts_of_the_original_labels_it_would_not_be_finite():
+    logits, gained = torch.zeros(1, 4), torch.tensor([3])
+    assert not LOSSES["balanced_softmax"](logits, gained, [5, 5, 2, 0]).isfinite()
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_who_was_not_there_when_it_was_due(serial, late):
+    made = Made(train={"participation": 0.4, "rounds": 8}, relabel={"schedule": Schedule(3, late=late)})
+    _, records = carry_out(made, serial)
+    turns: dict[int, list[int]] = {}
+    for record in records:
+        for client in record.chosen:
+            turns.setdefault(client, []).append(record.round)
+    found = {client: record.round for record in records for client, _ in record.relabelled}
+    first = {client: min(r for r in rounds if r >= 3) for client, rounds in turns.items() if max(rounds) >= 3}
+    assert found == (first if late else {client: 3 for client in records[2].chosen})
+    assert len(set(first.values())) > 1
+    assert sum(len(record.relabelled) for record in records) == len(found)
+
+
+def test_every_pass_starts_from_the_original_labels(serial):
+    run = Made(train={"rounds": 5}, relabel={"schedule": Schedule(2, period=2)}).begin(serial)
+    next_round(run)
+    first = next_round(run).ledgers
+    assert next_round(run).ledgers == {}
+    expected = {client: by_hand(run, client, plain_pass(run, client), round=4) for client in range(5)}
+    second = next_round(run).ledgers
+    assert second == expected
+    assert first != second
+    in_force = run.problem.y_train.copy()
+    for client, ledger in second.items():
+        in_force[run.problem.shards[client].train[ledger.index]] = ledger.new
+    assert run.labels.tolist() == in_force.tolist()
+    run.close()
+
+
+def test_before_its_round_nothing_differs_and_the_rate_drops_in_both_arms(serial):
+    arms = {
+        (enabled, scale): weights_of(Made(relabel={"enabled": enabled, "lr_scale": scale}), serial, 2)
+        for enabled in (True, False) for scale in (1.0, 0.1)
+    }  # fmt: skip
+    assert len({each[0] for each in arms.values()}) == 1
+    assert len({each[1] for each in arms.values()}) == 4
+    run = Made(relabel={"enabled": False, "lr_scale": 0.1}).begin(serial)
+    next_round(run)
+    before = run.state.weights.copy()
+    small = next_round(run).record.norm_max
+    assert small < 0.5 * np.linalg.norm(before)
+    run.close()
+
+
+def test_the_number_of_samples_stays_the_original_one(serial):
+    run = Made(algorithm=Doubling(), train={"loss": "balanced_softmax"}).begin(serial)
+    for _ in range(3):
+        assert next_round(run).record.samples == [len(shard.train) for shard in run.problem.shards]
+    run.close()
+
+
+def test_what_is_held_back_keeps_its_labels(serial):
+    problem = table_problem(validation=6)
+    made = Made(problem=problem, relabel={"tau": 0.6})
+    run = made.begin(serial)
+    for _ in range(2):
+        record = next_round(run).record
+    held = np.concatenate([shard.validation for shard in problem.shards])
+    assert run.labels[held].tolist() == problem.y_train[held].tolist()
+    assert record.moved > 10
+    assert (run.labels != problem.y_train).sum() == record.moved == sum(run.state.moved.values())
+    assert record.validation is not None
+    run.close()
+
+
+def test_a_model_without_an_answer_changes_nothing(serial):
+    run = Made(algorithm=Unsure(), train={"evaluate_every": 9}).begin(serial)
+    next_round(run)
+    done = next_round(run)
+    assert done.record.relabelled == [(client, 0) for client in range(5)]
+    assert all(ledger.refusal.startswith("not finite: row 0") for ledger in done.ledgers.values())
+    assert run.labels.tolist() == run.problem.y_train.tolist()
+    run.close()
+
+
+def test_the_originals_are_never_written_to(serial):
+    made = Made()
+    before = made.problem.y_train.tobytes(), made.problem.x_train.tobytes()
+    run = made.begin(serial)
+    some = [(next_round(run), snapshot(run))[1]["labels"] for _ in range(2)]
+    assert some[1] != before[0] == some[0]
+    assert (made.problem.y_train.tobytes(), made.problem.x_train.tobytes()) == before
+    run.close()

@@ -1,0 +1,101 @@
+"""Work for the pool's tests; workers import this module."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fedrela.engine.blocks import Block, Handle, SharedArray, shared_array
+from fedrela.engine.pool import Pool
+
+
+def power(exponent):
+    return lambda number: number**exponent
+
+
+def sums(tensors):
+    return lambda name: float(tensors[name].sum())
+
+
+def read(handles: dict[str, SharedArray]):
+    arrays = {name: shared_array(handle) for name, handle in handles.items()}
+    return lambda name: arrays[name].tolist()
+
+
+def process(_):
+    facts = {
+        "pid": os.getpid,
+        "threads": torch.get_num_threads,
+        "pool": lambda: Pool(1),
+        "fail": lambda: divide("two\nlines"),
+        "closure": lambda: lambda: None,
+        "unreadable": Unreadable,
+        "bytes": lambda: bytes(1 << 20),
+    }
+    return lambda order: facts[order[0]]()
+
+
+def divide(text):
+    raise ZeroDivisionError(text)
+
+
+class Unreadable:
+    def __reduce__(self):
+        return divide, ("in the parent",)
+
+
+def deadly(folder: Path):
+    """Work that kills its worker: every time, or the first time only."""
+
+    def work(order):
+        name, number = order
+        mark = folder / str(number)
+        if name == "always" or (name == "once" and not mark.exists()):
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == "exit":
+            os._exit(3)
+        return number
+
+    return work
+
+
+def dies(_):
+    os._exit(1)
+
+
+def counting(handle: Handle):
+    """Work on a counter that all processes see: wait for it, add to it, or let it run on for a minute."""
+    counter = Block.attach(handle).array(0, (1,), np.int64)
+
+    def work(order):
+        name, number = order
+        end = time.monotonic() + 60
+        while name == "tick" and time.monotonic() < end:
+            counter[0] += 1
+        while name == "until" and counter[0] < number and time.monotonic() < end:
+            time.sleep(0.001)
+        if name == "add":
+            counter[0] += number
+        return os.getpid(), int(counter[0])
+
+    return work
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

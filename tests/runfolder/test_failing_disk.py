@@ -1,0 +1,84 @@
+"""B13: the n-th step on disk fails, for every n; the caller gets one line, nothing is lost, and trying again works."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batteries import count
+from fedrela.errors import DataError
+from fedrela.files import verbs
+from fedrela.runfolder import RunFolder
+from runfolder.faults import Fail, Notes
+from runfolder.toy import CONFIG, HOST, MANIFEST, carry_on, check_sound, compared, open_or_create
+
+ERRORS = ("ENOSPC", "EIO", "EACCES", "short")
+
+
+class Persistent:
+    """A run folder whose caller tries once more after an error, and looks at the folder in between."""
+
+    def __init__(self, folder: RunFolder, errors: list[str]) -> None:
+        self.folder, self.errors = folder, errors
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.folder, name)
+        if not callable(found) or name in ("locked", "ledger_path"):
+            return found
+        return lambda *args: persist(lambda: found(*args), self.folder.path, self.errors)
+
+
+def persist(action: Any, path: Path, errors: list[str]) -> Any:
+    """Carry out `action`, and once more if the disk failed it."""
+    try:
+        return action()
+    except DataError as error:
+        errors.append(str(error))
+        check_sound(path)
+        return action()
+
+
+def steps(folder: Path) -> int:
+    notes = Notes()
+    with verbs.observed(notes):
+        carry_on(folder / "counted")
+    return len(notes.tried)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_failing_step_loses_nothing_and_can_be_tried_again(error, fast_folder, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    carry_on(fast_folder / "whole")
+    wanted = compared(fast_folder / "whole")
+    total = steps(fast_folder)
+    assert total > 100
+    for number in range(count(100, total)):
+        path, fail, errors = fast_folder / f"{number}", Fail(number, error), []
+
+        def begin(path: Path, errors: list[str] = errors) -> Persistent:
+            return Persistent(persist(lambda: open_or_create(path), path, errors), errors)
+
+        try:
+            with verbs.observed(fail):
+                carry_on(path, begin=begin)
+        except (DataError, OSError) as failure:  # of the lock, or of a ledger, which is not the folder's to write
+            errors.append(str(failure))
+            check_sound(path)
+            carry_on(path)
+        assert fail.hit, number
+        assert len(errors) == 1, (number, fail.hit, errors)
+        assert "\n" not in errors[0]
+        assert compared(path) == wanted, (number, fail.hit)
+        assert check_sound(path) == 6
+
+
+def test_the_line_says_where_and_why(fast_folder):
+    folder = RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, HOST)
+    with (
+        verbs.observed(Fail(0, "ENOSPC")),
+        pytest.raises(DataError, match=r"run: cannot be written: No space left on device; make room"),
+    ):
+        folder.append_round({"round": 1})

@@ -1,0 +1,340 @@
+"""The run folder: how it begins, is opened, locked, read, finished, checked and forked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
+from fedrela.files import alone, verbs
+from fedrela.runfolder import RunFolder
+from fedrela.runfolder.start import first_files
+from runfolder.faults import Fail, Notes
+from runfolder.toy import CONFIG, HOST, MANIFEST, carry_on, compared
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, HOST)
+
+
+@pytest.fixture
+def finished(fast_folder: Path) -> RunFolder:
+    carry_on(fast_folder / "run")
+    return RunFolder.open(fast_folder / "run")
+
+
+def test_what_is_created_can_be_opened(folder):
+    again = RunFolder.open(str(folder.path))
+    assert again.manifest == folder.manifest == MANIFEST
+    assert again.read("config.toml") == CONFIG.encode()
+    assert again.read_json("host.json") == HOST
+    assert again.read_json("manifest.json").keys() == {*MANIFEST, "files"}
+    assert again.status == "new"
+
+
+def test_the_manifest_is_written_last(tmp_path):
+    notes = Notes()
+    with verbs.observed(notes):
+        RunFolder.create(tmp_path / "deep" / "run", MANIFEST, CONFIG, HOST)
+    assert [arguments[1].name for verb, arguments in notes.done if verb == "rename"] == [
+        "host.json", "config.toml", "manifest.json",
+    ]  # fmt: skip
+
+
+def test_a_run_that_exists_is_not_created_again(folder):
+    with pytest.raises(ArgumentError, match="exists already; `fedrela resume` goes on"):
+        RunFolder.create(folder.path, MANIFEST, CONFIG, {"started": "tomorrow"})
+    with pytest.raises(ArgumentError, match="another run is here"):
+        RunFolder.create(folder.path, MANIFEST | {"seed": 2}, CONFIG, HOST)
+    with pytest.raises(ArgumentError, match="another run is here"):
+        RunFolder.create(folder.path, MANIFEST, "seed = 2\n", HOST)
+    assert folder.read_json("host.json") == HOST
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "config.toml", "checkpoint", ".config.toml.part", "rounds.jsonl"])
+def test_other_peoples_folders_are_left_alone(name, tmp_path):
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(ArgumentError, match="other files are here"):
+        RunFolder.create(tmp_path, MANIFEST, CONFIG, HOST)
+    assert os.listdir(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == "precious"
+
+
+def test_a_file_is_no_place_for_a_run(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ArgumentError, match="a folder is needed, something else is there"):
+        RunFolder.create(tmp_path / "file", MANIFEST, CONFIG, HOST)
+    with pytest.raises(DataError, match="cannot be written: "):
+        RunFolder.create(tmp_path / "file" / "run", MANIFEST, CONFIG, HOST)
+
+
+@pytest.mark.parametrize("left", [["host.json"], ["host.json", "config.toml"], ["lock"], []])
+def test_what_an_interrupted_creation_left_is_taken_over(left, tmp_path):
+    for name in [*left, ".manifest.json.0123456789ab.part"]:
+        (tmp_path / name).write_text("torn")
+    RunFolder.create(tmp_path, MANIFEST, CONFIG, HOST)
+    assert sorted(os.listdir(tmp_path)) == ["config.toml", "host.json", "lock", "manifest.json"]
+    assert RunFolder.open(tmp_path).read_json("host.json") == HOST
+
+
+def test_two_creations_at_once(tmp_path):
+    (tmp_path / "run").mkdir()
+    with alone(tmp_path / "run" / "lock"), pytest.raises(BusyError, match="uses it"):
+        RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, HOST)
+
+
+@pytest.mark.parametrize(
+    "record", [{"files": 1}, {"sha256": 1}, {"a": float("nan")}, {"a": {1, 2}}, {"a": np.int64(1)}]
+)
+def test_a_manifest_that_cannot_be_kept_is_refused(record, tmp_path):
+    with pytest.raises(ArgumentError, match="record: ") as caught:
+        RunFolder.create(tmp_path / "run", record, CONFIG, HOST)
+    assert "\n" not in str(caught.value)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "file", "file/deeper"])
+def test_where_no_run_is(name, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataError, match=r"no run is here; name a folder that has a manifest.json"):
+        RunFolder.open(tmp_path / name)
+
+
+def test_a_manifest_that_cannot_be_read(folder):
+    (folder.path / "manifest.json").unlink()
+    (folder.path / "manifest.json").symlink_to(folder.path / "host.json")
+    with pytest.raises(DataError, match=r"manifest.json: cannot be read: "):
+        RunFolder.open(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("manifest.json", b"{}"),
+        ("manifest.json", b"[1]\n"),
+        ("manifest.json", b"\xff"),
+        ("manifest.json", b"[" * 200_000),
+        ("config.toml", b"seed = 2\n"),
+    ],
+)
+def test_a_damaged_start_is_noticed(name, content, folder):
+    (folder.path / name).write_bytes(content)
+    with pytest.raises(IntegrityError, match=f"{name}: does not match its digest; it was changed or damaged"):
+        RunFolder.open(folder.path)
+
+
+def test_a_lost_configuration_is_noticed(folder):
+    (folder.path / "config.toml").unlink()
+    with pytest.raises(IntegrityError, match=r"config.toml: does not match its digest"):
+        RunFolder.open(folder.path)
+
+
+def test_a_sealed_record_that_vouches_for_nothing(folder):
+    from fedrela.runfolder.text import page, sealed
+
+    (folder.path / "manifest.json").write_bytes(page(sealed({"format": "toy-1"})))
+    with pytest.raises(IntegrityError, match="of another format"):
+        RunFolder.open(folder.path)
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "ledgers"])
+def test_no_write_leaves_the_folder_through_a_link(name, folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (folder.path / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(IntegrityError, match="a folder is needed, a link is there"):
+        RunFolder.open(folder.path)
+
+
+def test_the_second_process_is_told_who_is_first(folder):
+    code = (
+        "import sys, time; from fedrela.runfolder import RunFolder\n"
+        "with RunFolder.open(sys.argv[1]).locked(): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout.readline() == b"held\n"
+            said = rf"run: process {other.pid} on .*, started 20.*Z, uses it; wait"
+            with pytest.raises(BusyError, match=said) as caught, folder.locked():
+                pass
+            assert "\n" not in str(caught.value)
+            assert folder.status == "running at round 0"
+        finally:
+            other.kill()
+    with folder.locked():  # death has released it
+        owner = json.loads((folder.path / "lock").read_bytes())
+        assert owner["pid"] == os.getpid()
+        assert owner.keys() == {"pid", "host", "started"}
+        assert folder.status == "running at round 0"
+    assert folder.status == "new"
+
+
+def test_an_error_of_the_owner_stays_what_it_is(folder):
+    with pytest.raises(FileNotFoundError, match="his own"), folder.locked():
+        raise FileNotFoundError("his own")
+    with folder.locked():
+        pass
+
+
+def test_the_lock_sweeps_what_the_killed_left_but_not_a_report_in_the_making(folder):
+    for name in ("checkpoint", "ledgers"):
+        (folder.path / name).mkdir()
+    left = [".gallery.npz.0123456789ab.part", "ledgers/.client-000001.json.0123456789ab.part"]
+    kept = [".report.html.0123456789ab.part", "ledgers/.hidden", "ledgers/client-000001.json"]
+    for name in [*left, *kept]:
+        (folder.path / name).write_text("x")
+    (folder.path / "checkpoint" / ".000002.0123456789ab.part").mkdir()
+    (folder.path / "checkpoint" / ".000002.0123456789ab.part" / "arrays.safetensors").write_text("x")
+    with folder.locked():
+        pass
+    assert [name for name in left if (folder.path / name).exists()] == []
+    assert all((folder.path / name).exists() for name in kept)
+    assert os.listdir(folder.path / "checkpoint") == []
+
+
+def test_a_lock_that_cannot_be_written_is_one_line(folder):
+    with (
+        verbs.observed(Fail(1, "EACCES")),
+        pytest.raises(DataError, match="cannot be written: Permission denied"),
+        folder.locked(),
+    ):
+        pass
+
+
+def test_status(tmp_path, fast_folder):
+    carry_on(fast_folder / "run", 3)
+    folder = RunFolder.open(fast_folder / "run")
+    assert folder.status == "interrupted at round 3"
+    carry_on(fast_folder / "run")
+    assert folder.status == "done"
+
+
+def test_only_known_names(folder):
+    for name in ("manifest.json", "config.toml", "rounds.jsonl", "result.json", "lock", "../x", "/etc/passwd", ""):
+        with pytest.raises(
+            ArgumentError, match=r"one of host.json, relabelling.json, gallery.npz, report.html is needed"
+        ):
+            folder.write(name, b"x")
+    for name in ("lock", "../x", "/etc/passwd", "checkpoint"):
+        with pytest.raises(ArgumentError, match="is needed"):
+            folder.read(name)
+    with pytest.raises(DataError, match=r"gallery.npz: cannot be read: No such file"):
+        folder.read("gallery.npz")
+
+
+def test_bytes_and_records_come_back(folder):
+    folder.write("gallery.npz", b"\0\1")
+    assert folder.read("gallery.npz") == b"\0\1"
+    folder.write_json("relabelling.json", {"ä\n": [1, 2.5, None, True], "moves": {}})
+    assert folder.read_json("relabelling.json") == {"ä\n": [1, 2.5, None, True], "moves": {}}
+    assert folder.read("relabelling.json") == b'{\n"\\u00e4\\n": [1, 2.5, null, true],\n"moves": {}\n}\n'
+    with pytest.raises(ArgumentError, match="plain JSON values are needed"):
+        folder.write_json("relabelling.json", {"z": [float("inf")]})
+    folder.write("relabelling.json", b'{"moves": {}}')
+    with pytest.raises(IntegrityError, match=r"relabelling.json: is damaged"):
+        folder.read_json("relabelling.json")
+
+
+def test_ledgers(folder):
+    assert folder.ledgers() == []
+    folder.clear_ledgers([0, 1])
+    (folder.path / "ledgers").mkdir()
+    for client in (11, 3, 1_234_567):
+        folder.ledger_path(client).write_text("{}")
+    (folder.path / "ledgers" / "client-3.json").write_text("not one of ours")
+    assert [(client, path.name) for client, path in folder.ledgers()] == [
+        (3, "client-000003.json"), (11, "client-000011.json"), (1_234_567, "client-1234567.json"),
+    ]  # fmt: skip
+    folder.clear_ledgers(range(10))
+    assert [client for client, _ in folder.ledgers()] == [11, 1_234_567]
+    with pytest.raises(ArgumentError, match="clients count from 0, got -1"):
+        folder.ledger_path(-1)
+
+
+def test_a_finished_run_vouches_for_its_files(finished):
+    result = finished.read_json("result.json")
+    assert result["rounds"] == 6
+    assert list(result["files"]) == [
+        "manifest.json", "config.toml", "rounds.jsonl", "relabelling.json", "gallery.npz",
+        "ledgers/client-000000.json", "ledgers/client-000002.json",
+    ]  # fmt: skip
+    finished.check()
+
+
+def test_every_change_after_the_end_is_noticed(finished):
+    for name, content in compared(finished.path).items():
+        path = finished.path / name
+        path.write_bytes(content + b" ")
+        with pytest.raises(IntegrityError, match=f"{name}: does not match its digest"):
+            finished.check()
+        path.write_bytes(content)
+    finished.ledger_path(3).write_text("{}")
+    with pytest.raises(IntegrityError, match=r"client-000003.json: was added after the run had finished"):
+        finished.check()
+    finished.clear_ledgers([3, 2])
+    with pytest.raises(IntegrityError, match=r"client-000002.json: does not match its digest"):
+        finished.check()
+
+
+def test_a_run_that_is_not_finished_cannot_be_checked(folder):
+    with pytest.raises(DataError, match=r"result.json: cannot be read"):
+        folder.check()
+
+
+def test_a_result_names_no_file_outside(finished):
+    from fedrela.runfolder.vouched import vouching
+
+    (finished.path / "result.json").write_bytes(vouching({}, {"../run/config.toml": "0"}))
+    with pytest.raises(DataError, match="not a plain relative path"):
+        finished.check()
+
+
+def test_a_fork_goes_on_from_the_newest_checkpoint(fast_folder):
+    carry_on(fast_folder / "prefix", 5)
+    prefix = RunFolder.open(fast_folder / "prefix")
+    arm = prefix.fork(fast_folder / "arm", MANIFEST | {"arm": 1}, CONFIG, HOST)
+    assert arm.status == "interrupted at round 4"
+    assert arm.rounds() == prefix.rounds()[:4]
+    assert arm.timing() == prefix.timing()[:4]
+    assert [client for client, _ in arm.ledgers()] == [0, 2]
+    assert np.array_equal(arm.load_checkpoint().arrays["weights"], prefix.load_checkpoint().arrays["weights"])
+    assert arm.load_checkpoint().record == prefix.load_checkpoint().record
+    RunFolder.create(fast_folder / "alone", MANIFEST | {"arm": 1}, CONFIG, HOST)
+    carry_on(fast_folder / "arm")
+    carry_on(fast_folder / "alone")
+    assert compared(fast_folder / "arm") == compared(fast_folder / "alone")
+
+
+def test_a_fork_needs_a_checkpoint_and_a_free_place(folder, fast_folder):
+    with pytest.raises(DataError, match="has no checkpoint to go on from"):
+        folder.fork(fast_folder / "arm", MANIFEST, CONFIG, HOST)
+    carry_on(fast_folder / "prefix", 2)
+    prefix = RunFolder.open(fast_folder / "prefix")
+    prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, HOST)
+    with pytest.raises(ArgumentError, match="exists already"):
+        prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, HOST)
+    with pytest.raises(ArgumentError, match="another run is here"):
+        prefix.fork(folder.path, MANIFEST | {"arm": 1}, CONFIG, HOST)
+    prefix.fork(folder.path, MANIFEST, CONFIG, HOST)  # begun, without a checkpoint yet
+    assert folder.load_checkpoint().round == 2
+
+
+def test_a_checkpoint_of_another_run_is_not_taken(fast_folder):
+    carry_on(fast_folder / "one", 2)
+    other = RunFolder.create(fast_folder / "other", MANIFEST | {"seed": 2}, CONFIG, HOST)
+    for name in ("checkpoint", "rounds.jsonl"):
+        os.rename(fast_folder / "one" / name, other.path / name)
+    with pytest.raises(IntegrityError, match="of another run, round or format"):
+        other.load_checkpoint()
+
+
+def test_first_files_do_not_depend_on_the_host():
+    one, two = (first_files(MANIFEST, CONFIG, {"started": day}) for day in ("today", "tomorrow"))
+    assert one["manifest.json"] == two["manifest.json"]
+    assert one["host.json"] != two["host.json"]

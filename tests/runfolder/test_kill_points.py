@@ -1,0 +1,115 @@
+"""B10 on the folder's own level: the process is killed at every step of every write, and nothing is ever half done.
+
+A process of its own, with one thread, forks for every kill point. After each kill the folder is sound, and carrying on
+leads to the same bytes as never having been killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fedrela.files import verbs
+from fedrela.runfolder import RunFolder
+from runfolder.faults import WRITES, Kill, Notes
+from runfolder.toy import CONFIG, HOST, MANIFEST, carry_on, check_sound, compared
+
+
+def run(path: Path) -> None:
+    carry_on(path)
+
+
+def fork(path: Path) -> None:
+    """Begin an arm that goes on from a shared prefix, where that has not been done."""
+    if check_sound(path) in (None, 0):
+        RunFolder.open(path.parent / "prefix").fork(path, MANIFEST | {"arm": 1}, CONFIG, HOST)
+
+
+SCENARIOS: dict[str, Callable[[Path], None]] = {"run": run, "fork": fork}
+
+
+def points(notes: Notes) -> Iterator[tuple[int, str, str]]:
+    for number, (verb, arguments) in enumerate(notes.tried):
+        yield number, verb, "before"
+        if verb in WRITES and len(arguments[1]) > 1:
+            yield number, verb, "amid"
+        yield number, verb, "after"
+
+
+def killed(scenario: Callable[[Path], None], path: Path, number: int, moment: str) -> bool:
+    """Whether a child that carries out the scenario was killed at that point."""
+    child = os.fork()
+    if child == 0:
+        try:
+            with verbs.observed(Kill(number, moment)):
+                scenario(path)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def try_point(name: str, folder: Path, wanted: dict[str, bytes], number: int, moment: str) -> str:
+    """Kill, look, carry on, compare; return what is wrong, or nothing."""
+    path = folder / f"{name}-{number}-{moment}"
+    try:
+        if not killed(SCENARIOS[name], path, number, moment):
+            return "was not killed"
+        check_sound(path)
+        SCENARIOS[name](path)
+        carry_on(path)
+        return "" if compared(path) == wanted else "other bytes after carrying on"
+    except Exception:
+        return traceback.format_exc()
+
+
+def main(folder: Path) -> None:
+    carry_on(folder / "prefix", 4)
+    report: dict[str, list[tuple[str, str, str]]] = {}
+    for name, scenario in SCENARIOS.items():
+        notes = Notes()
+        with verbs.observed(notes):
+            scenario(folder / name)
+        carry_on(folder / name)
+        wanted = compared(folder / name)
+        assert wanted
+        report[name] = [
+            (verb, moment, try_point(name, folder, wanted, number, moment)) for number, verb, moment in points(notes)
+        ]
+    print(json.dumps(report))
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, list[tuple[str, str, str]]]:
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a kill does not reach below the file system
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        command = [sys.executable, __file__, folder]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_no_kill_leaves_anything_half_done(report, scenario):
+    wrong = [point for point in report[scenario] if point[2]]
+    assert wrong == []
+
+
+def test_every_step_is_a_kill_point(report):
+    counts = {name: len(found) for name, found in report.items()}
+    assert counts["run"] >= 300, "steps have vanished: does a write go past fedrela.files.verbs?"
+    assert counts["fork"] >= 130
+    seen = {verb for found in report.values() for verb, _, _ in found}
+    assert seen == {"append", "make_folder", "overwrite", "remove", "rename", "sync", "sync_folder", "write_aside"}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,116 @@
+"""Reading what somebody else may have put there, locks, sweeping and mapped arrays on odd systems."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrela.errors import BusyError
+from fedrela.files import ArrayAside, alone, digest, is_taken, lock, measure, open_plain, read_plain, sweep
+
+
+def test_a_plain_file_is_read_up_to_a_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_plain(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        read_plain(tmp_path / "file", 4)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(__file__)])
+def test_what_is_no_plain_file_is_not_read(make, tmp_path):
+    make(tmp_path / "odd")
+    for read in (open_plain, measure, lambda path: read_plain(path, 100)):
+        with pytest.raises(OSError, match=r"not a plain file|symbolic links"):
+            read(tmp_path / "odd")
+
+
+@pytest.mark.parametrize(
+    ("first", "size"), [(None, 3_000_000), (0, 0), (7, 7), (2_500_000, 2_500_000), (9**9, 3_000_000)]
+)
+def test_size_and_digest_of_a_file_or_its_beginning(first, size, tmp_path):
+    data = bytes(range(250)) * 12_000
+    (tmp_path / "file").write_bytes(data)
+    assert measure(tmp_path / "file", first) == (size, digest(data[:size]))
+
+
+def test_one_at_a_time(tmp_path):
+    assert not is_taken(tmp_path / "lock")
+    with alone(tmp_path / "lock"):
+        assert is_taken(tmp_path / "lock")
+        with (
+            pytest.raises(BusyError, match=rf"process {os.getpid()} on .*, started .*Z, uses it"),
+            alone(tmp_path / "lock"),
+        ):
+            pass
+    assert not is_taken(tmp_path / "lock")
+    with alone(tmp_path / "lock"):
+        pass
+
+
+def test_a_lock_that_is_free_in_a_moment_is_waited_for(tmp_path, monkeypatch):
+    held = contextlib.ExitStack()
+    held.enter_context(alone(tmp_path / "lock"))
+    monkeypatch.setattr(lock.time, "sleep", lambda seconds: held.close())
+    with alone(tmp_path / "lock"):
+        assert is_taken(tmp_path / "lock")
+
+
+ODD_OWNERS = (
+    b"", b"\xff", b"[]", b"{}", b"[" * 900, b'{"pid": 1, "host": "a\\nb", "started": 2}',
+    b'{"pid": 1, "host": "%s", "started": 1}' % (b"a" * 300),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD_OWNERS)
+def test_an_owner_that_cannot_be_named(text, tmp_path):
+    with alone(tmp_path / "lock"):
+        (tmp_path / "lock").write_bytes(text)
+        with pytest.raises(BusyError, match="another process uses it") as caught, alone(tmp_path / "lock"):
+            pass
+        assert str(caught.value).isprintable()
+
+
+def test_where_files_cannot_be_locked(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with open(__file__, "rb") as file:
+        assert lock.take(file.fileno())
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with alone(tmp_path / "lock"), alone(tmp_path / "lock"):
+        assert not is_taken(tmp_path / "lock")
+
+
+def test_sweeping_takes_only_what_is_unfinished(tmp_path):
+    aside = tmp_path / ".file.0123456789ab.part"
+    (aside / "deep").mkdir(parents=True)
+    (aside / "deep" / "file").write_text("x")
+    (aside / "link").symlink_to(tmp_path)
+    for name in ("file", ".file.part", ".other.0123456789ab.part", ".file.0123456789aX.part"):
+        (tmp_path / name).write_text("x")
+    sweep(tmp_path, keep="other")
+    assert sorted(os.listdir(tmp_path)) == [".file.0123456789aX.part", ".file.part", ".other.0123456789ab.part", "file"]
+    sweep(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("system", ["without", "not supported"])
+def test_arrays_where_blocks_cannot_be_claimed(system, tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    if system == "without":
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
+    aside = ArrayAside(tmp_path / "a.npy", (3,), "i4")
+    aside.array[:] = 7
+    aside.finish()
+    assert os.listdir(tmp_path) == ["a.npy"]
