@@ -65,9 +65,10 @@ class RoundRecord:
     chosen, admitted
         Ids of the clients of the round, and of those whose upload counted.
     excluded
-        Pairs of id and reason.
+        Pairs of id (None for an unknown sender) and reason.
     moved, relabelled
-        Labels changed in this round, and pairs of id and number for each client that re-labelled.
+        Labels changed in this round, None where clients keep that to themselves; and pairs of id and number for each
+        client that re-labelled.
     skipped
         Whether too few clients were left, so that the model is the one before.
     samples
@@ -83,8 +84,8 @@ class RoundRecord:
     loss: float | None
     chosen: list[int]
     admitted: list[int]
-    excluded: list[tuple[int, str]]
-    moved: int
+    excluded: list[tuple[int | None, str]]
+    moved: int | None
     relabelled: list[tuple[int, int]]
     skipped: bool
     samples: list[int]
@@ -98,8 +99,11 @@ class RoundRecord:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RoundRecord:
-        """Return the record of a line."""
-        return cls(**record)
+        """Return the record of a line; one with other keys is an `IntegrityError`."""
+        if set(record) != {field.name for field in fields(cls)}:
+            raise IntegrityError("rounds.jsonl: is not of a run of this version of fedrela")
+        pairs = {name: [tuple(pair) for pair in record[name]] for name in ("excluded", "relabelled")}
+        return cls(**{**record, **pairs})
 
 
 @dataclass(frozen=True)

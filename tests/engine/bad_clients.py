@@ -39,7 +39,7 @@ BAD, ROUND = 1, 2
 @dataclass(frozen=True)
 class GoingWrongParams(Params):
     kind: str = param("", "", "how", choices=("", "dies", *KINDS))
-    asked: str = param("", "", "how in the exchange", choices=("", *ANSWERS))
+    asked: str = param("", "", "how in the exchange", choices=("", "dies", *ANSWERS))
 
 
 class GoingWrong(Algorithm):

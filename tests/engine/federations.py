@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
@@ -99,6 +100,11 @@ class Made:
         return Run(
             self.problem, Plan(self.seed, TrainPlan(**train), RelabelPlan(**relabel), self.algorithm, make), crew
         )  # fmt: skip
+
+
+def made_of(algorithm: Algorithm, **parts: Any) -> Made:
+    """A run of an algorithm, with the balanced set that its server asks for."""
+    return Made(algorithm=algorithm, problem=table_problem(auxiliary=algorithm.auxiliary), **parts)
 
 
 def snapshot(run: Run) -> dict[str, bytes]:

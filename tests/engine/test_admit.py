@@ -244,7 +244,7 @@ def test_a_client_can_ask_before_it_sends():
         ({"weights": np.ones(3, "f4").view(Lying)}, "wrong shape: weights: (3,) where (4,) is needed"),
         ({"weights": np.ma.masked_invalid(np.array([1, 1, 1, np.nan], "f4"))}, "not finite: weights"),
         ({"weights": np.ones(4, "f4"), 3: None}, "undeclared array"),
-        ({"weights": np.ones(4, "f4"), "labels": None, "more": None}, "undeclared array: labels"),
+        ({"labels": None, "more": None, "weights": np.ones(4, "f4")}, "undeclared array: labels"),
         ({"weights": np.ones(4, "f4"), "\x1b[2J\n\ud800é": None}, "undeclared array: \\x1b[2J\\n\\ud800\\xe9"),
         ({"weights": np.ones(4, "f4"), "\n" * 10**6: None}, "undeclared array: " + "\\n" * 30),
         (

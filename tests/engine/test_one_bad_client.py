@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from engine.bad_clients import ANSWERS, BAD, KINDS, ROUND, GoingWrong
 from engine.federations import Made, normed, snapshot
@@ -12,7 +11,6 @@ from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import FedrelaError
 from fedrela.runfolder import RunFolder
-
 
 
 def rounds(crew, missing=None, folder=None, **params):
@@ -59,6 +57,13 @@ def test_one_that_ends_its_worker(pool, without, tmp_path):
     noted = folder.exclusions()
     assert list(noted) == [ROUND]
     check(rounds(pool, noted[ROUND], kind="dies"), without, "the worker died twice")
+
+
+def test_one_that_ends_its_worker_in_an_exchange(pool, tmp_path):
+    folder = RunFolder.create(tmp_path / "run", {}, "", {})
+    found = rounds(pool, folder=folder, asked="dies")
+    noted = folder.exclusions()
+    check(rounds(pool, noted[ROUND], asked="dies"), found, "exchange ask: the worker died twice")
 
 
 def test_the_comparison_would_notice(serial, without):

@@ -1,4 +1,4 @@
-"""Re-labelling at a client's turn: from which posterior, of whom, when, and what does not change."""
+"""Posteriors at a client's turn: a plain pass, the official collection, or the logits of training."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ import numpy as np
 import pytest
 import torch
 
-import fedrela
 from algorithms.turns_by_hand import blobs, client_turn
 from engine.federations import (
-    CLASSES, SIDE, Made, carry_out, dropping, image_problem, normed, snapshot, table_problem, tiny_mlp, weights_of,
-)  # fmt: skip
-from engine.relabelling_hosts import Doubling, Silent, Unsure
+    CLASSES,
+    SIDE,
+    Made,
+    carry_out,
+    dropping,
+    image_problem,
+    normed,
+    table_problem,
+    tiny_mlp,
+    weights_of,
+)
+from engine.relabelled_by_hand import by_hand, plain_pass, softmax
+from engine.relabelling_hosts import Doubling, Silent
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
 from fedrela.engine.plan import RelabelPlan
 from fedrela.engine.relabel import BATCH, posterior
-from fedrela.losses import LOSSES
-from fedrela.streams import stream
 
 PICTURES = partial(normed, SIDE * SIDE)
 OFFICIAL = {"passes": 3, "augment": True, "train_mode": True}
@@ -140,5 +146,3 @@ def test_a_client_without_an_earlier_turn_makes_a_pass(serial):
     assert set(ledgers) & known
     assert {client: ledgers[client] for client in new} == {client: expected[client] for client in new}
     run.close()
-
-

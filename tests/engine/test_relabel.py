@@ -1,29 +1,17 @@
-"""Re-labelling at a client's turn: from which posterior, of whom, when, and what does not change."""
+"""Re-labelling at a client's turn: who moves what and when, and what does not change."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
-import fedrela
-from algorithms.turns_by_hand import blobs, client_turn
-from engine.federations import (
-    CLASSES, SIDE, Made, carry_out, dropping, image_problem, normed, snapshot, table_problem, tiny_mlp, weights_of,
-)  # fmt: skip
-from engine.relabelling_hosts import Doubling, Silent, Unsure
-from fedrela.algorithms.fedavg import FedAvg
+from engine.federations import CLASSES, Made, carry_out, snapshot, table_problem, weights_of
+from engine.relabelled_by_hand import by_hand, plain_pass
+from engine.relabelling_hosts import Doubling, Unsure
 from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
-from fedrela.engine.plan import RelabelPlan
-from fedrela.engine.relabel import BATCH, posterior
 from fedrela.losses import LOSSES
-from fedrela.streams import stream
-
-PICTURES = partial(normed, SIDE * SIDE)
-OFFICIAL = {"passes": 3, "augment": True, "train_mode": True}
 
 
 def first_ledgers(serial, **relabel):
@@ -102,7 +90,7 @@ def test_who_was_not_there_when_it_was_due(serial, late):
             turns.setdefault(client, []).append(record.round)
     found = {client: record.round for record in records for client, _ in record.relabelled}
     first = {client: min(r for r in rounds if r >= 3) for client, rounds in turns.items() if max(rounds) >= 3}
-    assert found == (first if late else {client: 3 for client in records[2].chosen})
+    assert found == (first if late else dict.fromkeys(records[2].chosen, 3))
     assert len(set(first.values())) > 1
     assert sum(len(record.relabelled) for record in records) == len(found)
 

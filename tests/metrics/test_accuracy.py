@@ -33,7 +33,7 @@ def answers(draw, numbers=EASY | REAL, classes=SOME):
     return x, draw(arrays.arrays(draw(st.sampled_from([np.int64, np.uint8])), n, elements=st.integers(0, C - 1)))
 
 
-@examples(150, 5_000)
+@examples(150, 2_000)
 @given(answers())
 def test_against_scikit_learn(case):
     x, y = case
@@ -52,7 +52,7 @@ def test_against_scikit_learn(case):
     assert found.loss == pytest.approx(sk.log_loss(y, probabilities, labels=range(C)), rel=1e-9, abs=1e-14)
 
 
-@examples(300, 5_000)
+@examples(300, 2_000)
 @given(answers(classes=st.just(2)))
 def test_rankings_against_scikit_learn(case):
     x, y = case
@@ -65,7 +65,7 @@ def test_rankings_against_scikit_learn(case):
     assert found.auprc == pytest.approx(sk.average_precision_score(y, margin), rel=1e-14)
 
 
-@examples(300, 5_000)
+@examples(300, 2_000)
 @given(answers(numbers=ANYTHING))
 def test_whatever_the_logits_an_undefined_row_is_wrong(case):
     x, y = case

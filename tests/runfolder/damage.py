@@ -64,6 +64,15 @@ def lose_line(data: bytes, rng: Rng) -> bytes:
     return b"".join(lines)
 
 
+def digit(data: bytes, rng: Rng) -> bytes:
+    """Replace a digit by another, so that all still looks right."""
+    digits = [found.start() for found in re.finditer(rb"\d", data)]
+    if not digits:
+        return data + b"0"
+    place = digits[int(rng.integers(len(digits)))]
+    return data[:place] + b"%d" % ((int(data[place : place + 1]) + int(rng.integers(1, 10))) % 10) + data[place + 1 :]
+
+
 def giant(data: bytes, rng: Rng) -> bytes:
     """Replace a number by one that is far too large, or by none."""
     numbers = list(re.finditer(rb"\d+", data))
@@ -74,7 +83,7 @@ def giant(data: bytes, rng: Rng) -> bytes:
     return data[: found.start()] + other + data[found.end() :]
 
 
-CHANGES: tuple[Callable[[bytes, Rng], bytes], ...] = (flip, cut, grow, blank, noise, repeat, lose_line, giant)
+CHANGES: tuple[Callable[[bytes, Rng], bytes], ...] = (flip, cut, grow, blank, noise, repeat, lose_line, digit, giant)
 
 
 def by_chance(path: Path, rng: Rng) -> str:

@@ -28,6 +28,10 @@ class Notes:
     def tell(self, what: str, round: int) -> None:
         self.marks.append((len(self.done), what, round))
 
+    def promised(self, steps: int) -> frozenset[tuple[str, int]]:
+        """Return what had been promised when that many verbs were done."""
+        return frozenset((what, round) for at, what, round in self.marks if at <= steps)
+
 
 def write_half(verb: str, arguments: tuple[Any, ...]) -> None:
     """Carry out a write with the first half of its bytes only."""

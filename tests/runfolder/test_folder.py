@@ -259,7 +259,7 @@ def test_ledgers(folder):
 
 def test_a_finished_run_vouches_for_its_files(finished):
     result = finished.read_json("result.json")
-    assert result["rounds"] == 6
+    assert result["rounds"] == 7
     assert list(result["files"]) == [
         "manifest.json", "config.toml", "rounds.jsonl", "relabelling.json", "gallery.npz",
         "ledgers/client-000000.json", "ledgers/client-000002.json",

@@ -120,7 +120,7 @@ def main(base: Path, cases: int) -> None:
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with tempfile.TemporaryDirectory(dir=place) as folder:
         command = [sys.executable, __file__, folder, str(count(1000, 50_000))]
         done = subprocess.run(command, capture_output=True, text=True, timeout=1800, env=environment)

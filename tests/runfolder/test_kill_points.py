@@ -20,20 +20,20 @@ import pytest
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
 from runfolder.faults import WRITES, Kill, Notes
-from runfolder.toy import CONFIG, HOST, MANIFEST, carry_on, check_sound, compared
+from runfolder.toy import CONFIG, HOST, MANIFEST, Tell, carry_on, check_promises, check_sound, compared, nothing
 
 
-def run(path: Path) -> None:
-    carry_on(path)
+def run(path: Path, tell: Tell = nothing) -> None:
+    carry_on(path, tell=tell)
 
 
-def fork(path: Path) -> None:
+def fork(path: Path, tell: Tell = nothing) -> None:
     """Begin an arm that goes on from a shared prefix, where that has not been done."""
     if check_sound(path) in (None, 0):
         RunFolder.open(path.parent / "prefix").fork(path, MANIFEST | {"arm": 1}, CONFIG, HOST)
 
 
-SCENARIOS: dict[str, Callable[[Path], None]] = {"run": run, "fork": fork}
+SCENARIOS: dict[str, Callable[..., None]] = {"run": run, "fork": fork}
 
 
 def points(notes: Notes) -> Iterator[tuple[int, str, str]]:
@@ -44,7 +44,7 @@ def points(notes: Notes) -> Iterator[tuple[int, str, str]]:
         yield number, verb, "after"
 
 
-def killed(scenario: Callable[[Path], None], path: Path, number: int, moment: str) -> bool:
+def killed(scenario: Callable[..., None], path: Path, number: int, moment: str) -> bool:
     """Whether a child that carries out the scenario was killed at that point."""
     child = os.fork()
     if child == 0:
@@ -56,16 +56,15 @@ def killed(scenario: Callable[[Path], None], path: Path, number: int, moment: st
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
-def try_point(name: str, folder: Path, wanted: dict[str, bytes], number: int, moment: str) -> str:
+def try_point(path: Path, scenario: Callable[..., None], notes: Notes, number: int, moment: str) -> str:
     """Kill, look, carry on, compare; return what is wrong, or nothing."""
-    path = folder / f"{name}-{number}-{moment}"
     try:
-        if not killed(SCENARIOS[name], path, number, moment):
+        if not killed(scenario, path, number, moment):
             return "was not killed"
-        check_sound(path)
-        SCENARIOS[name](path)
+        check_promises(path, notes.promised(number + (moment == "after")))
+        scenario(path)
         carry_on(path)
-        return "" if compared(path) == wanted else "other bytes after carrying on"
+        return "" if compared(path) == compared(path.with_name(scenario.__name__)) else "other bytes after carrying on"
     except Exception:
         return traceback.format_exc()
 
@@ -76,12 +75,11 @@ def main(folder: Path) -> None:
     for name, scenario in SCENARIOS.items():
         notes = Notes()
         with verbs.observed(notes):
-            scenario(folder / name)
+            scenario(folder / name, notes.tell)
         carry_on(folder / name)
-        wanted = compared(folder / name)
-        assert wanted
         report[name] = [
-            (verb, moment, try_point(name, folder, wanted, number, moment)) for number, verb, moment in points(notes)
+            (verb, moment, try_point(folder / f"{name}-{number}-{moment}", scenario, notes, number, moment))
+            for number, verb, moment in points(notes)
         ]
     print(json.dumps(report))
 
@@ -89,7 +87,7 @@ def main(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def report() -> dict[str, list[tuple[str, str, str]]]:
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a kill does not reach below the file system
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with tempfile.TemporaryDirectory(dir=place) as folder:
         command = [sys.executable, __file__, folder]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)

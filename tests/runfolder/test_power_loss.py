@@ -12,11 +12,10 @@ import pytest
 
 from batteries import count
 from fedrela.files import verbs
-from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
 from runfolder.faults import Notes
 from runfolder.power_loss import Disk
-from runfolder.toy import carry_on, check_sound, compared
+from runfolder.toy import carry_on, check_promises, compared
 
 WAYS = 64  # states tried for each step
 Tree = dict[str, bytes | None]
@@ -36,29 +35,12 @@ def states(base: Path, notes: Notes) -> Iterator[tuple[Tree, int]]:
     disk, rng, seen = Disk(base), stream(1, "power loss"), set()
     for step in range(len(notes.done) + 1):
         for tree in disk.after_loss(WAYS, rng):
-            key = (tuple(sorted(tree.items(), key=lambda item: item[0])), promised(notes, step))
+            key = (tuple(sorted(tree.items(), key=lambda item: item[0])), notes.promised(step))
             if key not in seen:
                 seen.add(key)
                 yield tree, step
         if step < len(notes.done):
             disk.apply(*notes.done[step])
-
-
-def promised(notes: Notes, step: int) -> frozenset[tuple[str, int]]:
-    return frozenset((what, round) for at, what, round in notes.marks if at <= step)
-
-
-def check_promises(path: Path, promises: frozenset[tuple[str, int]]) -> None:
-    """Check what a caller may rely on after the calls that had returned."""
-    reached = check_sound(path)
-    wanted = max((round for what, round in promises if what == "saved"), default=0)
-    assert reached is not None or ("begun", 0) not in promises
-    assert (reached or 0) >= wanted
-    noted = {round for what, round in promises if what == "noted"}
-    if noted:
-        assert noted <= RunFolder.open(path).exclusions().keys()
-    if ("done", 6) in promises:
-        assert RunFolder.open(path).status == "done"
 
 
 @pytest.fixture
@@ -81,7 +63,7 @@ def test_a_power_loss_breaks_no_promise(fast_folder: Path, no_sync: None) -> Non
         place.mkdir()
         put(place, tree)
         try:
-            check_promises(place / "run", promised(notes, step))
+            check_promises(place / "run", notes.promised(step))
             carry_on(place / "run")
         except BaseException as error:
             error.add_note(f"after step {step} of {len(notes.done)}: {notes.done[step - 1][:2]}")

@@ -1,4 +1,4 @@
-"""A toy engine: six rounds on a few numbers, all that a real one does to its folder, and the way back into it."""
+"""A toy engine: seven rounds on a few numbers, all that a real one does to its folder, and the way back into it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fedrela.runfolder import RunFolder
 MANIFEST = {"format": "toy-1", "classes": ["a", "b"]}
 CONFIG = "seed = 1\n"
 HOST = {"started": "today"}
-ROUNDS, EVERY, RELABEL, LATE = 6, 2, 4, (3, 5)
+ROUNDS, EVERY, RELABEL, LATE = 7, 2, 4, (3, 5)
 NOT_COMPARED = ("lock", "host.json", "timing.jsonl", "exclusions.jsonl", "report.html", "checkpoint")
 
 Tell = Callable[[str, int], None]
@@ -72,6 +72,8 @@ def carry_on(path: Path, last: int = ROUNDS, *, tell: Tell = nothing, begin: Any
         folder.truncate_rounds(reached)
         folder.clear_ledgers(client for client in range(4) if client not in relabelled)
         noted = folder.exclusions()
+        if saved is None:
+            folder.save_checkpoint(0, arrays_of(weights), record_of(0))
         for round in range(reached + 1, last + 1):
             if round in LATE and round not in noted:
                 folder.note_exclusions(round, {1: "deadline"})
@@ -119,3 +121,13 @@ def check_sound(path: Path) -> int | None:
     assert all(np.array_equal(saved.arrays[name], array) for name, array in wanted.items())
     assert rounds[: saved.round] == [round_record(r, w) for r, w in enumerate(states()[: saved.round + 1]) if r]
     return saved.round
+
+
+def check_promises(path: Path, promises: frozenset[tuple[str, int]]) -> None:
+    """Check that the folder is sound and holds all that callers rely on after the calls that had returned."""
+    reached = check_sound(path)
+    assert reached is not None or ("begun", 0) not in promises
+    assert (reached or 0) >= max((round for what, round in promises if what == "saved"), default=0)
+    noted = {round for what, round in promises if what == "noted"}
+    assert not noted or noted <= RunFolder.open(path).exclusions().keys()
+    assert ("done", ROUNDS) not in promises or RunFolder.open(path).status == "done"

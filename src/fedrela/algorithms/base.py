@@ -107,6 +107,8 @@ class Algorithm:
         Whether the method fixes the loss, so that a configuration may not choose one.
     needs_split
         Whether it needs the features of a model apart from its head.
+    needs_images
+        Whether it needs samples that are images.
     auxiliary
         Samples of each class that its server needs, from before imbalance; 0 for none.
     """
@@ -119,6 +121,7 @@ class Algorithm:
     private: ClassVar[tuple[str, ...]] = ()
     own_loss: ClassVar[bool] = False
     needs_split: ClassVar[bool] = False
+    needs_images: bool = False
     auxiliary: int = 0
 
     def __init__(self, **params: Any) -> None:

@@ -217,14 +217,14 @@ def _record(
     scores: tuple[Scores | None, Scores | None],
 ) -> RoundRecord:
     test, validation = scores
-    excluded = dict(collected.failed) | {client: reason for client, reason in verdict.excluded if client is not None}
+    excluded = [*collected.failed.items(), *verdict.excluded]
     return RoundRecord(
         round=round,
         accuracy=None if test is None else accuracy_record(test),
         loss=None if test is None or not np.isfinite(test.loss) else test.loss,
         chosen=chosen.tolist(),
         admitted=[upload.client for upload in verdict.admitted] if enough else [],
-        excluded=sorted(excluded.items()),
+        excluded=sorted(excluded, key=lambda lost: (-1 if lost[0] is None else lost[0], lost[1])),
         moved=sum(len(moves.ledger) for moves in collected.moves.values()),
         skipped=not enough,
         norm_median=verdict.norm_median,

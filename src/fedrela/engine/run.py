@@ -21,6 +21,7 @@ from fedrela.engine.pool import CannotSend, Done, Pool
 from fedrela.engine.problem import Problem
 from fedrela.engine.serial import SerialPool
 from fedrela.engine.station import Setup, Station, kept_fields, make_model
+from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import has_split, need_split, num_features
 from fedrela.models.share import Share
@@ -199,6 +200,9 @@ class Run:
 
 
 def _checked_model(problem: Problem, plan: Plan) -> FlatModel:
+    if plan.algorithm.needs_images and not problem.is_image:
+        raise ArgumentError(f"{plan.algorithm.name}: makes views of images, and these samples are tables")
+
     def checked() -> nn.Module:
         made = plan.make()
         if plan.algorithm.needs_split:

@@ -1,0 +1,188 @@
+"""CReFF: re-train the classifier at the server, on features that pull at it as the clients' real ones do.
+
+Shang et al., Federated learning on heterogeneous and long-tailed data via classifier re-training with federated
+features, IJCAI 2022.
+
+    client: trains as FedAvg; and sends for each of its classes the gradient of the mean CE in the re-trained head
+    server: x <- sum_i p_i y_i
+            features F_c of class c:  SGD on  sum over rows of (1 - cos(real row, row of F_c's gradient)), bias alike
+            a new random head is trained on all features; it is scored, and goes down; x keeps its averaged head
+
+What leaves the client: weights, number of samples, C blocks of head gradients and which classes they are of (the
+official code sends only the blocks of classes it has, which tells the server the same). What it receives beside the
+weights: the re-trained head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import linear, one_hot
+
+from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.practice import practise
+from fedrela.algorithms.turns import Arrays, ClientTurn, Local, ServerTurn
+from fedrela.errors import ArgumentError
+from fedrela.models import heads
+from fedrela.models.arrays import FlatModel
+from fedrela.streams import stream
+
+TINY = 1e-6
+
+
+@dataclass(frozen=True)
+class CreffParams(Params):
+    """As the official code."""
+
+    features: int = param(100, "", "federated features a class", low=1)
+    match_steps: int = param(100, "", "steps of matching a round", low=0)
+    match_lr: float = param(0.1, "", "their rate", above=0)
+    retrain_epochs: int = param(300, "", "epochs of re-training the head; 0: the averaged head is scored", low=0)
+    retrain_lr: float = param(0.01, "", "their rate", above=0)
+    retrain_batch: int = param(32, "", "their batch size", low=1)
+    repeats: int = param(10, "", "random draws over which a client's class gradient is averaged", low=1)
+    images: int = param(32, "", "most samples in each of them", low=1)
+
+
+def head_gradients(features: Tensor, labels: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradient of the mean CE in W and b, for features (..., m, d): (softmax - one-hot)' f / m.
+
+    >>> f, y = torch.tensor([[1.0, 0.0]]), torch.tensor([0])
+    >>> W, b = torch.zeros(2, 2), torch.zeros(2)
+    >>> head_gradients(f, y, W, b)[0].tolist()
+    [[-0.5, 0.0], [0.5, 0.0]]
+    """
+    error = torch.softmax(linear(features, weight, bias), dim=-1) - one_hot(labels, len(weight)).to(features)
+    return error.transpose(-1, -2) @ features / features.shape[-2], error.mean(dim=-2)
+
+
+def match_loss(real: tuple[Tensor, Tensor], made: tuple[Tensor, Tensor]) -> Tensor:
+    """Return sum over rows of (1 - cos) for weights (..., C, d), plus (1 - cos) for biases (..., C)."""
+    loss: Tensor = sum(((1 - _cosine(a, b)).sum() for a, b in zip(real, made, strict=True)), real[0].new_zeros(()))
+    return loss
+
+
+def _cosine(a: Tensor, b: Tensor) -> Tensor:
+    cosine: Tensor = (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1) + TINY)
+    return cosine
+
+
+def match_features(
+    features: Tensor, real: tuple[Tensor, Tensor], head: tuple[Tensor, Tensor], present: Tensor, steps: int, lr: float
+) -> Tensor:
+    """Move features (C, m, d) so that their head gradients point where the real ones (C, C, d) and (C, C) do.
+
+    Classes that are not present keep theirs, bit for bit.
+    """
+    moving = features[present].clone().requires_grad_()
+    if not len(moving):
+        return features
+    labels = torch.nonzero(present).expand(-1, features.shape[1])
+    target = real[0][present], real[1][present]
+    for _ in range(steps):
+        loss = match_loss(target, head_gradients(moving, labels, *head))
+        (slope,) = torch.autograd.grad(loss, [moving])
+        moving = (moving.detach() - lr * slope).requires_grad_()
+    result = features.clone()
+    result[present] = moving.detach()
+    return result
+
+
+class Creff(Algorithm):
+    """Classifier re-training with federated features."""
+
+    name = "creff"
+    paper = "Shang et al., 2022"
+    Params = CreffParams
+    uploads = ("weights", "gradient_weight", "gradient_bias", "present")
+    reduces_to = "fedavg in x always; in what is scored with retrain_epochs = 0"
+    needs_split = True
+
+    def sends(self, sizes: Sizes) -> Fields:
+        """Return C blocks of head gradients, and which of them are of classes that the client has."""
+        C, d = sizes.classes, sizes.features
+        return {"gradient_weight": Field((C, C, d)), "gradient_bias": Field((C, C)), "present": Field((C,))}
+
+    def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
+        """Return random features and a random head."""
+        if not isinstance(getattr(model, "head", None), nn.Linear):
+            raise ArgumentError("creff: needs a linear head, which it re-trains")
+        shape = (sizes.classes, self.params.features, sizes.features)
+        return {
+            "features": stream(seed, "federated features").standard_normal(shape, dtype=np.float32),
+            **_head(heads.linear(sizes.features, sizes.classes, seed=seed, purpose="re-trained head")),
+        }
+
+    def broadcast(self, state: Arrays) -> Arrays:
+        """Return the re-trained head."""
+        return {"weight": state["weight"], "bias": state["bias"]}
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Measure the class gradients at the model received, then train."""
+        sent = self._class_gradients(turn)
+        train(turn)
+        return sent
+
+    def _class_gradients(self, turn: ClientTurn) -> Arrays:
+        module: Any = turn.model.module.eval()
+        weight, bias = (torch.tensor(turn.received[name]).to(turn.model.vector) for name in ("weight", "bias"))
+        C, d = weight.shape
+        blocks, rows = np.zeros((C, C, d), np.float32), np.zeros((C, C), np.float32)
+        rng, labels, most = turn.stream("class gradients"), turn.samples.labels, self.params.images
+        for c in np.unique(labels).tolist():
+            mine, sums = np.flatnonzero(labels == c), [weight.new_zeros(C, d), weight.new_zeros(C)]
+            for _ in range(self.params.repeats):
+                at = rng.permutation(mine)[:most]
+                with torch.no_grad():
+                    f = module.features(turn.samples.scaled(at))
+                    found = head_gradients(f, torch.full((len(at),), c, device=f.device), weight, bias)
+                sums = [old + new / self.params.repeats for old, new in zip(sums, found, strict=True)]
+            blocks[c], rows[c] = (part.cpu().numpy() for part in sums)
+        present = (np.bincount(labels, minlength=C) > 0).astype(np.float32)
+        return {"gradient_weight": blocks, "gradient_bias": rows, "present": present}
+
+    def server(self, turn: ServerTurn) -> NDArray[Any]:
+        """Average as FedAvg; match the features to the clients' gradients and re-train a head on them."""
+        state, params = turn.state, self.params
+        if params.retrain_epochs:
+            present = np.stack([upload.arrays["present"] for upload in turn.uploads])
+            count = np.maximum(present.sum(axis=0), 1)
+            real = [
+                torch.from_numpy(sum(upload.arrays[name] for upload in turn.uploads) / count.reshape(-1, *ones))
+                for name, ones in (("gradient_weight", (1, 1)), ("gradient_bias", (1,)))
+            ]
+            head = torch.from_numpy(state["weight"]), torch.from_numpy(state["bias"])
+            seen = torch.from_numpy(present.sum(axis=0) > 0)
+            old = torch.from_numpy(state["features"])
+            new = match_features(old, (real[0], real[1]), head, seen, params.match_steps, params.match_lr)
+            state["features"] = new.numpy()
+            state.update(self._retrain(turn, new))
+        return super().server(turn)
+
+    def _retrain(self, turn: ServerTurn, features: Tensor) -> dict[str, NDArray[Any]]:
+        """Return a new head, trained on the features from random values."""
+        C, m, d = features.shape
+        head = heads.linear(d, C, seed=turn.seed, purpose="re-trained head", round=turn.round)
+        local = Local(self.params.retrain_lr, self.params.retrain_epochs, self.params.retrain_batch)
+        practise(turn, FlatModel(head), features.reshape(C * m, d), torch.arange(C).repeat_interleave(m), local)
+        return _head(head)
+
+    def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
+        """Return what the re-trained head makes of the features."""
+        split: Any = module
+        if not self.params.retrain_epochs:
+            plain: Tensor = split(x)
+            return plain
+        f = split.features(x)
+        return linear(f, *(torch.tensor(received[name]).to(f) for name in ("weight", "bias")))
+
+
+def _head(head: nn.Linear) -> dict[str, NDArray[Any]]:
+    return {"weight": head.weight.detach().numpy().copy(), "bias": head.bias.detach().numpy().copy()}

@@ -1,0 +1,67 @@
+"""FedETF, the original: a projection onto a fixed simplex ETF, trained by the balanced softmax.
+
+Li et al., No fear of classifier biases: neural collapse inspired federated learning with synthetic and fixed
+classifier, ICCV 2023.
+
+    u    = g(f) / |g(f)|                          g: a linear projection, M: a simplex ETF, s: a trained number
+    loss = CE(s u'M + log n_c, y)                 n_c: the client's counts, at least 1
+
+Scored is argmax u'M. The original carries the momentum of SGD from round to round; here it starts anew, as everywhere.
+
+What leaves the client: weights, number of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.turns import Arrays, ClientTurn
+from fedrela.losses import balanced_softmax
+from fedrela.models.contract import num_features
+from fedrela.models.heads import ProjectedEtfHead, simplex_etf
+
+
+@dataclass(frozen=True)
+class FedEtfOriginalParams(Params):
+    """The original projects to C values in ResNets and to 64 in its small CNN, where s starts at 10."""
+
+    projection: int = param(0, "p", "width of the projection; 0: the number of classes", low=0)
+    scale: float = param(1.0, "s", "the trained number, as it starts", above=0)
+    floor: float = param(1.0, "n_c", "smaller class counts are raised to it", low=0)
+
+
+class FedEtfOriginal(Algorithm):
+    """A projection, and a fixed classifier behind it."""
+
+    name = "fedetf_original"
+    paper = "Li et al., 2023"
+    Params = FedEtfOriginalParams
+    uploads = ("weights",)
+    own_loss = True
+    needs_split = True
+
+    def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
+        """Return the model with a projected ETF for its head."""
+        etf = simplex_etf(self.params.projection or classes, classes, seed=seed)
+        head = ProjectedEtfHead(num_features(model), etf, seed=seed, scale=self.params.scale)
+        model.head = head.to(next(model.parameters()))
+        return model
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Minimise the balanced softmax."""
+        counts, floor = torch.from_numpy(turn.counts).to(turn.model.vector), self.params.floor
+        train(turn, loss=lambda batch: balanced_softmax(batch.forward(), batch.y, counts, floor=floor))
+        return {}
+
+    def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
+        """Return u'M, without s."""
+        model: Any = module
+        logits: Tensor = model.head.unit(model.features(x)) @ model.head.etf
+        return logits

@@ -1,0 +1,155 @@
+"""Fed-GraB: balance, by feedback, how strongly each class is pushed up by its samples and down by all others.
+
+Xiao et al., Fed-GraB: federated long-tailed learning with self-adjusting gradient balancer, NeurIPS 2023.
+
+    loss = (1 / B) sum over samples and classes of BCE(z, one-hot)
+    its gradient in z_bc is multiplied by f(u_c) where c is the label and by f(-u_c) elsewhere,
+    f(v) = (10 / 9) / (1 / 9 + exp(-v / 2)),  f(0) = 1
+    u_c <- u_c + 10 (e - e') + 0.01 e + 0.1 (e - 2 e' + e''),  e = -(P_c - N_c)
+    P_c, N_c: sums of the |multiplied gradients| of positives and negatives so far
+
+A class may be passed over in a step: walking from the most frequent one, with probability 0.1^(k / (C - 1)) where k is
+the number passed over so far; its gradient is then not multiplied and not counted.
+
+What leaves the client: weights, number of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
+
+from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.turns import Arrays, ClientTurn
+
+KEPT = ("u", "error", "former", "positive", "negative")
+
+
+@dataclass(frozen=True)
+class FedGrabParams(Params):
+    """Where the official code departs from its paper, the first choice is the paper's."""
+
+    head: str = param("trained", "", "the classifier: trained, or frozen as in the code", choices=("trained", "frozen"))
+    tail: str = param(
+        "norms", "", "balanced are classes whose classifier rows are shorter than the mean, or all as in the code",
+        choices=("norms", "all"),
+    )  # fmt: skip
+    order: str = param(
+        "frequency", "", "classes are walked by local frequency, or by id as in the code", choices=("frequency", "id")
+    )
+
+
+def gain(v: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return f(v) = (10 / 9) / (1 / 9 + exp(-v / 2)), between 0 and 10.
+
+    >>> gain(np.array([0.0])).round(6).tolist()
+    [1.0]
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray((10 / 9) / (1 / 9 + np.exp(-v / 2)))
+
+
+class Balancer:
+    """The controllers of all classes, one a class."""
+
+    def __init__(self, state: dict[str, NDArray[np.float64]], open_: NDArray[np.bool_]) -> None:
+        self.state, self.open = state, open_
+
+    @classmethod
+    def new(cls, classes: int) -> Balancer:
+        """Return controllers that have seen nothing, all of them open."""
+        return cls({name: np.zeros(classes) for name in KEPT}, np.ones(classes, bool))
+
+    def step(self) -> NDArray[np.float64]:
+        """Take the errors so far into the controllers and return their outputs u."""
+        s = self.state
+        e = np.where(self.open, s["negative"] - s["positive"], 0.0)
+        s["u"] = s["u"] + 10 * (e - s["error"]) + 0.01 * e + 0.1 * (e - 2 * s["error"] + s["former"])
+        s["former"], s["error"] = s["error"], e
+        return s["u"]
+
+    def count(self, gradient: NDArray[np.float64], labels: NDArray[np.int64], passed: NDArray[np.bool_]) -> None:
+        """Add the multiplied gradients (B, C) of a batch, those of passed classes excepted."""
+        positive = np.eye(gradient.shape[1], dtype=bool)[labels]
+        size = np.where(passed, 0.0, np.abs(gradient))
+        self.state["positive"] = self.state["positive"] + (size * positive).sum(axis=0)
+        self.state["negative"] = self.state["negative"] + (size * ~positive).sum(axis=0)
+
+
+def passed_over(order: NDArray[np.int64], draw: Callable[[], float]) -> NDArray[np.bool_]:
+    """Return which classes are passed over in a step, walking them in this order."""
+    passed, k = np.zeros(order.size, bool), 0
+    for c in order.tolist():
+        probability = 0.1 ** (k / max(order.size - 1, 1))
+        if probability == 1 or draw() < probability:
+            passed[c] = True
+            k += 1
+    return passed
+
+
+class FedGrab(Algorithm):
+    """Self-adjusting gradients."""
+
+    name = "fedgrab"
+    paper = "Xiao et al., 2023"
+    Params = FedGrabParams
+    uploads = ("weights",)
+    own_loss = True
+    needs_split = True
+
+    def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
+        """Return the model, its head frozen where the official code's is."""
+        head: Any = model.head
+        if self.params.head == "frozen":
+            head.requires_grad_(False)
+        return model
+
+    def keeps(self, sizes: Sizes) -> Fields:
+        """Return the controllers."""
+        return {name: Field((sizes.classes,), "float64") for name in KEPT}
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Train with multiplied gradients."""
+        classes = turn.counts.size
+        balancer = Balancer.new(classes)
+        balancer.state |= turn.state
+        balancer.open = self._tail(turn.model.module, classes)
+        order = np.argsort(-turn.counts, kind="stable") if self.params.order == "frequency" else np.arange(classes)
+        draw = turn.stream("passed over").random
+
+        def loss(batch: Batch) -> Tensor:
+            return balanced_bce(batch.forward(), batch.y, balancer, passed_over(order, draw))
+
+        train(turn, loss=loss)
+        turn.state.update(balancer.state)
+        return {}
+
+    def _tail(self, module: nn.Module, classes: int) -> NDArray[np.bool_]:
+        head: Any = getattr(module, "head", None)
+        if self.params.tail == "all" or not isinstance(head, nn.Linear):
+            return np.ones(classes, bool)
+        norms = head.weight.detach().norm(dim=1).cpu().numpy()
+        return np.asarray(norms <= norms.mean())
+
+
+def balanced_bce(logits: Tensor, labels: Tensor, balancer: Balancer, passed: NDArray[np.bool_]) -> Tensor:
+    """Return the sum of BCE over classes, mean over samples, whose gradient in the logits is multiplied."""
+    u = balancer.step()
+    up, down = (np.where(passed | ~balancer.open, 1.0, gain(v)) for v in (u, -u))
+    hot = one_hot(labels, logits.shape[1]).to(logits)
+    gains = torch.where(hot > 0, torch.from_numpy(up).to(logits), torch.from_numpy(down).to(logits))
+    loss = binary_cross_entropy_with_logits(logits, hot, reduction="sum") / len(logits)
+    gradient = gains * (torch.sigmoid(logits) - hot).detach() / len(logits)
+    balancer.count(gradient.double().cpu().numpy(), labels.cpu().numpy(), passed)
+    surrogate = (gradient * logits).sum()  # its gradient in the logits is the multiplied one
+    return surrogate + (loss - surrogate).detach()

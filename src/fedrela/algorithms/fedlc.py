@@ -1,0 +1,49 @@
+"""FedLC: calibrate logits before the softmax, so that a client's rare classes get the larger margin.
+
+Zhang et al., Federated learning with label distribution skew via logits calibration, ICML 2022.
+
+    loss = CE(f(x) - tau n_c^(-1/4), y)          n_c: the client's samples of class c, by the labels in force
+
+What leaves the client: weights, number of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.turns import Arrays, ClientTurn
+from fedrela.losses import fedlc
+
+
+@dataclass(frozen=True)
+class FedLCParams(Params):
+    """The paper does not print tau; a public baseline tries 0.1, 0.5 and 1."""
+
+    tau: float = param(0.5, "tau", "strength of the margin", low=0)
+    denominator: str = param(
+        "full", "sum_c", "softmax over all classes, or without the true one as the paper prints it",
+        choices=("full", "without_label"),
+    )  # fmt: skip
+
+
+class FedLC(Algorithm):
+    """FedAvg with calibrated logits."""
+
+    name = "fedlc"
+    paper = "Zhang et al., 2022"
+    Params = FedLCParams
+    uploads = ("weights",)
+    reduces_to = "fedavg at tau = 0"
+    own_loss = True
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Minimise the calibrated cross-entropy."""
+        counts = torch.from_numpy(turn.counts).to(turn.model.vector)
+        exclude, tau = self.params.denominator == "without_label", self.params.tau
+        train(turn, loss=lambda batch: fedlc(batch.forward(), batch.y, counts, tau, exclude_label=exclude))
+        return {}

@@ -1,0 +1,115 @@
+"""FedMix: mix each sample with averages of other clients' samples, to first order.
+
+Yoon et al., FedMix: approximation of mixup under mean augmented federated learning, ICLR 2021.
+
+    before round 1: every client sends the mean input and the mean one-hot label of each group of its samples
+    loss = (1 - lam) CE(f(u), y) + lam CE(f(u), y_bar) + lam <grad_u CE(f(u), y), x_bar>,   u = (1 - lam) x
+
+(x_bar, y_bar) is drawn from the pool for each batch. Without the last term it is NaiveMix at first order.
+
+What leaves the client: weights, number of samples; once, averages of its raw samples and labels, which are data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fedrela.algorithms.base import Algorithm, Exchange, Field, Fields, Sizes
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+
+
+@dataclass(frozen=True)
+class FedMixParams(Params):
+    """The paper tries lam from 0.05 to 0.2."""
+
+    lam: float = param(0.1, "lambda", "share of the averages", low=0, below=1)
+    group: int = param(0, "M", "samples of one average; 0: all of a client's", low=0)
+    second_order: bool = param(True, "", "keep the term with the gradient in the input")
+
+
+class FedMix(Algorithm):
+    """Mean-augmented federated learning."""
+
+    name = "fedmix"
+    paper = "Yoon et al., 2021"
+    Params = FedMixParams
+    uploads = ("weights",)
+    reduces_to = "fedavg at lam = 0"
+    own_loss = True
+
+    def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
+        """Return an empty pool, and how many averages a client may send."""
+        return {
+            "x": np.zeros((0, *sizes.inputs), np.float32),
+            "y": np.zeros((0, sizes.classes), np.float32),
+            "groups": np.array(self._groups(sizes)),
+        }
+
+    def _groups(self, sizes: Sizes) -> int:
+        return -(-sizes.largest // self.params.group) if self.params.group else 1
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return the question for averages, once."""
+        return (Exchange("means", "all", every=0),)
+
+    def answers(self, exchange: str, sizes: Sizes) -> Fields:
+        """Return as many averages as the largest client has groups, and which of them are used."""
+        groups = self._groups(sizes)
+        return {"x": Field((groups, *sizes.inputs)), "y": Field((groups, sizes.classes)), "used": Field((groups,))}
+
+    def answer(self, exchange: str, turn: ClientTurn) -> Arrays:
+        """Average the client's samples, group by group."""
+        n, C = len(turn.samples), turn.counts.size
+        size = self.params.group or n
+        order = turn.stream("groups").permutation(n)
+        parts = [order[at : at + size] for at in range(0, n, size)]
+        rows = int(turn.received["groups"])
+        x = np.zeros((rows, *turn.samples.inputs.shape[1:]), np.float32)
+        y, used = np.zeros((rows, C), np.float32), np.zeros(rows, np.float32)
+        for row, part in enumerate(parts):
+            x[row] = turn.samples.scaled(part).mean(dim=0).cpu().numpy()
+            y[row], used[row] = np.bincount(turn.samples.labels[part], minlength=C) / len(part), 1.0
+        return {"x": x, "y": y, "used": used}
+
+    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+        """Pool the averages."""
+        for name in ("x", "y"):
+            turn.state[name] = np.concatenate([u.arrays[name][u.arrays["used"] > 0] for u in turn.uploads])
+
+    def broadcast(self, state: Arrays) -> Arrays:
+        """Return the pool."""
+        return {name: state[name] for name in ("x", "y", "groups")}
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Minimise the mixed loss."""
+        lam, rng = self.params.lam, turn.stream("mix")
+        if lam == 0:
+            train(turn)
+            return {}
+        pool_x, pool_y = (torch.tensor(turn.received[name]).to(turn.model.vector) for name in ("x", "y"))
+
+        def loss(batch: Batch) -> Tensor:
+            drawn = int(rng.integers(len(pool_x)))
+            u = ((1 - lam) * batch.x).requires_grad_(self.params.second_order)
+            logits = batch.module(u)
+            batch.scores = logits
+            own = cross_entropy(logits, batch.y)
+            value = (1 - lam) * own + lam * cross_entropy(logits, pool_y[drawn].expand_as(logits))
+            if self.params.second_order:
+                (slope,) = torch.autograd.grad(own, [u], create_graph=True)
+                value = value + lam * (slope * pool_x[drawn]).sum()
+            mixed: Tensor = value
+            return mixed
+
+        train(turn, loss=loss)
+        return {}

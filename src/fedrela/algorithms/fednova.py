@@ -1,0 +1,97 @@
+"""FedNova: average directions, not distances, so that a client with more local steps does not pull further.
+
+Wang et al., Tackling the objective inconsistency problem in heterogeneous federated optimization, NeurIPS 2020.
+
+    a_i     = L1 norm of the weights of client i's gradients in its way    (tau_i for plain SGD, see `normalizer`)
+    tau_eff = sum_i p_i a_i                                                (sum_i p_i tau_i with a proximal term)
+    x      <- x - tau_eff sum_i p_i (x - y_i) / a_i                        buffers of BatchNorm: sum_i p_i b_i
+
+What leaves the client: weights, number of samples, a_i and tau_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedrela.algorithms.average import shares, total
+from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.steps import normalizer
+from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+
+__all__ = ["FedNova", "FedNovaParams", "normalizer", "normalizer_as_run"]
+
+
+@dataclass(frozen=True)
+class FedNovaParams(Params):
+    """The official code starts from mu = 0 and no server momentum."""
+
+    mu: float = param(0.0, "mu", "weight of a proximal term", low=0)
+    gmf: float = param(0.0, "gamma", "momentum of the server", low=0, below=1)
+    counting: str = param(
+        "exact", "a_i", "with momentum and mu together: the true norm, or the official double count",
+        choices=("exact", "as_run"),
+    )  # fmt: skip
+
+
+def normalizer_as_run(steps: int, *, momentum: float, lr: float, mu: float) -> float:
+    """Return a_i as the official code counts it with momentum and mu together: two updates a step."""
+    a = c = 0.0
+    for _ in range(steps):
+        c = momentum * c + 1
+        a = (a + c) * (1 - lr * mu) + 1
+    return a
+
+
+class FedNova(Algorithm):
+    """Normalised averaging."""
+
+    name = "fednova"
+    paper = "Wang et al., 2020"
+    Params = FedNovaParams
+    uploads = ("weights", "normalizer", "steps")
+    reduces_to = "fedavg with equal numbers of steps and mu = 0"
+
+    def sends(self, sizes: Sizes) -> Fields:
+        """Return a_i and tau_i."""
+        return {"normalizer": Field((), "float64"), "steps": Field((), "int64")}
+
+    def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
+        """Return the server's momentum, where it has one."""
+        return {"momentum": np.zeros(sizes.trained)} if self.params.gmf else {}
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Minimise loss(y) + (mu / 2) ||y - x||^2 and count the way."""
+        x, mu, local = turn.model.weights.clone(), self.params.mu, turn.local
+
+        def pull(gradient: Tensor, y: Tensor) -> None:
+            gradient.add_(y - x, alpha=mu)
+
+        train(turn, correct=pull if mu else None)
+        if mu and local.momentum and self.params.counting == "as_run":
+            a = normalizer_as_run(turn.steps, momentum=local.momentum, lr=local.lr, mu=mu)
+        else:
+            a = normalizer(turn.steps, momentum=local.momentum, lr=local.lr, mu=mu)
+        return {"normalizer": np.array(a), "steps": np.array(turn.steps)}
+
+    def server(self, turn: ServerTurn) -> NDArray[Any]:
+        """Step by tau_eff sum_i p_i (x - y_i) / a_i, with momentum where it is wanted."""
+        p = shares(turn.uploads)
+        a = np.array([float(upload.arrays["normalizer"]) for upload in turn.uploads])
+        tau = np.array([float(upload.arrays["steps"]) for upload in turn.uploads])
+        new, place = total(turn.uploads, "weights", p), slice(turn.trained)
+        x = turn.weights[place].astype(np.float64)
+        way = (p * (tau if self.params.mu else a)).sum() * (
+            x * (p / a).sum() - total(turn.uploads, "weights", p / a, place)
+        )
+        if self.params.gmf:
+            turn.state["momentum"] = self.params.gmf * turn.state["momentum"] + way / turn.lr
+            way = turn.lr * turn.state["momentum"]
+        new[place] = x - way
+        return new

@@ -1,0 +1,190 @@
+"""FedYoYo: let a client's weakly augmented view teach its strongly augmented one, under logits adjusted by a prior.
+
+Yan et al., You are your own best teacher: achieving centralized-level performance in federated learning under
+heterogeneous and long-tailed data, 2025.
+
+    l    = f(x) + log(q^tau + 1e-9)                          q: a mix of the global and the client's class prior
+    loss = CE(l of both views, y) + lam min(round / warmup, 1) KD
+    KD   = mean of KL(softmax(l_weak / T) || softmax(l_strong / T)) over samples whose weak view is right
+
+The global prior: each client of a round sums, over batches and classes in them, 1 / (mean pairwise cosine of the
+centred features); the server adds these up, follows them slowly and normalises.
+
+What leaves the client: weights, number of samples; before training the C sums, which are 0 for classes it lacks. What
+it receives beside the weights: the prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
+
+from fedrela.algorithms.base import Algorithm, Exchange, Field, Fields, Sizes
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.samples import Batch, Samples
+from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+from fedrela.models.views import strong, weak
+
+SUSPECT, JUMP = 1e4, 100.0  # a sum, and a relative change, that only a degenerate batch explains
+BATCH = 32  # of the prior estimation
+
+
+@dataclass(frozen=True)
+class FedYoyoParams(Params):
+    """As the official code; its script takes lam = 4."""
+
+    tau: float = param(1.5, "tau", "strength of the logit adjustment", low=0)
+    lam: float = param(1.5, "lambda", "weight of the self-distillation", low=0)
+    warmup: int = param(50, "", "rounds over which that weight grows", low=1)
+    temperature: float = param(1.5, "T", "temperature of the self-distillation", above=0)
+    gamma: float = param(0.1, "gamma", "share of the client's own prior in the mix", low=0, high=1)
+    inertia: float = param(0.9, "", "how much of the former sums the server keeps", low=0, high=1)
+    prior_mix: str = param(
+        "once", "q", "mixed once a turn, or again at every batch as in the code: then soon the client's own prior",
+        choices=("once", "recursive"),
+    )  # fmt: skip
+    views: str = param("augmented", "", "weak and strong augmentation, or none", choices=("augmented", "none"))
+
+
+def effective_sums(features: Tensor, labels: Tensor, batches: list[NDArray[np.int64]], classes: int) -> NDArray[Any]:
+    """Return for each class the sum over batches of 1 / (mean pairwise cosine of its centred features there).
+
+    A class with one sample in a batch adds 1. The mean is at least 1e-6, as in the official code.
+    """
+    means = torch.stack([features[labels == c].mean(dim=0) for c in range(classes)])
+    sums = np.zeros(classes)
+    for batch in batches:
+        f, y = features[torch.from_numpy(batch)], labels[torch.from_numpy(batch)]
+        for c in torch.unique(y).tolist():
+            x = f[y == c] - means[c]
+            if len(x) == 1:
+                sums[c] += 1.0
+                continue
+            norms = x.norm(dim=1)
+            products = norms[:, None] * norms[None, :]
+            cosines = (x @ x.T) / torch.where(products == 0, torch.full_like(products, 1e-6), products)
+            sums[c] += 1.0 / max(float(cosines.mean()), 1e-6)
+    return sums
+
+
+def keep_where_it_jumps(before: NDArray[Any], now: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums now, and those before where the relative change is beyond belief.
+
+    >>> keep_where_it_jumps(np.array([10.0, 1.0]), np.array([12.0, 500.0])).tolist()
+    [12.0, 1.0]
+    """
+    return np.where(np.abs(now - before) / before > JUMP, before, now)
+
+
+def distillation(weak_logits: Tensor, strong_logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """Return the mean KL from the weak to the strong view over samples whose weak view is right; 0 without any."""
+    right = weak_logits.argmax(dim=1) == labels
+    if not bool(right.any()):
+        return strong_logits.new_zeros(())
+    teacher = softmax(weak_logits[right].detach() / temperature, dim=1)
+    return kl_div(log_softmax(strong_logits[right] / temperature, dim=1), teacher, reduction="batchmean")
+
+
+class FedYoyo(Algorithm):
+    """Self-distillation under adjusted logits."""
+
+    name = "fedyoyo"
+    paper = "Yan et al., 2025"
+    Params = FedYoyoParams
+    uploads = ("weights",)
+    reduces_to = "fedavg to rounding at tau = lam = 0 without views"
+    own_loss = True
+    needs_split = True
+
+    @property
+    def needs_images(self) -> bool:  # type: ignore[override]
+        """Whether views are made, which only images have."""
+        return bool(self.params.views == "augmented")
+
+    def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
+        """Return no sums yet, and an even prior."""
+        return {"sums": np.zeros(sizes.classes), "prior": np.full(sizes.classes, 1 / sizes.classes)}
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return the question for the sums, every round."""
+        return (Exchange("effective", "chosen"),)
+
+    def answers(self, exchange: str, sizes: Sizes) -> Fields:
+        """Return one sum a class."""
+        return {"sums": Field((sizes.classes,), "float64")}
+
+    def answer(self, exchange: str, turn: ClientTurn) -> Arrays:
+        """Measure the sums on the model received, in evaluation mode, without views."""
+        module: Any = turn.model.module.eval()
+        n = len(turn.samples)
+        with torch.no_grad():
+            parts = [module.features(turn.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
+            order = turn.stream("prior batches").permutation(n)
+            batches = [order[at : at + BATCH] for at in range(0, n, BATCH)]
+            labels = torch.from_numpy(turn.samples.labels).to(turn.samples.device)
+            return {"sums": effective_sums(torch.cat(parts), labels, batches, turn.counts.size)}
+
+    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+        """Follow the clients' sums and make a prior of them."""
+        before = turn.state["sums"]
+        now = 1.0 + np.sum([upload.arrays["sums"] for upload in turn.uploads], axis=0)
+        if not before.any():
+            believed = now <= SUSPECT
+            now = np.where(believed, now, now[believed].mean() if believed.any() else 1.0)
+        else:
+            now = self.params.inertia * before + (1 - self.params.inertia) * now
+            now = keep_where_it_jumps(before, now)
+        turn.state["sums"], turn.state["prior"] = now, now / now.sum()
+
+    def broadcast(self, state: Arrays) -> Arrays:
+        """Return the prior."""
+        return {"prior": state["prior"]}
+
+    def prepare(self, turn: ClientTurn) -> Samples:
+        """Return the samples with two views of each batch, one after the other."""
+        samples = turn.samples
+        if self.params.views == "augmented":
+            samples.view = partial(two_views, white=white_of(samples))
+        return samples
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Minimise adjusted cross-entropy and self-distillation."""
+        params = self.params
+        q, own = turn.received["prior"].copy(), turn.counts / turn.counts.sum()
+        strength = params.lam * min(turn.round / params.warmup, 1.0)
+        mixed = False
+
+        def loss(batch: Batch) -> Tensor:
+            nonlocal q, mixed
+            if params.prior_mix == "recursive" or not mixed:
+                q, mixed = (1 - params.gamma) * q + params.gamma * own, True
+            logits = batch.module(batch.x)
+            first, last = logits[: len(batch.y)], logits[-len(batch.y) :]
+            batch.scores = first
+            shift = torch.from_numpy(np.log(q**params.tau + 1e-9)).to(logits)
+            labels = batch.y.repeat(len(logits) // len(batch.y))
+            value = cross_entropy(logits + shift, labels)
+            if strength:
+                value = value + strength * distillation(first + shift, last + shift, batch.y, params.temperature)
+            return value
+
+        train(turn, loss=loss)
+        return {}
+
+
+def white_of(samples: Samples) -> int:
+    """Return the raw value of white: 255, or 16 where no sample of the client is brighter, as in the digits."""
+    return 16 if int(samples.raw(slice(None)).max()) <= 16 else 255
+
+
+def two_views(raw: Tensor, rng: np.random.Generator, *, white: int = 255) -> Tensor:
+    """Return the weak views of a batch, then the strong ones."""
+    return torch.cat([weak(raw, rng), strong(raw, rng, white=white)])

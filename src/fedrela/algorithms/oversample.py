@@ -1,0 +1,49 @@
+"""Random oversampling: repeat a client's rarer classes until all its classes are as frequent as the most frequent one.
+
+The common remedy of imbalanced learning, made at every client by itself. Samples are drawn anew each round; the
+client's weight in the average stays that of its real samples.
+
+What leaves the client: weights, number of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.turns import ClientTurn
+
+
+@dataclass(frozen=True)
+class OversampleParams(Params):
+    """How far to go."""
+
+    ratio: float = param(1.0, "", "size of each class relative to the most frequent one", above=0, high=1)
+
+
+class Oversample(Algorithm):
+    """FedAvg on oversampled clients."""
+
+    name = "oversample"
+    paper = "a common remedy"
+    Params = OversampleParams
+    uploads = ("weights",)
+    reduces_to = "fedavg where a client's classes are equally frequent"
+
+    def prepare(self, turn: ClientTurn) -> Samples:
+        """Return all samples, and repeated ones of the rarer classes."""
+        samples, rng = turn.samples, turn.stream("oversample")
+        wanted = int(self.params.ratio * turn.counts.max())
+        more = [
+            rng.choice(np.flatnonzero(samples.labels == c), wanted - n)
+            for c, n in enumerate(turn.counts.tolist())
+            if 0 < n < wanted
+        ]
+        if not more:
+            return samples
+        at = np.concatenate([np.arange(len(samples)), *more])
+        return replace(samples, index=samples.index[at], labels=samples.labels[at])

@@ -1,0 +1,138 @@
+"""Ratio-Loss: weigh classes by how strongly a balanced probe set of the server's pulls at the classifier.
+
+Wang et al., Addressing class imbalance in federated learning, AAAI 2021.
+
+    client: loss = mean_b alpha_y CE,   alpha_c = 1 + beta r_c                         alpha = 1 in the first round
+    server: U_p = change of the last layer's weights after training x on the probe samples of class p
+            M_p = weights (i, j) where U_p is largest (signed) and no other |U_q| exceeds 0.8 |U_p|
+            r_p = |sum_{M_p} U_p| / |sum_{M_p} mean_{q != p} U_q|,  at most 5000
+            x  <- mean of y_i, each client the same                                    buffers of BatchNorm by samples
+
+What leaves the client: weights, number of samples. What it receives beside the weights: alpha. The server needs
+balanced samples of its own, from before imbalance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fedrela.algorithms.average import equal_shares, shares, total
+from fedrela.algorithms.base import Algorithm, Sizes
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.practice import practise
+from fedrela.algorithms.turns import Arrays, ClientTurn, Local, ServerTurn
+from fedrela.errors import ArgumentError
+
+NO_RIVALS = 10.0  # r where the others do not move the chosen weights at all
+LARGEST = 5000.0
+
+
+@dataclass(frozen=True)
+class RatioLossParams(Params):
+    """The official code: 63 probe samples a class, two epochs on them, beta 0.1."""
+
+    beta: float = param(0.1, "beta", "weight of the ratio in a class's weight", low=0)
+    probe: int = param(63, "", "probe samples a class", low=1)
+    probe_epochs: int = param(2, "", "epochs of training on them", low=1)
+    probe_batch: int = param(64, "", "batch size of that training", low=1)
+    dominance: float = param(0.8, "", "no other class may pull more than this share of the strongest", above=0, high=1)
+    weighting: str = param(
+        "per_sample", "alpha_y", "each sample by its class, or as the code: one number a batch, mean(alpha_y) mean(CE)",
+        choices=("per_sample", "as_run"),
+    )  # fmt: skip
+
+
+def ratio_loss(logits: Tensor, labels: Tensor, alpha: Tensor, weighting: str = "per_sample") -> Tensor:
+    """Return the mean of alpha_y CE, or the official product of two means.
+
+    >>> f, y = torch.tensor([[0.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 1])
+    >>> round(ratio_loss(f, y, torch.tensor([1.0, 3.0])).item(), 4)
+    1.3863
+    """
+    losses = cross_entropy(logits, labels, reduction="none")
+    value: Tensor = (
+        (alpha[labels] * losses).mean() if weighting == "per_sample" else alpha[labels].mean() * losses.mean()
+    )
+    return value
+
+
+def ratios(U: NDArray[np.float64], dominance: float = 0.8) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return r_p and the weights M_p assigned to each class, from the changes U, (C, C, d)."""
+    C = len(U)
+    strongest = U.argmax(axis=0)
+    size = np.abs(U)
+    chosen = np.take_along_axis(size, strongest[None], axis=0)[0]
+    rivals = size.copy()
+    np.put_along_axis(rivals, strongest[None], -1.0, axis=0)
+    clear = ~(rivals > dominance * chosen).any(axis=0)
+    mask = (np.arange(C)[:, None, None] == strongest) & clear
+    own = np.abs((U * mask).sum(axis=(1, 2)))
+    others = np.abs((((U.sum(axis=0) - U) / (C - 1)) * mask).sum(axis=(1, 2)))
+    r = np.divide(own, others, out=np.full(C, NO_RIVALS), where=others > 0)
+    return np.minimum(r, LARGEST), mask
+
+
+class RatioLoss(Algorithm):
+    """Class weights from a probe set at the server."""
+
+    name = "ratioloss"
+    paper = "Wang et al., 2021"
+    Params = RatioLossParams
+    uploads = ("weights",)
+    reduces_to = "fedavg with equal weights at beta = 0"
+    own_loss = True
+    needs_split = True
+
+    @property
+    def auxiliary(self) -> int:  # type: ignore[override]
+        """Probe samples of each class."""
+        return int(self.params.probe)
+
+    def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
+        """Return alpha = 1."""
+        if not isinstance(getattr(model, "head", None), nn.Linear):
+            raise ArgumentError("ratioloss: needs a linear head, whose weights the probe set pulls at")
+        return {"alpha": np.ones(sizes.classes)}
+
+    def broadcast(self, state: Arrays) -> Arrays:
+        """Return alpha."""
+        return {"alpha": state["alpha"].astype(np.float32)}
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Minimise the weighted loss."""
+        alpha, weighting = torch.tensor(turn.received["alpha"]).to(turn.model.vector), self.params.weighting
+        train(turn, loss=lambda batch: ratio_loss(batch.forward(), batch.y, alpha, weighting))
+        return {}
+
+    def server(self, turn: ServerTurn) -> NDArray[Any]:
+        """Average the clients; take the next round's alpha from the probe set at the model they started from."""
+        if self.params.beta:
+            r, _ = ratios(self._pulls(turn), self.params.dominance)
+            turn.state["alpha"] = 1.0 + self.params.beta * r
+        new, place = total(turn.uploads, "weights", shares(turn.uploads)), slice(turn.trained)
+        new[place] = total(turn.uploads, "weights", equal_shares(turn.uploads), place)
+        return new
+
+    def _pulls(self, turn: ServerTurn) -> NDArray[np.float64]:
+        """Return U: for each class the change of the last layer after training on its probe samples."""
+        if turn.auxiliary is None:
+            raise ArgumentError("ratioloss: the server has no probe set")
+        x, y = turn.auxiliary
+        module: Any = turn.model.module
+        start, before = turn.model.vector.clone(), module.head.weight.detach().clone()
+        local = Local(turn.lr, self.params.probe_epochs, self.params.probe_batch, momentum=0.9, weight_decay=5e-4)
+        pulls = []
+        for p in range(len(before)):
+            turn.model.vector.copy_(start)
+            practise(turn, turn.model, x[y == p], y[y == p], local, subject=p)
+            pulls.append((module.head.weight.detach() - before).double().cpu().numpy())
+        turn.model.vector.copy_(start)
+        return np.stack(pulls)

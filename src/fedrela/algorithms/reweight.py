@@ -1,0 +1,57 @@
+"""Re-weighting: weigh each class of a client by the inverse of its number of samples there.
+
+The common remedy of imbalanced learning, made at every client by itself.
+
+    loss = sum_b w_y CE / sum_b w_y,   w_c = n / (U n_c)          U: classes that the client has
+
+What leaves the client: weights, number of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.local import train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.turns import Arrays, ClientTurn
+
+
+@dataclass(frozen=True)
+class ReweightParams(Params):
+    """How far to go."""
+
+    power: float = param(1.0, "", "weights are inverse counts to this power", low=0)
+
+
+class Reweight(Algorithm):
+    """FedAvg with class weights from local counts."""
+
+    name = "reweight"
+    paper = "a common remedy"
+    Params = ReweightParams
+    uploads = ("weights",)
+    reduces_to = "fedavg at power = 0"
+    own_loss = True
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Minimise the weighted cross-entropy."""
+        weights = class_weights(torch.from_numpy(turn.counts).to(turn.model.vector), self.params.power)
+        train(turn, loss=lambda batch: cross_entropy(batch.forward(), batch.y, weight=weights))
+        return {}
+
+
+def class_weights(counts: Tensor, power: float = 1.0) -> Tensor:
+    """Return (n / (U n_c))^power for the U classes present, and 0 for the others; all 1 at power 0.
+
+    >>> class_weights(torch.tensor([6.0, 2.0, 0.0])).tolist()
+    [0.6666666865348816, 2.0, 0.0]
+    """
+    present = counts > 0
+    weights = (counts.sum() / (present.sum() * counts.clamp(min=1))) ** power
+    result: Tensor = torch.where(present, weights, torch.zeros_like(weights))
+    return result

@@ -1,0 +1,129 @@
+"""SMOTE at every client: make new samples of rare classes between real neighbours of the same class.
+
+Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
+
+In the space of inputs, where they are tables, whole rows are made; in the space of features, the head trains on made
+features beside the real ones, after each client computed them with the model it received. Classes that the client has
+less often than its most frequent one are filled up to it; with one sample of a class there is no neighbour, and it is
+repeated. The neighbours are found by imbalanced-learn (``pip install 'fedrela[imblearn]'``). The client's weight in the
+average stays that of its real samples.
+
+What leaves the client: weights, number of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.local import open_loss, train
+from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.samples import Batch, Samples
+from fedrela.algorithms.turns import Arrays, ClientTurn
+from fedrela.errors import ArgumentError
+from fedrela.models.inputs import Scaling
+
+
+@dataclass(frozen=True)
+class SmoteParams(Params):
+    """Five neighbours, as is common."""
+
+    neighbours: int = param(5, "k", "among which a new sample's second parent is drawn", low=1)
+    ratio: float = param(1.0, "", "size of each class relative to the most frequent one", above=0, high=1)
+    space: str = param(
+        "auto", "", "inputs for tables, features for images, or one of them", choices=("auto", "inputs", "features")
+    )
+
+
+class Smote(Algorithm):
+    """FedAvg with synthetic samples of rare classes."""
+
+    name = "smote"
+    paper = "Chawla et al., 2002"
+    Params = SmoteParams
+    uploads = ("weights",)
+    reduces_to = "fedavg where a client's classes are equally frequent"
+
+    def _in_features(self, turn: ClientTurn) -> bool:
+        images = turn.samples.inputs.ndim == 4
+        return bool(self.params.space == "features" or (self.params.space == "auto" and images))
+
+    def prepare(self, turn: ClientTurn) -> Samples:
+        """Return the samples with made ones, where they are made in the space of inputs."""
+        if self._in_features(turn):
+            return turn.samples
+        samples = turn.samples
+        real = samples.scaled(slice(None)).cpu().numpy()
+        flat, labels = self._fill(turn, real.reshape(len(real), -1))
+        inputs = torch.from_numpy(flat.reshape(-1, *real.shape[1:]))
+        return Samples(inputs, np.arange(len(labels)), labels, Scaling(), samples.device, dtype=samples.dtype)
+
+    def client(self, turn: ClientTurn) -> Arrays:
+        """Train, with made features for the head where they are made there."""
+        if not self._in_features(turn):
+            train(turn)
+            return {}
+        made, labels = self._made_features(turn)
+        loss, rng = open_loss(turn), turn.stream("made features")
+        share = len(labels) / len(turn.samples)
+
+        def both(batch: Batch) -> Tensor:
+            value = loss(batch.forward(), batch.y)
+            number = int(rng.poisson(share * len(batch.y))) if len(labels) else 0
+            if number:
+                at = torch.from_numpy(rng.integers(len(labels), size=number))
+                split: Any = batch.module
+                value = value + number / len(batch.y) * cross_entropy(split.head(made[at]), labels[at])
+            return value
+
+        train(turn, loss=both)
+        return {}
+
+    def _made_features(self, turn: ClientTurn) -> tuple[Tensor, Tensor]:
+        module: Any = turn.model.module.eval()
+        n = len(turn.samples)
+        with torch.no_grad():
+            parts = [module.features(turn.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
+        filled, labels = self._fill(turn, torch.cat(parts).cpu().numpy())
+        vector = turn.model.vector
+        return torch.from_numpy(filled[n:]).to(vector), torch.from_numpy(labels[n:]).to(vector.device)
+
+    def _fill(self, turn: ClientTurn, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the rows with made ones after them, and the labels of all."""
+        labels, rng = turn.samples.labels, turn.stream("smote")
+        wanted = int(self.params.ratio * turn.counts.max())
+        lacking = {c: wanted - n for c, n in enumerate(turn.counts.tolist()) if 0 < n < wanted}
+        made, of = [rows], [labels]
+        for c, number in lacking.items():
+            mine = rows[labels == c]
+            made.append(_between(mine, number, self.params.neighbours, rng))
+            of.append(np.full(number, c, np.int64))
+        return np.concatenate(made), np.concatenate(of)
+
+
+def _between(rows: NDArray[Any], number: int, neighbours: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Return rows between neighbours of one class, as imbalanced-learn makes them."""
+    if len(rows) == 1:
+        return np.repeat(rows, number, axis=0)
+    try:
+        from imblearn.over_sampling import SMOTE
+    except ImportError as error:
+        raise ArgumentError("smote: imbalanced-learn is needed; pip install 'fedrela[imblearn]'") from error
+    sampler = SMOTE(
+        sampling_strategy={1: len(rows) + number},
+        k_neighbors=min(neighbours, len(rows) - 1),
+        random_state=int(rng.integers(2**31)),
+    )
+    # Its interface wants a second class, which is the larger one: copies of a row that take part in nothing.
+    others = np.repeat(rows[:1], len(rows) + number, axis=0)
+    x = np.concatenate([rows, others])
+    y = np.concatenate([np.ones(len(rows), np.int64), np.zeros(len(others), np.int64)])
+    filled, _ = sampler.fit_resample(x, y)
+    return np.asarray(filled[len(x) :], rows.dtype)

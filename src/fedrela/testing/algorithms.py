@@ -1,0 +1,169 @@
+"""`check_algorithm`: an algorithm of your own keeps the engine's contract, or is told the first thing that is wrong."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.core import Schedule
+from fedrela.engine import checkpoint
+from fedrela.engine.loop import next_round
+from fedrela.engine.plan import RelabelPlan, TrainPlan
+from fedrela.engine.run import Crew, Plan, Run
+from fedrela.engine.serial import SerialPool
+from fedrela.errors import DataError
+from fedrela.models import build
+from fedrela.runfolder import RunFolder
+from fedrela.testing.federation import CLASSES, small_federation
+
+ROUNDS, RELABEL_AT = 4, 3
+MODELS: dict[str, dict[str, Any]] = {
+    "mlp": {"hidden": [8]},
+    "cnn_small": {},
+    "resnet8": {"width": 4},
+}
+
+
+def check_algorithm(
+    make: Callable[[], Algorithm], *, model: str = "mlp", crew: Crew | None = None, inputs: str = "images"
+) -> list[str]:
+    """Run an algorithm for a few rounds on a tiny federation, in several ways, and compare.
+
+    Parameters
+    ----------
+    make
+        Makes the algorithm, with parameters that keep it quick.
+    model
+        ``"mlp"``, ``"cnn_small"`` (no BatchNorm) or ``"resnet8"`` (BatchNorm).
+    crew
+        A pool of processes, to compare with this process alone.
+    inputs
+        ``"images"`` or ``"tables"``.
+
+    Returns
+    -------
+    list
+        The names of the checks, all passed. The first that fails raises a `DataError` that begins with its name.
+
+    Examples
+    --------
+    >>> from fedrela.algorithms.fedavg import FedAvg
+    >>> check_algorithm(FedAvg)[0]
+    'is described'
+    """
+    case = Case(make, model, inputs)
+    checks: dict[str, Callable[[], None]] = {
+        "is described": case.described,
+        "stays finite, and loses no client": case.finite,
+        "sends what it declares": case.declared,
+        "sends the same with FedReLa as without": case.same_uploads,
+        "repeats to the bit": partial(case.repeats, SerialPool()),
+        "goes on from a checkpoint": case.resumes,
+        "is untouched where nothing is re-labelled": case.tau_zero,
+    }
+    if crew is not None:
+        checks["gives the same bits in processes"] = partial(case.repeats, crew)
+    for name, check in checks.items():
+        try:
+            check()
+        except AssertionError as error:
+            raise DataError(f"{name}: {error}") from None
+    return list(checks)
+
+
+class Case:
+    """One algorithm on one model."""
+
+    def __init__(self, make: Callable[[], Algorithm], model: str, inputs: str) -> None:
+        self.make, self.model, self.inputs = make, model, inputs
+        self.first = self._run(SerialPool())
+
+    def begin(self, crew: Crew, *, enabled: bool = True, tau: float = 0.2) -> Run:
+        """Return a run at its beginning."""
+        algorithm = self.make()
+        problem = small_federation(self.inputs, auxiliary=algorithm.auxiliary)
+        train = TrainPlan(rounds=ROUNDS, participation=0.6, epochs=1, batch_size=8, lr=0.02, norm_limit=0.0)
+        relabel = RelabelPlan(enabled=enabled, schedule=Schedule(RELABEL_AT), tau=tau)
+        network = partial(build, self.model, problem.input_shape, CLASSES, seed=1, **MODELS[self.model])
+        return Run(problem, Plan(1, train, relabel, algorithm, network), crew)
+
+    def _run(self, crew: Crew, **choices: Any) -> list[dict[str, bytes]]:
+        """Return the state after every round, as bytes."""
+        run = self.begin(crew, **choices)
+        try:
+            return [self._round(run) for _ in range(ROUNDS)]
+        finally:
+            run.close()
+
+    def _round(self, run: Run) -> dict[str, bytes]:
+        record = next_round(run).record
+        lost = [f"client {client}: {reason}" for client, reason in record.excluded]
+        assert not lost, f"round {record.round}: {'; '.join(lost)}"
+        assert record.loss is not None, f"round {record.round}: the loss on the test set is not finite"
+        state = {"weights": run.state.weights.tobytes(), "loss": repr(record.loss).encode()}
+        return state | {f"server {name}": array.tobytes() for name, array in run.state.server.items()}
+
+    def described(self) -> None:
+        """Check the attributes that people and reports read."""
+        algorithm = self.make()
+        for name in ("name", "paper"):
+            assert isinstance(getattr(algorithm, name, None), str), f"the attribute {name} is missing"
+        assert algorithm.uploads[:1] == ("weights",), "uploads must begin with 'weights'"
+        home = __import__(type(algorithm).__module__, fromlist=["_"]).__doc__ or type(algorithm).__doc__ or ""
+        assert "What leaves the client" in home, "the docstring must say what leaves the client"
+
+    def finite(self) -> None:
+        """Check that the run got through; it was made when the case was."""
+        assert len(self.first) == ROUNDS, "the run did not get through"
+
+    def declared(self) -> None:
+        """Compare the names in `uploads` with the fields declared, which the engine compares with what is sent."""
+        run = self.begin(SerialPool())
+        run.close()
+        named = tuple(self.make().uploads)
+        assert tuple(run.sent) == named, f"uploads names {list(named)}, declared are {list(run.sent)}"
+
+    def same_uploads(self) -> None:
+        """Compare what is sent with and without re-labelling."""
+        sent = []
+        for enabled in (True, False):
+            run = self.begin(SerialPool(), enabled=enabled)
+            run.close()
+            sent.append({name: (field.shape, field.dtype, field.nbytes) for name, field in run.sent.items()})
+        assert sent[0] == sent[1], "names, shapes or bytes differ"
+
+    def repeats(self, crew: Crew) -> None:
+        """Compare the same run again."""
+        _same(self.first, self._run(crew))
+
+    def tau_zero(self) -> None:
+        """Compare re-labelling that moves nothing with none at all."""
+        _same(self._run(SerialPool(), enabled=False), self._run(SerialPool(), tau=0.0))
+
+    def resumes(self) -> None:
+        """Stop after two rounds, go on from a checkpoint in another run, and compare."""
+        with tempfile.TemporaryDirectory() as place:
+            folder = RunFolder.create(Path(place) / "run", {}, "", {})
+            run = self.begin(SerialPool())
+            before = [self._round(run) for _ in range(2)]
+            for number in (1, 2):
+                folder.append_round({"round": number})
+            checkpoint.save(run, folder)
+            run.close()
+            saved = folder.load_checkpoint()
+            again = self.begin(SerialPool())
+            assert saved is not None, "no checkpoint was written"
+            checkpoint.restore(again, saved)
+            after = [self._round(again) for _ in range(2)]
+            again.close()
+        _same(self.first, before + after)
+
+
+def _same(first: list[dict[str, bytes]], second: list[dict[str, bytes]]) -> None:
+    for number, (a, b) in enumerate(zip(first, second, strict=True), start=1):
+        differing = [name for name in a if a[name] != b.get(name)]
+        assert not differing, f"round {number}: {differing[0]} differs"

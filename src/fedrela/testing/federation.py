@@ -1,0 +1,62 @@
+"""A tiny federation with everything that is awkward: absent classes, a client of one class, a lone last sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrela.engine.problem import Problem
+from fedrela.errors import ArgumentError
+from fedrela.metrics import Groups
+from fedrela.models.inputs import Scaling
+from fedrela.records import Shard
+from fedrela.streams import stream
+
+CLASSES, SIDE = 4, 8
+# Samples of each class at each client; 17 and 25 leave one sample for the last batch of eight.
+CLIENTS = ((10, 5, 2, 0), (0, 12, 6, 3), (14, 0, 0, 0), (6, 6, 10, 3), (3, 2, 9, 2))
+TEST = 6  # samples of each class
+
+
+def small_federation(inputs: str = "images", *, auxiliary: int = 0) -> Problem:
+    """Return the federation: pictures of 3 x 8 x 8, or tables of 12 columns.
+
+    Parameters
+    ----------
+    inputs
+        ``"images"`` or ``"tables"``.
+    auxiliary
+        Samples of each class for the server, which are no client's.
+
+    Examples
+    --------
+    >>> problem = small_federation()
+    >>> [len(shard.train) for shard in problem.shards], problem.input_shape
+    ([17, 21, 14, 25, 16], (3, 8, 8))
+    """
+    if inputs not in ("images", "tables"):
+        raise ArgumentError(f"inputs: images or tables is needed, got {inputs!r}")
+    rng = stream(1, "small federation")
+    labels = [np.repeat(np.arange(CLASSES), counts) for counts in CLIENTS]
+    y = np.concatenate([*labels, np.repeat(np.arange(CLASSES), auxiliary)])
+    starts = np.cumsum([0, *(len(part) for part in labels)])
+    shards = [Shard(k, np.arange(starts[k], starts[k + 1]), np.empty(0, np.int64)) for k in range(len(labels))]
+    y_test = np.repeat(np.arange(CLASSES), TEST)
+    shape = (3, SIDE, SIDE) if inputs == "images" else (12,)
+    centres = rng.normal(0, 1, (CLASSES, *shape))
+    x, x_test = (centres[each] + rng.normal(0, 1, (len(each), *shape)) for each in (y, y_test))
+    if inputs == "images":
+        x, x_test = (np.clip(128 + 40 * values, 0, 255).astype(np.uint8) for values in (x, x_test))
+    else:
+        x, x_test = x.astype(np.float32), x_test.astype(np.float32)
+    return Problem(
+        x_train=x,
+        y_train=y,
+        x_test=x_test,
+        y_test=y_test,
+        shards=shards,
+        num_classes=CLASSES,
+        groups=Groups(("majority", "minority"), np.array([0, 0, 0, 1]), "counts"),
+        scaling=Scaling.fit(x),
+        class_names=tuple("abcd"),
+        auxiliary=np.arange(starts[-1], len(y)) if auxiliary else None,
+    )

@@ -1,0 +1,71 @@
+"""Parts of a model with optimisers of their own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from algorithms.turns_by_hand import batches, bits, blobs, client_turn, two_parts
+from fedrela.algorithms.local import Group, train
+from fedrela.errors import ArgumentError
+
+
+def test_groups_are_optimisers_of_their_own_to_the_bit():
+    x, y = blobs(n=45)
+    turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=1e-3)
+    train(turn, groups=[Group("1", lr=0.3, momentum=0.5, weight_decay=0.0)])
+    plain = two_parts()
+    optimisers = [
+        torch.optim.SGD(plain[0].parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3, foreach=False),
+        torch.optim.SGD(plain[1].parameters(), lr=0.3, momentum=0.5, foreach=False),
+    ]
+    for some, labels in batches(turn, x, y):
+        plain.zero_grad()
+        cross_entropy(plain(some), labels).backward()
+        for optimiser in optimisers:
+            optimiser.step()
+    assert bits(turn.model.module) == bits(plain)
+
+
+def test_what_a_group_leaves_open_is_as_for_the_rest():
+    x, y = blobs()
+    found = []
+    for groups in ([], [Group("1")]):
+        turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=0.1)
+        train(turn, groups=groups, momentum=0.5, weight_decay=0.01)
+        found.append(bits(turn.model.module))
+    assert found[0] == found[1]
+
+
+def test_a_fresh_group_forgets_its_momentum_at_every_epoch():
+    x, y = blobs(n=24)
+    turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9)
+    train(turn, groups=[Group("1", fresh=True)])
+    plain = two_parts()
+    body = torch.optim.SGD(plain[0].parameters(), lr=0.1, momentum=0.9, foreach=False)
+    for number, (some, labels) in enumerate(batches(turn, x, y)):
+        if number % 3 == 0:
+            head = torch.optim.SGD(plain[1].parameters(), lr=0.1, momentum=0.9, foreach=False)
+        plain.zero_grad()
+        cross_entropy(plain(some), labels).backward()
+        body.step()
+        head.step()
+    assert bits(turn.model.module) == bits(plain)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["0"], "must be the last trained arrays"),
+        (["1", "1"], "must be the last trained arrays"),
+        (["0", "2"], "must be the last trained arrays"),
+        (["3"], "no trained part '3'"),
+    ],
+)
+def test_groups_that_cannot_be(groups, message):
+    x, y = blobs()
+    module = nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 5))
+    with pytest.raises(ArgumentError, match=message):
+        train(client_turn(module, x, y), groups=[Group(part) for part in groups])

@@ -1,0 +1,103 @@
+"""Which arrays of a model travel: every value in one part or in none, and back where it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from batteries import examples
+from fedrela.errors import ArgumentError
+from fedrela.models.arrays import FlatModel
+from fedrela.models.share import Part, Share
+
+PARTS = ("body", "norm", "head", "own", "fixed")
+
+
+def model() -> FlatModel:
+    module = nn.ModuleDict({
+        "body": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "head": nn.Linear(4, 2), "own": nn.Linear(4, 2),
+        "fixed": nn.Linear(4, 2),
+    })  # fmt: skip
+    module["fixed"].requires_grad_(False)
+    flat = FlatModel(module)
+    flat.vector.copy_(torch.arange(len(flat.vector)))
+    return flat
+
+
+def names(part: Part) -> list[str]:
+    return [entry.name for entry in part.layout.entries]
+
+
+@examples(32, 32)
+@given(st.sets(st.sampled_from(PARTS)))
+def test_every_array_is_shared_private_or_frozen(private):
+    flat = model()
+    share = Share.of(flat.layout, sorted(private))
+    parts = set(names(share.shared)), set(names(share.private))
+    frozen = {"fixed.weight", "fixed.bias"}
+    assert parts[0] | parts[1] | frozen == {entry.name for entry in flat.layout.entries}
+    assert not parts[0] & parts[1]
+    assert all(name.split(".")[0] in private for name in parts[1])
+    for part in (share.shared, share.private):
+        kinds = [entry.kind for entry in part.layout.entries]
+        assert kinds == sorted(kinds, key=["parameter", "buffer"].index)
+        trained = sum(entry.size for entry in part.layout.entries if entry.kind == "parameter")
+        assert part.layout.trained == trained
+        arrays = flat.read()
+        assert all(np.array_equal(arrays[n], a) for n, a in part.layout.split(part.read(flat)).items())
+
+
+def test_buffers_are_shared_and_counters_are_not():
+    share = Share.of(model().layout)
+    assert names(share.shared) == [
+        "body.weight", "body.bias", "norm.weight", "norm.bias", "head.weight", "head.bias", "own.weight", "own.bias",
+        "norm.running_mean", "norm.running_var",
+    ]  # fmt: skip
+    assert share.private.layout.size == 0
+
+
+@pytest.mark.parametrize("private", [["own"], ["norm"], ["body", "head"], ["norm.weight"], list(PARTS[:4])])
+def test_writing_one_part_leaves_the_other(private):
+    flat = model()
+    share = Share.of(flat.layout, private)
+    before = flat.read()
+    share.private.write(flat, -share.private.read(flat))
+    after = flat.read()
+    for name, array in before.items():
+        expected = -array if name in names(share.private) else array
+        assert np.array_equal(after[name], expected)
+    share.private.write(flat, -share.private.read(flat))
+    assert flat.sha256() == model().sha256()
+
+
+def test_a_read_only_vector_and_an_array_of_ones_own():
+    flat = model()
+    part = Share.of(flat.layout, ["own"]).shared
+    out = np.zeros(part.layout.size, "f4")
+    assert part.read(flat, out) is out
+    out.flags.writeable = False
+    flat.vector.zero_()
+    part.write(flat, out)
+    assert np.array_equal(part.read(flat), out)
+
+
+def test_neighbours_are_copied_at_once():
+    share = Share.of(model().layout, ["own"])
+    assert len(share.shared.slices) == 2
+    assert len(share.private.slices) == 1
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_a_vector_of_another_length(size):
+    flat = model()
+    with pytest.raises(ArgumentError, match="is needed, got float32 of shape"):
+        Share.of(flat.layout).shared.write(flat, np.zeros(size, "f4"))
+
+
+def test_a_private_part_that_is_not_there():
+    with pytest.raises(ArgumentError, match="private: the model has no part 'ow'"):
+        Share.of(model().layout, ["ow"])
