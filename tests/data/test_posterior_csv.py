@@ -166,6 +166,7 @@ NAME = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1
 @given(data=st.data(), names=st.lists(NAME.filter(bool), min_size=2, max_size=6, unique=True))
 def test_what_is_written_is_read(place, data, names):
     assume(not any(name.casefold() == "label" or is_number(name) for name in names))
+    assume(not names[0].startswith("\ufeff"))  # at the start of a file it is the mark of the encoding
     C = len(names)
     rows = data.draw(st.lists(st.lists(st.floats(), min_size=C, max_size=C), max_size=8))
     labels = data.draw(st.lists(st.integers(0, C - 1), min_size=len(rows), max_size=len(rows)))

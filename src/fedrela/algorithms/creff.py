@@ -56,8 +56,8 @@ def head_gradients(features: Tensor, labels: Tensor, weight: Tensor, bias: Tenso
 
     >>> f, y = torch.tensor([[1.0, 0.0]]), torch.tensor([0])
     >>> W, b = torch.zeros(2, 2), torch.zeros(2)
-    >>> head_gradients(f, y, W, b)[0].tolist()
-    [[-0.5, 0.0], [0.5, 0.0]]
+    >>> head_gradients(f, y, W, b)[1].tolist()
+    [-0.5, 0.5]
     """
     error = torch.softmax(linear(features, weight, bias), dim=-1) - one_hot(labels, len(weight)).to(features)
     return error.transpose(-1, -2) @ features / features.shape[-2], error.mean(dim=-2)

@@ -71,8 +71,9 @@ class LogeModel(nn.Module):
 def realign(weight: Tensor, norm: float) -> Tensor:
     """Return W_c <- norm W_c / |W_c|.
 
-    >>> realign(torch.tensor([[3.0, 4.0], [0.0, 2.0]]), 1.0).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 1.0]]
+    >>> import torch
+    >>> realign(torch.tensor([[3.0, 4.0], [0.0, 2.0]]), 10.0).tolist()
+    [[6.0, 8.0], [0.0, 10.0]]
     """
     realigned: Tensor = norm * normalize(weight, dim=1)
     return realigned

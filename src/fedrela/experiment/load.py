@@ -55,7 +55,7 @@ def parse_config(
     >>> parse_config("[data]\nsorce = 'digits'", name="run.toml")
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: run.toml:2:1: data.sorce: unknown key; nearest: source
+    fedrela.experiment.schema.problems.WrongConfigError: run.toml:2:1: data.sorce: unknown key; nearest: source
     """
     raw: Mapping[str, Any]
     places: Places | None

@@ -1,0 +1,62 @@
+"""One battery over all algorithms: with and without FedReLa, on three models, in one process and in two."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import batteries
+from contract.quick import VARIANTS, quick
+from fedrela.algorithms import ALGORITHMS
+from fedrela.engine.pool import Pool
+from fedrela.errors import ArgumentError
+from fedrela.testing import check_algorithm
+from fedrela.testing.algorithms import MODELS
+
+MODEL_NAMES = tuple(MODELS)
+
+
+@pytest.fixture(scope="module")
+def crew():
+    with Pool(2) as pool:
+        yield pool
+
+
+def spread() -> list:
+    """Every day each algorithm on one model, another one for the next; nightly all on all, and all variants."""
+    cases = []
+    for number, name in enumerate(ALGORITHMS):
+        for place, model in enumerate(MODEL_NAMES):
+            if batteries.NIGHTLY or number % len(MODEL_NAMES) == place:
+                cases.append(pytest.param(name, {}, model, id=f"{name}-{model}"))
+        for variant in VARIANTS.get(name, []) if batteries.NIGHTLY else []:
+            label = ",".join(map(str, variant.values()))
+            cases.append(pytest.param(name, variant, MODEL_NAMES[number % 3], id=f"{name}-{label}"))
+    return cases
+
+
+@pytest.mark.parametrize(("name", "params", "model"), spread())
+def test_every_algorithm_keeps_the_contract(name, params, model, crew):
+    assert len(check_algorithm(quick(name, **params), model=model, crew=crew)) == 8
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "fedyoyo"])
+def test_on_tables(name):
+    assert check_algorithm(quick(name), inputs="tables")
+
+
+@pytest.mark.skipif("fedyoyo" not in ALGORITHMS, reason="fedyoyo is not in the table")
+def test_views_of_tables_there_are_none():
+    with pytest.raises(ArgumentError, match="fedyoyo: makes views of images, and these samples are tables"):
+        check_algorithm(quick("fedyoyo"), inputs="tables")
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_no_algorithm_knows_of_relabelling(name):
+    assert "relabel" not in inspect.getsource(inspect.getmodule(ALGORITHMS[name])).lower()
+
+
+def test_the_table_is_sorted_and_named_after_its_classes():
+    assert list(ALGORITHMS) == sorted(ALGORITHMS)
+    assert all(kind.name == name for name, kind in ALGORITHMS.items())
