@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fedrela.engine.problem import Problem
 
 SEED = 1
-BATCH, LR, MOMENTUM, WEIGHT_DECAY = 32, 0.05, 0.9, 1e-5
+BATCH, LR, MOMENTUM, WEIGHT_DECAY = 32, 0.01, 0.9, 1e-5
 MODELS: dict[str, dict[str, Any]] = {"mlp": {"hidden": [200]}, "cnn_small": {}}
 NAMES = [str(label) for label in range(10)]
 WALL_LIMIT, CPU_LIMIT, CLIENTS_LIMIT, START_LIMIT = 1.15, 1.10, 1.10, 4.0

@@ -17,7 +17,9 @@ from fedrela.core import Ledger, Preview, Relabeler, Relabelling, Schedule, prev
 __version__ = "0.1.0"
 __all__ = ["Ledger", "Preview", "Relabeler", "Relabelling", "Schedule", "preview", "relabel", "undo"]
 
-_SUBPACKAGES = ("core", "data", "errors", "experiment", "losses", "metrics", "models", "testing")
+_SUBPACKAGES = (
+    "algorithms", "core", "data", "engine", "errors", "experiment", "losses", "metrics", "models", "testing",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> ModuleType:

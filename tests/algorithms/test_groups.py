@@ -32,11 +32,12 @@ def test_groups_are_optimisers_of_their_own_to_the_bit():
 def test_what_a_group_leaves_open_is_as_for_the_rest():
     x, y = blobs()
     found = []
-    for groups in ([], [Group("1")]):
-        turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=0.1)
-        train(turn, groups=groups, momentum=0.5, weight_decay=0.01)
+    own = {"momentum": 0.5, "weight_decay": 0.01}
+    for plan, groups, instead in ((own, [], {}), ({"momentum": 0.9}, [], own), ({"momentum": 0.9}, [Group("1")], own)):
+        turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, **plan)
+        train(turn, groups=groups, **instead)
         found.append(bits(turn.model.module))
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_fresh_group_forgets_its_momentum_at_every_epoch():

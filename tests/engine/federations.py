@@ -68,8 +68,9 @@ def tiny_mlp(problem: Problem) -> partial[Any]:
 
 
 def normed(inputs: int = COLUMNS) -> Classifier:
-    """A model with BatchNorm, drawn from torch's own generator as a user's would be."""
-    return Classifier(nn.Sequential(nn.Flatten(), nn.Linear(inputs, 6), nn.BatchNorm1d(6), nn.ReLU()), 6, CLASSES)
+    """A model with BatchNorm that counts its batches, drawn from torch's own generator as a user's would be."""
+    layers = nn.Flatten(), nn.Linear(inputs, 6), nn.BatchNorm1d(6, momentum=None), nn.ReLU()
+    return Classifier(nn.Sequential(*layers), 6, CLASSES)
 
 
 def dropping() -> Classifier:

@@ -88,6 +88,9 @@ class Mute(GoingWrong):
     def answer(self, exchange, turn):
         raise RuntimeError("nothing to say")
 
+    def absorb(self, exchange, turn):
+        raise AssertionError("nothing to absorb")
+
 
 def test_an_exchange_that_nobody_answers(serial):
     with pytest.raises(FedrelaError, match="no client could train; client 0: exchange ask: RuntimeError: nothing to"):

@@ -8,7 +8,7 @@ import torch
 
 from engine.federations import CLASSES, Made, carry_out, snapshot, table_problem, weights_of
 from engine.relabelled_by_hand import by_hand, plain_pass
-from engine.relabelling_hosts import Doubling, Unsure
+from engine.relabelling_hosts import Doubling, Telling, Unsure, told
 from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
 from fedrela.losses import LOSSES
@@ -65,13 +65,31 @@ def test_a_model_that_confirms_too_few_labels_is_no_judge(serial):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_client_that_gains_a_class_it_lacked_has_a_finite_loss(serial, loss):
-    run = Made(train={"loss": loss, "rounds": 3}, relabel={"tau": 0.6}).begin(serial)
+    run = Made(algorithm=Telling(), train={"loss": loss, "rounds": 3}, relabel={"tau": 0.6}).begin(serial)
     next_round(run)
     record = next_round(run).record
     ids = run.problem.shards[1].train
     before, after = (np.bincount(y[ids], minlength=CLASSES) for y in (run.problem.y_train, run.labels))
     assert before[3] == 0 < after[3]
-    assert record.admitted == next_round(run).record.admitted == [0, 1, 2, 3, 4]
+    assert record.admitted == [0, 1, 2, 3, 4]  # the gate leaves out a loss that is not finite
+    assert next_round(run).record.admitted == [0, 1, 2, 3, 4]
+    run.close()
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_clients_train_with_the_labels_in_force_and_their_counts(serial, late):
+    schedule = Schedule(2, late=late)
+    made = Made(algorithm=Telling(), train={"participation": 0.6}, relabel={"schedule": schedule}, seed=13)
+    run = made.begin(serial)
+    for _ in range(4):
+        record = next_round(run).record
+        for row, client in enumerate(record.admitted):
+            sent, labels = run.areas["up"].views(row), run.labels[made.problem.shards[client].train]
+            assert sent["labels"] == told(labels)
+            assert sent["counts"].tolist() == np.bincount(labels, minlength=CLASSES).tolist()
+    moved = [(run.labels != made.problem.y_train)[shard.train].any() for shard in made.problem.shards]
+    assert moved == [run.state.moved.get(client, 0) > 0 for client in range(5)]
+    assert any(client in record.admitted and run.state.relabelled[client] < 4 for client in np.flatnonzero(moved))
     run.close()
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.throwaway import DrawingServer, Heads, ServerHead, TwoHeads, Weighted
-from engine.federations import CLASSES, COLUMNS, Made, carry_out, made_of, tiny_mlp
+from algorithms.throwaway import DrawingServer, Heads, OwnNorm, ServerHead, TwoHeads, Weighted
+from engine.federations import CLASSES, COLUMNS, Made, carry_out, made_of, normed, tiny_mlp
 from fedrela.engine.evaluate import evaluate, evaluate_locally
 from fedrela.engine.loop import next_round
 from fedrela.models.repeatable import seeded
@@ -81,7 +81,7 @@ def test_two_heads_equal_two_optimisers_of_torch_and_a_head_for_each_client(pool
     assert run.state.weights.tobytes() == weights
     kept = {client: run.areas["kept"].views(client) for client in np.flatnonzero(run.state.known).tolist()}
     assert {client: arrays["private"].tobytes() for client, arrays in kept.items()} == heads
-    assert {client: int(arrays["state.turns"]) for client, arrays in kept.items()} == dict(enumerate(turns))
+    assert {client: int(arrays["state.turns"]) for client, arrays in kept.items()} == dict(enumerate(100 + turns))
     assert len(set(heads.values())) == len(heads)
     run.close()
 
@@ -107,6 +107,37 @@ def test_a_clients_own_model_scores_with_its_own_head(serial, pool):
     local, overall = found[0]
     assert len(set(local["clients"])) > 1
     assert local["mean"] != overall
+
+
+def test_a_clients_own_score_by_hand(serial):
+    run = made_of(TwoHeads(), train={"participation": 0.5}).begin(serial)
+    next_round(run)
+    shared = run.layout.split(run.state.weights)
+    x = torch.from_numpy(run.problem.x_test)
+    f = torch.relu(x @ torch.tensor(shared["body.1.weight"]).T + torch.tensor(shared["body.1.bias"])).numpy()
+    expected = []
+    for client, shard in enumerate(run.problem.shards):
+        own = run.areas["kept"].views(client)["private"] if run.state.known[client] else run.station.first_private
+        W, b = own[: 6 * CLASSES].reshape(CLASSES, 6), own[6 * CLASSES :]
+        guess = (f @ (shared["head.weight"] + W).T + shared["head.bias"] + b).argmax(axis=1)
+        recall = [(guess[run.problem.y_test == c] == c).mean() for c in range(CLASSES)]
+        counts = np.bincount(run.problem.y_train[shard.train], minlength=CLASSES)
+        expected.append(counts @ recall / counts.sum())
+    np.testing.assert_allclose(evaluate_locally(run)["clients"], expected)
+    run.close()
+
+
+def test_clients_with_own_arrays_are_scored_one_by_one(serial):
+    run = made_of(OwnNorm(), make=normed).begin(serial)
+    next_round(run)
+    local = evaluate_locally(run)
+    recall = np.array(evaluate(run).per_class)
+    counts = [np.bincount(run.problem.y_train[s.train], minlength=CLASSES) for s in run.problem.shards]
+    assert not np.allclose(local["clients"], [c @ recall / c.sum() for c in counts])
+    run.close()
+
+
+def test_clients_that_share_everything_are_scored_at_once(serial):
     run = Made().begin(serial)
     same = evaluate_locally(run)
     recall = np.array(evaluate(run).per_class)

@@ -1,9 +1,9 @@
-"""Reduce the goldens of frames, losses and the contrastive term to what the repository carries.
+"""Reduce the goldens of frames, heads, losses and the contrastive term to what the repository carries.
 
 usage: python tests/goldens/frames_and_losses.py FOLDER_OF_FULL_GOLDENS
 
-Left out of the copy: the 512 x 100 case of dot regression, the sparse frame after 10,000 steps, and gradients of FedLC
-and balanced softmax that another golden kept here equals or that differ from it in a constant only.
+Left out of the copy: the 512 x 100 case of dot regression, the sparse frame after 10,000 steps, and gradients of
+balanced softmax that another golden kept here equals or that differ from it in a constant only.
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ def _everything(key: str) -> bool:
     return True
 
 
-def _fedlc(key: str) -> bool:
-    return not key.endswith("_grad") or "tau0.5_inf" in key or "tau0.5_excl" in key
-
-
 KEPT: dict[str, Callable[[str], bool]] = {
     "etf_dot_regression": lambda key: not key.startswith("d512_c100"),
     "fedetf_original": _everything,
     "fedloge_sse_c": lambda key: key != "S_10000steps",
-    "fedlc": _fedlc,
+    "fedloge_realign": _everything,
+    "fedrela_collect_q": _everything,
+    "fedlc": _everything,
     "balanced_softmax": lambda key: "tau1.0_grad" not in key and "tau0.5_grad" not in key,
     **dict.fromkeys(MOON, _everything),
 }

@@ -1,4 +1,4 @@
-"""The run folder: how it begins, is opened, locked, read, finished, checked and forked."""
+"""The run folder: how it is locked, read, finished, checked and forked."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
-from fedrela.files import alone, verbs
+from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.start import first_files
-from runfolder.faults import Fail, Notes
+from fedrela.runfolder.vouched import vouching
+from runfolder.faults import Fail
 from runfolder.toy import CONFIG, HOST, MANIFEST, carry_on, compared
 
 
@@ -28,128 +28,6 @@ def folder(tmp_path: Path) -> RunFolder:
 def finished(fast_folder: Path) -> RunFolder:
     carry_on(fast_folder / "run")
     return RunFolder.open(fast_folder / "run")
-
-
-def test_what_is_created_can_be_opened(folder):
-    again = RunFolder.open(str(folder.path))
-    assert again.manifest == folder.manifest == MANIFEST
-    assert again.read("config.toml") == CONFIG.encode()
-    assert again.read_json("host.json") == HOST
-    assert again.read_json("manifest.json").keys() == {*MANIFEST, "files"}
-    assert again.status == "new"
-
-
-def test_the_manifest_is_written_last(tmp_path):
-    notes = Notes()
-    with verbs.observed(notes):
-        RunFolder.create(tmp_path / "deep" / "run", MANIFEST, CONFIG, HOST)
-    assert [arguments[1].name for verb, arguments in notes.done if verb == "rename"] == [
-        "host.json", "config.toml", "manifest.json",
-    ]  # fmt: skip
-
-
-def test_a_run_that_exists_is_not_created_again(folder):
-    with pytest.raises(ArgumentError, match="exists already; `fedrela resume` goes on"):
-        RunFolder.create(folder.path, MANIFEST, CONFIG, {"started": "tomorrow"})
-    with pytest.raises(ArgumentError, match="another run is here"):
-        RunFolder.create(folder.path, MANIFEST | {"seed": 2}, CONFIG, HOST)
-    with pytest.raises(ArgumentError, match="another run is here"):
-        RunFolder.create(folder.path, MANIFEST, "seed = 2\n", HOST)
-    assert folder.read_json("host.json") == HOST
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "config.toml", "checkpoint", ".config.toml.part", "rounds.jsonl"])
-def test_other_peoples_folders_are_left_alone(name, tmp_path):
-    (tmp_path / name).write_text("precious")
-    with pytest.raises(ArgumentError, match="other files are here"):
-        RunFolder.create(tmp_path, MANIFEST, CONFIG, HOST)
-    assert os.listdir(tmp_path) == [name]
-    assert (tmp_path / name).read_text() == "precious"
-
-
-def test_a_file_is_no_place_for_a_run(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(ArgumentError, match="a folder is needed, something else is there"):
-        RunFolder.create(tmp_path / "file", MANIFEST, CONFIG, HOST)
-    with pytest.raises(DataError, match="cannot be written: "):
-        RunFolder.create(tmp_path / "file" / "run", MANIFEST, CONFIG, HOST)
-
-
-@pytest.mark.parametrize("left", [["host.json"], ["host.json", "config.toml"], ["lock"], []])
-def test_what_an_interrupted_creation_left_is_taken_over(left, tmp_path):
-    for name in [*left, ".manifest.json.0123456789ab.part"]:
-        (tmp_path / name).write_text("torn")
-    RunFolder.create(tmp_path, MANIFEST, CONFIG, HOST)
-    assert sorted(os.listdir(tmp_path)) == ["config.toml", "host.json", "lock", "manifest.json"]
-    assert RunFolder.open(tmp_path).read_json("host.json") == HOST
-
-
-def test_two_creations_at_once(tmp_path):
-    (tmp_path / "run").mkdir()
-    with alone(tmp_path / "run" / "lock"), pytest.raises(BusyError, match="uses it"):
-        RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, HOST)
-
-
-@pytest.mark.parametrize(
-    "record", [{"files": 1}, {"sha256": 1}, {"a": float("nan")}, {"a": {1, 2}}, {"a": np.int64(1)}]
-)
-def test_a_manifest_that_cannot_be_kept_is_refused(record, tmp_path):
-    with pytest.raises(ArgumentError, match="record: ") as caught:
-        RunFolder.create(tmp_path / "run", record, CONFIG, HOST)
-    assert "\n" not in str(caught.value)
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("name", ["", "nothing", "file", "file/deeper"])
-def test_where_no_run_is(name, tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(DataError, match=r"no run is here; name a folder that has a manifest.json"):
-        RunFolder.open(tmp_path / name)
-
-
-def test_a_manifest_that_cannot_be_read(folder):
-    (folder.path / "manifest.json").unlink()
-    (folder.path / "manifest.json").symlink_to(folder.path / "host.json")
-    with pytest.raises(DataError, match=r"manifest.json: cannot be read: "):
-        RunFolder.open(folder.path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("manifest.json", b"{}"),
-        ("manifest.json", b"[1]\n"),
-        ("manifest.json", b"\xff"),
-        ("manifest.json", b"[" * 200_000),
-        ("config.toml", b"seed = 2\n"),
-    ],
-)
-def test_a_damaged_start_is_noticed(name, content, folder):
-    (folder.path / name).write_bytes(content)
-    with pytest.raises(IntegrityError, match=f"{name}: does not match its digest; it was changed or damaged"):
-        RunFolder.open(folder.path)
-
-
-def test_a_lost_configuration_is_noticed(folder):
-    (folder.path / "config.toml").unlink()
-    with pytest.raises(IntegrityError, match=r"config.toml: does not match its digest"):
-        RunFolder.open(folder.path)
-
-
-def test_a_sealed_record_that_vouches_for_nothing(folder):
-    from fedrela.runfolder.text import page, sealed
-
-    (folder.path / "manifest.json").write_bytes(page(sealed({"format": "toy-1"})))
-    with pytest.raises(IntegrityError, match="of another format"):
-        RunFolder.open(folder.path)
-
-
-@pytest.mark.parametrize("name", ["checkpoint", "ledgers"])
-def test_no_write_leaves_the_folder_through_a_link(name, folder, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (folder.path / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(IntegrityError, match="a folder is needed, a link is there"):
-        RunFolder.open(folder.path)
 
 
 def test_the_second_process_is_told_who_is_first(folder):
@@ -288,8 +166,6 @@ def test_a_run_that_is_not_finished_cannot_be_checked(folder):
 
 
 def test_a_result_names_no_file_outside(finished):
-    from fedrela.runfolder.vouched import vouching
-
     (finished.path / "result.json").write_bytes(vouching({}, {"../run/config.toml": "0"}))
     with pytest.raises(DataError, match="not a plain relative path"):
         finished.check()
@@ -332,9 +208,3 @@ def test_a_checkpoint_of_another_run_is_not_taken(fast_folder):
         os.rename(fast_folder / "one" / name, other.path / name)
     with pytest.raises(IntegrityError, match="of another run, round or format"):
         other.load_checkpoint()
-
-
-def test_first_files_do_not_depend_on_the_host():
-    one, two = (first_files(MANIFEST, CONFIG, {"started": day}) for day in ("today", "tomorrow"))
-    assert one["manifest.json"] == two["manifest.json"]
-    assert one["host.json"] != two["host.json"]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
 
-PIECE = 8192  # values
+PIECE = 16384  # values
 WHOLE = slice(None)
 
 
@@ -64,6 +64,7 @@ def total(uploads: Sequence[Upload], name: str, weights: ArrayLike, place: slice
         piece = result[start : start + PIECE]
         product = scratch[: piece.size]
         for values, factor in zip(flat, factors, strict=True):
-            np.multiply(values[start : start + PIECE], factor, out=product, dtype=np.float64)
+            product[...] = values[start : start + PIECE]
+            product *= factor
             piece += product
     return result.reshape(arrays[0].shape)

@@ -54,6 +54,8 @@ class Sizes:
         Shape of one sample.
     largest
         Samples of the largest client.
+    dtype
+        Of the model's arrays.
     """
 
     shared: int
@@ -63,6 +65,7 @@ class Sizes:
     clients: int
     inputs: tuple[int, ...]
     largest: int
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True)

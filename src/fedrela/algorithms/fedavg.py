@@ -3,12 +3,16 @@
 McMahan et al., Communication-efficient learning of deep networks from decentralized data, AISTATS 2017.
 
     y_i   <- SGD on client i's loss from x
-    x_avg  = sum_i (n_i / n) y_i                                over the clients of the round
+    x_avg  = sum_i (n_i / n) y_i                               over the clients of the round
     x     <- x_avg
 
-The server may take the change for a gradient instead: FedAvgM (Hsu et al., 2019), v <- beta v + (1 - beta) (x - x_avg),
-x <- x - lr v; FedAdam (Reddi et al., 2021), m and v of x_avg - x as in Adam, x <- x + lr m / (sqrt(v) + eps). Buffers
-of BatchNorm are averaged in any case.
+The server may take D = x_avg - x for a gradient instead:
+
+    momentum (FedAvgM, Hsu et al., 2019):   v <- beta v + (1 - beta) D,   x <- x + eta v
+    adam (FedAdam, Reddi et al., 2021):     m <- beta m + (1 - beta) D,   v <- beta2 v + (1 - beta2) D^2,
+                                            x <- x + eta m / (sqrt(v) + eps),   v starts at eps^2
+
+Hsu et al. have D in place of (1 - beta) D; that is eta / (1 - beta) here. Buffers of BatchNorm are always averaged.
 
 What leaves the client: weights, number of samples.
 """
@@ -27,13 +31,15 @@ from fedrela.algorithms.base import Algorithm, Sizes
 from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.turns import ServerTurn
 
+RATES = {"average": 1.0, "momentum": 1.0, "adam": 0.01}
+
 
 @dataclass(frozen=True)
 class FedAvgParams(Params):
     """What the server does with the average."""
 
-    server: str = param("average", "", "takes it, or steps towards it", choices=("average", "momentum", "adam"))
-    server_lr: float = param(1.0, "eta", "step of the server", above=0)
+    server: str = param("average", "", "takes it, or steps towards it", choices=tuple(RATES))
+    server_lr: float = param(0.0, "eta", "step of the server; 0: 1, and 0.01 with adam", low=0)
     beta: float = param(0.9, "beta_1", "momentum of the server", low=0, below=1)
     beta2: float = param(0.99, "beta_2", "adam: memory of squares", low=0, below=1)
     eps: float = param(1e-3, "tau", "adam: what is added to the root", above=0)
@@ -46,27 +52,30 @@ class FedAvg(Algorithm):
     paper = "McMahan et al., 2017"
     Params = FedAvgParams
     uploads = ("weights",)
-    reduces_to = "itself with server = average, server_lr = 1"
+    reduces_to = "itself with server = momentum, beta = 0"
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return the server's moments, where it has any."""
-        names = {"average": (), "momentum": ("v",), "adam": ("m", "v")}[self.params.server]
-        return {name: np.zeros(sizes.trained) for name in names}
+        moments = {"m": np.zeros(sizes.trained), "v": np.zeros(sizes.trained)}
+        if self.params.server == "adam":
+            moments["v"] += self.params.eps**2
+        return {name: moments[name] for name in {"average": "", "momentum": "v", "adam": "mv"}[self.params.server]}
 
     def server(self, turn: ServerTurn) -> NDArray[Any]:
         """Average, and step by the change."""
-        average, params = total(turn.uploads, "weights", shares(turn.uploads)), self.params
-        if params.server == "average" and params.server_lr == 1:
-            return average
+        new, params = total(turn.uploads, "weights", shares(turn.uploads)), self.params
+        eta = params.server_lr or RATES[params.server]
+        if params.server == "average" and eta == 1:
+            return new
         place, state = slice(turn.trained), turn.state
         x = turn.weights[place].astype(np.float64)
-        change = average[place] - x
-        if params.server == "momentum":
-            state["v"] = params.beta * state["v"] - (1 - params.beta) * change
-            change = -state["v"]
-        elif params.server == "adam":
-            state["m"] = params.beta * state["m"] + (1 - params.beta) * change
-            state["v"] = params.beta2 * state["v"] + (1 - params.beta2) * change**2
-            change = state["m"] / (np.sqrt(state["v"]) + params.eps)
-        average[place] = x + params.server_lr * change
-        return average
+        step = new[place] - x
+        if params.server == "adam":
+            state["v"] = params.beta2 * state["v"] + (1 - params.beta2) * step**2
+            state["m"] = params.beta * state["m"] + (1 - params.beta) * step
+            step = state["m"] / (np.sqrt(state["v"]) + params.eps)
+        elif params.server == "momentum":
+            state["v"] = params.beta * state["v"] + (1 - params.beta) * step
+            step = state["v"]
+        new[place] = x + eta * step
+        return new

@@ -3,14 +3,16 @@
 Acar et al., Federated learning based on dynamic regularization, ICLR 2021.
 
     y_i <- SGD on  loss(y) + alpha_i <y, h_i - x> + (alpha_i / 2) ||y||^2      alpha_i = alpha n_mean / n_i
-    h_i <- h_i + (y_i - x)
-    h   <- h + (1 / K) sum_i (y_i - x)                                          h = mean of h_i over all clients
+    h_i <- h_i + (y_i - x)                                                      so h_i estimates -gradient / alpha_i
+    h   <- h + (1 / K) sum_i (y_i - x)                                          h = mean of h_i over all K clients
     x   <- mean_i y_i + h                                                       over the clients of the round
 
-The gradient with its linear part is clipped before the quadratic part is added as weight decay. Scored is the mean of
-y_i, which goes down beside x; buffers of BatchNorm are averaged.
+The gradient with its linear part is clipped before the quadratic part is added as weight decay. x is a point to train
+from, not a model to use: scored, and asked for posteriors, is mean_i y_i of the last round, which goes down beside x.
+Buffers of BatchNorm, averaged with n_i, belong to it. The method is made for SGD without momentum.
 
-What leaves the client: weights, number of samples. What it receives beside the weights: that mean, and n_mean.
+What leaves the client: weights, number of samples; that number before the first round from all clients, which makes
+n_mean. What it receives beside the weights: n_mean and mean_i y_i, as large as the weights.
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ from fedrela.models.share import call_with
 
 @dataclass(frozen=True)
 class FedDynParams(Params):
-    """The official script: alpha 0.01, gradients clipped at norm 10."""
+    """The official script: alpha 0.01 (0.1 and 0.001 were tried too), gradients clipped at norm 10."""
 
     alpha: float = param(0.01, "alpha", "strength of the regularisation", above=0)
-    clip: float = param(10.0, "", "largest norm of a gradient with the linear part; 0: any", low=0)
+    clip: float = param(10.0, "", "in place of [train] clip: largest norm of gradient and linear part; 0: any", low=0)
     scaling: str = param(
         "samples", "alpha_i", "alpha n_mean / n_i as the code, or alpha as the paper", choices=("samples", "none")
     )
     scored: str = param(
-        "average", "", "the mean of the clients' models, or the model that is trained from",
+        "average", "", "the mean of the clients' models as the code, or the one that is trained from as the paper",
         choices=("average", "cloud"),
     )  # fmt: skip
 
@@ -53,31 +55,27 @@ class FedDyn(Algorithm):
     paper = "Acar et al., 2021"
     Params = FedDynParams
     uploads = ("weights",)
-    reduces_to = "fedprox with mu = alpha at a client's first turn"
+    reduces_to = "fedprox with mu = alpha_i at a client's first turn"
 
     def keeps(self, sizes: Sizes) -> Fields:
         """Return h_i."""
-        return {"h": Field((sizes.trained,))}
+        return {"h": Field((sizes.trained,), sizes.dtype)}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
-        """Return h = 0, the model to score, and the mean number of samples, not yet known."""
+        """Return h = 0, the model to score, and n_mean, which is not known yet."""
         weights = [p.detach().cpu().numpy().ravel() for p in model.parameters() if p.requires_grad]
-        return {
-            "h": np.zeros(sizes.trained),
-            "average": np.concatenate(weights).astype(np.float32),
-            "mean_samples": np.zeros((), np.float64),
-        }
+        return {"h": np.zeros(sizes.trained), "average": np.concatenate(weights), "mean_samples": np.zeros(())}
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return the one question, how many samples each client has."""
-        return (Exchange("samples", "all", every=0),)
+        """Return the one question, how many samples each client has: every answer says so beside its arrays."""
+        return (Exchange("samples", "all", every=0),) if self.params.scaling == "samples" else ()
 
     def absorb(self, exchange: str, turn: ServerTurn) -> None:
         """Keep the mean number of samples."""
         turn.state["mean_samples"] = np.array(np.mean([upload.samples for upload in turn.uploads]))
 
     def broadcast(self, state: Arrays) -> Arrays:
-        """Return the mean number of samples, and the model to score where it is not the one that is trained from."""
+        """Return n_mean, and the model to score where it is not the one that is trained from."""
         names = ("mean_samples", "average") if self.params.scored == "average" else ("mean_samples",)
         return {name: state[name] for name in names}
 
@@ -86,9 +84,8 @@ class FedDyn(Algorithm):
         y = turn.model.weights
         x = y.clone()
         h = torch.tensor(turn.state["h"]).to(y) if turn.state else torch.zeros_like(y)
-        alpha = self.params.alpha
-        if self.params.scaling == "samples":
-            alpha *= float(turn.received["mean_samples"]) / len(turn.samples)
+        mean = float(turn.received["mean_samples"]) or len(turn.samples)  # 0 where nobody was asked or answered
+        alpha = self.params.alpha * mean / len(turn.samples)
 
         def bend(gradient: Tensor, _: Tensor) -> None:
             gradient.add_(h - x, alpha=alpha)
@@ -103,7 +100,7 @@ class FedDyn(Algorithm):
         new = total(uploads, "weights", shares(uploads))
         average = total(uploads, "weights", equal_shares(uploads), place)
         turn.state["h"] = turn.state["h"] + len(uploads) / turn.clients * (average - turn.weights[place])
-        turn.state["average"] = average.astype(np.float32)
+        turn.state["average"] = average.astype(turn.weights.dtype)
         new[place] = average + turn.state["h"]
         return new
 

@@ -6,7 +6,8 @@ classifier, ICCV 2023.
     u    = g(f) / |g(f)|                          g: a linear projection, M: a simplex ETF, s: a trained number
     loss = CE(s u'M + log n_c, y)                 n_c: the client's counts, at least 1
 
-Scored is argmax u'M. The original carries the momentum of SGD from round to round; here it starts anew, as everywhere.
+Scored is argmax u'M. The original carries the momentum of SGD from round to round, although the weights are new; here
+it starts anew, as everywhere. Its personal models, tuned after the last round, are left out.
 
 What leaves the client: weights, number of samples.
 """
@@ -22,10 +23,11 @@ from torch import Tensor, nn
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.local import train
 from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.samples import Batch
 from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
-from fedrela.models.heads import ProjectedEtfHead, simplex_etf
+from fedrela.models.heads import ProjectedEtfHead, simplex_etf, with_heads
 
 
 @dataclass(frozen=True)
@@ -44,24 +46,33 @@ class FedEtfOriginal(Algorithm):
     paper = "Li et al., 2023"
     Params = FedEtfOriginalParams
     uploads = ("weights",)
+    reduces_to = "nothing: the cosines of its fixed head are -1 / (C - 1)"
     own_loss = True
     needs_split = True
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
         """Return the model with a projected ETF for its head."""
         etf = simplex_etf(self.params.projection or classes, classes, seed=seed)
-        head = ProjectedEtfHead(num_features(model), etf, seed=seed, scale=self.params.scale)
-        model.head = head.to(next(model.parameters()))
-        return model
+        return with_heads(model, head=ProjectedEtfHead(num_features(model), etf, seed=seed, scale=self.params.scale))
 
     def client(self, turn: ClientTurn) -> Arrays:
         """Minimise the balanced softmax."""
+        model: Any = turn.model.module
         counts, floor = torch.from_numpy(turn.counts).to(turn.model.vector), self.params.floor
-        train(turn, loss=lambda batch: balanced_softmax(batch.forward(), batch.y, counts, floor=floor))
+
+        def loss(batch: Batch) -> Tensor:
+            batch.scores = cosines(model, batch.x)
+            return balanced_softmax(model.head.scale * batch.scores, batch.y, counts, floor=floor)
+
+        train(turn, loss=loss)
         return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return u'M, without s."""
-        model: Any = module
-        logits: Tensor = model.head.unit(model.features(x)) @ model.head.etf
-        return logits
+        """Return u'M."""
+        return cosines(module, x)
+
+
+def cosines(model: Any, x: Tensor) -> Tensor:
+    """Return u'M, the logits without s."""
+    u: Tensor = model.head.unit(model.features(x))
+    return u @ model.head.etf  # type: ignore[no-any-return]

@@ -4,6 +4,9 @@ Zhang et al., Federated learning with label distribution skew via logits calibra
 
     loss = CE(f(x) - tau n_c^(-1/4), y)          n_c: the client's samples of class c, by the labels in force
 
+The paper prints the softmax without the true class in its denominator, public code has it with. A class that the client
+lacks has the logit minus infinity, so no gradient, unless its count is raised. Scored is f(x).
+
 What leaves the client: weights, number of samples.
 """
 
@@ -22,13 +25,14 @@ from fedrela.losses import fedlc
 
 @dataclass(frozen=True)
 class FedLCParams(Params):
-    """The paper does not print tau; a public baseline tries 0.1, 0.5 and 1."""
+    """The paper does not print tau; a public baseline takes 0.5 and tries 0.1 and 1."""
 
     tau: float = param(0.5, "tau", "strength of the margin", low=0)
     denominator: str = param(
         "full", "sum_c", "softmax over all classes, or without the true one as the paper prints it",
         choices=("full", "without_label"),
     )  # fmt: skip
+    floor: float = param(0.0, "n_c", "smaller class counts are raised to it; 1e-8 in some public code", low=0)
 
 
 class FedLC(Algorithm):
@@ -38,12 +42,12 @@ class FedLC(Algorithm):
     paper = "Zhang et al., 2022"
     Params = FedLCParams
     uploads = ("weights",)
-    reduces_to = "fedavg at tau = 0"
+    reduces_to = "fedavg at tau = 0 with the full denominator"
     own_loss = True
 
     def client(self, turn: ClientTurn) -> Arrays:
         """Minimise the calibrated cross-entropy."""
-        counts = torch.from_numpy(turn.counts).to(turn.model.vector)
-        exclude, tau = self.params.denominator == "without_label", self.params.tau
-        train(turn, loss=lambda batch: fedlc(batch.forward(), batch.y, counts, tau, exclude_label=exclude))
+        counts, params = torch.from_numpy(turn.counts).to(turn.model.vector), self.params
+        options = {"floor": params.floor, "exclude_label": params.denominator == "without_label"}
+        train(turn, loss=lambda batch: fedlc(batch.forward(), batch.y, counts, params.tau, **options))
         return {}

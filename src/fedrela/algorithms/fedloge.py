@@ -2,87 +2,55 @@
 
 Xiao et al., FedLoGe: joint local and generic federated learning under long-tailed data, ICLR 2024.
 
-    body:      CE(S'f + b, y)              S: a sparse ETF, never trained
-    auxiliary: CE(g(f), y)                 shared; f held fixed
-    local:     CE(l(f), y)                 stays with the client; f held fixed
+    body:       CE(S'f + b, y)             S: a sparse ETF (`fedrela.models.sparse_etf`), never trained, nor is b
+    auxiliary:  CE(W f + a, y)             shared; f held fixed
+    local:      CE(L f + l, y)             stays with the client; f held fixed
 
-Scored is the frame S, or after realignment the auxiliary head with all rows at one norm, W_c <- 1.7 W_c / |W_c|. A
-client would use its local head plus the auxiliary one with rows scaled by the norms of the local one.
+Realignment is post hoc. Scored is the auxiliary head with all rows at one norm, W_c <- 1.7 W_c / |W_c|, or the frame
+without realignment. A client would use its local head plus the auxiliary one with W_c <- W_c |L_c|. The official code
+can also average the auxiliary head class by class; that needs every client's class counts, is off there, and left out.
 
-What leaves the client: weights, the auxiliary head among them, and the number of samples.
+What leaves the client: weights (the auxiliary head among them), number of samples.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, normalize
 
 from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.local import train
+from fedrela.algorithms.local import Group, train
 from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
 from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.models import heads
 from fedrela.models.contract import num_features
 
+NEVER = -1e10  # logit of a class that is not answered
+make_frame = lru_cache(maxsize=4)(heads.sparse_etf)  # arms and seeds of a comparison ask for the same ones again
+
 
 @dataclass(frozen=True)
 class FedLogeParams(Params):
-    """As the official code; it keeps a random bias beside the frame, by oversight as it seems."""
+    """As the official code, but for the random bias that it keeps beside the frame."""
 
     beta: float = param(0.6, "beta", "share of the frame's entries that are zero", low=0, below=1)
     frame_steps: int = param(10_000, "", "steps of Adam that spread the frame", low=0)
+    frame_bias: str = param("zero", "b", "zero, or random as in the official code", choices=("zero", "official"))
     norm: float = param(1.7, "", "norm of every row after realignment", above=0)
     scored: str = param(
         "global", "", "the auxiliary head realigned, or the frame that trains the features",
         choices=("global", "frame"),
     )  # fmt: skip
-    frame_bias: str = param("zero", "b", "zero, or random as in the official code", choices=("zero", "official"))
-
-
-class LogeModel(nn.Module):
-    """A body with a fixed frame, an auxiliary head and a local head."""
-
-    def __init__(self, model: nn.Module, frame: nn.Module, classes: int, seed: int) -> None:
-        super().__init__()
-        width = num_features(model)
-        self.num_features = width
-        self.model = model
-        self.model.head = nn.Identity()
-        self.head = frame
-        self.auxiliary = heads.linear(width, classes, seed=seed, purpose="auxiliary head")
-        self.local = heads.linear(width, classes, seed=seed, purpose="local head")
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return the features of a batch."""
-        model: Any = self.model
-        features: Tensor = model.features(x)
-        return features
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits of the frame."""
-        logits: Tensor = self.head(self.features(x))
-        return logits
-
-
-def realign(weight: Tensor, norm: float) -> Tensor:
-    """Return W_c <- norm W_c / |W_c|.
-
-    >>> import torch
-    >>> realign(torch.tensor([[3.0, 4.0], [0.0, 2.0]]), 10.0).tolist()
-    [[6.0, 8.0], [0.0, 10.0]]
-    """
-    realigned: Tensor = norm * normalize(weight, dim=1)
-    return realigned
-
-
-def realign_locally(weight: Tensor, local: Tensor) -> Tensor:
-    """Return W_c <- W_c |L_c|, the auxiliary rows scaled by the norms of the local ones."""
-    rescaled: Tensor = weight * local.norm(dim=1, keepdim=True)
-    return rescaled
+    local_classes: str = param(
+        "all", "", "what a client's own model may answer: all classes, or as in the official code those it has",
+        choices=("all", "own"),
+    )  # fmt: skip
 
 
 class FedLoge(Algorithm):
@@ -92,47 +60,72 @@ class FedLoge(Algorithm):
     paper = "Xiao et al., 2024"
     Params = FedLogeParams
     uploads = ("weights",)
-    private = ("local",)
+    reduces_to = "itself without realignment where all rows of the auxiliary head have the norm"
+    private = ("local_head",)
     own_loss = True
     needs_split = True
-    _frame: Tensor | None = None  # made once, and sent to workers with the algorithm
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._frames: dict[tuple[int, int, int], Tensor] = {}  # sent to workers, which need not make them again
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
         """Return the model with the frame for its head, and two heads more."""
         width, params = num_features(model), self.params
-        if self._frame is None or self._frame.shape != (width, classes):
-            self._frame = heads.sparse_etf(width, classes, seed=seed, beta=params.beta, steps=params.frame_steps)
-        bias = None
-        if params.frame_bias == "official":
-            bias = heads.linear(width, classes, seed=seed, purpose="frame bias").bias
-        frame = heads.FixedHead(self._frame, bias)
-        return LogeModel(model, frame, classes, seed).to(next(model.parameters()))
+        shape = (width, classes, seed)
+        if shape not in self._frames:
+            self._frames[shape] = make_frame(width, classes, seed=seed, beta=params.beta, steps=params.frame_steps)
+        names = ("auxiliary head", "local head", "frame bias")
+        auxiliary, local, random = (heads.linear(width, classes, seed=seed, purpose=name) for name in names)
+        local.register_buffer("present", torch.ones(classes))
+        frame = heads.FixedHead(self._frames[shape], random.bias if params.frame_bias == "official" else None)
+        return heads.with_heads(model, head=frame, auxiliary_head=auxiliary, local_head=local)
 
     def client(self, turn: ClientTurn) -> Arrays:
         """Train the body through the frame, and both heads on what it makes."""
         model: Any = turn.model.module
+        model.local_head.present.copy_(torch.from_numpy(turn.counts > 0))
 
         def three(batch: Batch) -> Tensor:
             f = batch.features()
             fixed = f.detach()
-            heads = cross_entropy(model.auxiliary(fixed), batch.y) + cross_entropy(model.local(fixed), batch.y)
-            return cross_entropy(batch.head(f), batch.y) + heads
+            beside = [cross_entropy(head(fixed), batch.y) for head in (model.auxiliary_head, model.local_head)]
+            if turn.scores is not None:
+                batch.scores = self._scored(model, fixed)
+            return cross_entropy(model.head(f), batch.y) + sum(beside)
 
-        train(turn, loss=three)
+        train(turn, loss=three, groups=[Group("auxiliary_head"), Group("local_head")])
         return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the realigned auxiliary head's logits, or the frame's."""
         model: Any = module
-        if self.params.scored == "frame":
-            frame: Tensor = model(x)
-            return frame
-        return linear(model.features(x), realign(model.auxiliary.weight, self.params.norm), model.auxiliary.bias)
+        return self._scored(model, model.features(x))
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the local head plus the auxiliary one at the local head's norms."""
         model: Any = module
-        f = model.features(x)
-        rescaled = realign_locally(model.auxiliary.weight, model.local.weight)
-        logits: Tensor = model.local(f) + linear(f, rescaled, model.auxiliary.bias)
-        return logits
+        f, local, auxiliary = model.features(x), model.local_head, model.auxiliary_head
+        logits: Tensor = local(f) + linear(f, realign_locally(auxiliary.weight, local.weight), auxiliary.bias)
+        return logits.masked_fill(local.present == 0, NEVER) if self.params.local_classes == "own" else logits
+
+    def _scored(self, model: Any, f: Tensor) -> Tensor:
+        if self.params.scored == "frame":
+            frame: Tensor = model.head(f)
+            return frame
+        return linear(f, realign(model.auxiliary_head.weight, self.params.norm), model.auxiliary_head.bias)
+
+
+def realign(W: Tensor, norm: float) -> Tensor:
+    """Return W_c <- norm W_c / |W_c|, rows of one norm.
+
+    >>> realign(torch.tensor([[3.0, 4.0], [0.0, 2.0]]), 5.0).tolist()
+    [[3.0, 4.0], [0.0, 5.0]]
+    """
+    return norm * normalize(W, dim=1)
+
+
+def realign_locally(W: Tensor, L: Tensor) -> Tensor:
+    """Return W_c <- W_c |L_c|, the rows scaled by the norms of the local ones."""
+    rescaled: Tensor = W * L.norm(dim=1, keepdim=True)
+    return rescaled

@@ -2,9 +2,14 @@
 
 Wang et al., Tackling the objective inconsistency problem in heterogeneous federated optimization, NeurIPS 2020.
 
-    a_i     = L1 norm of the weights of client i's gradients in its way    (tau_i for plain SGD, see `normalizer`)
-    tau_eff = sum_i p_i a_i                                                (sum_i p_i tau_i with a proximal term)
-    x      <- x - tau_eff sum_i p_i (x - y_i) / a_i                        buffers of BatchNorm: sum_i p_i b_i
+    y_i     <- SGD on  loss(y) + (mu / 2) ||y - x||^2                      mu = 0 unless it is asked for
+    a_i      = L1 norm of the weights of client i's gradients in its way   (tau_i for plain SGD, see `normalizer`)
+    tau_eff  = sum_i p_i a_i                                               (sum_i p_i tau_i with a proximal term)
+    x       <- x - tau_eff sum_i p_i (x - y_i) / a_i                       p_i = n_i / n over the clients of the round
+
+With gamma > 0 the server has momentum: b <- gamma b + (that step) / lr, x <- x - lr b. Buffers of BatchNorm are
+averaged with p_i: the weights p_i tau_eff / a_i sum to more than 1 where the a_i differ, and would make variances
+negative.
 
 What leaves the client: weights, number of samples, a_i and tau_i.
 """
@@ -24,6 +29,7 @@ from fedrela.algorithms.local import train
 from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.steps import normalizer
 from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+from fedrela.errors import ArgumentError
 
 __all__ = ["FedNova", "FedNovaParams", "normalizer", "normalizer_as_run"]
 
@@ -41,7 +47,13 @@ class FedNovaParams(Params):
 
 
 def normalizer_as_run(steps: int, *, momentum: float, lr: float, mu: float) -> float:
-    """Return a_i as the official code counts it with momentum and mu together: two updates a step."""
+    """Return a_i as the official code counts it: twice a step where momentum and mu come together.
+
+    >>> round(normalizer_as_run(3, momentum=0.9, lr=0.05, mu=0.01), 2)
+    8.6
+    """
+    if not (momentum and mu):
+        return normalizer(steps, momentum=momentum, lr=lr, mu=mu)
     a = c = 0.0
     for _ in range(steps):
         c = momentum * c + 1
@@ -74,24 +86,22 @@ class FedNova(Algorithm):
             gradient.add_(y - x, alpha=mu)
 
         train(turn, correct=pull if mu else None)
-        if mu and local.momentum and self.params.counting == "as_run":
-            a = normalizer_as_run(turn.steps, momentum=local.momentum, lr=local.lr, mu=mu)
-        else:
-            a = normalizer(turn.steps, momentum=local.momentum, lr=local.lr, mu=mu)
+        count = normalizer if self.params.counting == "exact" else normalizer_as_run
+        a = count(turn.steps, momentum=local.momentum, lr=local.lr, mu=mu)
+        if a <= 0 < turn.steps:
+            raise ArgumentError(f"mu: lr * mu below 1 is needed, got {local.lr * mu:g}: the pull oversteps; lower mu")
         return {"normalizer": np.array(a), "steps": np.array(turn.steps)}
 
     def server(self, turn: ServerTurn) -> NDArray[Any]:
         """Step by tau_eff sum_i p_i (x - y_i) / a_i, with momentum where it is wanted."""
-        p = shares(turn.uploads)
-        a = np.array([float(upload.arrays["normalizer"]) for upload in turn.uploads])
-        tau = np.array([float(upload.arrays["steps"]) for upload in turn.uploads])
-        new, place = total(turn.uploads, "weights", p), slice(turn.trained)
+        p, place = shares(turn.uploads), slice(turn.trained)
+        a, tau = (np.array([float(u.arrays[name]) for u in turn.uploads]) for name in ("normalizer", "steps"))
+        tau_eff = p @ (tau if self.params.mu else a)
         x = turn.weights[place].astype(np.float64)
-        way = (p * (tau if self.params.mu else a)).sum() * (
-            x * (p / a).sum() - total(turn.uploads, "weights", p / a, place)
-        )
-        if self.params.gmf:
+        way = tau_eff * ((p / a).sum() * x - total(turn.uploads, "weights", p / a, place))
+        if self.params.gmf and turn.lr:
             turn.state["momentum"] = self.params.gmf * turn.state["momentum"] + way / turn.lr
             way = turn.lr * turn.state["momentum"]
+        new = total(turn.uploads, "weights", p)
         new[place] = x - way
         return new

@@ -5,7 +5,8 @@ Chen and Chao, On bridging generic and personalized federated learning for image
     generic:   body and head G minimise  CE(G(f) + log n_c, y)                      the balanced softmax, local counts
     personal:  head P minimises          CE(G(f) + P(f), y)                         with G(f) and f held fixed
 
-Both steps of a batch use what was computed before either. Scored is G; a client would use G + P.
+Both steps of a batch use what was computed before either, P by plain SGD. Scored is G; a client would use G + P. P is
+linear; the paper has a hyper-network for it as well.
 
 What leaves the client: weights (without P), number of samples.
 """
@@ -26,42 +27,14 @@ from fedrela.algorithms.samples import Batch
 from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
-from fedrela.models.repeatable import seeded
+from fedrela.models.heads import linear, with_heads
 
 
 @dataclass(frozen=True)
 class FedRodParams(Params):
-    """No official code is published; a public re-implementation raises counts to 1 and trains P by plain SGD."""
+    """The authors published no code; of two public re-implementations one raises counts to 1, the other does not."""
 
-    floor: float = param(1.0, "n_c", "smaller class counts are raised to it", low=0)
-    personal_momentum: float = param(0.0, "", "momentum of the personal head's steps", low=0, below=1)
-
-
-class WithPersonalHead(nn.Module):
-    """A model with a second head, which its owner keeps."""
-
-    def __init__(self, model: nn.Module, classes: int) -> None:
-        super().__init__()
-        self.model = model
-        self.personal = nn.Linear(num_features(model), classes)
-        self.num_features = num_features(model)
-
-    @property
-    def head(self) -> nn.Module:
-        """The generic head."""
-        head: Any = self.model.head
-        return head  # type: ignore[no-any-return]
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return the features of a batch."""
-        model: Any = self.model
-        features: Tensor = model.features(x)
-        return features
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the generic logits."""
-        logits: Tensor = self.model(x)
-        return logits
+    floor: float = param(1.0, "n_c", "smaller class counts are raised to it; 0: a class that is absent is out", low=0)
 
 
 class FedRod(Algorithm):
@@ -72,20 +45,18 @@ class FedRod(Algorithm):
     Params = FedRodParams
     uploads = ("weights",)
     reduces_to = "fedavg, for what is shared, where all counts are equal"
-    private = ("personal",)
+    private = ("personal_head",)
     own_loss = True
     needs_split = True
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
         """Return the model with a personal head, the same at first for all clients."""
-        with seeded(seed, "personal head"):
-            return WithPersonalHead(model, classes).to(next(model.parameters()))
+        return with_heads(model, personal_head=linear(num_features(model), classes, seed=seed, purpose="personal head"))
 
     def client(self, turn: ClientTurn) -> Arrays:
         """Train body and generic head by the balanced softmax, and the personal head on what they answer."""
-        counts = torch.from_numpy(turn.counts).to(turn.model.vector)
-        floor, module = self.params.floor, turn.model.module
-        personal: Any = module.personal
+        counts, floor = torch.from_numpy(turn.counts).to(turn.model.vector), self.params.floor
+        personal: Any = turn.model.module.personal_head
 
         def both(batch: Batch) -> Tensor:
             f = batch.features()
@@ -93,13 +64,12 @@ class FedRod(Algorithm):
             mine = cross_entropy(generic.detach() + personal(f.detach()), batch.y)
             return balanced_softmax(generic, batch.y, counts, floor=floor) + mine
 
-        group = Group("personal", momentum=self.params.personal_momentum, weight_decay=0.0, fresh=True)
-        train(turn, loss=both, groups=[group])
+        train(turn, loss=both, groups=[Group("personal_head", momentum=0.0, weight_decay=0.0)])
         return {}
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return G + P."""
-        split: Any = module
-        f = split.features(x)
-        logits: Tensor = split.head(f) + split.personal(f)
+        model: Any = module
+        f = model.features(x)
+        logits: Tensor = model.head(f) + model.personal_head(f)
         return logits

@@ -2,11 +2,14 @@
 
 Li et al., Model-contrastive federated learning, CVPR 2021.
 
-    loss = CE(f(x), y) + mu con,   con = mean_b [ log sum_j exp(s_j / T) - s_0 / T ]
-    s_0 = cos(z, z_global),  s_1 = cos(z, z_previous)       z: features of the model in training; the others are frozen
+    y_i <- SGD on  loss(y) + mu con,   con = mean_b [ log sum_j exp(s_j / T) - s_0 / T ]
+    s_0  = cos(z, z_global),  s_1 = cos(z, z_previous)      z: features of the model in training; the others are frozen
+    x   <- sum_i (n_i / n) y_i
 
-Features are those before the head; with ``projection = 256`` in ``[model]`` they are the paper's projection. At a
-client's first turn the previous model is the global one, or there is none: both make no gradient.
+z_previous are the features of the model that the client had after its last turn. At its first turn there is none: with
+the global model in its place (the paper) con is log 2, without any (the code) 0, and has no gradient either way, so the
+term is left out. Frozen models are in evaluation mode. Features are those before the head; with ``projection = 256`` in
+``[model]`` they are the paper's projection.
 
 What leaves the client: weights, number of samples.
 """
@@ -26,6 +29,8 @@ from fedrela.algorithms.samples import Batch
 from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import contrastive
 
+BATCH = 256  # samples of one forward pass of a frozen model
+
 
 @dataclass(frozen=True)
 class MoonParams(Params):
@@ -33,10 +38,6 @@ class MoonParams(Params):
 
     mu: float = param(1.0, "mu", "weight of the contrastive term", low=0)
     temperature: float = param(0.5, "tau", "temperature", above=0)
-    first: str = param(
-        "global", "z_prev", "at a client's first turn: the global model as the paper, or none as the code",
-        choices=("global", "none"),
-    )  # fmt: skip
 
 
 class Moon(Algorithm):
@@ -51,39 +52,39 @@ class Moon(Algorithm):
 
     def keeps(self, sizes: Sizes) -> Fields:
         """Return the client's last model, buffers included."""
-        return {"previous": Field((sizes.shared,))}
+        return {"previous": Field((sizes.shared,), sizes.dtype)}
 
     def client(self, turn: ClientTurn) -> Arrays:
-        """Minimise cross-entropy and contrast."""
-        if self.params.mu == 0:
-            train(turn)
-        else:
+        """Minimise loss and contrast."""
+        if self.params.mu and turn.state:
             self._train(turn)
+        else:
+            train(turn)
         turn.state["previous"] = turn.share.shared.read(turn.model)
         return {}
 
     def _train(self, turn: ClientTurn) -> None:
-        rivals = [turn.model.vector.clone()]
-        if turn.state:
-            turn.share.shared.write(turn.model, turn.state["previous"])
-            rivals.append(turn.model.vector.clone())
-            turn.model.vector.copy_(rivals[0])
-        elif self.params.first == "global":
-            rivals.append(rivals[0])
-        known = None if turn.samples.view is not None else [_all_features(turn, rival) for rival in rivals]
-        mu, temperature, loss = self.params.mu, self.params.temperature, open_loss(turn)
+        mu, temperature, loss, frozen = self.params.mu, self.params.temperature, open_loss(turn), _frozen(turn)
+        known = None if turn.samples.view else [_all_features(turn, vector) for vector in frozen]
 
         def objective(batch: Batch) -> Tensor:
-            if known is None:
-                frozen = torch.stack([_features(turn, rival, batch.x) for rival in rivals])
+            if known is not None:
+                others = torch.stack([z[batch.at] for z in known])
             else:
-                frozen = torch.stack([z[batch.at] for z in known])
+                others = torch.stack([_features(turn, vector, batch.x) for vector in frozen])
             z = batch.features()
-            con = contrastive(z, frozen[0], frozen[1:], temperature)
-            value: Tensor = loss(batch.head(z), batch.y) + mu * con
+            value: Tensor = loss(batch.head(z), batch.y) + mu * contrastive(z, others[0], others[1:], temperature)
             return value
 
         train(turn, loss=objective)
+
+
+def _frozen(turn: ClientTurn) -> tuple[Tensor, Tensor]:
+    """Return the global model and the client's previous one, as vectors."""
+    now = turn.model.vector.clone()
+    with turn.model.holding(now):
+        turn.share.shared.write(turn.model, turn.state["previous"])
+        return now, turn.model.vector.clone()
 
 
 def _features(turn: ClientTurn, vector: Tensor, x: Tensor) -> Tensor:
@@ -98,5 +99,5 @@ def _features(turn: ClientTurn, vector: Tensor, x: Tensor) -> Tensor:
 
 def _all_features(turn: ClientTurn, vector: Tensor) -> Tensor:
     """Return them for all samples of the client: without augmentation they are the same in every epoch."""
-    order = range(0, len(turn.samples), 256)
-    return torch.cat([_features(turn, vector, turn.samples.scaled(slice(start, start + 256))) for start in order])
+    starts = range(0, len(turn.samples), BATCH)
+    return torch.cat([_features(turn, vector, turn.samples.scaled(slice(at, at + BATCH))) for at in starts])

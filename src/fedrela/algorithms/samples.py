@@ -95,7 +95,7 @@ class Samples:
 
     def raw(self, at: NDArray[np.int64] | slice) -> Tensor:
         """Return samples as they are stored."""
-        return self.inputs[torch.from_numpy(self.index[at])]
+        return self.inputs.index_select(0, torch.from_numpy(self.index[at]))  # copies rows; brackets copy bytes
 
     def scaled(self, at: NDArray[np.int64] | slice) -> Tensor:
         """Return samples as inputs of the model, without views."""

@@ -36,7 +36,7 @@ def check(config: ConfigFile, show: Show = False) -> None:
     from fedrela.experiment.schema.commented import commented_toml
 
     loaded = _load(config)
-    line = inert(f"{config}: sound: {_in_words(loaded)}")
+    line = inert(f"{config}: sound: {in_words(loaded)}")
     if show:
         print(f"# {line}\n\n{commented_toml(loaded)}", end="")
     else:
@@ -56,7 +56,7 @@ def _load(path: Path) -> Config:
         raise ArgumentError(last) from error
 
 
-def _in_words(config: Config) -> str:
+def in_words(config: Config) -> str:
     """Return in one line what a configuration would run."""
     host = f"{config.algorithm.name} with {config.model.name}"
     rounds = _number(config.train.rounds, "round")

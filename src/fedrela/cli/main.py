@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from fedrela import __version__
-from fedrela.cli import check, data, demo, preview, relabel
+from fedrela.cli import check, data, demo, preview, relabel, resume, run
+from fedrela.cli import list as listing
 from fedrela.cli.show import complain, inert, paragraphs
 from fedrela.errors import FedrelaError
 
@@ -39,7 +40,10 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="
 app.command("demo", help=paragraphs(demo.HELP))(demo.demo)
 app.command("preview", help=paragraphs(preview.HELP))(preview.preview)
 app.command("relabel", help=paragraphs(relabel.HELP))(relabel.relabel)
+app.command("run", help=paragraphs(run.HELP))(run.run)
+app.command("resume", help=paragraphs(resume.HELP))(resume.resume)
 app.command("check", help=paragraphs(check.HELP))(check.check)
+app.command("list", help=paragraphs(listing.HELP))(listing.list_names)
 app.add_typer(data.app, name="data")
 
 

@@ -159,7 +159,7 @@ class Run:
         setup = self.station.setup
         for area in self.areas.values():
             area.close()
-        for array in (setup.inputs, setup.labels, setup.test):
+        for array in (setup.inputs, setup.labels, setup.test, setup.index):
             array.close()
 
     def _load(self, crew: Crew) -> Crew:
@@ -191,7 +191,7 @@ class Run:
             inputs=share(problem.x_train, self.folder),
             labels=share(problem.y_train, self.folder),
             test=share(problem.x_test, self.folder),
-            index=np.concatenate([empty, *(shard.train for shard in problem.shards)]),
+            index=share(np.concatenate([empty, *(shard.train for shard in problem.shards)]), self.folder),
             starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             validation=np.concatenate([empty, *(shard.validation for shard in problem.shards)]),
             in_force=in_force.handle,
@@ -221,4 +221,5 @@ def _sizes(problem: Problem, model: FlatModel, parts: Share) -> Sizes:
         clients=len(problem.shards),
         inputs=problem.input_shape,
         largest=problem.largest,
+        dtype=parts.shared.layout.dtype,
     )

@@ -68,7 +68,7 @@ class Setup:
     inputs: SharedArray
     labels: SharedArray
     test: SharedArray
-    index: NDArray[np.int64]
+    index: SharedArray
     starts: NDArray[np.int64]
     validation: NDArray[np.int64]
     in_force: AreaHandle
@@ -107,7 +107,7 @@ class Station:
         self._first_frozen = self._frozen.read(self.model)
         self._gradients = [(each, each.grad) for each in self.model.module.parameters()]
         self.inputs, self.test = _tensor(shared_array(setup.inputs)), _tensor(shared_array(setup.test))
-        self.labels = shared_array(setup.labels)
+        self.labels, self.index = shared_array(setup.labels), shared_array(setup.index)
         self._areas: dict[Handle, Area] = {}
         self.in_force = self.area(setup.in_force).views()["labels"]
 
@@ -196,7 +196,8 @@ class Station:
 
     @torch.no_grad()
     def _logits(self, score: Any, inputs: torch.Tensor, ids: NDArray[np.int64], order: Order) -> NDArray[Any]:
-        x = self.setup.scaling.apply(inputs[torch.from_numpy(ids)].to(self.device), self.model.vector.dtype)
+        raw = inputs.index_select(0, torch.from_numpy(ids)).to(self.device)
+        x = self.setup.scaling.apply(raw, self.model.vector.dtype)
         logits: NDArray[Any] = score(self.model.module, x, self._received(order)).float().cpu().numpy()
         return logits
 
@@ -204,7 +205,7 @@ class Station:
         """Return the client's turn, with its original labels."""
         setup, client = self.setup, order.client
         kept = self._receive(order)
-        index = setup.index[setup.starts[client] : setup.starts[client + 1]]
+        index = self.index[setup.starts[client] : setup.starts[client + 1]].copy()
         view = crop_and_flip if setup.train.augment and self.inputs.ndim == 4 else None
         labels = self.labels[index]
         samples = Samples(self.inputs, index, labels, setup.scaling, self.device, view, self.model.vector.dtype)

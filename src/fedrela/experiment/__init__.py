@@ -1,1 +1,28 @@
-"""From a description of an experiment to its result: the composition root."""
+"""From a description of an experiment to its result: the composition root.
+
+>>> from fedrela.experiment import run
+>>> callable(run)
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedrela.experiment.result import Result as Result
+    from fedrela.experiment.running import begin as begin
+    from fedrela.experiment.running import resume as resume
+    from fedrela.experiment.running import run as run
+
+__all__ = ["Result", "begin", "resume", "run"]
+
+# A configuration is checked without torch, which these need; so they are loaded when they are first asked for.
+_HOMES = {"Result": "result", "begin": "running", "resume": "running", "run": "running"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"fedrela.experiment.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'fedrela.experiment' has no attribute {name!r}")

@@ -7,6 +7,7 @@ from a prefix equals the same arm run alone, byte for byte.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 from fedrela.engine.loop import RoundDone
 from fedrela.engine.run import Crew
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.load import parse_config
+from fedrela.experiment.execution import Execution
+from fedrela.experiment.load import config_sha256, parse_config
 from fedrela.experiment.result import Result
-from fedrela.experiment.run import begin, resume
+from fedrela.experiment.running import begin, resume
 from fedrela.experiment.schema import Config
 from fedrela.runfolder import RunFolder
 
@@ -25,8 +27,8 @@ DROP = 0.1  # what the official code multiplies the learning rate by
 ARMS: dict[str, dict[str, Any]] = {
     "host": {"enabled": False, "lr_scale": 1.0},
     "host-drop": {"enabled": False, "lr_scale": DROP},
-    "fedrela": {"enabled": True, "lr_scale": 1.0},
-    "fedrela-drop": {"enabled": True, "lr_scale": DROP},
+    "fedrela": {"enabled": True, "lr_scale": 1.0, "moves": "fedrela"},
+    "fedrela-drop": {"enabled": True, "lr_scale": DROP, "moves": "fedrela"},
     "random": {"enabled": True, "lr_scale": 1.0, "moves": "random"},
     "random-drop": {"enabled": True, "lr_scale": DROP, "moves": "random"},
 }
@@ -54,17 +56,20 @@ def arm_config(config: Config, arm: str, seed: int) -> Config:
 
 def run_arms(config: Config, seed: int, out: Path, crew: Crew, arms: tuple[str, ...] = MATCHED) -> Iterator[Progress]:
     """Run the arms of one seed, each in a folder of its own below `out`; what is there already is not done again."""
+    left = [arm for arm in arms if not is_done(config, arm, seed, out)]
+    if not left:
+        return
     prefix = yield from _run_prefix(arm_config(config, "fedrela", seed), seed, out / "prefix", crew)
-    for arm in arms:
-        target = out / arm
-        if _status(target) == "done":
-            continue
-        chosen = arm_config(config, arm, seed)
-        fresh = _status(target) in ("missing", "new")
-        with begin(chosen, out=target, crew=crew, prefix=prefix) if fresh else resume(target, crew=crew) as execution:
+    for arm in left:
+        with _begin_or_resume(arm_config(config, arm, seed), out / arm, crew, prefix) as execution:
             for done in execution.rounds():
                 yield Progress(seed, arm, done)
             execution.finish()
+
+
+def is_done(config: Config, arm: str, seed: int, out: Path) -> bool:
+    """Whether an arm of one seed is finished below `out`; another run in its place is an `ArgumentError`."""
+    return _status(arm_config(config, arm, seed), out / arm) == "done"
 
 
 def arm_results(out: Path, arms: tuple[str, ...] = MATCHED) -> dict[str, Result]:
@@ -77,15 +82,27 @@ def _run_prefix(config: Config, seed: int, out: Path, crew: Crew) -> Generator[P
     last = config.relabel.schedule().first(config.train.rounds) - 1
     if last == 0:
         return None
-    fresh = _status(out) in ("missing", "new")
-    with begin(config, out=out, crew=crew) if fresh else resume(out, crew=crew) as execution:
+    with _begin_or_resume(config, out, crew, None) as execution:
         for done in execution.rounds(last):
             yield Progress(seed, "prefix", done)
     return RunFolder.open(out)
 
 
-def _status(path: Path) -> str:
+def _begin_or_resume(
+    config: Config, out: Path, crew: Crew, prefix: RunFolder | None
+) -> contextlib.AbstractContextManager[Execution]:
+    """Begin a run, or go on with what was left of it."""
+    status = _status(config, out)
+    if status == "missing" or (status == "new" and prefix is not None):  # a fork that was cut off is made again
+        return begin(config, out=out, crew=crew, prefix=prefix)
+    return resume(out, crew=crew)
+
+
+def _status(config: Config, path: Path) -> str:
     try:
-        return RunFolder.open(path).status
+        there = RunFolder.open(path)
     except DataError:
         return "missing"
+    if there.manifest.get("config_sha256") != config_sha256(config):
+        raise ArgumentError(f"{path}: a run of another configuration is here; choose another folder or remove this one")
+    return there.status

@@ -1,78 +1,86 @@
-"""What re-labelling does to one imbalanced data set: scikit-learn's logistic regression on the digits.
+"""The demonstration: FedReLa on imbalanced digits, four matched arms over a few seeds.
 
-Three of the ten digits are rare in training (imbalance ratio 20), the test set is balanced. One model is trained on the
-labels as they are, one on the re-labelled ones, and one on a control: the same number of moves from class to class, but
-of samples drawn at random, so that the difference is which samples moved.
+Three of the ten digits are rare in training (imbalance ratio 20), and ten clients hold different shares of each; the
+test set is balanced. Every seed trains a shared prefix once, and four arms go on from it: FedAvg as it is, FedAvg with
+a learning-rate drop, and both with FedReLa. ``examples/digits.toml`` is one run of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from fedrela.engine.run import Crew
+from fedrela.experiment.arms import MATCHED, Progress, arm_results, is_done, run_arms
+from fedrela.experiment.load import parse_config
+from fedrela.experiment.schema import Config
+from fedrela.experiment.summary import Comparison
 
-import fedrela.data.sources.digits as digits
-from fedrela.core import Ledger, Preview, preview, relabel
-from fedrela.data.imbalance import step_counts, subsample
-from fedrela.streams import stream
-
-MINORITY = (0, 1, 2)
-RATIO = 20
-TAU = 0.05
-SEEDS = (1, 2, 3, 4, 5)
-ARMS = ("labels as they are", "FedReLa", "same moves, random samples")
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One seed: recall of minority and majority and overall accuracy an arm, and what re-labelling said and did."""
-
-    seed: int
-    recall: NDArray[np.float64]  # (arms, 3): minority, majority, overall
-    outlook: Preview
-    ledger: Ledger
+CONFIG: dict[str, Any] = {
+    "seed": 1,
+    "data": {
+        "source": "digits",
+        "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]},
+        "partition": {"kind": "dirichlet", "clients": 10, "alpha": 0.3, "min_size": 5},
+    },
+    "model": {"name": "mlp", "hidden": [64]},
+    "algorithm": {"name": "fedavg"},
+    "train": {
+        "rounds": 60, "epochs": 2, "batch_size": 16, "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-5,
+    },
+    "relabel": {"enabled": True, "start": 0.8, "tau": 0.05, "lr_scale": 1.0},
+}  # fmt: skip
 
 
-def trials() -> Iterator[Trial]:
-    """Run the demonstration, one trial a seed."""
-    source = digits.load()
-    x, x_test = (part.reshape(len(part), -1) / 16.0 for part in (source.x_train, source.x_test))
-    largest = int(np.bincount(source.y_train).min())
-    for seed in SEEDS:
-        kept = subsample(source.y_train, step_counts(10, largest, RATIO, MINORITY), seed=seed)
-        yield _trial(seed, x[kept], source.y_train[kept], x_test, source.y_test)
+class Demo:
+    """The arms of a number of seeds below a folder.
 
+    Parameters
+    ----------
+    out
+        Where their run folders lie, or will lie.
+    seeds
+        How many: 1, 2 and so on.
+    config
+        What is run.
+    """
 
-def _trial(seed: int, x: Any, y: Any, x_test: Any, y_test: Any) -> Trial:
-    model = _fit(x, y)
-    posterior = model.predict_proba(x)
-    done = relabel(posterior, y, tau=TAU, seed=seed)
-    arms = (model, _fit(x, done.labels), _fit(x, random_moves(done.ledger, seed)))
-    recall = np.array([_recall(arm.predict(x_test), y_test) for arm in arms])
-    return Trial(seed, recall, preview(posterior, y), done.ledger)
+    def __init__(self, out: Path, seeds: int = 3, config: Config | None = None) -> None:
+        self.out, self.seeds = out, range(1, seeds + 1)
+        self.config = parse_config(CONFIG, name="demo") if config is None else config
+        self.shared = self.config.relabel.schedule().first(self.config.train.rounds) - 1
 
+    @property
+    def rounds(self) -> int:
+        """Rounds over all seeds and arms, shared ones counted once."""
+        return len(self.seeds) * self._rounds_of_a_seed
 
-def _fit(x: Any, y: Any) -> Any:
-    from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits
+    @property
+    def _rounds_of_a_seed(self) -> int:
+        return self.shared + len(MATCHED) * (self.config.train.rounds - self.shared)
 
-    with threadpool_limits(1):  # threads that wait for each other make this small problem slower on a busy machine
-        return LogisticRegression(max_iter=1000).fit(x, y)
+    def folder(self, seed: int) -> Path:
+        """Return where the arms of a seed lie."""
+        return self.out / f"seed-{seed}"
 
+    def finished(self) -> int:
+        """Return how many runs of all seeds and arms are done already."""
+        return sum(is_done(self.config, arm, seed, self.folder(seed)) for seed in self.seeds for arm in MATCHED)
 
-def _recall(answer: Any, y_test: Any) -> list[float]:
-    rare, right = np.isin(y_test, MINORITY), answer == y_test
-    return [float(right[rare].mean()), float(right[~rare].mean()), float(right.mean())]
+    def run(self, crew: Crew) -> Iterator[Progress]:
+        """Carry out what is not done yet."""
+        for seed in self.seeds:
+            yield from run_arms(self.config, seed, self.folder(seed), crew)
 
+    def position(self, progress: Progress) -> int:
+        """Return how many of all rounds lie behind, those of skipped arms included."""
+        earlier = (progress.seed - self.seeds[0]) * self._rounds_of_a_seed
+        if progress.arm == "prefix":
+            return earlier + progress.done.record.round
+        arms = MATCHED.index(progress.arm) * (self.config.train.rounds - self.shared)
+        return earlier + arms + progress.done.record.round
 
-def random_moves(ledger: Ledger, seed: int) -> NDArray[Any]:
-    """Return labels with the same number of moves from class a to class b, of samples drawn at random."""
-    labels, rng = ledger.original.copy(), stream(seed, "random moves")
-    for old in range(ledger.num_classes):
-        samples = rng.permutation(np.flatnonzero(ledger.original == old))
-        new = ledger.new[ledger.old == old]
-        labels[samples[: new.size]] = new
-    return labels
+    def comparison(self) -> Comparison:
+        """Return what the arms reached; all of them must be done."""
+        return Comparison([arm_results(self.folder(seed)) for seed in self.seeds])

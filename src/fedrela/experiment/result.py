@@ -12,6 +12,8 @@ from fedrela.errors import DataError
 from fedrela.models.layout import Entry, Layout
 from fedrela.runfolder import RunFolder
 
+WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a module
+
 
 @dataclass(frozen=True)
 class Result:
@@ -73,7 +75,11 @@ class Result:
         return RunFolder.open(self.folder).rounds()
 
     def weights(self) -> dict[str, NDArray[Any]]:
-        """Return the final shared arrays by name, for ``load_state_dict`` and the like."""
+        """Return the final shared arrays by name, for ``load_state_dict`` and the like.
+
+        The names are those of a user's own module, also where that has no split and was wrapped in
+        `fedrela.models.Plain`.
+        """
         there = RunFolder.open(self.folder)
         saved = there.load_checkpoint()
         if saved is None:
@@ -83,7 +89,9 @@ class Result:
         for name, shape, kind in model["arrays"]:
             entries.append(Entry(name, tuple(shape), offset, kind))
             offset += entries[-1].size
-        return Layout(tuple(entries), model["dtype"]).split(saved.arrays["weights"])
+        arrays = Layout(tuple(entries), model["dtype"]).split(saved.arrays["weights"])
+        wrapped = all(name.startswith(WRAPPED) for name in arrays)  # else there is a head beside the other parts
+        return {name.removeprefix(WRAPPED) if wrapped else name: array for name, array in arrays.items()}
 
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)

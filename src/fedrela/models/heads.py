@@ -6,15 +6,39 @@ or trained.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from fedrela.errors import ArgumentError
+from fedrela.models.contract import num_features
 from fedrela.models.etf import simplex_etf
 from fedrela.models.repeatable import seeded
 from fedrela.models.sparse_etf import sparse_etf
 
-__all__ = ["EtfHead", "FixedHead", "ProjectedEtfHead", "linear", "simplex_etf", "sparse_etf"]
+__all__ = ["EtfHead", "FixedHead", "ProjectedEtfHead", "linear", "simplex_etf", "sparse_etf", "with_heads"]
+
+
+def with_heads(model: nn.Module, **heads: nn.Module) -> nn.Module:
+    """Return a model with another ``head``, or with further ones beside it as its last parts, all of its own dtype.
+
+    >>> model = nn.ModuleDict({"head": nn.Linear(8, 3)})
+    >>> model.features = nn.Flatten()
+    >>> model = with_heads(model, head=nn.Linear(8, 3, bias=False), second=nn.Linear(8, 3))
+    >>> [name for name, _ in model.named_parameters()], model.num_features
+    (['head.weight', 'second.weight', 'second.bias'], 8)
+    """
+    changed: Any = model
+    if not getattr(model, "num_features", None):
+        changed.num_features = num_features(model)  # the old head knew it
+    like = next(model.parameters())
+    for name, head in heads.items():
+        if hasattr(type(model), name) or (name != "head" and hasattr(model, name)):
+            raise ArgumentError(f"{type(model).__name__}: its own {name!r} is where a head must be put; rename it")
+        setattr(model, name, head.to(like))
+    return model
 
 
 def linear(

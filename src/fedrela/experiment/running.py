@@ -7,6 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -16,12 +17,10 @@ from fedrela.algorithms import Algorithm
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
-from fedrela.engine.cores import usable_cores
-from fedrela.engine.pool import CannotSend, Pool
 from fedrela.engine.run import Crew, Run
-from fedrela.engine.serial import SerialPool
-from fedrela.errors import ArgumentError, IntegrityError
+from fedrela.errors import IntegrityError
 from fedrela.experiment.build import build_data
+from fedrela.experiment.crew import hired
 from fedrela.experiment.execution import Execution
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
@@ -98,8 +97,8 @@ def begin(
     config = as_config(config)
     with one_thread():
         federation = build_data(config, source=source, progress=progress)
-        with hired(config, len(federation.shards), workers, crew) as hands, contextlib.ExitStack() as held:
-            made = _make(config, federation, model, algorithm, hands, Path(out), held)
+        with contextlib.ExitStack() as held:
+            made = _make(config, federation, held, crew=crew, workers=workers, model=model, algorithm=algorithm)
             manifest = manifest_of(config, federation, made)
             create = RunFolder.create if prefix is None else prefix.fork
             folder = create(out, manifest.as_record(), run_toml(config), host_facts(config))
@@ -125,8 +124,8 @@ def resume(
     with one_thread(), there.locked():
         wanted = RunManifest.from_record(there.manifest)
         federation = rebuild(wanted.data, source=source, root=config.data.root)
-        with hired(config, len(federation.shards), workers, crew) as hands, contextlib.ExitStack() as held:
-            made = _make(config, federation, model, algorithm, hands, there.path, held)
+        with contextlib.ExitStack() as held:
+            made = _make(config, federation, held, crew=crew, workers=workers, model=model, algorithm=algorithm)
             found = manifest_of(config, federation, made)
             _check_same(there.path, wanted.as_record(), found.as_record())
             execution = _execution(config, made, there)
@@ -141,45 +140,25 @@ def as_config(config: Configuration) -> Config:
     return parse_config(config) if isinstance(config, Mapping) else load_config(config)
 
 
-@contextlib.contextmanager
-def hired(config: Config, clients: int, workers: int | str | None, crew: Crew | None = None) -> Iterator[Crew]:
-    """Give those who do the clients' work: the crew at hand, or a pool of this run's own."""
-    if crew is not None:
-        yield crew
-        return
-    with crew_of(config.engine.workers if workers is None else workers, config.engine.device, clients) as hands:
-        yield hands
-
-
-def crew_of(workers: int | str, device: str = "cpu", clients: int | None = None) -> Crew:
-    """Return a pool: of processes, or of this one where one is enough or no other can be had."""
-    if workers != "auto" and (type(workers) is not int or workers < 1):
-        raise ArgumentError(f"workers: 'auto' or a whole number from 1 is needed, got {workers!r}")
-    if workers == "auto":
-        workers = usable_cores() if device in ("auto", "cpu") else 1
-    number = min(int(workers), clients or int(workers))
-    if number == 1:
-        return SerialPool()
-    try:
-        return Pool(number)
-    except CannotSend:
-        return SerialPool()
-
-
 def _make(
     config: Config,
     federation: Federation,
+    held: contextlib.ExitStack,
+    *,
+    crew: Crew | None,
+    workers: int | str | None,
     model: Model | None,
     algorithm: Algorithm | None,
-    crew: Crew,
-    folder: Path,
-    held: contextlib.ExitStack,
 ) -> Run:
-    """Return the run itself, which is closed with all that is held."""
+    """Return the run itself; it ends with all that is held, and so does a crew of its own."""
     host = build_algorithm(config, algorithm)
     problem = build_problem(config, federation, host)
-    plan = build_plan(config, problem, host, model)
+    plan, note = build_plan(config, problem, host, model), ""
+    if crew is None:
+        wanted = config.engine.workers if workers is None else workers
+        crew, note = held.enter_context(hired(wanted, config.engine.device, len(federation.shards)))
     made = Run(problem, plan, crew)
+    made.note = made.note or note
     held.callback(made.close)
     return made
 
@@ -204,6 +183,7 @@ def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifes
         },
         algorithm={
             "name": made.plan.algorithm.name,
+            "params": asdict(made.plan.algorithm.params),
             "sends": {name: [list(field.shape), field.dtype] for name, field in made.sent.items()},
             "keeps": {name: [list(field.shape), field.dtype] for name, field in made.kept.items()},
         },

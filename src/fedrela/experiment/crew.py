@@ -1,0 +1,69 @@
+"""Those who do the clients' work: processes, or this one where one is enough or no other can be had.
+
+The modules that load torch are imported when a crew is hired: the server of the processes can be started before that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fedrela.engine.cores import usable_cores
+from fedrela.engine.forkserver import warm_up
+from fedrela.errors import ArgumentError
+from fedrela.experiment.schema.engine import MOST_WORKERS
+
+if TYPE_CHECKING:
+    from fedrela.engine.run import Crew
+
+
+def start_early(workers: int | str | None = None) -> None:
+    """Start the server that worker processes are forked from, where more than one may be wanted.
+
+    It loads torch while this process does so as well: called before that, it saves the time of one of the two.
+    """
+    if (usable_cores() if workers in (None, "auto") else workers) != 1:
+        with contextlib.suppress(OSError):  # whoever hires a crew is told why there is none
+            warm_up()
+
+
+@contextlib.contextmanager
+def hired(workers: int | str, device: str = "cpu", clients: int | None = None) -> Iterator[tuple[Crew, str]]:
+    """Give a crew, and a note where it is this process because no other can be had.
+
+    Parameters
+    ----------
+    workers
+        Processes, or ``"auto"``: one a core, or this one alone where a GPU does the work.
+    device
+        As in ``[engine]``.
+    clients
+        More workers than that would have nothing to do.
+    """
+    crew, note = _crew(_number(workers, device), clients)
+    with crew:
+        yield crew, note
+
+
+def _number(workers: int | str, device: str) -> int:
+    from fedrela.models.given import device_of
+
+    if workers == "auto":
+        return usable_cores() if device_of(device) == "cpu" else 1
+    if type(workers) is int and 1 <= workers <= MOST_WORKERS:
+        return workers
+    raise ArgumentError(f"workers: 'auto' or a whole number from 1 to {MOST_WORKERS} is needed, got {workers!r}")
+
+
+def _crew(number: int, clients: int | None) -> tuple[Crew, str]:
+    from fedrela.engine.pool import CannotSend, Pool
+    from fedrela.engine.serial import SerialPool
+
+    number = min(number, clients or number)
+    if number == 1:
+        return SerialPool(), ""
+    try:
+        return Pool(number), ""
+    except CannotSend as error:
+        return SerialPool(), f"runs in one process, since others cannot be had: {error}"

@@ -1,0 +1,103 @@
+"""What a configuration may name, as facts for people: read from the registries themselves."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, fields
+from typing import Any, NamedTuple
+
+import torch
+
+from fedrela.algorithms import ALGORITHMS, Algorithm, Exchange, Sizes
+from fedrela.errors import ArgumentError
+from fedrela.models import MODELS, Classifier, model_options
+
+COLOUR_PICTURE, TEN_CLASSES = (3, 32, 32), 10
+# Names do not depend on sizes, but an algorithm is asked for both at once.
+ANY_SIZES = Sizes(shared=64, trained=64, classes=10, features=8, clients=10, inputs=COLOUR_PICTURE, largest=100)
+
+
+class ParameterFacts(NamedTuple):
+    """One parameter of an algorithm, with the paper's symbol for it and the values it may have."""
+
+    name: str
+    symbol: str
+    default: Any
+    allowed: str
+    meaning: str
+
+
+class AlgorithmFacts(NamedTuple):
+    """An algorithm: authors and year, what leaves a client beside the weights, and its parameters."""
+
+    name: str
+    paper: str
+    sends: tuple[str, ...]
+    parameters: tuple[ParameterFacts, ...]
+
+
+class ModelFacts(NamedTuple):
+    """A model: its options with their defaults, and its parameters for 32x32x3 and 10 classes, if it takes those."""
+
+    name: str
+    options: dict[str, Any]
+    parameters: int | None
+
+
+def algorithms() -> Iterator[AlgorithmFacts]:
+    """Yield every algorithm.
+
+    >>> facts = {each.name: each for each in algorithms()}
+    >>> facts["fedprox"].parameters[0][:4]
+    ('mu', 'mu', 0.01, '>= 0')
+    """
+    for name, kind in ALGORITHMS.items():
+        host = kind()
+        sent = [array for array in kind.uploads if array != "weights"]
+        sent += [_answers(host, exchange) for exchange in host.exchanges()]
+        yield AlgorithmFacts(name, kind.paper, tuple(sent), tuple(map(_parameter, fields(kind.Params))))
+
+
+def _answers(host: Algorithm, exchange: Exchange) -> str:
+    names = ", ".join(host.answers(exchange.name, ANY_SIZES))
+    when = {0: "once", 1: "before each round"}.get(exchange.every, f"every {exchange.every} rounds")
+    return f"{names} ({when}{', all clients' if exchange.who == 'all' else ''})"
+
+
+def _parameter(field: Field[Any]) -> ParameterFacts:
+    rule = field.metadata
+    return ParameterFacts(field.name, rule["symbol"], field.default, _allowed(field.default, rule), rule["meaning"])
+
+
+def _allowed(default: Any, rule: Mapping[str, Any]) -> str:
+    """Return the values that a parameter may have, as short as they can be said."""
+    if isinstance(default, bool):
+        return "true, false"
+    if rule["choices"]:
+        return ", ".join(rule["choices"])
+    signs = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
+    limits = [f"{sign} {rule[key]:g}" for key, sign in signs.items() if math.isfinite(rule[key])]
+    return ", ".join(["whole"] * (type(default) is int) + limits) or "any number"
+
+
+def models() -> Iterator[ModelFacts]:
+    """Yield every model.
+
+    >>> {each.name: each.parameters for each in models()}["simple_cnn"]
+    62006
+    """
+    for name, make in MODELS.items():
+        defaults = inspect.signature(make).parameters
+        yield ModelFacts(name, {option: defaults[option].default for option in model_options(name)}, _size(name))
+
+
+def _size(name: str) -> int | None:
+    """Return how many parameters a model would have; no number in it is drawn."""
+    try:
+        with torch.device("meta"):
+            model = Classifier(*MODELS[name](COLOUR_PICTURE), TEN_CLASSES)
+    except ArgumentError:
+        return None
+    return sum(parameter.numel() for parameter in model.parameters())
