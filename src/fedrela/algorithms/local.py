@@ -76,7 +76,8 @@ def train(
     groups
         Parts with optimisers of their own.
     momentum, weight_decay, clip
-        Instead of the configuration's. Weight decay is added after the clipping.
+        Instead of the configuration's. Weight decay is added after the clipping, and each optimiser's part of the
+        gradient is clipped by itself.
     """
     model, local = turn.model, turn.local
     loss = loss or host_loss(turn)

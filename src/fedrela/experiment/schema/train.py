@@ -71,7 +71,7 @@ class TrainConfig(Table):
     min_clients: int = Field(
         default=1, ge=1, le=MOST_CLIENTS, description="a round with fewer usable updates is skipped"
     )
-    deadline: float = Field(default=0.0, ge=0, description="seconds that a client has in a round; 0: any time")
+    deadline: float = Field(default=0.0, ge=0, description="seconds that a round waits for its clients; 0: any time")
     norm_limit: float = Field(
         default=50.0, ge=0, description="an update so many times the round's median norm is refused; 0: none is"
     )
