@@ -66,7 +66,7 @@ def test_show_names_every_key_and_says_what_it_is(run, write):
         for key, field in getattr(type(table), "model_fields", {}).items():
             shown = re.compile(rf"(# )?{key} = .*# {re.escape(field.description)}|# {re.escape(field.description)}")
             assert any(shown.fullmatch(line) for line in lines), key
-    assert max(map(len, lines)) < 180
+    assert max(map(len, lines[1:])) < 180
 
 
 def test_every_problem_gets_its_line(run, write):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from algorithms.throwaway import THROWAWAY
+from contract.quick import quick
 from engine.federations import dropping, made_of, normed
 from fedrela.algorithms import ALGORITHMS
 from fedrela.engine import loop
 from fedrela.engine.loop import next_round
 
-HOSTS = THROWAWAY | ALGORITHMS
+HOSTS = THROWAWAY | {name: quick(name) for name in ALGORITHMS} | {"fedyoyo": quick("fedyoyo", views="none")}
 SHORT = {"epochs": 1, "batch_size": 32, "evaluate_every": 9}
 
 
@@ -45,4 +46,4 @@ def test_uploads_are_the_same_with_and_without_re_labelling(serial, monkeypatch,
     assert on == off == collected
     assert moved > 0 == unmoved
     names = {array for array, *_ in on[0][0][2]}
-    assert names == declared == set(HOSTS[name].uploads)
+    assert names == declared == set(HOSTS[name]().uploads)

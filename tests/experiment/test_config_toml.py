@@ -42,6 +42,11 @@ dtype = "float32"
 
 [algorithm]
 name = "fedavg"
+server = "average"
+server_lr = 0.0
+beta = 0.9
+beta2 = 0.99
+eps = 0.001
 
 [train]
 rounds = 60

@@ -135,16 +135,15 @@ class Creff(Algorithm):
         weight, bias = (torch.tensor(turn.received[name]).to(turn.model.vector) for name in ("weight", "bias"))
         C, d = weight.shape
         blocks, rows = np.zeros((C, C, d), np.float32), np.zeros((C, C), np.float32)
-        rng, labels, most = turn.stream("class gradients"), turn.samples.labels, self.params.images
+        rng, labels, params = turn.stream("class gradients"), turn.samples.labels, self.params
         for c in np.unique(labels).tolist():
-            mine, sums = np.flatnonzero(labels == c), [weight.new_zeros(C, d), weight.new_zeros(C)]
-            for _ in range(self.params.repeats):
-                at = rng.permutation(mine)[:most]
-                with torch.no_grad():
-                    f = module.features(turn.samples.scaled(at))
-                    found = head_gradients(f, torch.full((len(at),), c, device=f.device), weight, bias)
-                sums = [old + new / self.params.repeats for old, new in zip(sums, found, strict=True)]
-            blocks[c], rows[c] = (part.cpu().numpy() for part in sums)
+            mine = np.flatnonzero(labels == c)
+            draws = np.stack([rng.permutation(mine)[: params.images] for _ in range(params.repeats)])
+            used, places = np.unique(draws, return_inverse=True)  # draws meet the same samples again
+            with torch.no_grad():
+                f = module.features(turn.samples.scaled(used))[torch.from_numpy(places.reshape(draws.shape))]
+                found = head_gradients(f, torch.full(draws.shape[1:], c, device=f.device), weight, bias)
+            blocks[c], rows[c] = (part.mean(dim=0).cpu().numpy() for part in found)
         present = (np.bincount(labels, minlength=C) > 0).astype(np.float32)
         return {"gradient_weight": blocks, "gradient_bias": rows, "present": present}
 

@@ -85,10 +85,10 @@ class FedDyn(Algorithm):
         x = y.clone()
         h = torch.tensor(turn.state["h"]).to(y) if turn.state else torch.zeros_like(y)
         mean = float(turn.received["mean_samples"]) or len(turn.samples)  # 0 where nobody was asked or answered
-        alpha = self.params.alpha * mean / len(turn.samples)
+        alpha, slope = self.params.alpha * mean / len(turn.samples), h - x
 
         def bend(gradient: Tensor, _: Tensor) -> None:
-            gradient.add_(h - x, alpha=alpha)
+            gradient.add_(slope, alpha=alpha)
 
         train(turn, correct=bend, clip=self.params.clip, weight_decay=turn.local.weight_decay + alpha)
         turn.state["h"] = (h + (y - x)).cpu().numpy()

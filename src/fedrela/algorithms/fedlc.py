@@ -4,8 +4,9 @@ Zhang et al., Federated learning with label distribution skew via logits calibra
 
     loss = CE(f(x) - tau n_c^(-1/4), y)          n_c: the client's samples of class c, by the labels in force
 
-The paper prints the softmax without the true class in its denominator, public code has it with. A class that the client
-lacks has the logit minus infinity, so no gradient, unless its count is raised. Scored is f(x).
+The paper prints the softmax without the true class in its denominator, public code has it with. Without it the loss has
+no least value: the true logit rises at one speed for ever, and long training needs `clip` and weight decay. A class
+that the client lacks has the logit minus infinity, so no gradient, unless its count is raised. Scored is f(x).
 
 What leaves the client: weights, number of samples.
 """

@@ -15,7 +15,9 @@ from fedrela.records import Upload
 PREFIX = "exchange "  # of the reason why an exchange lost a client
 
 
-def hold_exchanges(run: Run, round: int, chosen: list[int], missing: Mapping[int, str]) -> dict[int, str]:
+def hold_exchanges(
+    run: Run, round: int, chosen: list[int], missing: Mapping[int, str], deadline: float
+) -> dict[int, str]:
     """Hold every exchange that comes before the training of this round, in the algorithm's order.
 
     Returns
@@ -29,11 +31,11 @@ def hold_exchanges(run: Run, round: int, chosen: list[int], missing: Mapping[int
         if exchange.due(round):
             everybody = range(run.clients) if exchange.who == "all" else chosen
             asked = [client for client in everybody if client not in lost and len(run.problem.shards[client].train)]
-            lost |= _hold(run, round, exchange, asked)
+            lost |= _hold(run, round, exchange, asked, deadline)
     return lost
 
 
-def _hold(run: Run, round: int, exchange: Exchange, asked: list[int]) -> dict[int, str]:
+def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: float) -> dict[int, str]:
     algorithm, state = run.plan.algorithm, run.state
     fields = dict(algorithm.answers(exchange.name, run.sizes))
     down, up = run.lay_down(), run.area(f"exchange {exchange.name}", fields, len(asked))
@@ -52,7 +54,7 @@ def _hold(run: Run, round: int, exchange: Exchange, asked: list[int]) -> dict[in
         for row, client in enumerate(asked)
     ]
     answers, reasons = list[Upload](), dict[int, str]()
-    for done in run.work(orders, run.plan.train.deadline):
+    for done in run.work(orders, deadline):
         client = asked[done.position]
         if done.error is None:
             answers.append(Upload(client, round, done.reply.samples, up.views(done.position)))

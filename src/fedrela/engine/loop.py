@@ -73,24 +73,29 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Excluded | No
     folder
         Where exclusions that depend on time are noted before anything depends on them.
     missing
-        Clients that were lost in this round before the run was interrupted, and are not asked again.
+        Clients that were lost in this round before the run was interrupted, and are not asked again. The round is
+        decided then: the others have any time.
     """
-    round, train = run.state.round + 1, run.plan.train
+    round, train, missing = run.state.round + 1, run.plan.train, missing or {}
+    deadline = 0.0 if missing else train.deadline
     timing = Timing(round)
     start = time.perf_counter()
     chosen = train.chosen(run.plan.seed, round, run.clients)
-    lost = hold_exchanges(run, round, chosen.tolist(), missing or {})
-    collected = _train(run, round, chosen, {**(missing or {}), **lost})
-    lost = {client: reason for client, reason in collected.failed.items() if _unrepeatable(reason)}
-    if folder is not None and lost:
-        folder.note_exclusions(round, lost)
+    lost = hold_exchanges(run, round, chosen.tolist(), missing, deadline)
+    collected = _train(run, round, chosen, {**missing, **lost}, deadline)
     verdict = _admit(run, round, chosen, collected)
     enough = len(verdict.admitted) >= max(1, train.min_clients)
+    if not enough:
+        _check_hope(run, round, collected, verdict)
+    lost = {c: reason for c, reason in collected.failed.items() if c not in missing and _unrepeatable(reason)}
+    if folder is not None and lost:
+        folder.note_exclusions(round, lost)
     if enough:
         server.step(run, round, verdict.admitted)
         _commit(run, round, verdict, collected)
     else:
-        _skip(run, round, collected)
+        run.state.skipped += 1
+        collected.moves = {}
     run.state.round = round
     timing.train_seconds = time.perf_counter() - start
     timing.relabel_seconds = sum(moves.seconds for moves in collected.moves.values())
@@ -104,7 +109,7 @@ def _unrepeatable(reason: str) -> bool:
     return said.startswith(UNREPEATABLE)
 
 
-def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded) -> Collected:
+def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded, deadline: float) -> Collected:
     """Have the chosen clients train, largest first, and gather what they bring."""
     algorithm, state, plan = run.plan.algorithm, run.state, run.plan
     fields = run.sent | {f"kept.{name}": field for name, field in run.kept.items()}
@@ -127,7 +132,7 @@ def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded) -
         if client not in collected.failed
     ]
     orders.sort(key=lambda order: (-sizes[order.client], order.client))
-    for done in run.work(orders, plan.train.deadline):
+    for done in run.work(orders, deadline):
         order, answer = orders[done.position], done.reply
         if not isinstance(answer, Answer):
             collected.failed[order.client] = (done.error or "no answer").removeprefix("NoStepError: ")
@@ -182,18 +187,21 @@ def _take_labels(run: Run, round: int, client: int, moves: Moves) -> None:
     }
 
 
-def _skip(run: Run, round: int, collected: Collected) -> None:
-    """Count a round without enough clients; where no client can train at all, or too often, stop."""
-    if collected.failed and not collected.uploads and round == 1 and run.plan.train.deadline == 0:
-        first = min(collected.failed)
-        raise FedrelaError(f"round 1: no client could train; client {first}: {collected.failed[first]}")
-    run.state.skipped += 1
-    collected.moves = {}
-    if run.state.skipped >= run.plan.train.give_up:
-        raise BusyError(
-            f"round {round}: fewer than {run.plan.train.min_clients} clients for {run.state.skipped} rounds in a row; "
-            "see excluded in rounds.jsonl, then resume"
-        )
+def _check_hope(run: Run, round: int, collected: Collected, verdict: Verdict) -> None:
+    """Stop where no client can train at all, or where too few could too often; the round can be tried again then."""
+    train, skipped = run.plan.train, run.state.skipped + 1
+    example = "".join(f"; client {client}: {reason}" for client, reason in _excluded(collected, verdict)[:1])
+    if collected.failed and not collected.uploads and round == 1 and train.deadline == 0:
+        raise FedrelaError(f"round 1: no client could train{example}")
+    if skipped >= train.give_up:
+        few = f"fewer than {train.min_clients} clients for {skipped} rounds in a row"
+        raise BusyError(f"round {round}: {few}{example}; see excluded in rounds.jsonl, then resume")
+
+
+def _excluded(collected: Collected, verdict: Verdict) -> list[tuple[int | None, str]]:
+    """Return who is left out and why; those without a name come first."""
+    excluded = [*collected.failed.items(), *verdict.excluded]
+    return sorted(excluded, key=lambda lost: (-1 if lost[0] is None else lost[0], lost[1]))
 
 
 def _evaluate(run: Run, timing: Timing) -> tuple[Scores | None, Scores | None]:
@@ -217,14 +225,13 @@ def _record(
     scores: tuple[Scores | None, Scores | None],
 ) -> RoundRecord:
     test, validation = scores
-    excluded = [*collected.failed.items(), *verdict.excluded]
     return RoundRecord(
         round=round,
         accuracy=None if test is None else accuracy_record(test),
         loss=None if test is None or not np.isfinite(test.loss) else test.loss,
         chosen=chosen.tolist(),
         admitted=[upload.client for upload in verdict.admitted] if enough else [],
-        excluded=sorted(excluded, key=lambda lost: (-1 if lost[0] is None else lost[0], lost[1])),
+        excluded=_excluded(collected, verdict),
         moved=sum(len(moves.ledger) for moves in collected.moves.values()),
         skipped=not enough,
         norm_median=verdict.norm_median,

@@ -17,6 +17,7 @@ from fedrela.models.repeatable import one_thread
 from fedrela.records import Upload
 
 Result = TypeVar("Result")
+LARGEST = 1e12  # far beyond what any model learns with; from there on float32 sums overflow
 
 
 def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerTurn:
@@ -60,8 +61,8 @@ def step(run: Run, round: int, uploads: Sequence[Upload]) -> None:
         raise FedrelaError(f"{place}: {run.state.weights.size} shared values are needed, the server gave {new.shape}")
     with np.errstate(over="ignore"):
         vector = new.astype(run.layout.dtype)
-    if not np.isfinite(vector).all():
-        raise FedrelaError(f"{place}: the server's arrays are not finite any more")
+    if not np.isfinite(vector).all() or np.abs(vector).max(initial=0) > LARGEST:
+        raise FedrelaError(f"{place}: the server's arrays are not finite any more: it diverged; lower lr, or set clip")
     run.state.weights = vector
 
 

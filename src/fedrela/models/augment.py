@@ -160,8 +160,8 @@ def contrast(images: Tensor, factors: Rows) -> Tensor:
 
 
 def colour(images: Tensor, factors: Rows) -> Tensor:
-    """Blend with the image's grey edition; an image of one channel has no colour and stays."""
-    return images if images.shape[1] == 1 else _blend(_grey(images), images, factors)
+    """Blend with the image's grey edition; an image of one channel is its own and stays."""
+    return _blend(_grey(images), images, factors)
 
 
 def sharpness(images: Tensor, factors: Rows) -> Tensor:
@@ -187,9 +187,7 @@ def _blend(base: Tensor | int, images: Tensor, factors: Rows) -> Tensor:
 
 
 def _grey(images: Tensor) -> Tensor:
-    """Luma of RGB in whole numbers (ITU-R 601), ``(n, 1, height, width)``; one channel is grey already."""
-    if images.shape[1] == 1:
-        return images.int()
+    """Luma of RGB in whole numbers (ITU-R 601), ``(n, 1, height, width)``; one channel counts as three equal ones."""
     shares = torch.tensor([19595, 38470, 7471], dtype=torch.int32, device=images.device).view(3, 1, 1)
     return (images * shares).sum(1, keepdim=True, dtype=torch.int32).add_(1 << 15).bitwise_right_shift_(16)
 
