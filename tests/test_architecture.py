@@ -38,7 +38,7 @@ LAYERS["testing"] = (EVERYTHING | {"experiment"}, {"torch", "pydantic"})
 LAZY = {
     "data/sources/": {"sklearn", "PIL"},
     "report/figures/png.py": {"matplotlib"},
-    "experiment/demo.py": {"sklearn", "threadpoolctl"},
+    "algorithms/smote.py": {"imblearn"},
 }
 
 

@@ -18,7 +18,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "fedavg": [{"server": "momentum"}, {"server": "adam", "server_lr": 0.01}],
     "fedetf": [{"bn_mode": "none"}, {"bn_mode": "official"}],
     "fedgrab": [{"head": "frozen", "tail": "all", "order": "id"}],
-    "fedloge": [{"scored": "frame", "frame_bias": "official", "frame_steps": 20}, {"local_classes": "own", "frame_steps": 20}],
+    "fedloge": [
+        {"scored": "frame", "frame_bias": "official", "frame_steps": 20},
+        {"local_classes": "own", "frame_steps": 20},
+    ],
     "fedmix": [{"group": 4, "second_order": False}],
     "fednova": [{"mu": 0.01, "gmf": 0.5}, {"mu": 0.01, "counting": "as_run"}],
     "fedyoyo": [{"prior_mix": "recursive"}],

@@ -59,6 +59,11 @@ def test_crop_and_flip_is_the_literal_loop(shape, seed, pad, flip):
     assert result.dtype == torch.uint8
 
 
+@pytest.mark.parametrize(("height", "width", "pad"), [(1, 1, 1), (8, 8, 1), (28, 28, 3), (32, 32, 4), (32, 17, 2)])
+def test_the_usual_pad_is_an_eighth_of_the_shorter_side(height, width, pad):
+    assert usual_pad(height, width) == usual_pad(width, height) == pad
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
 def test_crop_keeps_the_type(dtype):
     batch, draws = pixels((5, 3, 6, 7)), np.random.default_rng(0).random((5, 3))

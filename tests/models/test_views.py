@@ -133,6 +133,15 @@ def test_every_operation_at_every_level(name, channels):
         assert torch.equal(result[i], sample(changed(picture(batch[i]), name, levels[i], signs[i]))), levels[i]
 
 
+@pytest.mark.parametrize(("name", "shape"), [("TranslateX", (1, 1, 2, 331)), ("TranslateY", (1, 1, 331, 2))])
+def test_the_longest_shift_is_150_of_331_pixels(name, shape):
+    batch, operation = pixels(shape), OPERATIONS[name]
+    result = operation.act(batch, np.array([9 * operation.slope]))
+    long_side = shape.index(331)
+    assert torch.equal(result.narrow(long_side, 0, 181), batch.narrow(long_side, 150, 181))
+    assert (result.narrow(long_side, 181, 150) == 128).all()
+
+
 def test_a_grey_image_has_no_colour_to_change():
     batch = pixels((3, 1, 8, 8))
     assert torch.equal(OPERATIONS["Color"].act(batch, np.array([0.1, 1.0, 1.9])), batch)

@@ -125,6 +125,23 @@ def test_timing_is_cut_where_it_is_damaged(four):
     assert [record["round"] for record in four.timing()] == [1]
 
 
+@pytest.mark.parametrize("odd", [1, 9, 2.5, "2", None, [2]])
+def test_timing_is_cut_where_rounds_do_not_rise(odd, four):
+    path = four.path / "timing.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], line({"round": odd}), *lines[2:]]))
+    four.truncate_rounds(3)
+    assert [record["round"] for record in four.timing()] == [1]
+
+
+def test_timing_may_miss_a_round(four):
+    path = four.path / "timing.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([line({"round": 1.0}), *lines[2:]]))
+    four.truncate_rounds(3)
+    assert [record["round"] for record in four.timing()] == [1, 3]
+
+
 def test_a_failed_append_can_be_tried_again(four):
     with verbs.observed(Fail(0, "short")), pytest.raises(DataError, match="No space left"):
         four.append_round({"round": 5})

@@ -16,15 +16,20 @@ from fedrela.data.sources import SOURCES, source_options
 HELP = """
 List what a configuration may name: algorithms with their parameters, models, data sources.
 
-[bold]Example[/]: fedrela list; fedrela list algorithms
+For an algorithm: its paper, what a client sends and receives beside the weights and what it keeps between turns (bytes
+for the model of --model on 32x32x3 and 10 classes), and its parameters with the official defaults. Parameters that
+allow several words are the differences from an original code that can be had.
+
+[bold]Example[/]: fedrela list; fedrela list algorithms --model resnet8
 """
 
 What = Annotated[
     str | None, typer.Argument(metavar="[algorithms|models|sources]", help="Which of them.", show_default="all")
 ]
+Model = Annotated[str, typer.Option("--model", metavar="NAME", help="The model whose bytes are shown.")]
 
 
-def list_names(what: What = None) -> None:
+def list_names(what: What = None, model: Model = "mlp") -> None:
     """List what there is; see `HELP`."""
     if what is not None:
         check_choice("list", what, tuple(TABLES))
@@ -32,29 +37,34 @@ def list_names(what: What = None) -> None:
     for number, name in enumerate(TABLES if what is None else [what]):
         if number:
             say(screen)
-        TABLES[name](screen)
+        TABLES[name](screen, model)
 
 
-def _algorithms(screen: Console) -> None:
+def _algorithms(screen: Console, model: str) -> None:
     from fedrela.experiment import registries
+    from fedrela.experiment.traffic import traffic
 
     known = list(registries.algorithms())
-    hosts = [(each.name, each.paper, ", ".join(each.sends) or "-") for each in known]
+    costs = {each.name: traffic(each.name, model) for each in known}
     columns: tuple[str, ...] = ("algorithm", "paper", "leaves a client beside the weights")
-    draw(screen, columns, hosts, words=columns)
+    draw(screen, columns, [(each.name, each.paper, ", ".join(each.sends) or "-") for each in known], words=columns)
     say(screen)
-    parameters = [
-        (each.name, one.name, one.symbol or "-", _value(one.default), one.allowed, one.meaning)
-        for each in known
-        for one in each.parameters
-    ]
-    columns = ("algorithm", "parameter", "symbol", "default", "allowed", "what it is")
-    draw(screen, columns, parameters, words=columns)
+    columns = ("algorithm", "sends", "answers", "receives", "keeps")
+    sizes = [(name, *map(_sizes, (cost.up, cost.exchanges, cost.down, cost.kept))) for name, cost in costs.items()]
+    draw(screen, columns, sizes, words=columns)
+    say(screen)
+    say(screen, f"In bytes, beside the weights of {model}, {costs['fedavg'].weights:,}.", "dim")
+    columns = ("parameter", "symbol", "default", "allowed", "what it is")
+    for each in filter(lambda facts: facts.parameters, known):
+        say(screen)
+        say(screen, each.name, "bold")
+        rows = [(p.name, p.symbol or "-", _value(p.default), p.allowed, p.meaning) for p in each.parameters]
+        draw(screen, columns, rows, words=columns)
     say(screen)
     say(screen, "An algorithm and its parameters are keys of [algorithm].", "dim")
 
 
-def _models(screen: Console) -> None:
+def _models(screen: Console, _: str) -> None:
     from fedrela.experiment import registries
 
     rows = [
@@ -70,12 +80,16 @@ def _models(screen: Console) -> None:
     say(screen, "A model and its options are keys of [model]; parameters for 32x32x3 and 10 classes.", "dim")
 
 
-def _sources(screen: Console) -> None:
+def _sources(screen: Console, _: str) -> None:
     rows = [(name, ", ".join(source_options(name)) or "-", IN_WORDS[name][0]) for name in SOURCES]
     columns = ("source", "options", "what it is")
     draw(screen, columns, rows, words=columns)
     say(screen)
     say(screen, "A source is a key of [data], its options are keys of [data.options]; see fedrela data list.", "dim")
+
+
+def _sizes(parts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {size:,}" if size else name for name, size in parts.items()) or "-"
 
 
 def _value(value: Any) -> str:
@@ -87,4 +101,4 @@ def _value(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
-TABLES: dict[str, Callable[[Console], None]] = {"algorithms": _algorithms, "models": _models, "sources": _sources}
+TABLES: dict[str, Callable[[Console, str], None]] = {"algorithms": _algorithms, "models": _models, "sources": _sources}

@@ -124,11 +124,15 @@ class MarkedBar(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Return the bar of a task."""
         rounds = task.total or 1
-        full = int(BAR_WIDTH * task.completed / rounds)
-        bar = Text(self._line * full, "bar.complete") + Text(self._line * (BAR_WIDTH - full), "bar.back")
-        if self._mark is not None:
-            at = int(BAR_WIDTH * (self._mark - 1) / rounds)
-            bar = bar[:at] + Text(self._stroke, "bold yellow") + bar[at + 1 :]
+        full, signs = int(BAR_WIDTH * task.completed / rounds), [self._line] * BAR_WIDTH
+        at = None if self._mark is None else int(BAR_WIDTH * (self._mark - 1) / rounds)
+        if at is not None:
+            signs[at] = self._stroke
+        bar = Text("".join(signs))
+        bar.stylize("bar.complete", 0, full)
+        bar.stylize("bar.back", full)
+        if at is not None:
+            bar.stylize("bold yellow", at, at + 1)
         return bar
 
 

@@ -30,8 +30,8 @@ class TrainPlan:
     evaluate_every, local_test
         After how many rounds the model is scored (after the last one always), and whether clients score it as well.
     min_clients, deadline, norm_limit, give_up
-        Clients without which a round is skipped; seconds that a round waits for its clients (0: any time); how many times the median a
-        client's change may be (0: any); and after how many skipped rounds in a row the run stops.
+        Clients without which a round is skipped; seconds that a round waits for its clients (0: any time); how many
+        times the median a client's change may be (0: any); and after how many skipped rounds in a row the run stops.
     """
 
     rounds: int = 60

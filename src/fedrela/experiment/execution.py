@@ -18,6 +18,7 @@ from fedrela.experiment.findings import gallery_bytes, relabelling_record
 from fedrela.experiment.result import Result
 from fedrela.metrics import headline
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.folder import writing
 
 
 @dataclass
@@ -57,8 +58,9 @@ class Execution:
         lost = self.folder.exclusions()
         while self.run.state.round < last:
             done = next_round(self.run, self.folder, lost.get(self.run.state.round + 1))
-            for client, ledger in sorted(done.ledgers.items()):
-                ledger.save(self.folder.ledger_path(client), overwrite=True)
+            with writing(self.folder.path):
+                for client, ledger in sorted(done.ledgers.items()):
+                    ledger.save(self.folder.ledger_path(client), overwrite=True)
             self.folder.append_timing(done.timing.as_record())
             self.folder.append_round(done.record.as_record())
             if done.record.round % self.every == 0 or done.record.round == last:

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields
 from typing import Any, NamedTuple
 
-import torch
-
 from fedrela.algorithms import ALGORITHMS, Algorithm, Exchange, Sizes
 from fedrela.errors import ArgumentError
-from fedrela.models import MODELS, Classifier, model_options
+from fedrela.models import MODELS, build, model_options
 
 COLOUR_PICTURE, TEN_CLASSES = (3, 32, 32), 10
 # Names do not depend on sizes, but an algorithm is asked for both at once.
@@ -61,7 +59,7 @@ def algorithms() -> Iterator[AlgorithmFacts]:
 
 
 def _answers(host: Algorithm, exchange: Exchange) -> str:
-    names = ", ".join(host.answers(exchange.name, ANY_SIZES))
+    names = ", ".join(host.answers(exchange.name, ANY_SIZES)) or "number of samples"
     when = {0: "once", 1: "before each round"}.get(exchange.every, f"every {exchange.every} rounds")
     return f"{names} ({when}{', all clients' if exchange.who == 'all' else ''})"
 
@@ -94,10 +92,8 @@ def models() -> Iterator[ModelFacts]:
 
 
 def _size(name: str) -> int | None:
-    """Return how many parameters a model would have; no number in it is drawn."""
     try:
-        with torch.device("meta"):
-            model = Classifier(*MODELS[name](COLOUR_PICTURE), TEN_CLASSES)
+        model = build(name, COLOUR_PICTURE, TEN_CLASSES)
     except ArgumentError:
         return None
     return sum(parameter.numel() for parameter in model.parameters())

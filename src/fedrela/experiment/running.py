@@ -18,7 +18,7 @@ from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
 from fedrela.engine.run import Crew, Run
-from fedrela.errors import IntegrityError
+from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.crew import hired
 from fedrela.experiment.execution import Execution
@@ -123,6 +123,9 @@ def resume(
     config = _config_of(there)
     with one_thread(), there.locked():
         wanted = RunManifest.from_record(there.manifest)
+        if source is None and wanted.data.get("origin") is None:
+            advice = "resume it in Python, fedrela.experiment.resume(folder, source=...)"
+            raise ArgumentError(f"{folder}: it began with a source of your own; {advice}")
         federation = rebuild(wanted.data, source=source, root=config.data.root)
         with contextlib.ExitStack() as held:
             made = _make(config, federation, held, crew=crew, workers=workers, model=model, algorithm=algorithm)
@@ -221,4 +224,5 @@ def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any])
     as_stored = json.loads(json.dumps(found))  # tuples are lists there
     for key in wanted:
         if wanted[key] != as_stored.get(key):
-            raise IntegrityError(f"{path}: {key} differs from what the run began with; resume needs the same")
+            advice = "resume needs the same, also of a model or an algorithm of your own"
+            raise IntegrityError(f"{path}: {key} differs from what the run began with; {advice}")

@@ -1,0 +1,52 @@
+"""Write docs/algorithms.md from the table of algorithms: python docs/algorithms.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from fedrela.algorithms import ALGORITHMS
+from fedrela.experiment.traffic import traffic, variants
+
+PAGE = Path(__file__).with_name("algorithms.md")
+HEAD = """# Algorithms
+
+Made by `python docs/algorithms.py` from the code itself. Bytes are those of the MLP 784-200-10 (159,010 weights) with
+ten clients; an exchange is an extra question before training.
+
+| name | paper | sends beside the weights | receives beside the weights | exchanges | keeps | equals |
+|---|---|---|---|---|---|---|
+"""
+
+
+def listed(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name} {size:,}" if size else name for name, size in sizes.items()) or "-"
+
+
+def page() -> str:
+    rows, details = [], []
+    for name, kind in ALGORITHMS.items():
+        found = traffic(name, "mlp", (1, 28, 28), 10)
+        cells = (f"`{name}`", kind.paper, listed(found.up), listed(found.down), listed(found.exchanges))
+        rows.append(" | ".join(("|", *cells, listed(found.kept), kind.reduces_to or "-", "|")).replace("|  |", "|"))
+        details.append(f"## {name}\n\n{parameters(name)}")
+    return HEAD + "\n".join(rows).replace("| |", "|") + "\n\n" + "\n".join(details)
+
+
+def parameters(name: str) -> str:
+    from fedrela.experiment.registries import algorithms
+
+    facts = next(each for each in algorithms() if each.name == name)
+    if not facts.parameters:
+        return "No parameters.\n"
+    lines = ["| parameter | symbol | default | allowed | what it is |", "|---|---|---|---|---|"]
+    for one in facts.parameters:
+        lines.append(f"| `{one.name}` | {one.symbol or '-'} | `{one.default}` | {one.allowed} | {one.meaning} |")
+    chosen = variants(name)
+    note = f"\nNamed options that follow the original code or another reading: {', '.join(chosen)}.\n" if chosen else ""
+    return "\n".join(lines) + "\n" + note
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    sys.stdout.write(f"{PAGE.name}: {len(ALGORITHMS)} algorithms\n")

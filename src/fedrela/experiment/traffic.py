@@ -1,0 +1,74 @@
+"""What an algorithm costs in bytes with a model: what it sends and receives beside the weights, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from fedrela.algorithms import ALGORITHMS, Algorithm, Field, Sizes
+from fedrela.models import build, has_split, num_features
+from fedrela.models.arrays import FlatModel
+from fedrela.models.share import Share
+
+CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
+
+
+class Traffic(NamedTuple):
+    """Bytes of one client's turn: the weights, what goes up and down beside them, exchanges, and what is kept."""
+
+    weights: int
+    up: dict[str, int]
+    down: dict[str, int]
+    exchanges: dict[str, int]
+    kept: dict[str, int]
+
+
+def traffic(
+    algorithm: str, model: str = "mlp", input_shape: tuple[int, ...] = (3, 32, 32), classes: int = 10, **options: Any
+) -> Traffic:
+    """Return what an algorithm with its official defaults moves and keeps.
+
+    Examples
+    --------
+    >>> found = traffic("scaffold", "logistic", (4,), 3)
+    >>> found.weights, found.up, found.kept
+    (60, {'control': 60}, {'control': 60})
+    """
+    host = _sketch(algorithm)
+    flat = FlatModel(host.module(build(model, input_shape, classes, **options), classes, 0))
+    share = Share.of(flat.layout, host.private)
+    sizes = Sizes(
+        shared=share.shared.layout.size,
+        trained=share.shared.layout.trained,
+        classes=classes,
+        features=num_features(flat.module) if has_split(flat.module) else 0,
+        clients=CLIENTS,
+        inputs=input_shape,
+        largest=LARGEST,
+    )
+    state = host.start(flat.module, sizes, 0)
+    down = {name: array.nbytes for name, array in host.broadcast(state).items()}
+    down |= {f"{name} (its own)": array.nbytes for name, array in host.message(state, 0).items()}
+    kept = _bytes(host.keeps(sizes))
+    if share.private.layout.size:
+        kept["private arrays"] = 4 * share.private.layout.size
+    exchanges = {one.name: sum(_bytes(host.answers(one.name, sizes)).values()) for one in host.exchanges()}
+    return Traffic(4 * sizes.shared, _bytes(host.sends(sizes)), down, exchanges, kept)
+
+
+def _sketch(algorithm: str) -> Algorithm:
+    """Return an algorithm that need not make its frame in earnest: only sizes are asked."""
+    kind = ALGORITHMS[algorithm]
+    steps = {"frame_steps": 0} if "frame_steps" in {field.name for field in fields(kind.Params)} else {}
+    return kind(**steps)
+
+
+def _bytes(declared: Mapping[str, Field]) -> dict[str, int]:
+    return {name: field.nbytes for name, field in declared.items()}
+
+
+def variants(algorithm: str) -> dict[str, tuple[str, tuple[str, ...], str]]:
+    """Return the named options by which an algorithm can follow its original code: default, choices, meaning."""
+    chosen = [field for field in fields(ALGORITHMS[algorithm].Params) if field.metadata["choices"]]
+    return {field.name: (str(field.default), field.metadata["choices"], field.metadata["meaning"]) for field in chosen}

@@ -1,0 +1,97 @@
+"""`fedrela list [algorithms|models|sources]`: everything that is registered, as it is registered."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from fedrela.algorithms import ALGORITHMS
+from fedrela.data.sources import SOURCES, source_options
+from fedrela.experiment import registries
+from fedrela.models import MODELS, build, model_options
+
+
+def rows(text: str) -> list[str]:
+    """Return the lines of all tables, wrapped cells and all, with single blanks."""
+    return [re.sub(r" +", " ", line) for line in text.splitlines()]
+
+
+def test_every_algorithm_with_every_parameter(run):
+    done = run("list", "algorithms")
+    assert (done.code, done.err) == (0, "")
+    lines = rows(done.out)
+    for name, kind in ALGORITHMS.items():
+        assert any(line.startswith(f"{name} {kind.paper[:8]}") for line in lines)
+        if not fields(kind.Params):
+            assert name not in lines
+            continue
+        own = lines[lines.index(name) + 2 :]
+        own = own[: own.index("")]
+        starts = [f"{each.name} {each.metadata['symbol'] or '-'} " for each in fields(kind.Params)]
+        assert all(any(line.startswith(start) for line in own) for start in starts)
+    assert "mu mu 0.01 >= 0 weight of the proximal term" in lines[lines.index("fedprox") :]
+
+
+def test_what_leaves_a_client_is_what_the_algorithm_says():
+    for facts in registries.algorithms():
+        sent = " ".join(facts.sends)
+        assert all(name in sent for name in ALGORITHMS[facts.name].uploads if name != "weights")
+        for exchange in ALGORITHMS[facts.name]().exchanges():
+            assert all(n in sent for n in ALGORITHMS[facts.name]().answers(exchange.name, registries.ANY_SIZES))
+    assert {facts.name: facts.sends for facts in registries.algorithms()}["fedavg"] == ()
+
+
+def test_every_model_with_its_options_and_size(run):
+    done = run("list", "models")
+    assert (done.code, done.err) == (0, "")
+    lines = {line.split(" ")[0]: line for line in rows(done.out)}
+    for name in MODELS:
+        assert all(f"{option} = " in lines[name] for option in model_options(name))
+    assert lines["mlp"] == "mlp hidden = [200] 616,610"
+    assert lines["simple_cnn"] == "simple_cnn - 62,006"
+    assert lines["resnet8"] == 'resnet8 width = 64, norm = "batch" 1,227,594'
+    small = build("resnet20", registries.COLOUR_PICTURE, registries.TEN_CLASSES)
+    assert lines["resnet20"].endswith(f" {sum(p.numel() for p in small.parameters()):,}")
+
+
+def test_a_model_that_takes_no_such_pictures_has_no_size(monkeypatch):
+    def needs_tables(shape):
+        from fedrela.errors import ArgumentError
+
+        raise ArgumentError("input_shape: a table is needed")
+
+    monkeypatch.setitem(MODELS, "tables_only", needs_tables)
+    assert {facts.name: facts.parameters for facts in registries.models()}["tables_only"] is None
+
+
+def test_every_source_with_its_options(run):
+    done = run("list", "sources")
+    assert (done.code, done.err) == (0, "")
+    first = {line.split(" ")[0] for line in done.out.splitlines() if line}
+    assert set(SOURCES) <= first
+    words = set(re.findall(r"\w+", done.out))
+    assert all(option in words for name in SOURCES for option in source_options(name))
+
+
+def test_without_a_word_all_of_them_are_listed(run):
+    assert run("list").out == "\n".join(run("list", what).out for what in ("algorithms", "models", "sources"))
+
+
+@pytest.mark.parametrize("what", ["sources", "--help"])
+def test_sources_and_help_need_no_torch(what):
+    code = (
+        "import sys; sys.modules['torch'] = None; sys.argv = ['fedrela', 'list', sys.argv[1]]\n"
+        "from fedrela.cli.main import main; sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, what], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "sources" in done.stdout or "digits" in done.stdout
+
+
+def test_an_unknown_word(run):
+    done = run("list", "tables")
+    assert (done.code, done.line()) == (2, "list: one of algorithms, models, sources is needed, got 'tables'")

@@ -1,0 +1,218 @@
+"""`fedrela run CONFIG`: where it writes, what it shows, how it fails, and what Ctrl-C leaves."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from experiment.small_runs import bytes_of, small
+from fedrela.experiment import begin
+from fedrela.experiment import run as run_experiment
+from fedrela.experiment.load import config_toml, parse_config
+from fedrela.runfolder import RunFolder
+
+torch.set_num_threads(1)
+LONG = small(train={"rounds": 80, "epochs": 1}, relabel={"start": 0.8, "tau": 0.2}, engine={"checkpoint_every": 5})
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(table, name="small.toml") -> Path:
+    path = Path(name)
+    path.write_text(config_toml(parse_config(table)))
+    return path
+
+
+def test_it_shows_the_rounds_and_ends_with_a_table(run):
+    done = run("run", write(small()))
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0].startswith("small.toml: gaussians, 5 clients, fedavg with mlp, 6 rounds, re-labelling at round 4")
+    assert lines[1] == "run folder runs/small; 1 worker"
+    rounds = [re.match(r"round (\d+)/6  overall [\d.]+ %  majority [\d.]+ %  minority [\d.]+ %", x) for x in lines[2:8]]
+    assert [int(found[1]) for found in rounds] == [1, 2, 3, 4, 5, 6]
+    moved = [int(re.search(r"moved (\d+)", line)[1]) for line in lines[2:8]]
+    assert moved[:3] == [0, 0, 0]
+    assert moved[3] == moved[5] > 0
+    result = RunFolder.open("runs/small").read_json("result.json")
+    assert re.search(rf"^overall +{100 * result['accuracy']['overall']:.1f} %$", done.out, re.M)
+    assert re.search(rf"^minority +{100 * result['accuracy']['groups']['minority']:.1f} %$", done.out, re.M)
+    assert re.search(rf"^labels moved  {result['moved']} of \d+, by 5 clients$", done.out, re.M)
+    assert "\nrun folder    runs/small\n" in done.out
+    assert 'Result.load("runs/small").weights()' in done.out
+    assert "enabled = false" in done.out
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_the_default_folder_is_numbered_when_it_is_taken(run):
+    config = write(small(train={"rounds": 1}, relabel={"start": 1}))
+    assert [run("run", config).code for _ in range(3)] == [0, 0, 0]
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["small", "small-2", "small-3"]
+    assert bytes_of("runs/small") == bytes_of("runs/small-3")
+
+
+def test_many_rounds_get_about_a_dozen_lines(run):
+    config = write(small(train={"rounds": 50, "evaluate_every": 50}, relabel={"start": 37}))
+    rounds = [int(number) for number in re.findall(r"^round (\d+)/50 ", run("run", config).out, re.M)]
+    assert {1, 37, 50} <= set(rounds)
+    assert 12 <= len(rounds) <= 14
+    assert rounds == sorted(rounds)
+
+
+def test_what_else_was_scored_is_shown(run):
+    table = small(data={"validation": 0.3}, train={"local_test": True}, relabel={"enabled": False})
+    table["data"]["options"] = {"classes": 2, "samples": [200, 40], "test_samples": [60, 20]}
+    table["data"]["imbalance"] = {"kind": "natural"}
+    out = run("run", write(table)).out
+    names = re.findall(r"^(.+?) {2,}[\d.]+ %$", out, re.M)
+    assert names[:2] == ["balanced", "overall"], "what counts most comes first"
+    assert names[-4:] == ["AUROC", "AUPRC", "balanced, on what clients hold back", "mean of the clients' own"]
+    assert "labels moved  0 of " in out
+    assert "enabled = false" not in out
+
+
+def test_clients_that_were_lost_are_told(run):
+    table = small(data={"partition": {"kind": "dirichlet", "clients": 20, "alpha": 0.02, "min_size": 0}})
+    done = run("run", write(table))
+    assert done.code == 0
+    found = re.search(r"^lost (\d+) turns of (\d+) clients, last client \d+ in round 6: no samples$", done.out, re.M)
+    assert int(found[1]) == 6 * int(found[2]) > 0
+    assert done.out.count("lost ") > 3, "the lines of the rounds say it too"
+
+
+def test_a_note_says_why_a_run_is_serial(run, monkeypatch):
+    def refuse(*_):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr("fedrela.engine.forkserver.start", refuse)
+    out = run("run", write(small()), "--workers", "2").out
+    assert "run folder runs/small; 1 worker\nnote: runs in one process, since others cannot be had: workers: " in out
+
+
+def test_a_named_folder_that_has_a_run_is_left_alone(run):
+    config = write(small())
+    assert run("run", config, "--out", "mine").code == 0
+    before = bytes_of("mine")
+    done = run("run", config, "--out", "mine")
+    assert (done.code, done.line()) == (2, "--out: mine: a run is here already, done; choose another folder")
+    assert bytes_of("mine") == before
+    with begin(small(), out="cut off") as execution:
+        next(execution.rounds())
+        busy = run("run", config, "--out", "cut off")
+        assert busy.code == 5
+        assert busy.line() == "--out: cut off: a run is running at round 1 here; wait until that has ended"
+    done = run("run", config, "--out", "cut off")
+    assert done.code == 2
+    assert done.line() == (
+        "--out: cut off: a run is here already, interrupted at round 1; `fedrela resume 'cut off'` goes on with it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("[train]\nround = 3", 2, "bad.toml:2:1: train.round: unknown key; nearest: rounds"),
+        ("[data]\nsource = 'npz'\nroot = 'none.npz'", 3, "bad.toml:3:8: data.root: "),
+        (
+            "[data]\nimbalance = { kind = 'step', ratio = 5000, minority = [0] }",
+            3,
+            "bad.toml:2:13: data.imbalance: class 0",
+        ),
+        ("[train]\naugment = true\n[data]\nsource = 'gaussians'", 2, "bad.toml:2:11: train.augment: crops and flips"),
+    ],
+)
+def test_what_cannot_be_run_gets_one_line_and_leaves_nothing(run, text, code, said):
+    Path("bad.toml").write_text(text)
+    done = run("run", "bad.toml")
+    assert done.code == code
+    assert done.err.startswith(f"fedrela: {said}")
+    assert done.err.count("\n") == 1
+    assert not Path("runs").exists()
+
+
+def test_a_folder_with_other_files_and_a_wrong_number_of_workers(run):
+    config = write(small())
+    for workers in ("0", "two", "-1", "1.5"):
+        done = run("run", config, "--workers", workers)
+        assert done.code == 2
+        assert "workers: 'auto' or a whole number from 1 to 1024 is needed" in done.err
+    done = run("run", config, "--out", ".")
+    assert done.code == 2
+    assert done.err == "fedrela: .: other files are here; choose a new or an empty folder\n"
+
+
+def start(*arguments, **more) -> subprocess.Popen:
+    command = [sys.executable, "-m", "fedrela.cli.main", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
+    )
+
+
+def session_members(leader: int) -> list[str]:
+    """Return the command names of all processes in the session of `leader` that are not mere zombies."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, rest = place.read_text().rsplit(")", 1)
+        except OSError:
+            continue
+        state, _, _, session = rest.split()[:4]
+        if int(session) == leader and state != "Z":
+            found.append(name)
+    return found
+
+
+def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, tmp_path):
+    config = write(LONG, "long.toml")
+    whole = run_experiment(LONG, out="whole")
+    with start("run", config, "--workers", "2") as process:
+        for line in process.stdout:
+            if line.startswith("round 7/"):
+                break
+        os.killpg(process.pid, signal.SIGSTOP)  # so that it cannot end before it is looked at
+        assert len(session_members(process.pid)) > 3, "its workers and their server"
+        assert [run(*verb).code for verb in (("resume", "runs/long"), ("run", config, "--out", "runs/long"))] == [5, 5]
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+        os.killpg(process.pid, signal.SIGCONT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.fullmatch(
+        r"fedrela: runs/long: interrupted at round \d+; `fedrela resume runs/long` goes on with it\n"
+        r"fedrela: interrupted\n", err,
+    )  # fmt: skip
+    until = time.monotonic() + 30
+    while session_members(process.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert session_members(process.pid) == []
+    assert list(Path("/dev/shm").glob(f".fedrela-{process.pid}-*")) == []
+    done = run("resume", "runs/long")
+    assert done.code == 0
+    assert re.search(r"^run folder runs/long; 1 worker; goes on after round \d+$", done.out, re.M)
+    assert bytes_of("runs/long") == bytes_of(whole.folder)
+
+
+def test_interrupted_before_there_is_a_run(run, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fedrela.experiment.running.build_data", stop)
+    done = run("run", write(small()))
+    assert (done.code, done.err) == (130, "fedrela: interrupted\n")
+
+
+def test_help_teaches(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ("Example", "examples/digits.toml", "--out", "--workers", "Ctrl-C", "fedrela resume")
+    shown = run("run", "--help").out
+    assert [word for word in words if word not in shown] == []

@@ -1,0 +1,283 @@
+"""`fedrela.experiment.run`, `begin` and `resume`: what goes in, what comes out, and that it is the same every time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import fedrela
+from experiment.small_runs import CLASSES, COLUMNS, Pulled, Reversed, Split, bytes_of, plain_module, small
+from fedrela.data.sources import from_arrays, load
+from fedrela.engine.pool import Pool
+from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
+from fedrela.experiment import Result, begin, resume, run
+from fedrela.experiment.load import config_toml, parse_config
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The small run in one process, as everything else is compared with it."""
+    return run(small(), out=tmp_path_factory.mktemp("reference") / "run")
+
+
+def test_the_names_of_the_package_are_functions_whatever_was_imported_before():
+    assert fedrela.experiment.run is run
+    code = (
+        "import sys, fedrela; assert 'torch' not in sys.modules\n"
+        "import fedrela.experiment.running, fedrela.experiment.arms\n"
+        "assert callable(fedrela.experiment.run) and callable(fedrela.experiment.resume)\n"
+        "assert fedrela.experiment.Result.__name__ == 'Result'\n"
+        "assert fedrela.engine.__name__ == 'fedrela.engine' and 'fedavg' in fedrela.algorithms.ALGORITHMS\n"
+        "try: fedrela.experiment.walk\n"
+        "except AttributeError as error: assert 'walk' in str(error)\n"
+        "else: raise AssertionError\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_and_a_dictionary_are_the_same_run(reference, tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(config_toml(parse_config(small())))
+    assert bytes_of(run(path, out=tmp_path / "a").folder) == bytes_of(reference.folder)
+    assert bytes_of(run(str(path), out=str(tmp_path / "b")).folder) == bytes_of(reference.folder)
+
+
+def test_the_result_has_every_key_that_is_promised(reference):
+    record = json.loads((reference.folder / "result.json").read_text())
+    assert set(record["accuracy"]) == {"overall", "balanced", "per_class", "groups"}
+    assert set(record["accuracy"]["groups"]) == {"majority", "minority"}
+    assert len(record["accuracy"]["per_class"]) == CLASSES
+    assert np.sum(record["confusion"]) == 20 * CLASSES
+    assert np.trace(record["confusion"]) / np.sum(record["confusion"]) == pytest.approx(record["accuracy"]["overall"])
+    assert 0 < record["macro_f1"] <= 1
+    assert record["headline"] == "overall"
+    assert record["moved"] == json.loads((reference.folder / "relabelling.json").read_text())["moved"] > 0
+    assert record["rounds"] == 6
+    assert len(record["weights_sha256"]) == len(record["config_sha256"]) == 64
+    assert "validation" not in record
+    assert "local" not in record
+
+
+def test_the_history_and_the_timing_have_a_record_a_round(reference):
+    history = reference.history()
+    assert [record["round"] for record in history] == list(range(1, 7))
+    names = {"round", "accuracy", "loss", "chosen", "admitted", "excluded", "moved"}
+    assert all(names <= set(record) for record in history)
+    assert [record["moved"] > 0 for record in history] == [False] * 3 + [True] + [False] * 2
+    assert history[-1]["accuracy"]["overall"] == reference.accuracy["overall"]
+    timing = [json.loads(line) for line in (reference.folder / "timing.jsonl").read_text().splitlines()]
+    seconds = {"round", "train_seconds", "evaluate_seconds", "relabel_seconds"}
+    assert [set(record) for record in timing] == [seconds] * 6
+
+
+def test_a_result_is_read_back_and_says_what_it_is(reference):
+    again = Result.load(reference.folder)
+    assert again.record == reference.record | {"files": again.record["files"]}
+    assert (again.rounds, again.moved, again.weights_sha256) == (6, reference.moved, reference.weights_sha256)
+    assert str(again).startswith(f"{again.accuracy['overall']:.1%} overall (majority ")
+
+
+def test_the_weights_load_into_the_module_and_score_the_same(tmp_path):
+    source = load("gaussians", **small()["data"]["options"])
+    done = run(small(data={"standardize": "none"}), out=tmp_path / "run", source=source, model=plain_module())
+    module = plain_module()
+    module.load_state_dict({name: torch.from_numpy(array) for name, array in done.weights().items()})
+    with torch.no_grad():
+        predicted = module(torch.from_numpy(source.x_test)).argmax(1).numpy()
+    assert (predicted == source.y_test).mean() == pytest.approx(done.accuracy["overall"])
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_any_number_of_workers_gives_the_same_bytes(reference, tmp_path, workers):
+    with begin(small(), out=tmp_path / "run", workers=workers) as execution:
+        assert execution.run.crew.size == workers
+        assert execution.run.note == ""
+        done = execution.complete()
+    assert bytes_of(done.folder) == bytes_of(reference.folder)
+
+
+def test_any_order_of_arrival_gives_the_same_bytes(reference, tmp_path):
+    with Reversed() as crew, begin(small(), out=tmp_path / "run", crew=crew) as execution:
+        done = execution.complete()
+    assert bytes_of(done.folder) == bytes_of(reference.folder)
+
+
+def without_checkpoints(folder):
+    return {name: data for name, data in bytes_of(folder).items() if not name.startswith("checkpoint/")}
+
+
+@pytest.mark.parametrize("every", [1, 4, 100])
+def test_checkpoints_do_not_change_results(reference, tmp_path, every):
+    done = run(small(engine={"checkpoint_every": every}), out=tmp_path / "run")
+    assert without_checkpoints(done.folder) == without_checkpoints(reference.folder)
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(reference, tmp_path, stop):
+    with begin(small(), out=tmp_path / "run") as execution:
+        rounds = execution.rounds()
+        assert [next(rounds).record.round for _ in range(stop)][-1] == stop
+    with pytest.raises(DataError, match=f"interrupted at round {stop}; resume it first"):
+        Result.load(tmp_path / "run")
+    with resume(tmp_path / "run", workers=2) as execution:
+        assert execution.run.state.round == stop - stop % 2
+        done = execution.complete()
+    assert bytes_of(done.folder) == bytes_of(reference.folder)
+
+
+def test_a_finished_run_may_be_resumed_and_stays_as_it_is(reference):
+    before = bytes_of(reference.folder)
+    with resume(reference.folder) as execution:
+        assert list(execution.rounds()) == []
+        execution.finish()
+    assert bytes_of(reference.folder) == before
+
+
+def test_a_folder_with_a_run_is_not_written_to(reference, tmp_path):
+    before = bytes_of(reference.folder)
+    with pytest.raises(ArgumentError, match="this run exists already; `fedrela resume` goes on with it"):
+        run(small(), out=reference.folder)
+    with pytest.raises(ArgumentError, match="another run is here; choose a new or an empty folder"):
+        run(small(seed=6), out=reference.folder)
+    assert bytes_of(reference.folder) == before
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ArgumentError, match="other files are here"):
+        run(small(), out=tmp_path)
+
+
+def test_one_process_at_a_time(tmp_path):
+    with begin(small(), out=tmp_path / "run") as execution:
+        next(execution.rounds())
+        with pytest.raises(BusyError, match="uses it; wait until that has ended"), resume(tmp_path / "run"):
+            pass
+
+
+@pytest.mark.parametrize("make", [plain_module, Split])
+def test_a_module_of_the_users_own_goes_to_the_workers_and_stays_as_it_was(tmp_path, make):
+    module = make()
+    before = {name: array.clone() for name, array in module.state_dict().items()}
+    alone = run(small(), out=tmp_path / "alone", model=module)
+    with begin(small(), out=tmp_path / "two", model=lambda shape, classes: make(), workers=2) as execution:
+        assert execution.run.note == ""
+        together = execution.complete()
+    assert bytes_of(alone.folder) == bytes_of(together.folder)
+    assert set(alone.weights()) == set(before)
+    assert all(torch.equal(array, before[name]) for name, array in module.state_dict().items())
+
+
+def test_a_module_that_cannot_be_sent_runs_in_this_process_and_says_so(tmp_path):
+    class Local(nn.Sequential):
+        pass
+
+    def make(shape, classes):
+        torch.manual_seed(3)
+        return Local(nn.Linear(shape[0], 7), nn.Tanh(), nn.Linear(7, classes))
+
+    with begin(small(), out=tmp_path / "run", model=make, workers=2) as execution:
+        assert execution.run.note.startswith("runs in one process, since this cannot be sent to another: workers: ")
+        assert "Local" in execution.run.note
+        assert execution.run.note.isprintable()
+        assert execution.run.crew.size == 1
+        done = execution.complete()
+    assert done.weights_sha256 == run(small(), out=tmp_path / "same", model=plain_module()).weights_sha256
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (nn.Linear(COLUMNS + 1, CLASSES), "Linear: fails on a batch of shape (2, 6): mat1 and mat2 shapes cannot be"),
+        (nn.Linear(COLUMNS, 3), "Linear: logits of shape (batch, 4) are needed, two samples gave (2, 3)"),
+    ],
+)
+def test_a_module_of_the_wrong_shape_gets_one_line(tmp_path, module, said):
+    with pytest.raises(ArgumentError) as caught:
+        run(small(), out=tmp_path / "run", model=module)
+    assert said in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_source_of_the_users_own(tmp_path):
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 200)
+    source = from_arrays(rng.normal(0, 1, (200, 5)) + 2 * y[:, None], np.array(["cat", "dog", "eel"])[y])
+    config = small(data={"imbalance": {"kind": "natural"}, "options": {}, "source": "digits"})
+    with begin(config, out=tmp_path / "run", source=source) as execution:
+        next(execution.rounds())
+    with pytest.raises(ArgumentError, match="it began with a source of your own; resume"), resume(tmp_path / "run"):
+        pass
+    other = from_arrays(np.asarray(source.x_train) + 1, source.y_train, source.x_test, source.y_test)
+    with pytest.raises(IntegrityError), resume(tmp_path / "run", source=other):
+        pass
+    with resume(tmp_path / "run", source=source) as execution:
+        done = execution.complete()
+    assert done.accuracy["overall"] > 0.6
+    manifest = json.loads((done.folder / "manifest.json").read_text())
+    assert manifest["classes"] == ["cat", "dog", "eel"]
+
+
+def test_an_algorithm_of_the_users_own(reference, tmp_path):
+    with begin(small(), out=tmp_path / "run", algorithm=Pulled(strength=0.2), workers=2) as execution:
+        assert execution.run.note == ""
+        next(execution.rounds())
+    for other in (None, Pulled(strength=0.3)):
+        with pytest.raises(IntegrityError, match="algorithm differs"), resume(tmp_path / "run", algorithm=other):
+            pass
+    with resume(tmp_path / "run", algorithm=Pulled(strength=0.2)) as execution:
+        done = execution.complete()
+    norm = {name: float(np.linalg.norm(array)) for name, array in done.weights().items()}
+    assert all(norm[name] < np.linalg.norm(array) for name, array in reference.weights().items())
+    none = run(small(), out=tmp_path / "none", algorithm=Pulled(strength=0.0))
+    assert none.weights_sha256 == reference.weights_sha256
+
+
+def test_what_clients_hold_back_is_scored(tmp_path):
+    done = run(small(data={"validation": 0.3}), out=tmp_path / "run")
+    assert 0 < done.record["validation"]["balanced"] <= 1
+    assert all(0 <= record["validation"]["overall"] <= 1 for record in done.history())
+
+
+def test_two_classes_are_ranked_as_well(tmp_path):
+    options = {"classes": 2, "samples": [200, 20], "test_samples": [60, 20]}
+    done = run(small(data={"options": options, "imbalance": {"kind": "natural"}}), out=tmp_path / "run")
+    assert done.record["headline"] == "balanced"
+    assert 0.5 < done.accuracy["auroc"] <= 1
+    assert 0.2 < done.accuracy["auprc"] <= 1
+
+
+def test_clients_score_for_themselves(tmp_path):
+    local = run(small(train={"local_test": True}), out=tmp_path / "run").record["local"]
+    assert len(local["clients"]) == 5
+    assert local["mean"] == pytest.approx(np.mean(local["clients"]))
+
+
+def test_a_pool_serves_several_runs(reference, tmp_path):
+    with Pool(2) as crew:
+        for name in "ab":
+            with begin(small(), out=tmp_path / name, crew=crew) as execution:
+                assert bytes_of(execution.complete().folder) == bytes_of(reference.folder)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1025, "two", 1.0, True])
+def test_a_wrong_number_of_workers(tmp_path, workers):
+    with pytest.raises(ArgumentError, match="workers: 'auto' or a whole number from 1 to 1024 is needed, got"):
+        run(small(), out=tmp_path / "run", workers=workers)
+
+
+def test_where_no_process_can_be_had_it_runs_in_this_one_and_says_so(reference, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr("fedrela.engine.forkserver.start", refuse)
+    with begin(small(), out=tmp_path / "run", workers=2) as execution:
+        assert execution.run.note.startswith("runs in one process, since others cannot be had: workers: ")
+        assert bytes_of(execution.complete().folder) == bytes_of(reference.folder)
