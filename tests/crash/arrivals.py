@@ -1,0 +1,35 @@
+"""Crews and clients whose answers come in other orders. Workers import this module."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable
+from typing import Any
+
+import numpy as np
+
+from fedrela.algorithms.fedavg import FedAvg
+from fedrela.engine.messages import Done
+from fedrela.engine.serial import SerialPool
+
+
+class Shuffled(SerialPool):
+    """Does orders in an order of chance, and reports them in another one."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.rng = np.random.default_rng(seed)
+
+    def run(self, orders: Iterable[Any], deadline: float | None = None) -> Generator[Done, None, None]:
+        given = list(orders)
+        order = self.rng.permutation(len(given))
+        done = [one._replace(position=int(order[one.position])) for one in super().run([given[k] for k in order])]
+        yield from (done[k] for k in self.rng.permutation(len(done)))
+
+
+class Waiting(FedAvg):
+    """FedAvg whose clients take their time, each another one in each round."""
+
+    def client(self, turn):
+        time.sleep(0.01 * ((5 * turn.client + 3 * turn.round) % 4))
+        return super().client(turn)

@@ -1,0 +1,85 @@
+"""B10 on whole runs: the process is killed before, amid and after the steps of every write, in every round, and the
+resumed run has the bytes of one that was never killed.
+
+A process of its own, with one thread, forks for every kill point and every way on from it. A new write becomes a new
+kill point by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+from batteries import count
+from crash.forks import KILLED, drive, in_fork
+from crash.points import Point, points, spread
+from crash.tiny import ROUNDS, VARIANTS, Variant, difference, everything, newest
+from fedrela.files import verbs
+from fedrela.runfolder import RunFolder
+from runfolder.faults import Kill, Notes
+
+PHASES = (*range(1, ROUNDS + 1), ROUNDS + 1)  # rounds, each until it is written, and the end; 0 is the beginning
+ALL = 10**6
+
+
+def killed_run(variant: Variant, path: Path, point: Point) -> None:
+    with verbs.observed(Kill(point[3], point[2])):
+        variant.carry_on(path)
+
+
+def try_point(variant: Variant, path: Path, wanted: dict, point: Point) -> str:
+    """Kill, look, go on, compare; return what is wrong, or nothing."""
+    shutil.rmtree(path, ignore_errors=True)
+    ending = in_fork(partial(killed_run, variant, path, point))
+    if ending != KILLED:
+        return f"was not killed: {ending}"
+    if (path / "manifest.json").exists():
+        reached = newest(path)
+        if len(RunFolder.open(path).rounds()) < (reached[0] if reached else 0):
+            return "a checkpoint of a round that is not written"
+    problem = in_fork(partial(variant.carry_on, path))
+    return problem or difference(everything(path), wanted)
+
+
+def main(folder: Path, share: list[int]) -> None:
+    report = {}
+    for seed, ((name, variant), number) in enumerate(zip(VARIANTS.items(), share, strict=True)):
+        notes = Notes()
+        with verbs.observed(notes):
+            variant.carry_on(folder / "whole", notes.tell)
+        found, wanted = points(notes), everything(folder / "whole")
+        tried = [
+            (*point, try_point(variant, folder / "killed", wanted, point)) for point in spread(found, number, seed)
+        ]
+        report[name] = {"points": len(found), "files": sorted(wanted), "tried": tried}
+        shutil.rmtree(folder / "whole")
+    print(json.dumps(report))
+
+
+def test_a_run_killed_at_any_step_of_any_write_ends_with_the_same_bytes():
+    share = [count(30, ALL), count(21, ALL), count(21, ALL), count(0, ALL), count(0, ALL)]
+    report = drive(__file__, json.dumps(share))
+    tried = [point for found in report.values() for point in found["tried"]]
+    assert [point for point in tried if point[4]] == []
+    assert len(tried) >= 72
+    check_that_nothing_was_passed_over(report, tried)
+
+
+def check_that_nothing_was_passed_over(report: dict, tried: list) -> None:
+    numbers = [found["points"] for found in report.values()]
+    least = [470, 300, 390, 300, 470]
+    assert all(map(int.__ge__, numbers, least)), f"{numbers}: does a write go past fedrela.files.verbs?"
+    assert {point[0] for point in tried} == {0, *PHASES}
+    verbs_seen = {"append", "make_folder", "overwrite", "remove", "rename", "sync", "sync_folder", "write_aside"}
+    assert {point[1] for point in tried} == verbs_seen
+    assert {point[2] for point in tried} == {"before", "amid", "after"}
+    for found in report.values():
+        files = {"checkpoint", "config.toml", "gallery.npz", "manifest.json", "relabelling.json", "result.json"}
+        assert files | {"rounds.jsonl"} | {f"ledgers/client-{k:06}.json" for k in range(4)} == set(found["files"])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

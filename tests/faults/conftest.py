@@ -1,0 +1,7 @@
+"""One thread, as in every process that trains."""
+
+from __future__ import annotations
+
+import torch
+
+torch.set_num_threads(1)

@@ -1,0 +1,67 @@
+"""FedAvg whose clients fail, or take their time, when a schedule says so. Workers import this module."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+
+import torch
+
+from engine.bad_clients import GoingWrong
+from fedrela.algorithms.fedavg import FedAvg
+
+FOREVER = 600.0  # seconds: a worker that waits so long is ended
+WAYS = ("before training", "after training", "amid a ruined model")
+
+
+def way(round: int, client: int) -> str:
+    """Return how a client fails in a round; most fail before they cost anything."""
+    return WAYS[{3: 1, 5: 2}.get((client + round) % 7, 0)]
+
+
+class Failing(FedAvg):
+    """Some clients raise in some rounds, some wait for some seconds first.
+
+    Parameters
+    ----------
+    lost
+        Clients that fail, by round.
+    delays
+        Seconds, by round and client.
+    """
+
+    def __init__(
+        self, lost: Mapping[int, frozenset[int]] | None = None, delays: Mapping[tuple[int, int], float] | None = None
+    ) -> None:
+        super().__init__()
+        self.lost, self.delays = lost or {}, delays or {}
+
+    def client(self, turn):
+        if seconds := self.delays.get((turn.round, turn.client)):
+            time.sleep(seconds)
+        if turn.client not in self.lost.get(turn.round, ()):
+            return super().client(turn)
+        how = way(turn.round, turn.client)
+        if how == "after training":
+            super().client(turn)
+        elif how == "amid a ruined model":
+            turn.model.vector.fill_(torch.nan)
+            turn.samples.labels[...] = 0
+        raise ConnectionError(f"gone {how}")
+
+
+class Dying(FedAvg):
+    """Every client ends its process."""
+
+    def client(self, turn):
+        os._exit(3)
+
+
+class SilentClient(GoingWrong):
+    """The first client never answers in an exchange."""
+
+    def answer(self, exchange, turn):
+        if turn.client == 0:
+            time.sleep(FOREVER)
+        return super().answer(exchange, turn)
