@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 
 install: $(READY)    ## build .venv with the versions of constraints.txt
 
-demo: $(READY)       ## FedReLa on imbalanced digits, in a few seconds
+demo: $(READY)       ## FedAvg with and without FedReLa on imbalanced digits, about a minute
 	$(BIN)/fedrela demo
 
 lint: $(READY)       ## style and types
@@ -32,9 +32,11 @@ test: lint           ## style, types and every test at its everyday counts
 nightly: $(READY)    ## the long batteries
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --nightly
 
-bench: $(READY)      ## ratios against NumPy and the official procedure
+bench: $(READY)      ## ratios against NumPy, bare PyTorch and the official procedure
 	$(BIN)/python benchmarks/relabel.py
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/algorithms.py
 
 mutants: $(READY)    ## mutation check of core: which changes would no test notice?
 	$(BIN)/python tests/mutants.py

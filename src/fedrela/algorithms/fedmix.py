@@ -104,12 +104,26 @@ class FedMix(Algorithm):
             logits = batch.module(u)
             batch.scores = logits
             own = cross_entropy(logits, batch.y)
-            value = (1 - lam) * own + lam * cross_entropy(logits, pool_y[drawn].expand_as(logits))
+            value: Tensor = (1 - lam) * own + lam * cross_entropy(logits, pool_y[drawn].expand_as(logits))
             if self.params.second_order:
                 (slope,) = torch.autograd.grad(own, [u], create_graph=True)
-                value = value + lam * (slope * pool_x[drawn]).sum()
-            mixed: Tensor = value
-            return mixed
+                value = in_weights_alone(value + lam * (slope * pool_x[drawn]).sum(), batch.module)
+            return value
 
         train(turn, loss=loss)
         return {}
+
+
+def in_weights_alone(value: Tensor, module: nn.Module) -> Tensor:
+    """Return the value with its gradient by the weights, and none by the input, a tenth of the work for nothing.
+
+    >>> x, module = torch.ones(1, 2, requires_grad=True), nn.Linear(2, 1)
+    >>> in_weights_alone(module(x).sum(), module).backward()
+    >>> module.weight.grad.tolist(), x.grad
+    ([[1.0, 1.0]], None)
+    """
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    slopes = torch.autograd.grad(value, weights, allow_unused=True)
+    surrogate = sum((w * g).sum() for w, g in zip(weights, slopes, strict=True) if g is not None)
+    result: Tensor = surrogate + (value - surrogate).detach()
+    return result

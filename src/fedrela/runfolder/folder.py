@@ -61,7 +61,7 @@ class RunFolder:
         host
             Start time and facts of the host, which are never compared.
         """
-        with _writing(Path(path)):
+        with writing(Path(path)):
             start.begin(Path(path), start.first_files(manifest, config, host))
         return cls(path)
 
@@ -77,7 +77,7 @@ class RunFolder:
         begun = start.is_begun(Path(target), start.first_files(manifest, config, host)) and RunFolder(target)
         if not begun or len(begun._checkpoints):
             begun = self.create(target, manifest, config, host)
-        with begun.locked(), _writing(begun.path):
+        with begun.locked(), writing(begun.path):
             for name, data in self._history.heads(checkpoint.round).items():
                 write_bytes(begun.path / name, data)
             for client, place in self.ledgers():
@@ -89,7 +89,7 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keep every other process out while the block runs: it gets a `BusyError` that names the owner."""
         with contextlib.ExitStack() as held:
-            with _writing(self.path):
+            with writing(self.path):
                 held.enter_context(alone(self.path / names.LOCK))
                 for folder in (self.path, self.path / names.CHECKPOINT, self._ledgers):
                     sweep(folder, keep=names.REPORT)  # a report may be written without the lock
@@ -107,12 +107,12 @@ class RunFolder:
 
     def append_round(self, record: Mapping[str, Any]) -> None:
         """Add the record of the next round: see `fedrela.records.RoundRecord`."""
-        with _writing(self.path):
+        with writing(self.path):
             self._history.rounds.append(record)
 
     def append_timing(self, record: Mapping[str, Any]) -> None:
         """Add what a round took."""
-        with _writing(self.path):
+        with writing(self.path):
             self._history.timing.append(record)
 
     def rounds(self) -> list[Record]:
@@ -125,12 +125,12 @@ class RunFolder:
 
     def truncate_rounds(self, after: int) -> None:
         """Drop every round later than `after` from both logs."""
-        with _writing(self.path):
+        with writing(self.path):
             self._history.cut(after)
 
     def note_exclusions(self, round: int, reasons: Mapping[int, str]) -> None:
         """Note which clients a round leaves out and why; on disk before this returns."""
-        with _writing(self.path):
+        with writing(self.path):
             self._history.note(round, reasons)
 
     def exclusions(self) -> dict[int, dict[int, str]]:
@@ -139,7 +139,7 @@ class RunFolder:
 
     def save_checkpoint(self, round: int, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
         """Keep the state after `round`, whose record is in the log already; wholly or not at all."""
-        with _writing(self.path):
+        with writing(self.path):
             self._history.sync()
             self._checkpoints.save(round, arrays, record)
 
@@ -149,7 +149,7 @@ class RunFolder:
 
     def write(self, name: str, data: bytes) -> None:
         """Write one of the files that a run adds, atomically."""
-        with _writing(self.path):
+        with writing(self.path):
             write_bytes(self.path / names.known(name, names.WRITABLE), data)
 
     def read(self, name: str) -> bytes:
@@ -184,12 +184,12 @@ class RunFolder:
 
     def clear_ledgers(self, clients: Iterable[int]) -> None:
         """Remove the ledgers of `clients`, where there are any."""
-        with _writing(self.path):
+        with writing(self.path):
             ledgers.clear_ledgers(self._ledgers, clients)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write ``result.json`` with the digest of every file that is compared: the run is done."""
-        with _writing(self.path):
+        with writing(self.path):
             self._history.sync()
             files = {name: measure(self.path / name)[1] for name in self._compared()}
             write_bytes(self.path / names.RESULT, vouching(result, files))
@@ -209,7 +209,7 @@ class RunFolder:
 
 
 @contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turn what a failing disk raises into one line."""
     try:
         yield
