@@ -89,7 +89,7 @@ def first_round(task: Task, rounds: int) -> None:
         wall, used = zip(*(start(task) for _ in range(1 if task.quick else 3)), strict=True)
         seconds = f"{statistics.median(wall):6.2f} s ({min(wall):.2f} to {max(wall):.2f})"
         print(f"{'to the end of round 1, ' + name:<38} {seconds}, {statistics.median(used):.2f} s of CPU", end="   ")
-        print(verdict(statistics.median(wall), START_LIMIT), "on an idle machine")
+        print(verdict(statistics.median(wall), START_LIMIT), f"(idle; load average {os.getloadavg()[0]:.1f})")
 
 
 def from_python(task: Task) -> Start:

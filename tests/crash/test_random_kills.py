@@ -41,6 +41,8 @@ def with_workers(variant: Variant, path: Path) -> None:
 
 def strike(variant: Variant, path: Path, seconds: float | None) -> tuple[str, list[str]]:
     """Carry on and kill after so many seconds; return how it ended, and what is wrong."""
+    with Pool(1):
+        pass  # a kill amid the start of a worker ends the server too, which here is not the killed run's own
     workers = partial(processes, PARENT, forkserver._forkserver._forkserver_pid)
     child, reader = fork(partial(with_workers, variant, path))
     if seconds is not None:
@@ -70,8 +72,6 @@ def try_run(variant: Variant, path: Path, wanted: dict, instants: list[float]) -
 
 def main(folder: Path, kills: int) -> None:
     rng, hits, runs, wrong = np.random.default_rng(SEED), 0, 0, []
-    with Pool(1):
-        pass  # the server is there now, and whatever a first pool loads
     wanted, took = {}, {}
     for name in NAMES:
         VARIANTS[name].carry_on(folder / name)
