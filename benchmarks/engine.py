@@ -58,16 +58,20 @@ Start = tuple[float, float]  # wall and CPU seconds
 
 
 def compare(what: str, ours: Side, theirs: Side, rounds: int, limits: tuple[float, float]) -> None:
-    """Let both sides do rounds in turn and print the ratios of the medians, with the quartiles of the single ratios."""
+    """Let both sides do rounds in turn and print the ratio of the medians, and the quartiles of the pairs' ratios.
+
+    A ratio outside these quartiles says that the machine's load changed meanwhile: then repeat.
+    """
     ours.wait()
     theirs.wait()
     pairs = [(ours.round(), theirs.round()) for _ in range(rounds)]
     for k, (unit, limit) in enumerate(zip(("wall", "CPU"), limits, strict=True)):
         mine, other = [pair[0][k] for pair in pairs], [pair[1][k] for pair in pairs]
         ratio = statistics.median(mine) / statistics.median(other)
-        low, _, high = statistics.quantiles([a / b for a, b in zip(mine, other, strict=True)])
+        quartiles = statistics.quantiles([a / b for a, b in zip(mine, other, strict=True)])
+        pairs_ratios = ", ".join(f"{value:.2f}" for value in quartiles)
         seconds = f"{statistics.median(mine):6.2f} s / {statistics.median(other):6.2f} s"
-        print(f"{what:<34} {unit:<4} {seconds}   {ratio:5.2f} ({low:.2f} to {high:.2f})   {verdict(ratio, limit)}")
+        print(f"{what:<34} {unit:<4} {seconds}   {ratio:5.2f} ({pairs_ratios})   {verdict(ratio, limit)}")
     ours.close()
     theirs.close()
 
