@@ -22,7 +22,7 @@ from batteries import count
 from crash.forks import KILLED, drive, ended, fork
 from crash.survivors import PARENT, SESSION, processes, shared_bytes, wait_for
 from crash.tiny import ROUNDS, VARIANTS, Variant, difference, everything
-from fedrela.engine.pool import Pool
+from fedrela.engine.pool import CannotSend, Pool
 from fedrela.experiment.toml.text import toml_text
 from fedrela.files import is_taken
 
@@ -39,10 +39,23 @@ def with_workers(variant: Variant, path: Path) -> None:
     variant.carry_on(path, workers=2)
 
 
+def have_a_server() -> None:
+    """Start a server where there is none: a kill amid the start of a worker ends it, and here it is not the run's own.
+
+    One that is about to end may still seem to be there, so this is tried until it works.
+    """
+    for attempt in range(200):
+        try:
+            with Pool(1):
+                return
+        except CannotSend:
+            time.sleep(0.05 if attempt < 199 else 0)
+    raise AssertionError("no server can be started")
+
+
 def strike(variant: Variant, path: Path, seconds: float | None) -> tuple[str, list[str]]:
     """Carry on and kill after so many seconds; return how it ended, and what is wrong."""
-    with Pool(1):
-        pass  # a kill amid the start of a worker ends the server too, which here is not the killed run's own
+    have_a_server()
     workers = partial(processes, PARENT, forkserver._forkserver._forkserver_pid)
     child, reader = fork(partial(with_workers, variant, path))
     if seconds is not None:
