@@ -121,9 +121,9 @@ class Algorithm:
     Params: ClassVar[type[Params]] = Params
     uploads: ClassVar[tuple[str, ...]] = ("weights",)
     reduces_to: ClassVar[str] = ""
-    private: ClassVar[tuple[str, ...]] = ()
     own_loss: ClassVar[bool] = False
     needs_split: ClassVar[bool] = False
+    private: tuple[str, ...] = ()
     needs_images: bool = False
     auxiliary: int = 0
 

@@ -55,10 +55,9 @@ class FedEtf(Algorithm):
     own_loss = True
     needs_split = True
 
-    @property
-    def private(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The BN of the head, where it is not sent."""
-        return ("head.norm",) if self.params.bn_mode == "official" else ()
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self.private = ("head.norm",) if self.params.bn_mode == "official" else ()
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
         """Return the model with a fixed ETF for its head."""
@@ -86,8 +85,9 @@ class FedEtf(Algorithm):
         f = model.features(x)
         if self.params.bn_mode == "official":
             h = f if module.training else by_own_statistics(f)
-            return normalize(h, dim=1, eps=1e-8) @ model.head.etf  # type: ignore[no-any-return]
-        cosines: Tensor = model.head(f)
+            cosines: Tensor = normalize(h, dim=1, eps=1e-8) @ model.head.etf
+        else:
+            cosines = model.head(f)
         return cosines
 
 

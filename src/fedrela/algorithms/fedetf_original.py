@@ -74,5 +74,5 @@ class FedEtfOriginal(Algorithm):
 
 def cosines(model: Any, x: Tensor) -> Tensor:
     """Return u'M, the logits without s."""
-    u: Tensor = model.head.unit(model.features(x))
-    return u @ model.head.etf  # type: ignore[no-any-return]
+    logits: Tensor = model.head.unit(model.features(x)) @ model.head.etf
+    return logits

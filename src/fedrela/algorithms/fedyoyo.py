@@ -104,10 +104,9 @@ class FedYoyo(Algorithm):
     own_loss = True
     needs_split = True
 
-    @property
-    def needs_images(self) -> bool:  # type: ignore[override]
-        """Whether views are made, which only images have."""
-        return bool(self.params.views == "augmented")
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self.needs_images = self.params.views == "augmented"
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return no sums yet, and an even prior."""

@@ -91,10 +91,9 @@ class RatioLoss(Algorithm):
     own_loss = True
     needs_split = True
 
-    @property
-    def auxiliary(self) -> int:  # type: ignore[override]
-        """Probe samples of each class."""
-        return int(self.params.probe)
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self.auxiliary = self.params.probe
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return alpha = 1."""

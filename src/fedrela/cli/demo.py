@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HELP = """
 Show what FedReLa does in federated training, on scikit-learn's digits, within a minute or two.
 
-[bold]Example[/]: fedrela demo; fedrela demo --seeds 1 --out /tmp/demo
+[bold]Example[/]: fedrela demo; fedrela demo --seeds 1 --out quick-look
 
 Digits 0, 1 and 2 are rare in training (imbalance ratio 20), and ten clients hold different shares of each. FedAvg
 trains for 60 rounds; with FedReLa clients re-label from round 48 on. Four arms share the first 47 rounds of each seed,

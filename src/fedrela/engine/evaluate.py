@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms.base import Field
+from fedrela.algorithms.base import Algorithm, Field
 from fedrela.engine.orders import Order
 from fedrela.engine.run import Run
 from fedrela.engine.station import SCORE_BATCH
@@ -38,7 +38,7 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
     """
     problem, algorithm = run.problem, run.plan.algorithm
     counts = np.stack([np.bincount(problem.y_train[s.train], minlength=problem.num_classes) for s in problem.shards])
-    if type(algorithm).local_logits is _shared_logits() and not algorithm.private:
+    if type(algorithm).local_logits is Algorithm.local_logits and not algorithm.private:
         recall = np.tile(_recall(evaluate(run)), (run.clients, 1))
     else:
         recall = _each_client(run)
@@ -50,22 +50,12 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
     }
 
 
-def _shared_logits() -> Any:
-    from fedrela.algorithms.base import Algorithm
-
-    return Algorithm.local_logits
-
-
 def _each_client(run: Run) -> NDArray[np.float64]:
     """Return each client's recall of each class with its private arrays, one client after the other."""
     problem, down, recall = run.problem, run.lay_down(), []
     up = run.area("scores local", {"scores": Field((len(problem.y_test), problem.num_classes))})
     for client in range(run.clients):
-        order = Order(
-            "score_local", run.state.round, client, down.handle, up.handle, 0, known=bool(run.state.known[client]),
-            message=run.plan.algorithm.message(run.state.server, client),
-        )  # fmt: skip
-        _finish(run, [order])
+        _finish(run, [run.order("score_local", run.state.round, client, down, up, 0)])
         recall.append(_recall(score(up.views()["scores"], problem.y_test, None)))
     return np.stack(recall)
 

@@ -7,7 +7,6 @@ from functools import partial
 
 from fedrela.algorithms.base import Exchange
 from fedrela.engine.admit import admit
-from fedrela.engine.orders import Order
 from fedrela.engine.run import Run
 from fedrela.engine.server import serve
 from fedrela.records import Upload
@@ -36,23 +35,10 @@ def hold_exchanges(
 
 
 def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: float) -> dict[int, str]:
-    algorithm, state = run.plan.algorithm, run.state
+    algorithm = run.plan.algorithm
     fields = dict(algorithm.answers(exchange.name, run.sizes))
     down, up = run.lay_down(), run.area(f"exchange {exchange.name}", fields, len(asked))
-    orders = [
-        Order(
-            kind="ask",
-            round=round,
-            client=client,
-            down=down.handle,
-            up=up.handle,
-            row=row,
-            message=algorithm.message(state.server, client),
-            known=bool(state.known[client]),
-            subject=exchange.name,
-        )
-        for row, client in enumerate(asked)
-    ]
+    orders = [run.order("ask", round, client, down, up, row, subject=exchange.name) for row, client in enumerate(asked)]
     answers, reasons = list[Upload](), dict[int, str]()
     for done in run.work(orders, deadline):
         client = asked[done.position]

@@ -19,7 +19,7 @@ from fedrela.engine import server
 from fedrela.engine.admit import Verdict, admit
 from fedrela.engine.evaluate import evaluate
 from fedrela.engine.exchange import PREFIX, hold_exchanges
-from fedrela.engine.orders import Answer, Moves, Order
+from fedrela.engine.orders import Answer, Moves
 from fedrela.engine.run import Run
 from fedrela.errors import BusyError, FedrelaError
 from fedrela.metrics import Scores
@@ -111,23 +111,12 @@ def _unrepeatable(reason: str) -> bool:
 
 def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded, deadline: float) -> Collected:
     """Have the chosen clients train, largest first, and gather what they bring."""
-    algorithm, state, plan = run.plan.algorithm, run.state, run.plan
     fields = run.sent | {f"kept.{name}": field for name, field in run.kept.items()}
     down, up = run.lay_down(), run.area("up", fields, chosen.size)
     sizes = {client: len(run.problem.shards[client].train) for client in chosen.tolist()}
     collected = Collected(failed=dict(missing) | {client: "no samples" for client, n in sizes.items() if not n})
     orders = [
-        Order(
-            kind="train",
-            round=round,
-            client=client,
-            down=down.handle,
-            up=up.handle,
-            row=row,
-            message=algorithm.message(state.server, client),
-            known=bool(state.known[client]),
-            relabel=plan.relabel.due(round, plan.train.rounds, state.relabelled.get(client)),
-        )
+        run.order("train", round, client, down, up, row, relabel=_due(run, round, client))
         for row, client in enumerate(chosen.tolist())
         if client not in collected.failed
     ]
@@ -144,6 +133,10 @@ def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded, d
         if answer.moves is not None:
             collected.moves[order.client] = answer.moves
     return collected
+
+
+def _due(run: Run, round: int, client: int) -> bool:
+    return run.plan.relabel.due(round, run.plan.train.rounds, run.state.relabelled.get(client))
 
 
 def _admit(run: Run, round: int, chosen: NDArray[np.int64], collected: Collected) -> Verdict:

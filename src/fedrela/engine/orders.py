@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from fedrela.core import Ledger
 from fedrela.engine.areas import AreaHandle
 
+Kind = Literal["train", "ask", "score", "score_local"]
+
 
 @dataclass(frozen=True)
 class Order:
@@ -36,7 +38,7 @@ class Order:
         Name of the exchange, or of the evaluation set.
     """
 
-    kind: Literal["train", "ask", "score", "score_local"]
+    kind: Kind
     round: int
     client: int
     down: AreaHandle

@@ -15,7 +15,7 @@ from torch import nn
 from fedrela.algorithms.base import Algorithm, Field, Sizes
 from fedrela.engine.areas import Area
 from fedrela.engine.blocks import share
-from fedrela.engine.orders import Order
+from fedrela.engine.orders import Kind, Order
 from fedrela.engine.plan import RelabelPlan, TrainPlan
 from fedrela.engine.pool import CannotSend, Done, Pool
 from fedrela.engine.problem import Problem
@@ -148,6 +148,12 @@ class Run:
         for name, place in down.views().items():
             place[...] = arrays[name]
         return down
+
+    def order(self, kind: Kind, round: int, client: int, down: Area, up: Area, row: int, **more: Any) -> Order:
+        """Return an order for a client, with its own message and whether it has kept a state."""
+        message = self.plan.algorithm.message(self.state.server, client)
+        known = bool(self.state.known[client])
+        return Order(kind, round, client, down.handle, up.handle, row, message=message, known=known, **more)
 
     def work(self, orders: Sequence[Order], deadline: float = 0.0) -> Iterator[Done]:
         """Have orders carried out; answers come as they are ready."""

@@ -138,10 +138,9 @@ class Station:
         if order.relabel:
             scores = kept["scores"][:samples] if order.known and "scores" in kept else None
             moves = relabel_client(turn, setup.algorithm, setup.relabel, scores)
-            turn.samples.labels = labels_in_force(moves.ledger)
+            self._take(turn, labels_in_force(moves.ledger))
         else:
-            turn.samples.labels = self.in_force[turn.samples.index]
-        turn.counts = np.bincount(turn.samples.labels, minlength=setup.sizes.classes)
+            self._take(turn, self.in_force[turn.samples.index])
         mine = turn.samples
         turn.samples = setup.algorithm.prepare(turn)
         if setup.relabel.collects(order.round, setup.train.rounds) and turn.samples.index is mine.index:
@@ -151,6 +150,11 @@ class Station:
             raise NoStepError("no step")
         self._leave(order, turn, sent)
         return len(original), moves
+
+    def _take(self, turn: ClientTurn, labels: NDArray[np.int64]) -> None:
+        """Put labels in force for a turn."""
+        turn.samples.labels = labels
+        turn.counts = np.bincount(labels, minlength=self.setup.sizes.classes)
 
     def _leave(self, order: Order, turn: ClientTurn, sent: dict[str, Any]) -> None:
         """Put into the client's row what it sends and what it will keep."""
@@ -167,8 +171,7 @@ class Station:
 
     def _ask(self, order: Order) -> tuple[int, None]:
         setup, turn = self.setup, self._turn(order)
-        turn.samples.labels = self.in_force[turn.samples.index]
-        turn.counts = np.bincount(turn.samples.labels, minlength=setup.sizes.classes)
+        self._take(turn, self.in_force[turn.samples.index])
         answer = setup.algorithm.answer(order.subject, turn)
         fields = setup.algorithm.answers(order.subject, setup.sizes)
         fill(f"{setup.algorithm.name}: {order.subject}", self.area(order.up).views(order.row), answer, fields)
