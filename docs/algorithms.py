@@ -27,10 +27,10 @@ def page() -> str:
     rows, details = [], []
     for name, kind in ALGORITHMS.items():
         found = traffic(name, "mlp", (1, 28, 28), 10)
-        cells = (f"`{name}`", kind.paper, listed(found.up), listed(found.down), listed(found.exchanges))
-        rows.append(" | ".join(("|", *cells, listed(found.kept), kind.reduces_to or "-", "|")).replace("|  |", "|"))
+        sizes = (found.up, found.down, found.exchanges, found.kept)
+        rows.append(f"| {' | '.join((f'`{name}`', kind.paper, *map(listed, sizes), kind.reduces_to or '-'))} |")
         details.append(f"## {name}\n\n{parameters(name)}")
-    return HEAD + "\n".join(rows).replace("| |", "|") + "\n\n" + "\n".join(details)
+    return HEAD + "\n".join(rows) + "\n\n" + "\n".join(details)
 
 
 def parameters(name: str) -> str:

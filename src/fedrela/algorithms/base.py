@@ -22,6 +22,9 @@ from fedrela.algorithms.local import train
 from fedrela.algorithms.params import Params
 from fedrela.algorithms.samples import Samples
 from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+from fedrela.models.arrays import FlatModel
+from fedrela.models.contract import has_split, num_features
+from fedrela.models.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,14 @@ class Sizes:
     inputs: tuple[int, ...]
     largest: int
     dtype: str = "float32"
+
+    @classmethod
+    def of(
+        cls, model: FlatModel, shared: Layout, *, classes: int, clients: int, inputs: tuple[int, ...], largest: int
+    ) -> Sizes:
+        """Return the sizes of a model whose shared arrays have this layout."""
+        features = num_features(model.module) if has_split(model.module) else 0
+        return cls(shared.size, shared.trained, classes, features, clients, inputs, largest, shared.dtype)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from fedrela.engine.serial import SerialPool
 from fedrela.engine.station import Setup, Station, kept_fields, make_model
 from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
-from fedrela.models.contract import has_split, need_split, num_features
+from fedrela.models.contract import need_split
 from fedrela.models.share import Share
 
 Crew = Pool | SerialPool
@@ -93,7 +93,14 @@ class Run:
         model = _checked_model(problem, plan)
         parts = Share.of(model.layout, plan.algorithm.private)
         self.layout = parts.shared.layout
-        self.sizes = _sizes(problem, model, parts)
+        self.sizes = Sizes.of(
+            model,
+            self.layout,
+            classes=problem.num_classes,
+            clients=self.clients,
+            inputs=problem.input_shape,
+            largest=problem.largest,
+        )
         self.areas: dict[str, Area] = {}
         kept = kept_fields(plan.algorithm, self.sizes, parts, plan.relabel.enabled and plan.relabel.collected)
         self._up_fields = {
@@ -216,16 +223,3 @@ def _checked_model(problem: Problem, plan: Plan) -> FlatModel:
         return made
 
     return make_model(plan.algorithm, checked, problem.num_classes, plan.seed, torch.device(plan.device))
-
-
-def _sizes(problem: Problem, model: FlatModel, parts: Share) -> Sizes:
-    return Sizes(
-        shared=parts.shared.layout.size,
-        trained=parts.shared.layout.trained,
-        classes=problem.num_classes,
-        features=num_features(model.module) if has_split(model.module) else 0,
-        clients=len(problem.shards),
-        inputs=problem.input_shape,
-        largest=problem.largest,
-        dtype=parts.shared.layout.dtype,
-    )

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from fedrela.algorithms import ALGORITHMS, Algorithm, Field, Sizes
-from fedrela.models import build, has_split, num_features
+from fedrela.models import build
 from fedrela.models.arrays import FlatModel
 from fedrela.models.share import Share
 
@@ -38,15 +38,8 @@ def traffic(
     host = _sketch(algorithm)
     flat = FlatModel(host.module(build(model, input_shape, classes, **options), classes, 0))
     share = Share.of(flat.layout, host.private)
-    sizes = Sizes(
-        shared=share.shared.layout.size,
-        trained=share.shared.layout.trained,
-        classes=classes,
-        features=num_features(flat.module) if has_split(flat.module) else 0,
-        clients=CLIENTS,
-        inputs=input_shape,
-        largest=LARGEST,
-    )
+    shared = share.shared.layout
+    sizes = Sizes.of(flat, shared, classes=classes, clients=CLIENTS, inputs=input_shape, largest=LARGEST)
     state = host.start(flat.module, sizes, 0)
     down = {name: array.nbytes for name, array in host.broadcast(state).items()}
     down |= {f"{name} (its own)": array.nbytes for name, array in host.message(state, 0).items()}
