@@ -77,6 +77,9 @@ class RoundRecord:
         Of the admitted clients' changes.
     validation
         Accuracy on what clients hold back, where they do.
+    confusion
+        Of the model that the first round of re-labelling began with, test samples by true and predicted class; None in
+        every other round.
     """
 
     round: int
@@ -92,6 +95,7 @@ class RoundRecord:
     norm_median: float | None
     norm_max: float | None
     validation: dict[str, Any] | None = None
+    confusion: list[list[int]] | None = None
 
     def as_record(self) -> dict[str, Any]:
         """Return plain values in a fixed order."""

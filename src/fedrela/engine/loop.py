@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,7 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Excluded | No
     round, train, missing = run.state.round + 1, run.plan.train, missing or {}
     deadline = 0.0 if missing else train.deadline
     timing = Timing(round)
+    before = _confusion_before(run, round, timing)
     start = time.perf_counter()
     chosen = train.chosen(run.plan.seed, round, run.clients)
     lost = hold_exchanges(run, round, chosen.tolist(), missing, deadline)
@@ -100,7 +101,7 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Excluded | No
     timing.train_seconds = time.perf_counter() - start
     timing.relabel_seconds = sum(moves.seconds for moves in collected.moves.values())
     scores = _evaluate(run, timing)
-    record = _record(run, round, chosen, collected, verdict, enough, scores)
+    record = replace(_record(run, round, chosen, collected, verdict, enough, scores), confusion=before)
     return RoundDone(record, timing, {client: moves.ledger for client, moves in collected.moves.items()})
 
 
@@ -197,6 +198,16 @@ def _excluded(collected: Collected, verdict: Verdict) -> list[tuple[int | None, 
     return sorted(excluded, key=lambda lost: (-1 if lost[0] is None else lost[0], lost[1]))
 
 
+def _confusion_before(run: Run, round: int, timing: Timing) -> list[list[int]] | None:
+    """Return the confusion of the model that clients judge their samples by, in the first round of re-labelling."""
+    if round != run.plan.relabel.schedule.first(run.plan.train.rounds):
+        return None
+    start = time.perf_counter()
+    scores = evaluate(run)
+    timing.evaluate_seconds += time.perf_counter() - start
+    return None if scores is None else scores.as_record()["confusion"]
+
+
 def _evaluate(run: Run, timing: Timing) -> tuple[Scores | None, Scores | None]:
     """Score test and validation set, where this round is one to score."""
     train, round = run.plan.train, run.state.round
@@ -204,7 +215,7 @@ def _evaluate(run: Run, timing: Timing) -> tuple[Scores | None, Scores | None]:
         return None, None
     start = time.perf_counter()
     scores = evaluate(run), evaluate(run, "validation")
-    timing.evaluate_seconds = time.perf_counter() - start
+    timing.evaluate_seconds += time.perf_counter() - start
     return scores
 
 

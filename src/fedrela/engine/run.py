@@ -147,6 +147,11 @@ class Run:
             self.areas[name] = Area.create(fields, rows, self.folder)
         return self.areas[name]
 
+    def received(self) -> dict[str, NDArray[Any]]:
+        """Return what the first client receives now: what all do, and what is its own."""
+        algorithm, state = self.plan.algorithm, self.state
+        return {"weights": state.weights, **algorithm.broadcast(state.server), **algorithm.message(state.server, 0)}
+
     def lay_down(self) -> Area:
         """Put where clients read it what every one of them receives: the weights and the algorithm's broadcast."""
         arrays = {"weights": self.state.weights, **self.plan.algorithm.broadcast(self.state.server)}

@@ -21,7 +21,8 @@ def relabelling_record(problem: Problem, state: State, ledgers: dict[int, Ledger
 
     Keys: ``flow`` (C, C) moves; ``before`` and ``after``, training samples of each class; ``expected`` moves into each
     class; ``bound``, how many could move into one at most; ``z``: bin edges and counts for each class; ``clients``:
-    samples, moves, round, threshold, notes and refusal of each.
+    samples, moves, round, threshold, notes and refusal of each; ``counts``: for each client pairs of a class and its
+    number of training samples, with their original labels.
     """
     C = problem.num_classes
     flow = sum((ledger.flow for ledger in ledgers.values()), np.zeros((C, C), np.int64))
@@ -39,7 +40,13 @@ def relabelling_record(problem: Problem, state: State, ledgers: dict[int, Ledger
         "bound": int(sum(_bound(ledger) for ledger in ledgers.values())),
         "z": {"edges": list(Z_EDGES), "counts": histogram.tolist()},
         "clients": {str(client): _client(state.figures[client], ledgers[client]) for client in sorted(ledgers)},
+        "counts": [_counts(problem.y_train[shard.train]) for shard in problem.shards],
     }
+
+
+def _counts(labels: NDArray[np.int64]) -> list[list[int]]:
+    classes, numbers = np.unique(labels, return_counts=True)
+    return [[int(c), int(n)] for c, n in zip(classes, numbers, strict=True)]
 
 
 def _client(figures: dict[str, Any], ledger: Ledger) -> dict[str, Any]:

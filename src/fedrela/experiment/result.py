@@ -8,7 +8,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fedrela.errors import DataError
+from fedrela.core.views import data_frame
+from fedrela.errors import DataError, FedrelaError
+from fedrela.experiment.result_view import result_html, round_columns
 from fedrela.models.layout import Entry, Layout
 from fedrela.runfolder import RunFolder
 
@@ -92,6 +94,23 @@ class Result:
         arrays = Layout(tuple(entries), model["dtype"]).split(saved.arrays["weights"])
         wrapped = all(name.startswith(WRAPPED) for name in arrays)  # else there is a head beside the other parts
         return {name.removeprefix(WRAPPED) if wrapped else name: array for name, array in arrays.items()}
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame` with a row for each round.
+
+        Columns: ``round``; ``overall``, ``balanced``, ``macro_f1`` and each group, all on the test set; ``loss``;
+        ``moved``, the labels changed in the round; how many clients were ``relabelled``, ``chosen``, ``admitted`` and
+        ``lost``; whether the round was ``skipped``; ``validation_overall`` and ``validation_balanced`` where clients
+        hold samples back. NaN stands for what was not scored or not told.
+        """
+        return data_frame(round_columns(self.history()))
+
+    def _repr_html_(self) -> str:
+        try:
+            records = self.history()
+        except FedrelaError:  # the folder is gone or damaged; what was read from it still stands
+            records = []
+        return result_html(self.record, self.folder, records)
 
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)

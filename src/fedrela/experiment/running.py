@@ -188,6 +188,7 @@ def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifes
             "name": made.plan.algorithm.name,
             "params": asdict(made.plan.algorithm.params),
             "sends": {name: [list(field.shape), field.dtype] for name, field in made.sent.items()},
+            "receives": {name: [list(array.shape), str(array.dtype)] for name, array in made.received().items()},
             "keeps": {name: [list(field.shape), field.dtype] for name, field in made.kept.items()},
         },
         classes=list(made.problem.class_names),

@@ -1,0 +1,226 @@
+"""Many runs below one folder: shared rounds once, nothing twice, and where it stopped it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedrela.engine.loop import RoundDone
+from fedrela.engine.run import Crew
+from fedrela.errors import BusyError, DataError, FedrelaError
+from fedrela.experiment.execution import Execution
+from fedrela.experiment.load import config_sha256
+from fedrela.experiment.result import Result
+from fedrela.experiment.running import begin, resume
+from fedrela.experiment.schema import Config
+from fedrela.experiment.trunks import address, grown, shared_rounds, trunk_config, trunk_name
+from fedrela.runfolder import RunFolder
+from fedrela.runfolder.grids import GridFolder
+
+FAILURES = (FedrelaError, BusyError)  # a run that diverged or lost its clients; whatever is more than that stops all
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One run of a grid.
+
+    Attributes
+    ----------
+    config
+        What is run.
+    host, arm, seed, values
+        What it is in the grid: the host algorithm's label, the arm, the seed, and values of swept keys.
+    """
+
+    config: Config
+    host: str
+    arm: str
+    seed: int
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def name(self) -> str:
+        """The name of its run folder, which follows from its configuration alone."""
+        relabel = self.config.relabel
+        what = ("host" if not relabel.enabled else relabel.moves) + ("" if relabel.lr_scale == 1 else "-drop")
+        return f"{self.config.algorithm.name}-{what}-s{self.config.seed}-{address(self.config)}"
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what ``grid.json`` says of it."""
+        return {
+            "folder": f"runs/{self.name}",
+            "host": self.host,
+            "arm": self.arm,
+            "seed": self.seed,
+            "values": dict(self.values),
+            "config_sha256": config_sha256(self.config),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Rounds of one run: of a cell, or of a trunk that cells grow from.
+
+    Attributes
+    ----------
+    config, out
+        What is run, and where.
+    first, last
+        The rounds that are this task's own.
+    trunk
+        Where it grows from, or None.
+    cell
+        The cell, or None for a trunk; and `host` and `seed` of either.
+    """
+
+    config: Config
+    out: Path
+    first: int
+    last: int
+    trunk: Path | None
+    host: str
+    seed: int
+    cell: Cell | None = None
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are its own."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One round of one task."""
+
+    task: Task
+    done: RoundDone
+
+
+class Grid:
+    """All cells below a folder.
+
+    Parameters
+    ----------
+    out
+        Where ``grid.json`` and the run folders lie, or will lie.
+    cells
+        The runs; two of one configuration are one run.
+    kind, name, facts
+        Of the grid: see `GridFolder`.
+    base
+        Digest of what must be the same to go on in a folder.
+    config
+        TOML text of what it was made from.
+    """
+
+    def __init__(
+        self, out: str | Path, cells: Sequence[Cell], *, kind: str, name: str, base: str, config: str,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.out, self.cells, self.kind, self.name = Path(out), list(cells), kind, name
+        self._base, self._config, self._facts = base, config, dict(facts or {})
+        self.failures: dict[str, str] = {}
+
+    def begin(self) -> GridFolder:
+        """Write what is to be run, or check that the same is there."""
+        return GridFolder.begin(self.out, {
+            "kind": self.kind, "name": self.name, "base": self._base, "config": self._config,
+            "cells": [cell.as_record() for cell in self.cells], "facts": self._facts,
+        })  # fmt: skip
+
+    def place(self, cell: Cell) -> Path:
+        """Return the run folder of a cell."""
+        return self.out / "runs" / cell.name
+
+    def is_done(self, cell: Cell) -> bool:
+        """Whether the run of a cell is finished."""
+        return _status(self.place(cell)) == "done"
+
+    def finished(self) -> int:
+        """Return how many cells are finished."""
+        return sum(map(self.is_done, self.cells))
+
+    def result(self, cell: Cell) -> Result:
+        """Return the result of a finished cell."""
+        return Result.load(self.place(cell))
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """What must be done for all cells, shared rounds before the cells that grow from them."""
+        families: dict[str, list[Cell]] = {}
+        for cell in {cell.name: cell for cell in self.cells}.values():
+            families.setdefault(address(trunk_config(cell.config)), []).append(cell)
+        return [task for family in families.values() for task in self._family(family)]
+
+    def _family(self, cells: Sequence[Cell]) -> Iterator[Task]:
+        """Yield the tasks of cells that share a trunk: ever longer trunks, and after each the cells that leave it."""
+        before, trunk, of = 0, None, cells[0]
+        config = trunk_config(of.config)
+        for cell in sorted(cells, key=lambda cell: shared_rounds(cell.config)):
+            shared = shared_rounds(cell.config)
+            if shared > before and len(cells) > 1:
+                out = self.out / "trunks" / trunk_name(config, shared)
+                yield Task(config, out, before + 1, shared, trunk, of.host, of.seed)
+                before, trunk = shared, out
+            yield Task(
+                cell.config, self.place(cell), before + 1, cell.config.train.rounds, trunk, cell.host, cell.seed, cell
+            )
+
+    @property
+    def rounds(self) -> int:
+        """All rounds, shared ones counted once."""
+        return sum(task.rounds for task in self.tasks)
+
+    def run(self, crew: Crew) -> Iterator[Progress]:
+        """Carry out what is not done yet, with the folder locked; a run that fails is noted in `failures`."""
+        with self.begin().locked():
+            for task in self._left():
+                try:
+                    yield from self._carry_out(task, crew)
+                except FAILURES as error:
+                    if type(error) not in FAILURES:
+                        raise
+                    self.failures[task.out.name] = str(error)
+
+    def _left(self) -> list[Task]:
+        """Return the tasks that are not done, and of the trunks only those that something grows from."""
+        left: list[Task] = []
+        for task in reversed(self.tasks):
+            wanted = any(task.out == other.trunk for other in left) and grown(task.out) is None
+            if wanted if task.cell is None else not self.is_done(task.cell):
+                left.insert(0, task)
+        return left
+
+    def position(self, progress: Progress) -> int:
+        """Return how many of all rounds lie behind, those of skipped tasks included."""
+        earlier = self.tasks[: self.tasks.index(progress.task)]
+        return sum(task.rounds for task in earlier) + progress.done.record.round - progress.task.first + 1
+
+    def _carry_out(self, task: Task, crew: Crew) -> Iterator[Progress]:
+        if task.trunk is not None and task.trunk.name in self.failures:
+            raise FedrelaError(f"the rounds before re-labelling failed: {self.failures[task.trunk.name]}")
+        with _begin_or_resume(task, crew) as execution:
+            for done in execution.rounds(task.last):
+                yield Progress(task, done)
+            if task.cell is not None:
+                execution.finish()
+
+
+def _begin_or_resume(task: Task, crew: Crew) -> contextlib.AbstractContextManager[Execution]:
+    """Begin a run, or go on with what was left of it."""
+    status = _status(task.out)
+    if status == "missing" or (status == "new" and task.trunk is not None):  # a fork that was cut off is made again
+        trunk = None if task.trunk is None else RunFolder.open(task.trunk)
+        return begin(task.config, out=task.out, crew=crew, prefix=trunk)
+    return resume(task.out, crew=crew)
+
+
+def _status(path: Path) -> str:
+    try:
+        return RunFolder.open(path).status
+    except DataError:
+        return "missing"

@@ -1,0 +1,65 @@
+"""A configuration with some keys changed: what hosts, arms, seeds and swept values are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedrela.experiment.load import parse_config
+from fedrela.experiment.schema import Config
+
+SEVERAL = ("compare", "sweep")  # tables that speak of several runs, and of none of them
+
+
+def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
+    r"""Return one run's configuration: what was given, with `changes` laid over it.
+
+    Parameters
+    ----------
+    config
+        A checked configuration; its tables ``[compare]`` and ``[sweep]`` do not belong to a run.
+    changes
+        Values by key. A table is laid over the one that is there, key by key, but one that chooses another ``name`` or
+        ``kind`` takes its place, since the other keys belonged to the former choice.
+
+    Examples
+    --------
+    >>> config = parse_config("[algorithm]\nname = 'fedprox'\nmu = 0.1\n[relabel]\ntau = 0.1")
+    >>> changed = overlay(config, {"algorithm": {"name": "fedavg"}, "relabel": {"start": 0.5}})
+    >>> changed.algorithm.params, changed.relabel.tau, changed.relabel.start
+    ({}, 0.1, 0.5)
+    """
+    given = config.model_dump(exclude_unset=True)
+    table = {key: value for key, value in given.items() if key not in SEVERAL}
+    return parse_config(laid_over(table, changes), name=config.origin.name)
+
+
+def laid_over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with changes laid over it, as `overlay` does."""
+    merged = dict(table)
+    for key, value in changes.items():
+        there = merged.get(key)
+        if isinstance(value, Mapping) and isinstance(there, Mapping) and not _chooses_anew(there, value):
+            value = laid_over(there, value)
+        merged[key] = value
+    return merged
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dotted keys as tables.
+
+    >>> nested({"relabel.tau": 0.1, "data.partition.alpha": 1.0, "seed": 2})
+    {'relabel': {'tau': 0.1}, 'data': {'partition': {'alpha': 1.0}}, 'seed': 2}
+    """
+    table: dict[str, Any] = {}
+    for dotted, value in values.items():
+        *path, key = dotted.split(".")
+        place = table
+        for part in path:
+            place = place.setdefault(part, {})
+        place[key] = value
+    return table
+
+
+def _chooses_anew(there: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
+    return any(key in change and change[key] != there.get(key) for key in ("name", "kind", "source"))

@@ -1,0 +1,53 @@
+"""What several runs share: rounds before re-labelling, trained once. A run from a trunk equals the same run alone.
+
+Nothing in ``[relabel]`` acts before its first round, save that collected posteriors are collected; so all runs that
+differ in nothing else grow from one trunk, up to the round before their own first one, and a longer trunk goes on from
+a shorter one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fedrela.errors import DataError
+from fedrela.experiment.load import config_sha256
+from fedrela.experiment.overlay import overlay
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.relabel import RelabelConfig
+from fedrela.experiment.schema.report import ReportConfig
+from fedrela.runfolder import RunFolder
+
+DIGITS = 12  # of an address
+
+
+def address(config: Config) -> str:
+    """Return the address of a run: the beginning of its configuration's digest."""
+    return config_sha256(config)[:DIGITS]
+
+
+def shared_rounds(config: Config) -> int:
+    """Return how many rounds lie before the first one of re-labelling."""
+    return config.relabel.schedule().first(config.train.rounds) - 1
+
+
+def trunk_config(config: Config) -> Config:
+    """Return the configuration of the trunk that a run grows from: it would re-label in its last round only."""
+    usual = {name: field.default for name, field in RelabelConfig.model_fields.items()}
+    relabel = {**usual, "start": config.train.rounds, "collected": config.relabel.collected}
+    report = {name: field.default for name, field in ReportConfig.model_fields.items()}
+    return overlay(config, {"relabel": relabel, "report": report})
+
+
+def trunk_name(config: Config, rounds: int) -> str:
+    """Return the name of the folder of a trunk of so many rounds."""
+    return f"{config.algorithm.name}-s{config.seed}-{address(config)}-to-{rounds}"
+
+
+def grown(path: Path) -> RunFolder | None:
+    """Return the trunk at `path` where all its rounds are done."""
+    try:
+        folder = RunFolder.open(path)
+    except DataError:
+        return None
+    saved = folder.load_checkpoint()
+    return folder if saved is not None and path.name.endswith(f"-to-{saved.round}") else None

@@ -1,0 +1,162 @@
+"""A folder of many runs that belong together: a comparison, a sweep, a table of the paper.
+
+``grid.json`` says which runs, and holds the configuration they were made from; the runs lie in ``runs/`` under names
+that end with their address, the digest of their configuration, so that none is done twice. ``summary.json`` is what
+all of them say together; tables and the report are made from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.files import alone, is_taken, make_folders, read_plain, safe_path, sweep, write_bytes
+from fedrela.files.atomic import ASIDE, remove_if_there
+from fedrela.runfolder.folder import RunFolder, writing
+from fedrela.runfolder.names import CONFIG, LIMIT, LOCK, MANIFEST, REPORT, known
+from fedrela.runfolder.text import Record, page, parse
+from fedrela.runfolder.vouched import read_vouching, vouching
+
+GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
+TABLES = ("table.md", "table.csv", "table.tex", "table.json")
+WRITABLE = (CONFIG, SUMMARY, REPORT, *TABLES)
+
+
+class GridFolder:
+    """A folder of runs; `begin` makes one or goes on with it, `open` opens one.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    record
+        What ``grid.json`` says: ``kind``, ``name``, ``base``, ``config``, ``cells`` and ``facts``.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            data = read_plain(self.path / GRID, LIMIT)
+        except (FileNotFoundError, NotADirectoryError):
+            raise DataError(f"{path}: no runs that belong together are here; name a folder with {GRID}") from None
+        except OSError as error:
+            raise DataError(f"{self.path / GRID}: cannot be read: {error.strerror}") from None
+        record = read_vouching(self.path / GRID, data)
+        if record.get("format") != FORMAT:
+            raise IntegrityError(f"{self.path / GRID}: is not of this version of fedrela")
+        self.record: Record = {key: value for key, value in record.items() if key != "files"}
+
+    @classmethod
+    def open(cls, path: str | Path) -> GridFolder:
+        """Open what is at `path`: a `DataError` where there is nothing, an `IntegrityError` where it is damaged."""
+        return cls(path)
+
+    @classmethod
+    def is_one(cls, path: str | Path) -> bool:
+        """Whether there is one at `path`, sound or not."""
+        return os.path.lexists(Path(path) / GRID)
+
+    @classmethod
+    def begin(cls, path: str | Path, record: Mapping[str, Any]) -> GridFolder:
+        """Begin in a new or an empty folder, or go on where the same is there, perhaps with other cells.
+
+        Parameters
+        ----------
+        path
+            The folder, made where it is missing.
+        record
+            ``kind``; ``name``; ``base``, which must be the same to go on; ``config``, a TOML text; ``cells``, each with
+            the ``folder`` of its run; and ``facts``.
+        """
+        path, whole = Path(path), {"format": FORMAT, **record}
+        with writing(path):
+            there = _there(path)
+            if there is not None and (there["kind"], there["base"]) != (record["kind"], record["base"]):
+                what = f"a {there['kind']} of another configuration is here"
+                raise ArgumentError(f"{path}: {what}; choose another folder or remove this one")
+            if there != whole:
+                make_folders(path)
+                remove_if_there(path / SUMMARY)  # it spoke of other cells
+                write_bytes(path / GRID, vouching(whole, {}))
+                write_bytes(path / CONFIG, str(record["config"]).encode())
+        return cls(path)
+
+    @property
+    def cells(self) -> list[Record]:
+        """All cells, in their order."""
+        cells: list[Record] = self.record["cells"]
+        return cells
+
+    def place(self, cell: Mapping[str, Any]) -> Path:
+        """Return where the run of a cell lies, or will lie."""
+        return safe_path(self.path, str(cell["folder"]))
+
+    def run_folder(self, cell: Mapping[str, Any]) -> RunFolder:
+        """Open the run of a cell."""
+        return RunFolder.open(self.place(cell))
+
+    @property
+    def done(self) -> int:
+        """How many cells have a finished run."""
+        return sum((self.place(cell) / "result.json").exists() for cell in self.cells)
+
+    @property
+    def status(self) -> str:
+        """``done``, or how many runs are, and whether somebody is at work."""
+        if self.done == len(self.cells) and (self.path / SUMMARY).exists():
+            return "done"
+        at_work = "running" if is_taken(self.path / LOCK) else "interrupted"
+        return f"{at_work}, {self.done} of {len(self.cells)} runs done"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other process out while the block runs."""
+        with contextlib.ExitStack() as held:
+            with writing(self.path):
+                held.enter_context(alone(self.path / LOCK))
+                sweep(self.path, keep=REPORT)
+            yield
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write one of the files beside the runs, atomically."""
+        with writing(self.path):
+            write_bytes(self.path / known(name, WRITABLE), data)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of one of the files beside the runs."""
+        path = self.path / known(name, (GRID, *WRITABLE))
+        try:
+            return read_plain(path, LIMIT)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+    def write_json(self, name: str, record: Mapping[str, Any]) -> None:
+        """Write one of the files beside the runs, as a record."""
+        self.write(name, page(record))
+
+    def read_json(self, name: str) -> Record:
+        """Return the record in one of the files beside the runs."""
+        try:
+            return parse(self.read(name), page)
+        except ValueError:
+            raise IntegrityError(f"{self.path / name}: is damaged") from None
+
+
+def _there(path: Path) -> Record | None:
+    """Return what is at `path` already; other people's files are an `ArgumentError`."""
+    if GridFolder.is_one(path):
+        return GridFolder(path).record
+    if not os.path.lexists(path):
+        return None
+    if not path.is_dir():
+        raise ArgumentError(f"{path}: a folder is needed, something else is there; choose another place")
+    names = [name for name in os.listdir(path) if name not in (LOCK, CONFIG) and not ASIDE.fullmatch(name)]
+    if MANIFEST in names:
+        raise ArgumentError(f"{path}: a run is here; choose a new or an empty folder")
+    if names:
+        raise ArgumentError(f"{path}: other files are here; choose a new or an empty folder")
+    return None
