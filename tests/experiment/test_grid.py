@@ -1,0 +1,158 @@
+"""Grids: a run from a trunk equals the same run alone, whatever it was cut off by, and nothing is done twice."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from experiment.small_runs import bytes_of, small
+from fedrela.engine.serial import SerialPool
+from fedrela.errors import ArgumentError, BusyError
+from fedrela.experiment import begin
+from fedrela.experiment.grid import Cell, Grid
+from fedrela.experiment.load import parse_config
+from fedrela.experiment.overlay import overlay
+from fedrela.experiment.trunks import address, trunk_config
+from fedrela.runfolder.grids import GridFolder
+
+torch.set_num_threads(1)
+CHANGES = {
+    "host": {"enabled": False},
+    "drop": {"enabled": False, "lr_scale": 0.1},
+    "fedrela": {},
+    "random": {"moves": "random"},
+    "tau": {"tau": 0.4},
+}
+
+
+@pytest.fixture
+def crew():
+    with SerialPool() as pool:
+        yield pool
+
+
+def cells_of(*, starts=(4,), chosen=tuple(CHANGES), **tables):
+    config = parse_config(small(**{"relabel": {"tau": 0.2}, "engine": {"checkpoint_every": 1}} | tables))
+    return [
+        Cell(overlay(config, {"relabel": {"start": start, **CHANGES[name]}}), "FedAvg", name, 5, {"start": start})
+        for start in starts
+        for name in chosen
+    ]
+
+
+def grid_of(out, cells, base="b"):
+    return Grid(out, cells, kind="compare", name="small", base=base, config="seed = 5\n")
+
+
+def rounds_of(grid, crew):
+    return [(each.task.cell.arm if each.task.cell else "trunk", each.done.record.round) for each in grid.run(crew)]
+
+
+def alone(cell, out, crew):
+    with begin(cell.config, out=out, crew=crew) as execution:
+        execution.complete()
+    return bytes_of(out)
+
+
+VARIANTS = {
+    "fedavg": {},
+    "fedprox": {"algorithm": {"name": "fedprox", "mu": 0.1}},
+    "collected": {"relabel": {"tau": 0.2, "collected": True}},
+    "sampled": {"algorithm": {"name": "scaffold"}, "train": {"rounds": 6, "epochs": 1, "participation": 0.5}},
+    "seldom scored": {"train": {"rounds": 6, "epochs": 1, "evaluate_every": 4}},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_run_from_a_trunk_equals_the_same_run_alone(tmp_path, crew, variant):
+    cells = cells_of(starts=(4, 5), chosen=("host", "fedrela", "random"), **VARIANTS[variant])
+    grid = grid_of(tmp_path / "grid", cells)
+    done = rounds_of(grid, crew)
+    assert done == [
+        *(("trunk", r) for r in (1, 2, 3)),
+        *((arm, r) for arm in ("host", "fedrela", "random") for r in (4, 5, 6)),
+        ("trunk", 4),
+        *((arm, r) for arm in ("host", "fedrela", "random") for r in (5, 6)),
+    ]
+    for number, cell in enumerate(cells):
+        assert bytes_of(grid.place(cell)) == alone(cell, tmp_path / str(number), crew)
+    assert grid.finished() == len(cells)
+    assert not grid.failures
+
+
+def test_positions_count_every_round_once(tmp_path, crew):
+    grid = grid_of(tmp_path, cells_of(starts=(1, 4), chosen=("host", "fedrela")))
+    begun = grid.run(crew)
+    positions = [grid.position(next(begun)) for _ in range(8)]
+    begun.close()
+    positions += [grid.position(each) for each in grid.run(crew)]
+    assert positions == list(range(1, grid.rounds + 1)) == list(range(1, 22))
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3, 4, 7, 10, 11])
+def test_what_was_cut_off_goes_on(tmp_path, crew, stop):
+    cells = cells_of(starts=(4, 6), chosen=("host", "fedrela"))
+    whole = grid_of(tmp_path / "whole", cells)
+    expected = rounds_of(whole, crew)
+    cut = grid_of(tmp_path / "cut", cells)
+    begun = cut.run(crew)
+    before = [next(begun) for _ in range(stop)]
+    begun.close()
+    rest = rounds_of(cut, crew)
+    assert [(e.task.cell.arm if e.task.cell else "trunk", e.done.record.round) for e in before] + rest == expected
+    assert all(bytes_of(cut.place(cell)) == bytes_of(whole.place(cell)) for cell in cells)
+    assert rounds_of(cut, crew) == []
+
+
+def test_more_cells_go_on_with_what_is_there(tmp_path, crew):
+    rounds_of(grid_of(tmp_path, cells_of(chosen=("host", "fedrela"))), crew)
+    more = grid_of(tmp_path, cells_of(starts=(4, 3)))
+    assert more.finished() == 2
+    done = rounds_of(more, crew)
+    assert ("trunk", 3) not in done  # the longer trunk is there
+    assert [pair for pair in done if pair[0] == "trunk"] == [("trunk", 1), ("trunk", 2)]
+    assert {arm for arm, _ in done if arm != "trunk"} == set(CHANGES)
+    assert more.finished() == len(more.cells)
+
+
+def test_one_run_alone_has_no_trunk(tmp_path, crew):
+    assert rounds_of(grid_of(tmp_path, cells_of(chosen=("fedrela",))), crew) == [("fedrela", r) for r in range(1, 7)]
+    assert not (tmp_path / "trunks").exists()
+
+
+def test_cells_of_one_configuration_are_one_run(tmp_path, crew):
+    twice = cells_of(chosen=("fedrela",)) * 2
+    assert len(rounds_of(grid_of(tmp_path, twice), crew)) == 6
+    assert len(GridFolder.open(tmp_path).cells) == 2
+
+
+def test_what_differs_only_after_the_trunk_shares_it():
+    family = {address(trunk_config(cell.config)) for cell in cells_of(starts=(1, 4, 6))}
+    assert len(family) == 1
+    other = cells_of(relabel={"collected": True}) + cells_of(train={"lr": 0.3})
+    assert not family & {address(trunk_config(cell.config)) for cell in other}
+
+
+def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path, crew):
+    good = cells_of(chosen=("fedrela",))
+    bad = cells_of(chosen=("host", "fedrela"), train={"rounds": 6, "lr": 1e30, "give_up": 2})
+    grid = grid_of(tmp_path, bad + good)
+    rounds_of(grid, crew)
+    assert grid.is_done(good[0])
+    assert grid.finished() == 1
+    assert len(grid.failures) == 3  # the trunk, and the two that grow from it
+    assert all("round 2: fewer than 1 clients" in said for said in grid.failures.values())
+
+
+def test_somebody_else_at_work_is_noticed(tmp_path, crew):
+    first = grid_of(tmp_path, cells_of()).run(crew)
+    next(first)
+    with SerialPool() as another, pytest.raises(BusyError, match="process"):
+        rounds_of(grid_of(tmp_path, cells_of()), another)
+    first.close()
+
+
+def test_another_grid_in_the_folder_is_left_alone(tmp_path):
+    grid_of(tmp_path / "a", cells_of()).begin()
+    with pytest.raises(ArgumentError, match="a compare of another configuration is here; choose another folder or"):
+        grid_of(tmp_path / "a", cells_of(), base="c").begin()

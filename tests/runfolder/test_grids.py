@@ -1,0 +1,78 @@
+"""The folder of runs that belong together: what is in it is sound, ours, and of one kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.runfolder.grids import GridFolder
+
+RECORD = {
+    "kind": "sweep", "name": "small", "base": "b", "config": "seed = 1\n", "facts": {},
+    "cells": [{"folder": "runs/one", "host": "FedAvg", "arm": "host", "seed": 1, "values": {}}],
+}  # fmt: skip
+
+
+def test_it_is_read_back(tmp_path):
+    made = GridFolder.begin(tmp_path / "deep" / "grid", RECORD)
+    there = GridFolder.open(made.path)
+    assert there.record == {"format": "fedrela-grid-1", **RECORD}
+    assert (there.path / "config.toml").read_text() == "seed = 1\n"
+    assert there.place(there.cells[0]) == made.path / "runs" / "one"
+    assert (there.done, there.status) == (0, "interrupted, 0 of 1 runs done")
+    with there.locked():
+        assert there.status == "running, 0 of 1 runs done"
+    there.write_json("summary.json", {"kind": "sweep"})
+    assert there.read_json("summary.json") == {"kind": "sweep"}
+
+
+def test_the_same_again_keeps_the_summary_and_other_cells_drop_it(tmp_path):
+    GridFolder.begin(tmp_path, RECORD).write_json("summary.json", {})
+    assert (GridFolder.begin(tmp_path, RECORD).path / "summary.json").exists()
+    changed = GridFolder.begin(tmp_path, {**RECORD, "cells": []})
+    assert not (changed.path / "summary.json").exists()
+    assert changed.cells == []
+
+
+@pytest.mark.parametrize("key", ["kind", "base"])
+def test_another_one_is_left_alone(tmp_path, key):
+    GridFolder.begin(tmp_path, RECORD)
+    with pytest.raises(ArgumentError, match="a sweep of another configuration is here"):
+        GridFolder.begin(tmp_path, {**RECORD, key: "other"})
+    assert GridFolder.open(tmp_path).record[key] == RECORD[key]
+
+
+def test_other_peoples_files_are_left_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("words")
+    with pytest.raises(ArgumentError, match="mine: other files are here; choose a new or an empty folder"):
+        GridFolder.begin(tmp_path / "mine", RECORD)
+    (tmp_path / "mine" / "manifest.json").write_text("{}")
+    with pytest.raises(ArgumentError, match="mine: a run is here"):
+        GridFolder.begin(tmp_path / "mine", RECORD)
+    with pytest.raises(ArgumentError, match="a folder is needed"):
+        GridFolder.begin(tmp_path / "mine" / "thesis.tex", RECORD)
+    with pytest.raises(
+        DataError, match=r"nowhere: no runs that belong together are here; name a folder with grid\.json"
+    ):
+        GridFolder.open(tmp_path / "nowhere")
+
+
+def test_what_was_changed_by_hand_is_noticed(tmp_path):
+    GridFolder.begin(tmp_path, RECORD)
+    text = (tmp_path / "grid.json").read_text()
+    (tmp_path / "grid.json").write_text(text.replace("runs/one", "runs/two"))
+    with pytest.raises(IntegrityError, match=r"grid\.json: does not match its digest"):
+        GridFolder.open(tmp_path)
+    (tmp_path / "summary.json").write_text("{")
+    (tmp_path / "grid.json").write_text(text)
+    with pytest.raises(IntegrityError, match=r"summary\.json: is damaged"):
+        GridFolder.open(tmp_path).read_json("summary.json")
+
+
+def test_a_cell_lies_below_the_folder_and_only_known_files_are_written(tmp_path):
+    made = GridFolder.begin(tmp_path, {**RECORD, "cells": [{"folder": "../elsewhere"}]})
+    with pytest.raises(DataError, match="not a plain relative path"):
+        made.place(made.cells[0])
+    with pytest.raises(ArgumentError, match="'notes': one of"):
+        made.write("notes", b"")
