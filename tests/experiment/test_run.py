@@ -79,6 +79,25 @@ def test_the_history_and_the_timing_have_a_record_a_round(reference):
     assert [set(record) for record in timing] == [seconds] * 6
 
 
+def test_the_first_round_of_re_labelling_has_the_confusion_of_the_model_before(reference):
+    history = reference.history()
+    assert [record["round"] for record in history if record["confusion"] is not None] == [4]
+    confusion = np.array(history[3]["confusion"])
+    per_class = np.diag(confusion) / confusion.sum(axis=1)
+    assert per_class == pytest.approx(history[2]["accuracy"]["per_class"])  # of the round before
+
+
+def test_the_findings_have_the_class_counts_of_every_client(reference):
+    found = json.loads((reference.folder / "relabelling.json").read_text())
+    sizes = json.loads((reference.folder / "manifest.json").read_text())["data"]["client_sizes"]
+    assert [sum(number for _, number in pairs) for pairs in found["counts"]] == sizes
+    total = np.zeros(CLASSES, int)
+    for pairs in found["counts"]:
+        for label, number in pairs:
+            total[label] += number
+    assert total.tolist() == found["before"]
+
+
 def test_a_result_is_read_back_and_says_what_it_is(reference):
     again = Result.load(reference.folder)
     assert again.record == reference.record | {"files": again.record["files"]}
