@@ -40,22 +40,6 @@ def test_what_a_group_leaves_open_is_as_for_the_rest():
     assert found[0] == found[1] == found[2]
 
 
-def test_a_fresh_group_forgets_its_momentum_at_every_epoch():
-    x, y = blobs(n=24)
-    turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9)
-    train(turn, groups=[Group("1", fresh=True)])
-    plain = two_parts()
-    body = torch.optim.SGD(plain[0].parameters(), lr=0.1, momentum=0.9, foreach=False)
-    for number, (some, labels) in enumerate(batches(turn, x, y)):
-        if number % 3 == 0:
-            head = torch.optim.SGD(plain[1].parameters(), lr=0.1, momentum=0.9, foreach=False)
-        plain.zero_grad()
-        cross_entropy(plain(some), labels).backward()
-        body.step()
-        head.step()
-    assert bits(turn.model.module) == bits(plain)
-
-
 @pytest.mark.parametrize(
     ("groups", "message"),
     [

@@ -8,14 +8,24 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import blobs, client_turn
-from engine.federations import Made, table_problem
+from algorithms.turns_by_hand import blobs, client_turn, uploads_of
+from engine.federations import Made, normed, table_problem
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.algorithms.ratioloss import LARGEST, NO_RIVALS, RatioLoss, ratio_loss, ratios
+from fedrela.algorithms.ratioloss import (
+    LARGEST,
+    NO_RIVALS,
+    RatioLoss,
+    gradient_ratios,
+    head_gradients,
+    ratio_loss,
+    ratios,
+)
+from fedrela.algorithms.turns import ServerTurn
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError
 from fedrela.models import Classifier
+from fedrela.models.arrays import FlatModel
 from goldens.class_gradients import ALPHA, load
 
 CASES = {"alpha1d_as_called": "as_run", "alpha2d_intended": "per_sample", "alphaNone": "per_sample"}
@@ -71,6 +81,69 @@ def test_against_the_literal_loop_and_under_scaling():
         assert ((1 + 0.1 * r >= 1) & (1 + 0.1 * r <= 501)).all()
 
 
+def port_golden():
+    """Its network, its probe samples, and what came out."""
+    golden = load("ratioloss_climbrepo_Ra")
+    x = torch.tensor(golden["aux_X"])
+    classes, each, _ = x.shape
+    module = Classifier(nn.Sequential(nn.Linear(6, 8), nn.ReLU()), 8, classes)
+    with torch.no_grad():
+        for parameter, name in zip(module.parameters(), ("W1", "b1", "W2", "b2"), strict=True):
+            parameter.copy_(torch.tensor(golden[name]))
+    return module, x.flatten(0, 1), torch.arange(classes).repeat_interleave(each), golden
+
+
+def test_the_ratios_of_the_port_are_its_own():
+    module, x, y, golden = port_golden()
+    assert gradient_ratios(head_gradients(module, x, y)) == pytest.approx(golden["Ra"], abs=4e-6)
+
+
+def test_the_servers_step_makes_the_class_weights_of_the_port():
+    module, x, y, golden = port_golden()
+    model = FlatModel(module)
+    start = model.collect()
+    turn = ServerTurn(1, 1, 1, 2, uploads_of(np.stack([start, start])), start, start.size, 0.1, {}, model, (x, y))
+    new = RatioLoss(rule="port").server(turn)
+    assert turn.state["alpha"] == pytest.approx(golden["class_weights"], abs=4e-6)
+    assert (new == start).all()
+
+
+def test_head_gradients_are_those_of_backward_and_leave_the_model_as_it_was():
+    torch.manual_seed(0)
+    module = normed()
+    model = FlatModel(module)
+    before = model.collect()
+    x, y = (torch.from_numpy(array) for array in blobs(n=30))
+    y[y == 2] = 3  # class 2 has no probe sample
+    G = head_gradients(module, x, y)
+    assert model.collect().tobytes() == before.tobytes()
+    for p in range(4):
+        if p != 2:
+            loss = cross_entropy(module.eval()(x[y == p]), y[y == p])
+            (slope,) = torch.autograd.grad(loss, [module.head.weight])
+            assert G[p] == pytest.approx(slope.numpy(), abs=1e-6)
+    assert (G[2] == 0).all()
+
+
+def test_gradient_ratios_against_a_literal_loop():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        G = rng.normal(size=(3, 3, 5)) * rng.integers(0, 2, 5)  # some features are used by nobody
+        expected = []
+        for p in range(3):
+            pairs = [(G[p, p, j], sum(G[q, p, j] for q in range(3) if q != p)) for j in range(5)]
+            terms = [2 * own / others for own, others in pairs if others]
+            expected.append(min(abs(sum(terms)) / len(terms), LARGEST) if terms else NO_RIVALS)
+        assert gradient_ratios(G) == pytest.approx(expected)
+        assert gradient_ratios(100 * G) == pytest.approx(expected)
+
+
+def test_ratios_of_the_port_where_there_is_nothing_to_divide_by_or_next_to_nothing():
+    G = np.ones((2, 2, 3))
+    G[1, 0], G[0, 1] = 0, 1e-9
+    assert gradient_ratios(G).tolist() == [NO_RIVALS, LARGEST]
+
+
 def test_weights_of_one_are_cross_entropy_and_equal_weights_a_multiple_of_it():
     logits, labels = torch.randn(9, 4, generator=torch.Generator().manual_seed(1)), torch.arange(9) % 4
     plain = cross_entropy(logits, labels).item()
@@ -87,25 +160,33 @@ def test_as_run_is_one_number_a_batch():
     assert torch.allclose(own, alpha[labels].mean() * plain)
 
 
-def test_alpha_is_one_in_the_first_round_and_follows_the_probe_set():
-    run = Made(algorithm=RatioLoss(probe=6, probe_epochs=1), problem=table_problem(auxiliary=6)).begin(SerialPool())
+@pytest.mark.parametrize("rule", ["official", "port"])
+def test_alpha_is_one_in_the_first_round_and_follows_the_probe_set(rule):
+    algorithm = RatioLoss(probe=6, probe_epochs=1, rule=rule)
+    run = Made(algorithm=algorithm, problem=table_problem(auxiliary=6)).begin(SerialPool())
     assert (run.state.server["alpha"] == 1).all()
     next_round(run)
     assert (run.state.server["alpha"] > 1).all()
     run.close()
 
 
-def test_without_beta_it_is_fedavg_with_equal_weights():
+@pytest.mark.parametrize("rule", ["official", "port"])
+def test_without_beta_it_is_fedavg_with_equal_weights(rule):
     """All clients alike, so that equal weights are those of FedAvg."""
     problem = table_problem(1, auxiliary=6)
     weights = []
-    for algorithm in (RatioLoss(beta=0.0, probe=6), FedAvg()):
+    for algorithm in (RatioLoss(beta=0.0, probe=6, rule=rule), FedAvg()):
         run = Made(algorithm=algorithm, problem=problem).begin(SerialPool())
         for _ in range(3):
             next_round(run)
         weights.append(run.state.weights)
         run.close()
     assert weights[0] == pytest.approx(weights[1], abs=1e-6)
+
+
+def test_a_rule_that_is_not_there_is_told_so():
+    with pytest.raises(ArgumentError, match="rule: one of official, port is needed, got 'paper'"):
+        RatioLoss(rule="paper")
 
 
 def test_a_head_that_is_not_linear_is_told_so():

@@ -25,6 +25,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "fedmix": [{"group": 4, "second_order": False}],
     "fednova": [{"mu": 0.01, "gmf": 0.5}, {"mu": 0.01, "counting": "as_run"}],
     "fedyoyo": [{"prior_mix": "recursive"}],
+    "ratioloss": [{"rule": "port"}],
     "scaffold": [{"correction": "after_step", "weighting": "samples"}],
 }
 

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 WHOLE = (
     "ratioloss_official_CE_alpha1d_as_called", "ratioloss_official_CE_alpha2d_intended",
     "ratioloss_official_CE_alphaNone", "fedgrab_pid_and_map", "fedgrab_pidloss_12steps_pyseed123", "creff_match_loss",
-    "creff_update_feature_syn_3steps", "fedyoyo",
+    "creff_update_feature_syn_3steps", "fedyoyo", "ratioloss_climbrepo_Ra",
 )  # fmt: skip
 ALPHA, FEATURES = "ratioloss_official_alpha", 64
 

@@ -38,15 +38,12 @@ class Group:
         Name of the module.
     lr, momentum, weight_decay
         Of its steps.
-    fresh
-        Whether it forgets its momentum at every epoch.
     """
 
     part: str
     lr: float | None = None
     momentum: float | None = None
     weight_decay: float | None = None
-    fresh: bool = False
 
 
 def train(
@@ -87,9 +84,6 @@ def train(
     smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.module.modules()) else 1
     model.module.train()
     for epoch in range(local.epochs):
-        for stepper, group in zip(steppers, (None, *groups), strict=True):
-            if group is not None and group.fresh:
-                stepper.reset()
         kept = turn.scores if epoch == local.epochs - 1 else None
         for batch in turn.samples.epoch(model.module, order.permutation(len(turn.samples)), local.batch_size, view):
             if len(batch.x) < smallest:

@@ -8,6 +8,13 @@ Wang et al., Addressing class imbalance in federated learning, AAAI 2021.
             r_p = |sum_{M_p} U_p| / |sum_{M_p} mean_{q != p} U_q|,  at most 5000
             x  <- mean of y_i, each client the same                                    buffers of BatchNorm by samples
 
+The code of CLIMB has another rule for r, ``rule="port"``: without training and without choosing weights, from the
+gradients G_p of the last layer's weights on the probe samples of class p, by the weights of class p alone:
+
+    r_p = |mean_j (C - 1) G_p[p, j] / sum_{q != p} G_q[p, j]|,  at most 5000 here too; j where the sum is 0 left out
+
+Only r is taken from there. The loss, and when alpha is made, are as above.
+
 What leaves the client: weights, number of samples. What it receives beside the weights: alpha. The server needs
 balanced samples of its own, from before imbalance.
 """
@@ -32,14 +39,18 @@ from fedrela.algorithms.turns import Arrays, ClientTurn, Local, ServerTurn
 from fedrela.errors import ArgumentError
 
 NO_RIVALS = 10.0  # r where the others do not move the chosen weights at all
-LARGEST = 5000.0
+LARGEST = 5000.0  # the port has no limit, but divides its loss by the weights of a batch, which bounds their effect
 
 
 @dataclass(frozen=True)
 class RatioLossParams(Params):
-    """The official code: 63 probe samples a class, two epochs on them, beta 0.1."""
+    """The official code: 63 probe samples a class, two epochs on them, beta 0.1. The port: 5 samples, no training."""
 
     beta: float = param(0.1, "beta", "weight of the ratio in a class's weight", low=0)
+    rule: str = param(
+        "official", "r_c", "from training on the probe samples, or as CLIMB's port: from gradients on them",
+        choices=("official", "port"),
+    )  # fmt: skip
     probe: int = param(63, "", "probe samples a class", low=1)
     probe_epochs: int = param(2, "", "epochs of training on them", low=1)
     probe_batch: int = param(64, "", "batch size of that training", low=1)
@@ -80,6 +91,34 @@ def ratios(U: NDArray[np.float64], dominance: float = 0.8) -> tuple[NDArray[np.f
     return np.minimum(r, LARGEST), mask
 
 
+def gradient_ratios(G: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return r_p by the port's rule from the gradients G, (C, C, d), without the features that no other class uses.
+
+    >>> gradient_ratios(np.array([[[-3.0, -1.0], [3.0, 1.0]], [[1.0, 1.0], [-1.0, -1.0]]])).round(4).tolist()
+    [2.0, 0.6667]
+    """
+    C = len(G)
+    own = np.einsum("ppj->pj", G)
+    others = G.sum(axis=0) - own
+    used = others != 0
+    terms = np.divide((C - 1) * own, others, out=np.zeros_like(others), where=used)
+    r = np.abs(terms.sum(axis=1)) / np.maximum(used.sum(axis=1), 1)
+    return np.minimum(np.where(used.any(axis=1), r, NO_RIVALS), LARGEST)
+
+
+def head_gradients(module: Any, x: Tensor, y: Tensor) -> NDArray[np.float64]:
+    """Return G_p = mean_b (softmax(logits_b) - onehot_p) f_b, (C, C, d); in evaluation mode: no buffer changes."""
+    module.eval()
+    blocks = []
+    for p in range(module.head.out_features):
+        with torch.no_grad():
+            f = module.features(x[y == p])
+            error = torch.softmax(module.head(f).double(), dim=1)
+        error[:, p] -= 1
+        blocks.append((error.T @ f.double()).cpu().numpy() / max(len(f), 1))
+    return np.stack(blocks)
+
+
 class RatioLoss(Algorithm):
     """Class weights from a probe set at the server."""
 
@@ -114,17 +153,21 @@ class RatioLoss(Algorithm):
     def server(self, turn: ServerTurn) -> NDArray[Any]:
         """Average the clients; take the next round's alpha from the probe set at the model they started from."""
         if self.params.beta:
-            r, _ = ratios(self._pulls(turn), self.params.dominance)
-            turn.state["alpha"] = 1.0 + self.params.beta * r
+            turn.state["alpha"] = 1.0 + self.params.beta * self._ratios(turn)
         new, place = total(turn.uploads, "weights", shares(turn.uploads)), slice(turn.trained)
         new[place] = total(turn.uploads, "weights", equal_shares(turn.uploads), place)
         return new
 
-    def _pulls(self, turn: ServerTurn) -> NDArray[np.float64]:
-        """Return U: for each class the change of the last layer after training on its probe samples."""
+    def _ratios(self, turn: ServerTurn) -> NDArray[np.float64]:
+        """Return r by the rule chosen."""
         if turn.auxiliary is None:
             raise ArgumentError("ratioloss: the server has no probe set")
-        x, y = turn.auxiliary
+        if self.params.rule == "port":
+            return gradient_ratios(head_gradients(turn.model.module, *turn.auxiliary))
+        return ratios(self._pulls(turn, *turn.auxiliary), self.params.dominance)[0]
+
+    def _pulls(self, turn: ServerTurn, x: Tensor, y: Tensor) -> NDArray[np.float64]:
+        """Return U: for each class the change of the last layer after training on its probe samples."""
         module: Any = turn.model.module
         start, before = turn.model.vector.clone(), module.head.weight.detach().clone()
         local = Local(turn.lr, self.params.probe_epochs, self.params.probe_batch, momentum=0.9, weight_decay=5e-4)
