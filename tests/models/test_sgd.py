@@ -80,24 +80,6 @@ def test_a_model_trains_to_the_same_bits(momentum, weight_decay):
         assert torch.equal(a, b), name
 
 
-def test_reset_is_a_new_optimiser():
-    start, gradients = vectors([200], 3, torch.float32, seed=1)
-    results = []
-    for used in (False, True):
-        weights, gradient = start.clone(), torch.empty_like(start)
-        sgd = Sgd(weights, gradient, lr=0.1, momentum=0.9)
-        if used:
-            gradient.fill_(float("nan"))
-            sgd.step()
-            weights.copy_(start)
-            sgd.reset()
-        for values in gradients:
-            gradient.copy_(values)
-            sgd.step()
-        results.append(weights)
-    assert torch.equal(*results)
-
-
 def test_frozen_parameters_and_buffers_do_not_move():
     model = build("resnet8", (1, 8, 8), 3, width=2)
     for parameter in model.head.parameters():

@@ -51,10 +51,6 @@ class Sgd:
         self._rest = [vector[cut:] for vector in vectors if cut < len(weights)]
         self._first = True
 
-    def reset(self) -> None:
-        """Forget the momentum, as a new optimiser would."""
-        self._first = True
-
     @torch.no_grad()
     def step(self) -> None:
         """Move the weights once."""
