@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from fedrela.core.draw import choose_targets, draw_hits
 from fedrela.core.ledger import Ledger
 from fedrela.core.reallocator import Floats, Ints
 from fedrela.core.request import Request, check_request
+from fedrela.core.views import moves_frame, moves_html
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,17 @@ class Relabelling:
     def share(self) -> float:
         """The share of samples whose label changed."""
         return self.moved.size / max(self.labels.size, 1)
+
+    def to_pandas(self, class_names: Sequence[str] | None = None) -> Any:
+        """Return a `pandas.DataFrame` with a row for each moved sample.
+
+        Columns: ``index``, ``old`` and ``new`` class, and ``posterior``, ``z`` and ``rho`` of the new class. Classes
+        are `class_names`, or numbers where nobody told their names.
+        """
+        return moves_frame(self.ledger, class_names)
+
+    def _repr_html_(self) -> str:
+        return moves_html(self.ledger)
 
 
 def relabel(

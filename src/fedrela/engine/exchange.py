@@ -43,7 +43,8 @@ def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: 
     for done in run.work(orders, deadline):
         client = asked[done.position]
         if done.error is None:
-            answers.append(Upload(client, round, done.reply.samples, up.views(done.position)))
+            reply = done.reply
+            answers.append(reply.upload or Upload(client, round, reply.samples, up.views(done.position)))
         else:
             reasons[client] = done.error
     expected = {client: len(run.problem.shards[client].train) for client in asked}

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from fedrela.core import Ledger
 from fedrela.engine import server
 from fedrela.engine.admit import Verdict, admit
+from fedrela.engine.areas import Area
 from fedrela.engine.evaluate import evaluate
 from fedrela.engine.exchange import PREFIX, hold_exchanges
-from fedrela.engine.orders import Answer, Moves
+from fedrela.engine.orders import Answer, Moves, Order
 from fedrela.engine.run import Run
 from fedrela.errors import BusyError, FedrelaError
 from fedrela.metrics import Scores
@@ -27,7 +28,7 @@ from fedrela.records import RoundRecord, Upload
 from fedrela.runfolder import RunFolder
 
 Excluded = Mapping[int, str]
-UNREPEATABLE = ("deadline", "the worker died")  # what a second try might not meet again
+UNREPEATABLE = ("deadline", "the worker died", "not connected", "no reply")  # what a second try might not meet again
 
 
 @dataclass
@@ -127,13 +128,16 @@ def _train(run: Run, round: int, chosen: NDArray[np.int64], missing: Excluded, d
         if not isinstance(answer, Answer):
             collected.failed[order.client] = (done.error or "no answer").removeprefix("NoStepError: ")
             continue
-        arrays = up.views(order.row)
-        sent = {name: arrays[name] for name in run.sent}
-        collected.uploads.append(Upload(order.client, round, answer.samples, sent))
+        collected.uploads.append(answer.upload or _upload(run, order, answer, up))
         collected.rows[order.client] = order.row
         if answer.moves is not None:
             collected.moves[order.client] = answer.moves
     return collected
+
+
+def _upload(run: Run, order: Order, answer: Answer, up: Area) -> Upload:
+    arrays = up.views(order.row)
+    return Upload(order.client, order.round, answer.samples, {name: arrays[name] for name in run.sent})
 
 
 def _due(run: Run, round: int, client: int) -> bool:
@@ -236,7 +240,7 @@ def _record(
         chosen=chosen.tolist(),
         admitted=[upload.client for upload in verdict.admitted] if enough else [],
         excluded=_excluded(collected, verdict),
-        moved=sum(len(moves.ledger) for moves in collected.moves.values()),
+        moved=None if run.crew.at_home else sum(len(moves.ledger) for moves in collected.moves.values()),
         skipped=not enough,
         norm_median=verdict.norm_median,
         norm_max=verdict.norm_max,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedrela.core import Ledger
 from fedrela.engine.areas import AreaHandle
+from fedrela.records import Upload
 
 Kind = Literal["train", "ask", "score", "score_local"]
 
@@ -77,8 +78,17 @@ class Moves:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What comes back from a turn beside the arrays in its row."""
+    """What comes back from a turn beside the arrays in its row.
+
+    Attributes
+    ----------
+    samples, moves, seconds
+        The client's n_k, what it re-labelled, and what the turn cost.
+    upload
+        What came from a client elsewhere, as it came, in place of a row.
+    """
 
     samples: int
     moves: Moves | None = None
     seconds: float = 0.0
+    upload: Upload | None = None

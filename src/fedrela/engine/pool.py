@@ -41,6 +41,8 @@ class Pool:
         Where processes cannot be started.
     """
 
+    at_home = False
+
     def __init__(self, size: int) -> None:
         if size < 1:
             raise ArgumentError(f"workers: at least 1 is needed, got {size}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -26,7 +26,27 @@ from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import need_split
 from fedrela.models.share import Share
 
-Crew = Pool | SerialPool
+
+
+class Crew(Protocol):
+    """Who does the clients' work: processes, this process, or clients elsewhere.
+
+    Attributes
+    ----------
+    size
+        How many orders are carried out at a time.
+    at_home
+        Whether clients keep their labels and states themselves, and nothing of either is known here.
+    """
+
+    size: int
+    at_home: bool
+
+    def load(self, make: Callable[[Any], Any], setup: Any, /) -> None:
+        """Prepare for the orders of a run."""
+
+    def run(self, orders: Sequence[Any], /, deadline: float | None = None) -> Iterator[Done]:
+        """Have orders carried out, and yield what became of each as it is ready."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +122,14 @@ class Run:
             largest=problem.largest,
         )
         self.areas: dict[str, Area] = {}
-        kept = kept_fields(plan.algorithm, self.sizes, parts, plan.relabel.enabled and plan.relabel.collected)
+        collected = plan.relabel.enabled and plan.relabel.collected
+        self.keeps = kept_fields(plan.algorithm, self.sizes, parts, collected)
         self._up_fields = {
             "weights": Field((self.layout.size,), self.layout.dtype),
             **plan.algorithm.sends(self.sizes),
         }
-        self._kept_fields = kept
-        self.station = Station(self._setup(kept), model)
+        self._kept_fields = {} if crew.at_home else self.keeps
+        self.station = Station(self._setup(self._kept_fields), model)
         self.state = State(
             round=0,
             weights=parts.shared.read(model),
@@ -129,7 +150,7 @@ class Run:
 
     @property
     def kept(self) -> dict[str, Field]:
-        """What a client keeps between its turns."""
+        """What a client keeps between its turns, where it is kept here."""
         return self._kept_fields
 
     @property

@@ -23,6 +23,7 @@ class SerialPool:
     """
 
     size = 1
+    at_home = False
 
     def __init__(self) -> None:
         self._work: Work | None = None

@@ -15,7 +15,9 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.engine import MOST_WORKERS
 
 if TYPE_CHECKING:
+    from fedrela.engine.pool import Pool
     from fedrela.engine.run import Crew
+    from fedrela.engine.serial import SerialPool
 
 
 def start_early(workers: int | str | None = None) -> None:
@@ -56,7 +58,7 @@ def _number(workers: int | str, device: str) -> int:
     raise ArgumentError(f"workers: 'auto' or a whole number from 1 to {MOST_WORKERS} is needed, got {workers!r}")
 
 
-def _crew(number: int, clients: int | None) -> tuple[Crew, str]:
+def _crew(number: int, clients: int | None) -> tuple[Pool | SerialPool, str]:
     from fedrela.engine.pool import CannotSend, Pool
     from fedrela.engine.serial import SerialPool
 

@@ -95,7 +95,7 @@ class Execution:
             "confusion": record.get("confusion"),
             "loss": record.get("loss"),
             "headline": headline(np.bincount(problem.y_test, minlength=problem.num_classes)),
-            "moved": sum(run.state.moved.values()),
+            "moved": None if run.crew.at_home else sum(run.state.moved.values()),
             "rounds": run.state.round,
             "weights_sha256": run.layout.sha256(run.state.weights),
             "config_sha256": self.config_sha256,

@@ -53,9 +53,10 @@ class Result:
         return groups
 
     @property
-    def moved(self) -> int:
-        """Labels that were changed, over all clients."""
-        return int(self.record["moved"])
+    def moved(self) -> int | None:
+        """Labels that were changed, over all clients; None where clients keep that to themselves."""
+        moved: int | None = self.record["moved"]
+        return moved
 
     @property
     def rounds(self) -> int:
@@ -114,4 +115,5 @@ class Result:
 
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)
-        return f"{self.accuracy['overall']:.1%} overall ({shares}), {self.moved} labels moved, in {self.folder}"
+        moved = "labels moved are not told" if self.moved is None else f"{self.moved} labels moved"
+        return f"{self.accuracy['overall']:.1%} overall ({shares}), {moved}, in {self.folder}"

@@ -50,15 +50,16 @@ def result_html(record: Mapping[str, Any], folder: object, records: Records) -> 
     accuracy = record["accuracy"]
     shown = {name: accuracy[name] for name in ("overall", "balanced") if name in accuracy} | accuracy.get("groups", {})
     rows = [(name, "–" if value is None else f"{value:.1%}") for name, value in shown.items()]
-    facts = f"{record['moved']:,} labels moved in {record['rounds']:,} rounds"
+    moved = "labels moved are not told" if record["moved"] is None else f"{record['moved']:,} labels moved"
+    facts = f"{moved}; {record['rounds']:,} rounds"
     line = accuracy_line(records, record.get("headline", "overall"))
     return f"<div>{table(['test set', 'accuracy'], rows)}{line}<p>{facts}<br><code>{safe(folder)}</code></p></div>"
 
 
 def accuracy_line(records: Records, figure: str) -> str:
     """Draw a figure of the test set over rounds, in the colour of the text around, with a mark at the first move."""
-    scored = [(r["round"], r["accuracy"][figure]) for r in records if r["accuracy"] and figure in r["accuracy"]]
-    scored = [(number, value) for number, value in scored if value is not None]
+    known: list[tuple[int, float | None]] = [(r["round"], (r["accuracy"] or {}).get(figure)) for r in records]
+    scored = [(number, value) for number, value in known if value is not None]
     if len(scored) < 2:
         return ""
     (first, start), (last, end) = scored[0], scored[-1]
@@ -76,7 +77,7 @@ def accuracy_line(records: Records, figure: str) -> str:
     words += "".join(f", re-labelling in round {number}" for number in marks)
     lines = "".join(f'<path d="M{across(number):.1f} 0V{HEIGHT}" stroke-dasharray="2 3"/>' for number in marks)
     return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{words}" '
+        f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'fill="none" stroke="currentColor" stroke-width="1.5"><title>{words}</title>{lines}'
         f'<polyline points="{points}"/></svg><p>{words}</p>'
     )

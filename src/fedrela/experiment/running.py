@@ -189,7 +189,7 @@ def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifes
             "params": asdict(made.plan.algorithm.params),
             "sends": {name: [list(field.shape), field.dtype] for name, field in made.sent.items()},
             "receives": {name: [list(array.shape), str(array.dtype)] for name, array in made.received().items()},
-            "keeps": {name: [list(field.shape), field.dtype] for name, field in made.kept.items()},
+            "keeps": {name: [list(field.shape), field.dtype] for name, field in made.keeps.items()},
         },
         classes=list(made.problem.class_names),
         groups={"names": list(groups.names), "of_class": groups.of_class.tolist(), "protocol": groups.protocol},

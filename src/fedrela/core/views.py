@@ -1,0 +1,99 @@
+"""What a notebook shows: markup by hand, all foreign text escaped, no colour of ours that a dark page could swallow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from fedrela.core.ledger import Ledger
+from fedrela.core.ledger_files import MOVES
+from fedrela.errors import ArgumentError
+
+LONGEST_TABLE = 20  # rows
+LONGEST_NAME = 60  # characters
+
+
+def safe(text: object, longest: int = 1000) -> str:
+    r"""Return foreign text for markup, on one line and cut where it is too long; what does not print is an escape.
+
+    >>> safe("<b>\x00 cats & dogs")
+    '&lt;b&gt;\\x00 cats &amp; dogs'
+    >>> safe("a very long name", 7)
+    'a very…'
+    """
+    line = str(text)
+    line = line if len(line) <= longest else line[: longest - 1] + "…"
+    return escape("".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in line))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1) -> str:
+    """Return a table; the first `words` columns stand left, all others right, and all text is escaped.
+
+    >>> table(["class"], [["<cat>"]])[-70:]
+    '<tr><td style="text-align: left">&lt;cat&gt;</td></tr></tbody></table>'
+    """
+    sides = ["left" if place < words else "right" for place in range(len(columns))]
+    head = _cells("th", sides, columns)
+    body = "".join(f"<tr>{_cells('td', sides, row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cells(tag: str, sides: Sequence[str], values: Sequence[object]) -> str:
+    cells = zip(sides, values, strict=True)
+    return "".join(f'<{tag} style="text-align: {side}">{safe(value, LONGEST_NAME)}</{tag}>' for side, value in cells)
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """Return a `pandas.DataFrame` of columns, in their order."""
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise ArgumentError("to_pandas: needs pandas, which is not installed; run `pip install pandas`") from None
+    return pandas.DataFrame(dict(columns))
+
+
+def moves_frame(ledger: Ledger, class_names: Sequence[str] | None = None) -> Any:
+    """Return a data frame with a row for each moved sample."""
+    names = list(ledger.class_names if class_names is None else class_names)
+    if len(names) != ledger.num_classes and (names or class_names is not None):
+        raise ArgumentError(f"class_names: {ledger.num_classes} names are needed, got {len(names)}")
+    columns = {name: getattr(ledger, name) for name in MOVES}
+    if names:
+        columns |= {side: [names[c] for c in columns[side]] for side in ("old", "new")}
+    return data_frame(columns)
+
+
+def moves_html(ledger: Ledger) -> str:
+    """Return in short what a re-labelling did: how many labels moved, from which class to which, and what was odd."""
+    moved, samples = len(ledger), ledger.original.size
+    share = f" ({moved / samples:.1%})" if samples else ""
+    parts = [f"<p><strong>{moved:,} of {samples:,} labels moved</strong>{share}</p>"]
+    if ledger.refusal is not None:
+        parts = [f"<p><strong>refused</strong>: {safe(ledger.refusal)}; no label moved</p>"]
+    if moved:
+        parts += _pairs(ledger)
+    parts += [f"<p>note: {safe(note)}</p>" for note in ledger.notes]
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _pairs(ledger: Ledger) -> list[str]:
+    """Return a table of the pairs of classes with most moves, and how many more there are."""
+    known = len(ledger.class_names) == ledger.num_classes
+    names = ledger.class_names if known else range(ledger.num_classes)
+    pairs, pair_of, counts = np.unique(
+        np.stack([ledger.old, ledger.new], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    posterior, rho = (np.bincount(pair_of.ravel(), values) / counts for values in (ledger.posterior, ledger.rho))
+    most = np.argsort(-counts, kind="stable")
+    rows = [
+        (names[pairs[p, 0]], names[pairs[p, 1]], int(counts[p]), f"{posterior[p]:.3f}", f"{rho[p]:.3f}")
+        for p in most[:LONGEST_TABLE]
+    ]
+    shown = [table(["old", "new", "samples", "mean posterior", "mean rho"], rows, words=2)]
+    if most.size > LONGEST_TABLE:
+        left = int(counts[most[LONGEST_TABLE:]].sum())
+        shown.append(f"<p>and {left:,} between {most.size - LONGEST_TABLE:,} further pairs of classes</p>")
+    return shown

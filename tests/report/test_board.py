@@ -1,0 +1,160 @@
+"""What is written for TensorBoard, read back by TensorBoard."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from experiment.small_runs import small
+from fedrela.errors import ArgumentError
+from fedrela.experiment import run
+from fedrela.files.verbs import observed
+from fedrela.report.board import EVENTS, Board, scalars, write_board
+from fedrela.report.clients.picture import client_class_drawing
+from fedrela.report.run import run_page
+from fedrela.runfolder import RunFolder
+
+DRAWING = client_class_drawing([[30, 0], [10, 20]], ["<cat>", "![dog](https://example.org/a.png)"], title="Pets")
+
+
+def record(number: int, **changes: object) -> dict[str, object]:
+    accuracy = {"overall": number / 10, "balanced": number / 20, "groups": {"head": 0.5, "tail": None}, "macro_f1": 0.4}
+    plain = {"round": number, "accuracy": accuracy, "loss": 1 / number, "moved": 0, "excluded": [], "validation": None}
+    return plain | changes
+
+
+def read(path) -> EventAccumulator:
+    events = EventAccumulator(str(path))
+    events.Reload()
+    return events
+
+
+def values(events: EventAccumulator, tag: str) -> dict[int, float]:
+    return {event.step: event.value for event in events.Scalars(tag)}
+
+
+def test_rounds_come_back_as_scalars(tmp_path):
+    board = Board(tmp_path / "new" / "board")
+    board.add_round(record(1))
+    board.add_round(record(2, accuracy=None, loss=None, moved=None, excluded=[[4, "late"], [None, "unknown"]]))
+    board.add_round(record(3, moved=12, validation={"overall": 0.75}))
+    events = read(board.path)
+    assert set(events.Tags()["scalars"]) == {
+        "accuracy/overall", "accuracy/balanced", "accuracy/macro_f1", "accuracy/head",
+        "validation/overall", "loss/test", "labels/moved", "clients/lost",
+    }  # fmt: skip
+    assert values(events, "accuracy/overall") == pytest.approx({1: 0.1, 3: 0.3})
+    assert values(events, "loss/test") == pytest.approx({1: 1.0, 3: 1 / 3})
+    assert values(events, "labels/moved") == {1: 0.0, 3: 12.0}
+    assert values(events, "clients/lost") == {1: 0.0, 2: 2.0, 3: 0.0}
+    assert values(events, "validation/overall") == {3: 0.75}
+
+
+def test_a_round_can_be_seen_before_the_next(tmp_path):
+    board = Board(tmp_path)
+    for number in (1, 2, 3):
+        board.add_round(record(number))
+        assert list(values(read(tmp_path), "loss/test")) == list(range(1, number + 1))
+
+
+def test_figures_come_back_as_pictures_without_words_that_are_markdown(tmp_path):
+    Board(tmp_path).add_figures({"clients": DRAWING}, step=7)
+    (image,) = read(tmp_path).Images("figures/clients")
+    assert image.step == 7
+    with Image.open(io.BytesIO(image.encoded_image_string)) as picture:
+        assert picture.format == "PNG"
+        assert picture.size == (image.width, image.height) == (2 * round(DRAWING.width), picture.height)
+    assert b"example.org" not in (tmp_path / EVENTS).read_bytes()
+
+
+def test_a_whole_run(tmp_path):
+    done = run(small(), out=tmp_path / "run")
+    folder = RunFolder.open(done.folder)
+    write_board(folder, tmp_path / "board")
+    events = read(tmp_path / "board")
+    overall = {record["round"]: record["accuracy"]["overall"] for record in folder.rounds()}
+    assert values(events, "accuracy/overall") == pytest.approx(overall)
+    assert sum(values(events, "labels/moved").values()) == done.moved > 0
+    named = {f"figures/{figure.name}" for figure in run_page(folder).figures}
+    assert set(events.Tags()["images"]) == named >= {"figures/accuracy", "figures/flow"}
+    assert {image.step for tag in named for image in events.Images(tag)} == {6}
+    assert [place.name for place in (tmp_path / "board").iterdir()] == [EVENTS]
+    write_board(folder, tmp_path / "bare", figures=False)
+    bare = read(tmp_path / "bare").Tags()
+    assert (bare["images"], set(bare["scalars"])) == ([], set(events.Tags()["scalars"]))
+    with pytest.raises(ArgumentError, match=r"holds TensorBoard events already; choose another folder$"):
+        write_board(folder, tmp_path / "board")
+
+
+@pytest.mark.parametrize("name", ["events.out.tfevents.1700000000.host.1.0", EVENTS])
+def test_two_runs_are_not_mixed(tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(ArgumentError, match=r"holds TensorBoard events already; choose another folder$"):
+        Board(tmp_path)
+
+
+def test_events_that_appear_meanwhile_are_kept(tmp_path):
+    first, second = Board(tmp_path), Board(tmp_path)
+    first.add_round(record(1))
+    before = (tmp_path / EVENTS).read_bytes()
+    with pytest.raises(ArgumentError, match="exists already"):
+        second.add_round(record(1))
+    assert (tmp_path / EVENTS).read_bytes() == before
+
+
+def test_nothing_is_written_before_there_is_something_to_write(tmp_path):
+    Board(tmp_path / "board").add_figures({}, step=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_way_and_a_full_disk_are_one_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ArgumentError, match=r"file: is a file; a folder for TensorBoard is needed$"):
+        Board(tmp_path / "file")
+    with pytest.raises(ArgumentError, match=r"cannot be written: .*; choose another place$"):
+        Board(tmp_path / "file" / "below").add_round(record(1))
+
+    def full(when, verb, arguments):
+        if (when, verb) == ("before", "append"):
+            raise OSError(28, "No space left on device")
+
+    board = Board(tmp_path / "board")
+    with observed(full), pytest.raises(ArgumentError, match="cannot be written: No space left on device;"):
+        board.add_round(record(1))
+    board.add_round(record(2))
+    assert list(values(read(board.path), "loss/test")) == [2]
+
+
+def test_without_tensorboard_one_line_says_what_to_do(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "tensorboard"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ArgumentError) as caught:
+        Board(tmp_path)
+    assert str(caught.value) == "tensorboard: is not installed; run `pip install fedrela[tensorboard]`"
+
+
+def test_without_matplotlib_one_line_says_what_to_do(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ArgumentError, match=r"matplotlib is not installed; run `pip install fedrela\[tensorboard\]`$"):
+        Board(tmp_path).add_figures({"clients": DRAWING}, step=1)
+
+
+def test_a_board_loads_no_torch(tmp_path):
+    code = (
+        "import sys\nfrom fedrela.report.board import Board\nassert 'tensorboard' not in sys.modules\n"
+        f"Board({str(tmp_path)!r}).add_round({record(1)!r})\nassert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_figure_of_a_round_has_a_tag_of_its_own():
+    full = record(1, validation=record(1)["accuracy"])
+    assert len(scalars(full)) == 4 + 4 + 3
