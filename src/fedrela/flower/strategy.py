@@ -1,0 +1,69 @@
+"""A run of the engine over a Flower grid.
+
+The engine's own loop samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores and
+writes the run folder; this class puts a Flower grid in the place of its workers, and remembers for clients which of
+their turns counted. It is no subclass of Flower's ``Strategy``: that one sums in order of arrival, ends a run with one
+malformed reply, and waits for ever for a missing node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from flwr.serverapp import Grid
+
+from fedrela.engine.loop import RoundDone
+from fedrela.flower.crew import FlowerCrew
+from fedrela.records import RoundRecord
+
+
+class Execution(Protocol):
+    """A run in its folder, as `fedrela.experiment.begin` and `resume` give it."""
+
+    every: int
+    folder: Any
+
+    def rounds(self) -> Iterator[RoundDone]:
+        """Carry out round after round."""
+
+    def finish(self) -> Any:
+        """Score the final model and write all findings."""
+
+
+class FedrelaStrategy:
+    """Any algorithm of ours on a Flower grid.
+
+    Parameters
+    ----------
+    grid
+        What a ``ServerApp`` is given.
+    experiment, fingerprint, patience
+        As for `FlowerCrew`.
+
+    Examples
+    --------
+    In a ``ServerApp``, with the composition root that `fedrela export-flower` writes::
+
+        strategy = FedrelaStrategy(grid, experiment="clinic", fingerprint=config_sha256(config))
+        with begin(config, out=folder, crew=strategy.crew) as execution:
+            result = strategy.start(execution)
+    """
+
+    def __init__(self, grid: Grid, *, experiment: str, fingerprint: str, patience: float = 600.0) -> None:
+        self.crew = FlowerCrew(grid, experiment=experiment, fingerprint=fingerprint, patience=patience)
+
+    def start(self, execution: Execution) -> Any:
+        """Carry out all rounds that are left, and return the result."""
+        records = execution.folder.rounds()
+        self._remember(execution, (RoundRecord.from_record(record) for record in records))
+        self.crew.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
+        for done in execution.rounds():
+            self._remember(execution, [done.record])
+        return execution.finish()
+
+    def _remember(self, execution: Execution, records: Iterable[RoundRecord]) -> None:
+        for record in records:
+            self.crew.admitted |= dict.fromkeys(record.admitted, record.round)
+            if record.round % execution.every == 0:
+                self.crew.durable = record.round
