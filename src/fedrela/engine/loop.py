@@ -189,7 +189,8 @@ def _check_hope(run: Run, round: int, collected: Collected, verdict: Verdict) ->
     """Stop where no client can train at all, or where too few could too often; the round can be tried again then."""
     train, skipped = run.plan.train, run.state.skipped + 1
     example = "".join(f"; client {client}: {reason}" for client, reason in _excluded(collected, verdict)[:1])
-    if collected.failed and not collected.uploads and round == 1 and train.deadline == 0:
+    hopeless = not all(map(_unrepeatable, collected.failed.values()))
+    if hopeless and not collected.uploads and round == 1 and train.deadline == 0:
         raise FedrelaError(f"round 1: no client could train{example}")
     if skipped >= train.give_up:
         few = f"fewer than {train.min_clients} clients for {skipped} rounds in a row"

@@ -27,7 +27,6 @@ from fedrela.models.contract import need_split
 from fedrela.models.share import Share
 
 
-
 class Crew(Protocol):
     """Who does the clients' work: processes, this process, or clients elsewhere.
 
@@ -39,8 +38,11 @@ class Crew(Protocol):
         Whether clients keep their labels and states themselves, and nothing of either is known here.
     """
 
-    size: int
     at_home: bool
+
+    @property
+    def size(self) -> int:
+        """See above."""
 
     def load(self, make: Callable[[Any], Any], setup: Any, /) -> None:
         """Prepare for the orders of a run."""

@@ -1,4 +1,4 @@
-"""A configuration as a Flower app: where data, model and algorithm of the experiment meet Flower's clients and server."""
+"""A configuration as a Flower app: where data, model and algorithm meet Flower's clients and server."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from fedrela.models.repeatable import one_thread
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
+    from flwr.app import Context
     from flwr.clientapp import ClientApp
     from flwr.serverapp import Grid, ServerApp
 
@@ -54,7 +55,11 @@ def server_app(config: Config, *, out: str | Path, experiment: str, patience: fl
     from flwr.serverapp import ServerApp
 
     app = ServerApp()
-    app.main()(lambda grid, context: serve(config, grid, out=out, experiment=experiment, patience=patience) and None)
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        serve(config, grid, out=out, experiment=experiment, patience=patience)
+
     return app
 
 

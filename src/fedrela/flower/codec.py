@@ -65,9 +65,9 @@ def as_content(task: Task) -> RecordDict:
 def read_task(content: RecordDict) -> Task:
     """Return the task in a message's content; `DataError` where there is none."""
     try:
-        config, record = content[CONFIG], content[ARRAYS]
-        arrays = {name: array.numpy() for name, array in record.items()}  # type: ignore[union-attr]
-        plain: dict[str, Any] = {name: config[name] for name in PLAIN}  # type: ignore[index]
+        config, record = content.config_records[CONFIG], content.array_records[ARRAYS]
+        arrays = {name: array.numpy() for name, array in record.items()}
+        plain: dict[str, Any] = {name: config[name] for name in PLAIN}
     except Exception as error:
         raise DataError(f"message: no task of a fedrela server: {type(error).__name__}: {error}") from None
     down = {name: array for name, array in arrays.items() if not name.startswith(OWN)}
@@ -96,9 +96,9 @@ def read_reply(message: Message) -> Upload | str:
     failed = content.config_records[CONFIG].get("failed") if CONFIG in content.config_records else None
     if failed is not None:
         return str(failed)[:LONGEST_REASON]
-    said = content.metric_records[METRICS] if METRICS in content.metric_records else {}
-    who: list[Any] = [said.get(name) for name in ("client", "round", "num-examples")]
-    return Upload(*who, Decoded(content.array_records[ARRAYS] if ARRAYS in content.array_records else {}))
+    said: Mapping[str, Any] = content.metric_records.get(METRICS, {})
+    client, round, samples = (said.get(name) for name in ("client", "round", "num-examples"))
+    return Upload(client, round, samples, Decoded(content.array_records.get(ARRAYS, {})))  # type: ignore[arg-type]
 
 
 class Decoded(Mapping[str, "NDArray[Any]"]):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
@@ -59,7 +61,7 @@ class Roster:
 
     def _meet(self, reply: Message) -> None:
         node = reply.metadata.src_node_id
-        said = {} if reply.has_error() else reply.content.config_records.get(CONFIG, {})
+        said: Mapping[str, Any] = {} if reply.has_error() else reply.content.config_records.get(CONFIG, {})
         client = said.get("client")
         if type(client) is int and said.get("fingerprint") == self._fingerprint:
             self.nodes[client] = node

@@ -1,0 +1,200 @@
+"""The plug-in: a Flower mod that re-labels a client's training data, in anyone's app.
+
+It reads the round and the global model from the message, and adds nothing to what the client sends.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from flwr.app import ConfigRecord, Context, Message
+from flwr.clientapp.typing import ClientAppCallable, Mod
+from numpy.typing import NDArray
+from torch import nn
+
+from fedrela.core import Ledger
+from fedrela.errors import ArgumentError
+from fedrela.flower.labels import Remembered, in_force, recall, remember
+from fedrela.models.given import device_of
+from fedrela.plugin.oneshot import own_policy
+from fedrela.plugin.policy import Policy
+from fedrela.plugin.posterior import Forward, posterior
+from fedrela.plugin.rows import Place, labels_of, training_part
+from fedrela.plugin.store import LabelStore
+from fedrela.plugin.turn import Plan, ledger_in_force, plan
+
+LOG = logging.getLogger("flwr.fedrela")  # below Flower's own logger, so that it speaks in the client's log
+ROUND = "server-round"
+PREFIX = "fedrela-"
+
+
+def relabel_mod(
+    model: Callable[..., nn.Module],
+    data: Callable[..., Any],
+    *,
+    rounds: int | str = "num-server-rounds",
+    experiment: str | None = None,
+    load: Callable[[nn.Module, Message], None] | None = None,
+    forward: Forward | None = None,
+    label: Place | None = None,
+    device: str = "auto",
+    **options: Any,
+) -> Mod:
+    """Return a mod that re-labels each client's training data once, by the global model it receives.
+
+    Parameters
+    ----------
+    model
+        Makes the model: its class, or a function.
+    data
+        Gives the client's training data, without augmentation and in the same order every time: a data set, a
+        `DataLoader`, tensors ``(X, y)``, or one of these first of several, as the usual ``load_data`` returns them.
+        Arguments that `model` and `data` require are filled by their names, ``context`` or keys of the node's or the
+        run's configuration: ``partition_id`` with ``partition-id``.
+    rounds
+        Number of rounds, or the key of the run's configuration that has it.
+    experiment
+        Name under which clients keep their labels; None for the run's id, which a new ``flwr run`` changes.
+    load
+        Puts the message's arrays into the model, where ``load_state_dict`` of the record ``arrays`` will not do.
+    forward, label
+        See `fedrela.plugin.posterior` and `fedrela.plugin.RelabeledDataset`.
+    device
+        Where the posterior is computed; "auto" takes CUDA or MPS where there is one.
+    options
+        ``start`` (0.8: a share of the rounds; 48: a round), ``tau``, ``period``, ``late``, ``preset``, ``seed``, and
+        the limits of `fedrela.plugin.Policy`. A key ``fedrela-tau`` in the run's configuration overrides ``tau`` here,
+        and so on.
+    """
+    plan(rounds=1, **options)  # a wrong option is a mistake in the app, to be found when it is loaded
+    app = _App(model, data, rounds, experiment, load, forward, label, device, options)
+
+    def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+        if message.metadata.message_type.split(".")[0] != "train":
+            return call_next(message, context)
+        turn = _Turn(app, message, context)
+        source = turn.labels()
+        with in_force(context, turn.store.experiment, source is not None):
+            reply = call_next(message, context)
+        if source is not None and turn.plan.limits.stricter(turn.policy).share and not reply.has_error():
+            moved = int(np.count_nonzero(source.labels != source.original))
+            reply.content["fedrela"] = ConfigRecord({"moved": moved})
+        return reply
+
+    return mod
+
+
+@dataclass(frozen=True)
+class _App:
+    """What the author of an app gave."""
+
+    model: Callable[..., nn.Module]
+    data: Callable[..., Any]
+    rounds: int | str
+    experiment: str | None
+    load: Callable[[nn.Module, Message], None] | None
+    forward: Forward | None
+    label: Place | None
+    device: str
+    options: dict[str, Any]
+
+
+class _Turn:
+    """One client's turn in one round."""
+
+    def __init__(self, app: _App, message: Message, context: Context) -> None:
+        self.app, self.message, self.context = app, message, context
+        node, run = context.node_config, context.run_config
+        experiment = str(run.get(PREFIX + "experiment") or app.experiment or f"run-{context.run_id}")
+        client = str(node.get("client-id", node.get("partition-id", "client")))
+        self.store = LabelStore(_path(node.get("state-dir")), experiment, client)
+        self.policy: Policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
+        self.plan = _plan(app, run)
+
+    def labels(self) -> Ledger | Remembered | None:
+        """Return the labels in force, which are in the context's state then."""
+        round, experiment = _round(self.message), self.store.experiment
+        before = recall(self.context, experiment)
+        if before is not None and not self.store.folder.is_dir():
+            LOG.warning("FedReLa: %s has vanished; the labels of round %d stay", self.store.folder, before.round)
+            return before if self.plan.limits.stricter(self.policy).enabled and before.round <= round else None
+        ledger, new = ledger_in_force(self.store, self.plan, self.policy, round, self._score, LOG)
+        if ledger is None:
+            return None
+        if before is None and not new:
+            self.store.check_data(ledger, labels_of(self._data(), self.app.label))
+            LOG.info("FedReLa: labels of round %d read from %s", ledger.options["round"], self.store.folder)
+        if before is None or before.round != ledger.options["round"]:
+            remember(self.context, ledger, ledger.options["round"], experiment)
+        return ledger
+
+    def _data(self) -> Any:
+        return training_part(_call("data", self.app.data, self.context))
+
+    def _score(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        with torch.random.fork_rng(devices=[]):  # a new model draws its weights, which must not change the training
+            model = _call("model", self.app.model, self.context)
+            (self.app.load or _load)(model, self.message)
+            data = self._data()
+        return posterior(model.to(device_of(self.app.device)), data, forward=self.app.forward, label=self.app.label)
+
+
+def _plan(app: _App, run: dict[str, Any]) -> Plan:
+    """Return what is asked for: the app's options, and over them those of the run's configuration."""
+    given = {key.removeprefix(PREFIX).replace("-", "_"): value for key, value in run.items() if key.startswith(PREFIX)}
+    given.pop("experiment", None)
+    rounds: Any = run.get(app.rounds) if isinstance(app.rounds, str) else app.rounds
+    try:
+        return plan(**{"rounds": rounds} | app.options | given)
+    except ArgumentError as error:
+        key = f"; the run's configuration has no {app.rounds!r}" if rounds is None else ""
+        raise ArgumentError(f"relabel_mod: {error}{key}") from None
+
+
+def _round(message: Message) -> int:
+    for record in message.content.config_records.values():
+        if isinstance(found := record.get(ROUND), int):
+            return found
+    raise ArgumentError(f"relabel_mod: no config record of the message has {ROUND!r}; Flower's strategies send it")
+
+
+def _call(what: str, function: Callable[..., Any], context: Context) -> Any:
+    """Call a function of the app's author with what its parameters' names ask for."""
+    required = [
+        each
+        for each in inspect.signature(function).parameters.values()
+        if each.default is each.empty and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    ]
+    known: dict[str, Any] = {"context": context, "ctx": context}
+    for config in (context.run_config, context.node_config):
+        known |= {key.replace("-", "_"): value for key, value in config.items()}
+    for each in required:
+        if each.name not in known:
+            raise ArgumentError(
+                f"relabel_mod: {what}: nothing in the node's or run's configuration is called {each.name!r}; "
+                "give a function of `context`"
+            )
+    return function(**{each.name: known[each.name] for each in required})
+
+
+def _load(model: nn.Module, message: Message) -> None:
+    records = message.content.array_records
+    if len(records) != 1 and "arrays" not in records:
+        raise ArgumentError(f"relabel_mod: one record of arrays is needed, got {len(records)}; see load=")
+    arrays = records["arrays"] if "arrays" in records else next(iter(records.values()))
+    try:
+        model.load_state_dict(arrays.to_torch_state_dict())
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArgumentError(f"relabel_mod: the message's arrays do not fit the model: {reason}; see load=") from None
+
+
+def _path(value: Any) -> Path | None:
+    return None if value is None else Path(str(value))

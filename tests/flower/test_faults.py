@@ -1,0 +1,202 @@
+"""On Flower: what is lost, late, malformed or restarted costs one turn, or nothing, and never the run."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("flwr", reason="the extra flower is not installed")
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+
+from batteries import count
+from fedrela.errors import BusyError, IntegrityError
+from fedrela.experiment import run
+from fedrela.experiment.apps import serve
+from fedrela.flower.codec import ARRAYS, METRICS
+from fedrela.flower.turns import Memory, Remembered
+from fedrela.runfolder import RunFolder
+from fedrela.streams import stream
+from flower.federations import assert_equal, digits, federate, grid_of
+from flower.in_process import InProcessGrid
+
+torch.set_num_threads(1)
+
+
+def silent(client, rounds):
+    """Return what loses the messages to a client in some rounds."""
+    return lambda message, to: to == client and message.metadata.group_id in {str(r) for r in rounds}
+
+
+def reasons(result):
+    return {(record["round"], client): reason for record in result.history() for client, reason in record["excluded"]}
+
+
+def test_a_node_that_never_answers_costs_its_turns_only(tmp_path):
+    config = digits(train={"deadline": 0.3})
+    done, _ = federate(config, tmp_path, lose=silent(2, (2, 3, 4)))
+    assert reasons(done) == {(round, 2): "deadline" for round in (2, 3, 4)}
+    assert [len(record["admitted"]) for record in done.history()] == [4, 3, 3, 3]
+
+
+def test_a_turn_that_did_not_count_leaves_nothing_behind(tmp_path):
+    """The client trains in round 2, but its reply is lost: it is as if it had never been asked."""
+
+    class Losing(InProcessGrid):
+        def mangled(self, reply):
+            if self.sent[-1].metadata.group_id == "2" and self.nodes[reply.metadata.src_node_id] == 1:
+                return Message(RecordDict(), reply_to=self.sent[-1])
+            return reply
+
+    config = digits(algorithm={"name": "scaffold"}, relabel={"start": 2, "tau": 0.3})
+    app = grid_of(config, tmp_path / "a").apps
+    lossy = serve(config, Losing(app, str(tmp_path / "a")), out=tmp_path / "lossy", experiment="x", patience=1.0)
+    assert reasons(lossy) == {(2, 1): "unknown sender"} or (2, 1) in reasons(lossy)
+    silenced, _ = federate(digits(algorithm={"name": "scaffold"}, relabel={"start": 2, "tau": 0.3},
+                                  train={"deadline": 0.3}), tmp_path, lose=silent(1, (2,)))  # fmt: skip
+    assert lossy.weights_sha256 == silenced.weights_sha256
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+@pytest.mark.parametrize("algorithm", ["fedavg", "scaffold"])
+def test_a_server_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, algorithm, stop):
+    config = digits(algorithm={"name": algorithm}, relabel={"start": 2, "tau": 0.3}, train={"participation": 0.75})
+
+    class Stopping(InProcessGrid):
+        def push_messages(self, messages):
+            messages = list(messages)
+            if any(message.metadata.group_id == str(stop + 1) for message in messages):
+                super().push_messages(messages)  # clients have trained, and nobody takes their replies
+                raise KeyboardInterrupt
+            return super().push_messages(messages)
+
+    first = Stopping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
+    with pytest.raises(KeyboardInterrupt):
+        serve(config, first, out=tmp_path / "flower", experiment="trial", patience=1.0)
+    there, _ = federate(config, tmp_path)
+    assert_equal(there, run(config, out=tmp_path / "here"))
+
+
+def test_a_client_that_lost_its_disk_says_so_and_costs_its_turns(tmp_path):
+    config = digits(relabel={"start": 2, "tau": 0.3})
+
+    class Wiping(InProcessGrid):
+        def push_messages(self, messages):
+            messages = list(messages)
+            if any(message.metadata.group_id == "3" for message in messages):
+                shutil.rmtree(tmp_path / "states" / "trial" / "client-1", ignore_errors=True)
+            return super().push_messages(messages)
+
+    grid = Wiping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
+    done = serve(config, grid, out=tmp_path / "flower", experiment="trial", patience=1.0)
+    lost = reasons(done)
+    assert set(lost) == {(3, 1), (4, 1)}
+    assert "though this turn counted; put the client's folder back" in lost[3, 1]
+
+
+def test_nobody_there_ends_in_time_with_one_line(tmp_path):
+    config = digits(train={"give_up": 2})
+    with pytest.raises(BusyError, match="not connected"):
+        serve(config, InProcessGrid({}, str(tmp_path)), out=tmp_path / "flower", experiment="x", patience=0.2)
+    assert RunFolder.open(tmp_path / "flower").status.startswith("interrupted")
+
+
+def test_clients_of_another_configuration_are_left_alone(tmp_path):
+    others = grid_of(digits(train={"lr": 0.3}), tmp_path).apps
+    with pytest.raises(BusyError, match="not connected"):
+        serve(digits(train={"give_up": 1}), InProcessGrid(others, str(tmp_path)), out=tmp_path / "flower",
+              experiment="x", patience=0.2)  # fmt: skip
+
+
+def mangle(reply, rng):
+    """Return a reply with one thing wrong."""
+    arrays = {name: array.numpy() for name, array in reply.content.array_records[ARRAYS].items()}
+    said = dict(reply.content.metric_records[METRICS])
+    weights = arrays["weights"]
+    kind = rng.integers(10)
+    if kind == 0:
+        weights = weights[:-1]
+    elif kind == 1:
+        weights = weights.astype(np.float64)
+    elif kind == 2:
+        weights = np.where(np.arange(weights.size) == rng.integers(weights.size), np.nan, weights).astype("f4")
+    elif kind == 3:
+        arrays["more"] = np.zeros(3, "f4")
+    elif kind == 4:
+        said["num-examples"] = int(rng.integers(-5, 5))
+    elif kind == 5:
+        said["round"] = int(rng.integers(5, 50))
+    elif kind == 6:
+        said = {"loss": 1.0}
+    elif kind == 7:
+        weights = weights.astype(">f4")
+    elif kind == 8:
+        weights = weights * np.float32(1e30)
+    records = {name: Array(np.asarray(array)) for name, array in (arrays | {"weights": weights}).items()}
+    if kind == 9:  # bits of the encoded array
+        data = bytearray(records["weights"].data)
+        del data[int(rng.integers(1, len(data))) :]
+        records["weights"].data = bytes(data)
+    if rng.random() < 0.1:
+        del records["weights"]
+    return Message(RecordDict({ARRAYS: ArrayRecord(records), METRICS: MetricRecord(said)}), reply_to=reply_to(reply))
+
+
+def reply_to(reply):
+    """Return a message that a reply like this one would answer."""
+    asked = Message(RecordDict(), reply.metadata.src_node_id, "train")
+    asked.metadata._message_id = reply.metadata.reply_to_message_id
+    return asked
+
+
+class Mangling(InProcessGrid):
+    """Every training reply of client 0 is malformed."""
+
+    def __init__(self, *args, rng):
+        super().__init__(*args)
+        self._rng = rng
+
+    def mangled(self, reply):
+        is_turn = not reply.has_error() and METRICS in reply.content.metric_records
+        return mangle(reply, self._rng) if is_turn and self.nodes[reply.metadata.src_node_id] == 0 else reply
+
+
+def test_malformed_replies_cost_their_sender_only(tmp_path):
+    """B7: whatever client 0 sends, the others' average is as if it had not been asked."""
+    config = digits(train={"rounds": 1}, relabel={"start": 1, "enabled": False})
+    apps = grid_of(config, tmp_path).apps
+    without, _ = federate(digits(train={"rounds": 1, "deadline": 0.2}, relabel={"start": 1, "enabled": False}),
+                          tmp_path, lose=silent(0, (1,)))  # fmt: skip
+    for case in range(count(25, 1000)):
+        grid = Mangling(apps, str(tmp_path / "states"), rng=stream(1, "malformed replies", case))
+        done = serve(config, grid, out=tmp_path / str(case), experiment="x", patience=1.0)
+        assert done.history()[0]["admitted"] == [1, 2, 3], (case, reasons(done))
+        assert done.weights_sha256 == without.weights_sha256
+
+
+def test_what_a_client_remembers(tmp_path):
+    memory = Memory(tmp_path, "trial", 3)
+    assert memory.recall(0).labels is None
+    for round in (1, 2, 4, 5):
+        memory.keep(Remembered(round, 2 if round > 1 else None, np.arange(round), {"state": np.ones(2) * round}))
+    assert memory.recall(4).kept["state"].tolist() == [4, 4]
+    memory.forget(admitted=4, durable=2)
+    assert sorted(path.name for path in memory.path.glob("turn-*")) == ["turn-000002", "turn-000004"]
+    assert memory.recall(2).relabelled == 2
+    with pytest.raises(IntegrityError, match="turn-000005: is missing, though this turn counted"):
+        memory.recall(5)
+    (memory.path / "turn-000004").write_bytes(b"0" * 64 + b"\nzip")
+    with pytest.raises(IntegrityError, match="turn-000004: does not match its digest"):
+        memory.recall(4)
+
+
+def test_what_is_no_task_is_told_in_one_line(tmp_path):
+    config = digits()
+    grid = grid_of(config, tmp_path)
+    node = next(iter(grid.nodes))
+    for content in (RecordDict(), RecordDict({"config": ConfigRecord({"kind": "train"}), "arrays": ArrayRecord()})):
+        [reply] = grid.send_and_receive([Message(content, node, "train")])
+        assert "no task of a fedrela server" in reply.content["config"]["failed"]
