@@ -17,7 +17,7 @@ from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.engine.serial import SerialPool
 
 COLUMNS, CLASSES = 6, 4
-NOT_COMPARED = {"host.json", "timing.jsonl", "lock"}
+NOT_COMPARED = {"host.json", "timing.jsonl", "lock", "report.html"}
 SMALL: dict[str, Any] = {
     "seed": 5,
     "data": {

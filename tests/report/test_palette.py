@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from fedrela.report.figures.palette import DARK, LIGHT, STEPS, paints
+from fedrela.report.figures.paints import paints
+from fedrela.report.figures.palette import DARK, LIGHT, SERIES, SIDE_STEPS, STEPS
 
 # Simulation of full colour blindness on linear RGB: Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009, table 1.
 SIGHT = {
@@ -49,17 +50,30 @@ def lab(rgb: np.ndarray) -> np.ndarray:
     return np.array(TO_LAB) @ np.cbrt(np.array(TO_CONES) @ rgb)
 
 
+def distances(colours, sight) -> list[float]:
+    seen = [lab(np.clip(np.array(SIGHT[sight]) @ linear(colour), 0, 1)) for colour in colours]
+    return [float(np.linalg.norm(one - two)) for one, two in itertools.combinations(seen, 2)]
+
+
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 @pytest.mark.parametrize("sight", SIGHT)
-def test_groups_differ_whatever_the_eyes(palette, sight):
-    seen = [lab(np.clip(np.array(SIGHT[sight]) @ linear(colour), 0, 1)) for colour in palette.groups]
-    for one, two in itertools.combinations(seen, 2):
-        assert np.linalg.norm(one - two) > JUST_CLEAR
+@pytest.mark.parametrize("kind", ["groups", "series"])
+def test_colours_differ_whatever_the_eyes(palette, sight, kind):
+    assert min(distances(getattr(palette, kind), sight)) > JUST_CLEAR
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+@pytest.mark.parametrize("sight", SIGHT)
+def test_rises_and_falls_differ_whatever_the_eyes(palette, sight):
+    styles = paints(palette, 0)
+    for one, two in itertools.product(range(SIDE_STEPS), repeat=2):
+        least = JUST_CLEAR if one == two else 0.06
+        assert min(distances([styles[f"n{one}"].fill, styles[f"p{two}"].fill], sight)) > least
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 def test_contrast_with_the_page(palette):
-    assert all(contrast(colour, palette.paper) >= 3 for colour in palette.groups)
+    assert all(contrast(colour, palette.paper) >= 3 for colour in (*palette.groups, *palette.series))
     assert contrast(palette.ink, palette.paper) >= 7
     assert contrast(palette.muted, palette.paper) >= 4.5
 
@@ -69,6 +83,32 @@ def test_a_scale_moves_away_from_the_page_step_by_step(palette):
     steps = [contrast(palette.step(s), palette.paper) for s in range(STEPS)]
     assert steps[0] >= 1.6
     assert all(after >= 1.2 * before for before, after in itertools.pairwise(steps))
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+@pytest.mark.parametrize("side", ["n", "p"])
+def test_a_diverging_scale_moves_away_from_the_page_step_by_step(palette, side):
+    styles = paints(palette, 0)
+    steps = [contrast(styles[f"{side}{s}"].fill, palette.paper) for s in range(SIDE_STEPS)]
+    assert steps[0] >= 1.6
+    assert all(after >= 1.2 * before for before, after in itertools.pairwise(steps))
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_text_in_a_cell_can_be_read(palette):
+    styles = paints(palette, 0)
+    cells = [name for name in styles if f"on-{name}" in styles]
+    assert len(cells) == STEPS + 2 * SIDE_STEPS
+    assert all(contrast(styles[name].fill, styles[f"on-{name}"].fill) >= 4.5 for name in cells)
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_no_line_is_known_by_its_colour_alone(palette):
+    styles = paints(palette, 3)
+    assert len({styles[f"c{k}-line"].dash for k in range(SERIES)}) == SERIES
+    assert len({styles[f"g{k}-line"].dash for k in range(3)}) == 3
+    looks = [(p.line, p.dash) for name, p in styles.items() if name[0] == "c" and "-line" in name]
+    assert len(set(looks)) == len(looks) == SERIES * SERIES
 
 
 @pytest.mark.parametrize(("groups", "expected"), [(0, [0]), (2, [0, 2]), (3, [0, 1, 2])])

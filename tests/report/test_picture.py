@@ -157,7 +157,7 @@ def test_groups_colour_dots_and_the_key_names_them():
     assert {name: style.partition("-")[0] for name, style in classes.items()} == {"a": "g0", "b": "g0", "c": "g1"}
     assert {"majority: 2 classes", "minority: 1 class"} <= set(texts(root))
     style = root.find(SVG + "style").text
-    light, dark = style.split("@media (prefers-color-scheme: dark)")
+    light, dark = style.split("@media screen and (prefers-color-scheme: dark)")
     for part, palette in ((light, LIGHT), (dark, DARK)):
         assert f".g1 {{ fill: {palette.groups[2]} }}" in part
         assert f".paper {{ fill: {palette.paper} }}" in part

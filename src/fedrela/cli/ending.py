@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from fedrela.cli.live import many, percent
-from fedrela.cli.show import draw, inert, say
+from fedrela.cli.show import complain, draw, inert, say
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.names import REPORT
 
 if TYPE_CHECKING:
     from fedrela.experiment.result import Result
@@ -24,10 +26,22 @@ def show_result(out: Console, result: Result) -> None:
     samples, clients = sum(folder.manifest["data"]["client_sizes"]), len(folder.ledgers())
     say(out, f"labels moved  {result.moved:,} of {samples:,}, by {many(clients, 'client')}")
     say(out, f"run folder    {inert(result.folder)}")
+    if (result.folder / REPORT).exists():
+        say(out, f"report        {inert(result.folder / REPORT)}")
     place = inert(json.dumps(str(result.folder), ensure_ascii=False))
     say(out, f"model         fedrela.experiment.Result.load({place}).weights() in Python")
     if clients:
         say(out, "next          the same with enabled = false in [relabel] shows what re-labelling changed")
+
+
+def leave_report(folder: Path) -> None:
+    """Write the report of runs that have just ended; what goes wrong there is told, and spoils nothing."""
+    from fedrela.report.writing import write_report
+
+    try:
+        write_report(folder)
+    except Exception as error:  # hours of training must not end in an error because of a page
+        complain(f"{folder}: no report was written: {error}; `fedrela --debug report` shows why")
 
 
 def _shares(result: Result) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from fedrela.cli.check import in_words
-from fedrela.cli.ending import show_result
+from fedrela.cli.ending import leave_report, show_result
 from fedrela.cli.live import clock, lost_clients, many, show_rounds
 from fedrela.cli.progress import Bar, progress_bar
 from fedrela.cli.show import complain, console, inert, say
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fedrela.experiment.execution import Execution
 
 HELP = """
-Run a configuration: data, clients, rounds, re-labelling and scores, all into one run folder.
+Run a configuration: data, clients, rounds, re-labelling, scores and a report, all into one run folder.
 
 [bold]Example[/]: fedrela run examples/digits.toml; fedrela run clinic.toml --out runs/clinic-tau3 --workers 2
 
@@ -111,6 +111,7 @@ def carry_out(heading: str, folder: Path, opened: Opened) -> None:
         say(screen, lost, "yellow")
     say(screen, f"done in {clock(time.monotonic() - began)}")
     say(screen)
+    leave_report(folder)
     show_result(screen, result)
 
 

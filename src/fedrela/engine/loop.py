@@ -28,7 +28,8 @@ from fedrela.records import RoundRecord, Upload
 from fedrela.runfolder import RunFolder
 
 Excluded = Mapping[int, str]
-UNREPEATABLE = ("deadline", "the worker died", "not connected", "no reply")  # what a second try might not meet again
+AWAY = "not connected"
+UNREPEATABLE = ("deadline", "the worker died", AWAY, "no reply")  # what a second try might not meet again
 
 
 @dataclass
@@ -189,8 +190,8 @@ def _check_hope(run: Run, round: int, collected: Collected, verdict: Verdict) ->
     """Stop where no client can train at all, or where too few could too often; the round can be tried again then."""
     train, skipped = run.plan.train, run.state.skipped + 1
     example = "".join(f"; client {client}: {reason}" for client, reason in _excluded(collected, verdict)[:1])
-    hopeless = not all(map(_unrepeatable, collected.failed.values()))
-    if hopeless and not collected.uploads and round == 1 and train.deadline == 0:
+    some_failed = any(not reason.startswith(AWAY) for reason in collected.failed.values())
+    if some_failed and not collected.uploads and round == 1 and train.deadline == 0:
         raise FedrelaError(f"round 1: no client could train{example}")
     if skipped >= train.give_up:
         few = f"fewer than {train.min_clients} clients for {skipped} rounds in a row"

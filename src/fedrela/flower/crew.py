@@ -13,6 +13,7 @@ from typing import Any
 from flwr.app import Message
 from flwr.serverapp import Grid
 
+from fedrela.engine.loop import AWAY
 from fedrela.engine.messages import Done, one_line
 from fedrela.engine.orders import Answer, Order
 from fedrela.engine.station import Station
@@ -93,7 +94,7 @@ class FlowerCrew:
                     content, nodes[order.client], TYPES[order.kind], group_id=str(order.round), ttl=seconds + 60
                 )
             else:
-                yield Done(position, error="not connected")
+                yield Done(position, error=AWAY)
         ids = dict(zip(self._grid.push_messages(list(sent.values())), sent, strict=True))
         yield from self._replies(ids, orders, time.monotonic() + seconds)
 

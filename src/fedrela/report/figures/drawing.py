@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fedrela.report.figures.palette import DARK, FONT_SIZE, HEADING_SIZE, LIGHT, Palette, paints
-from fedrela.report.figures.shapes import Boxes, Disc, Drawing, Lines, Shape, Word
+from fedrela.report.figures.paints import Paint, paints
+from fedrela.report.figures.palette import DARK, FONT_SIZE, HEADING_SIZE, LIGHT, STRONG_SIZE, Palette
+from fedrela.report.figures.shapes import Boxes, Disc, Drawing, Lines, Shape, Trace, Word
 from fedrela.report.figures.svg import Node, Style, figure, node, number
 
 FONTS = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
@@ -16,8 +17,9 @@ def draw_svg(drawing: Drawing) -> str:
     lettering = {
         "text": f"font-family: {FONTS}; font-size: {number(FONT_SIZE)}px",
         "text.heading": f"font-size: {number(HEADING_SIZE)}px; font-weight: 600",
+        "text.strong": f"font-size: {number(STRONG_SIZE)}px; font-weight: 600",
         "path": "shape-rendering: crispEdges",  # neighbouring boxes leave no gap
-        "path.grid": "shape-rendering: auto",
+        "path.trace": "shape-rendering: auto; stroke-linejoin: round",
     }
     return figure(
         drawing.width,
@@ -34,14 +36,24 @@ def _rules(palette: Palette, groups: int, used: set[str]) -> Style:
     rules = {}
     for name, paint in paints(palette, groups).items():
         if name in used:
-            line = f"; stroke: {paint.line}; stroke-width: {number(paint.width)}" if paint.line else ""
-            rules[f".{name}"] = f"fill: {paint.fill or 'none'}{line}"
+            rules[f".{name}"] = _declarations(paint)
     return rules
+
+
+def _declarations(paint: Paint) -> str:
+    said = [f"fill: {paint.fill or 'none'}"]
+    if paint.opacity < 1:
+        said.append(f"fill-opacity: {number(paint.opacity)}")
+    if paint.line:
+        said.append(f"stroke: {paint.line}; stroke-width: {number(paint.width)}")
+    if paint.dash:
+        said.append(f"stroke-dasharray: {' '.join(map(number, paint.dash))}")
+    return "; ".join(said)
 
 
 def element(shape: Shape) -> Node:
     """Return the SVG element of a shape."""
-    tip = (node("title", shape.tip),) if isinstance(shape, Disc | Boxes) and shape.tip else ()
+    tip = (node("title", shape.tip),) if isinstance(shape, Disc | Boxes | Trace) and shape.tip else ()
     if isinstance(shape, Disc):
         return node("circle", *tip, cx=shape.x, cy=shape.y, r=shape.radius, class_=shape.style)
     if isinstance(shape, Boxes):
@@ -52,7 +64,10 @@ def element(shape: Shape) -> Node:
         return node("path", *tip, d="".join(outlines), class_=shape.style)
     if isinstance(shape, Lines):
         strokes = (f"M{number(x)} {number(y)}L{number(to)} {number(down)}" for x, y, to, down in shape.segments)
-        return node("path", d="".join(strokes), class_=shape.style)
+        return node("path", d="".join(strokes), class_=f"{shape.style} trace")
+    if isinstance(shape, Trace):
+        line = "L".join(f"{number(x)} {number(y)}" for x, y in shape.points)
+        return node("path", *tip, d=f"M{line}{'z' if shape.closed else ''}", class_=f"{shape.style} trace")
     return _text(shape)
 
 

@@ -1,4 +1,4 @@
-"""A drawing as PNG, painted shape by shape by matplotlib, on a light page."""
+"""A drawing as PNG or PDF, painted shape by shape by matplotlib, on a light page; same drawing, same bytes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,39 @@ import itertools
 import warnings
 from typing import Any
 
-from fedrela.report.figures.palette import FONT_SIZE, HEADING_SIZE, LIGHT, Paint, paints
-from fedrela.report.figures.shapes import Boxes, Disc, Drawing, Lines, Shape, Word
+from fedrela.report.figures.paints import Paint, paints
+from fedrela.report.figures.palette import FONT_SIZE, HEADING_SIZE, LIGHT, STRONG_SIZE, channels
+from fedrela.report.figures.shapes import Boxes, Disc, Drawing, Lines, Shape, Trace, Word
 
 RESOLUTION = 144  # dots an inch; a unit of a drawing is a point, and an inch has 72 of them
 ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 LETTERS = 0.9  # the font that matplotlib brings is wider than those of a browser
 
 
+SIZES = {"heading": HEADING_SIZE, "strong": STRONG_SIZE}
+
+
 def draw_png(drawing: Drawing) -> bytes:
     """Return the bytes of a PNG file."""
+    return _saved(drawing, "png", {"Software": None})
+
+
+def draw_pdf(drawing: Drawing) -> bytes:
+    """Return the bytes of a PDF file whose letters are outlines of a font, as publishers ask."""
+    return _saved(drawing, "pdf", {"Title": drawing.title, "Creator": None, "Producer": None, "CreationDate": None})
+
+
+def _saved(drawing: Drawing, kind: str, metadata: dict[str, str | None]) -> bytes:
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(), rc_context({"pdf.fonttype": 42}):
+        warnings.filterwarnings("ignore", message="Glyph")  # what a font does not have is drawn as empty boxes
+        _figure(drawing).savefig(buffer, format=kind, metadata=metadata)
+    return buffer.getvalue()
+
+
+def _figure(drawing: Drawing) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -33,22 +56,17 @@ def draw_png(drawing: Drawing) -> bytes:
                 _write(axes, word, styles, layer)  # type: ignore[arg-type]
         else:
             _paint(axes, list(run), styles, layer)
-    with warnings.catch_warnings():  # a name in a script that the font does not have is drawn as empty boxes
-        warnings.filterwarnings("ignore", message="Glyph")
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    return figure
 
 
 def _write(axes: Any, word: Word, styles: dict[str, Paint], layer: int) -> None:
-    size = LETTERS * (HEADING_SIZE if word.style == "heading" else FONT_SIZE)
     axes.text(
         word.x,
         word.y,
         word.text,
         color=styles[word.style].fill,
-        fontsize=size,
-        fontweight="bold" if word.style == "heading" else "normal",
+        fontsize=LETTERS * SIZES.get(word.style, FONT_SIZE),
+        fontweight="bold" if word.style in SIZES else "normal",
         ha=ALIGNED[word.anchor],
         va="baseline",
         rotation=90 if word.upright else 0,
@@ -69,13 +87,22 @@ def _paint(axes: Any, shapes: list[Shape], styles: dict[str, Paint], layer: int)
         looks += [styles[shape.style]] * len(made)
     collection = PatchCollection(
         patches,
-        facecolors=[look.fill or "none" for look in looks],
+        facecolors=[_filling(look) for look in looks],
         edgecolors=[look.line or "none" for look in looks],
         linewidths=[look.width for look in looks],
-        antialiased=isinstance(shapes[0], Disc),
+        linestyles=[_dashes(look) for look in looks],
+        antialiased=isinstance(shapes[0], Disc | Trace),
         zorder=layer,
     )
     axes.add_collection(collection, autolim=False)
+
+
+def _filling(look: Paint) -> tuple[float, ...] | str:
+    return (*(value / 255 for value in channels(look.fill)), look.opacity) if look.fill else "none"
+
+
+def _dashes(look: Paint) -> tuple[float, list[float]] | str:
+    return (0.0, [length / look.width for length in look.dash]) if look.dash else "solid"  # counted in line widths
 
 
 def _patches(shape: Shape) -> list[Any]:
@@ -85,5 +112,7 @@ def _patches(shape: Shape) -> list[Any]:
         return [Circle((shape.x, shape.y), shape.radius)]
     if isinstance(shape, Boxes):
         return [Rectangle((x, y), width, height) for x, y, width, height in shape.places]
+    if isinstance(shape, Trace):
+        return [Polygon(shape.points, closed=shape.closed)]
     assert isinstance(shape, Lines)
     return [Polygon([(x, y), (to, down)], closed=False) for x, y, to, down in shape.segments]

@@ -1,6 +1,6 @@
 """A drawing as plain shapes, which SVG and PNG are made of alike.
 
-Each shape names a style, which is an entry of `paints` in the palette; a tip is what a reader sees who points at the
+Each shape names a style, which is an entry of `paints`; a tip is what a reader sees who points at the
 shape. Coordinates run to the right and down.
 """
 
@@ -11,6 +11,7 @@ from typing import Literal
 
 Rectangle = tuple[float, float, float, float]  # left, top, width, height
 Segment = tuple[float, float, float, float]  # from x, y to x, y
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,16 @@ class Lines:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """A line through points; a closed one goes back to the first and may be filled."""
+
+    points: tuple[Point, ...]
+    style: str
+    closed: bool = False
+    tip: str = ""
+
+
+@dataclass(frozen=True)
 class Word:
     """A line of text whose base line begins, is centred or ends at x, y; an upright one is read from below."""
 
@@ -53,7 +64,7 @@ class Word:
     upright: bool = False
 
 
-Shape = Disc | Boxes | Lines | Word
+Shape = Disc | Boxes | Lines | Trace | Word
 
 
 @dataclass(frozen=True)

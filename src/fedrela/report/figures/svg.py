@@ -130,4 +130,4 @@ def _style_sheet(name: str, light: Style, dark: Style) -> str:
         "\n".join(f"#{name} {selector} {{ {declarations} }}" for selector, declarations in style.items())
         for style in (light, dark)
     )
-    return f"\n{day}\n@media (prefers-color-scheme: dark) {{\n{night}\n}}\n"
+    return f"\n{day}\n@media screen and (prefers-color-scheme: dark) {{\n{night}\n}}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-NARROW, WIDE = 0.58, 1.05  # advance of a character in units of the font size; sans-serif fonts stay below on average
+NARROW, WIDE = 0.6, 1.05  # advance of a character in units of the font size; sans-serif fonts stay below on average
 
 
 def printable(text: object) -> str:

@@ -1,0 +1,63 @@
+"""``fedrela report FOLDER``: the page of a run, or of runs that belong together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrela.cli.progress import progress_bar
+from fedrela.cli.show import console, inert, say
+from fedrela.errors import ArgumentError
+
+HELP = """
+Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.
+
+[bold]Example[/]: fedrela report runs/digits; fedrela report runs/digits --figures paper --format pdf
+
+The page opens from disk, prints, and needs no network. It is made at the end of every run; this makes it again, also of
+a run that is unfinished. --strip makes a copy of the folder without samples, for sharing. PNG and PDF figures need the
+extra plots: pip install fedrela\\[plots].
+"""
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="A run folder, or one of several runs.", show_default=False)
+]
+NoSamples = Annotated[bool, typer.Option("--no-samples", help="Show no sample.")]
+Strip = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Copy the folder without samples to a new one.", show_default=False)
+]
+Figures = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write every figure into a file of its own.", show_default=False)
+]
+Formats = Annotated[
+    list[str] | None,
+    typer.Option("--format", metavar="svg|png|pdf", help="Of the figures; may be given twice.", show_default="svg"),
+]
+
+
+def report(
+    folder: Folder, no_samples: NoSamples = False, strip: Strip = None, figures: Figures = None, format: Formats = None
+) -> None:
+    """Write a report; see `HELP`."""
+    from fedrela.report.writing import check_formats, open_folder, write_figures, write_report
+    from fedrela.runfolder.strip import strip as copy
+
+    if format and figures is None:
+        raise ArgumentError("--format: is that of figures; --figures DIR says where they go")
+    check_formats(format or ())
+    if strip is not None and os.path.lexists(strip):
+        raise ArgumentError(f"--strip: {strip}: exists already; remove it or choose another place")
+    screen, there = console(), open_folder(folder)
+    with progress_bar(f"reading {folder}"):
+        lines = [f"report   {write_report(folder, samples=not no_samples)}"]
+        if figures is not None:
+            lines.append(f"figures  {figures}, {len(write_figures(folder, figures, format or ('svg',)))} files")
+        if strip is not None:
+            copy(there, strip)
+            write_report(strip, samples=False)
+            lines.append(f"copy     {strip}, without samples")
+    for line in lines:
+        say(screen, inert(line))

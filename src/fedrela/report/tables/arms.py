@@ -1,0 +1,88 @@
+"""How arms, rounds and figures are called in tables and on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+DROP = ", lr / 10"
+WORDS = {"host": "host", "fedrela": "FedReLa", "random": "random moves"}
+SCORES = {
+    "last": "after the last round",
+    "best-validation": "after the round that is best on what clients hold back",
+    "best-test": "after the round that is best on the test set itself, which flatters every arm",
+}
+
+
+def arm_words(arm: str) -> str:
+    """Return what an arm does.
+
+    >>> arm_words("host"), arm_words("fedrela-drop"), arm_words("as given")
+    ('host', 'FedReLa, lr / 10', 'as given')
+    """
+    kind = arm.removesuffix("-drop")
+    return WORDS.get(kind, kind) + (DROP if is_drop(arm) else "")
+
+
+def arm_name(host: str, arm: str) -> str:
+    """Return how an arm of a host is called.
+
+    >>> arm_name("FedAvg", "fedrela-drop"), arm_name("FedAvg", "host-drop"), arm_name("FedAvg", "as given")
+    ('FedAvg + FedReLa, lr / 10', 'FedAvg, lr / 10', 'FedAvg')
+    """
+    if arm in ("host", "host-drop"):
+        return host + arm_words(arm).removeprefix("host")
+    return host if arm == "as given" else f"{host} + {arm_words(arm)}"
+
+
+def pair_name(base: str, treated: str) -> str:
+    """Return in few words what a matched pair of arms tells.
+
+    >>> pair_name("host", "fedrela"), pair_name("random-drop", "fedrela-drop")
+    ('FedReLa', 'over random moves, lr / 10')
+    """
+    what = f"over {WORDS['random']}" if base.startswith("random") else WORDS["fedrela"]
+    return what + (DROP if is_drop(treated) else "")
+
+
+def pair_title(base: str, treated: str) -> str:
+    """Return which arms a matched pair compares.
+
+    >>> pair_title("host", "fedrela"), pair_title("random-drop", "fedrela-drop")
+    ('FedReLa against the host', 'FedReLa against random moves, both with lr / 10')
+    """
+    other = WORDS["random"] if base.startswith("random") else "the host"
+    return f"FedReLa against {other}" + (f", both with{DROP[1:]}" if is_drop(treated) else "")
+
+
+def drop_words(arms: Iterable[str]) -> str:
+    """Explain the learning-rate drop where some arm has it.
+
+    >>> drop_words(["host", "host-drop"])
+    '; lr / 10: the learning rate divided by 10 from re-labelling on'
+    """
+    return f";{DROP[1:]}: the learning rate divided by 10 from re-labelling on" if any(map(is_drop, arms)) else ""
+
+
+def is_drop(arm: str) -> bool:
+    """Whether an arm lowers the learning rate when re-labelling begins."""
+    return arm.endswith("-drop")
+
+
+def seeds_words(summary: Mapping[str, Any]) -> str:
+    """Return over what a mean is taken.
+
+    >>> seeds_words({"seeds": [1, 2, 3]}), seeds_words({"seeds": [7]})
+    ('mean ± standard deviation over 3 seeds', 'one seed')
+    """
+    seeds = len(summary["seeds"])
+    return f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
+
+
+def score_words(summary: Mapping[str, Any]) -> str:
+    """Return what an accuracy is of.
+
+    >>> score_words({"score": "last"})
+    'Test accuracy after the last round, in per cent'
+    """
+    return f"Test accuracy {SCORES[summary.get('score', 'last')]}, in per cent"

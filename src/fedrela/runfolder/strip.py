@@ -1,0 +1,78 @@
+"""A copy of a run folder, or of runs that belong together, without samples: for sharing.
+
+Left out are the gallery, the report that shows it, shared prefixes, and of a checkpoint all but the weights: some
+algorithms keep mixtures of samples in their state. A finished run is as sound in the copy as before; an unfinished one
+has no checkpoint there, so it can be looked at but not resumed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fedrela.errors import ArgumentError, BusyError
+from fedrela.files import digest, make_folders, new_folder, read_plain, write_new
+from fedrela.runfolder import names
+from fedrela.runfolder.checkpoints import Checkpoints
+from fedrela.runfolder.folder import RunFolder
+from fedrela.runfolder.grids import GRID, SUMMARY, TABLES, GridFolder
+from fedrela.runfolder.vouched import vouching
+
+FROM_RUN = (
+    names.HOST, names.CONFIG, names.MANIFEST, names.ROUNDS, names.TIMING, names.EXCLUSIONS, names.RELABELLING,
+)  # fmt: skip
+FROM_GRID = (GRID, names.CONFIG, SUMMARY, *TABLES)
+
+
+def strip(source: RunFolder | GridFolder, target: str | Path) -> None:
+    """Make a copy of `source` without samples.
+
+    Parameters
+    ----------
+    source
+        Nobody may be at work on it.
+    target
+        A new folder, which is there wholly or not at all.
+    """
+    if source.status.startswith("running"):
+        raise BusyError(f"{source.path}: {source.status} in another process; wait until that has ended")
+    try:
+        with new_folder(target) as aside:
+            if isinstance(source, RunFolder):
+                _copy_run(source, aside)
+                return
+            _copy_files(source.path, aside, FROM_GRID)
+            for name in dict.fromkeys(str(cell["folder"]) for cell in source.cells):
+                place = source.place({"folder": name})
+                if (place / names.MANIFEST).exists():
+                    make_folders(aside / name)
+                    _copy_run(RunFolder.open(place), aside / name)
+    except OSError as error:
+        raise ArgumentError(f"{target}: cannot be written: {error.strerror}; choose another place") from None
+
+
+def _copy_files(source: Path, target: Path, wanted: tuple[str, ...]) -> None:
+    for name in wanted:
+        if (source / name).exists():
+            write_new(target / name, [read_plain(source / name, names.LIMIT)])
+
+
+def _copy_run(source: RunFolder, target: Path) -> None:
+    _copy_files(source.path, target, FROM_RUN)
+    if found := source.ledgers():
+        make_folders(target / names.LEDGERS)
+        for _, place in found:
+            _copy_files(source.path, target, (f"{names.LEDGERS}/{place.name}",))
+    if (source.path / names.RESULT).exists():
+        source.check()
+        result = source.read_json(names.RESULT)
+        files = {name: sha256 for name, sha256 in result.pop("files").items() if name != names.GALLERY}
+        _copy_weights(source, target)
+        write_new(target / names.RESULT, [vouching(result, files)])
+
+
+def _copy_weights(source: RunFolder, target: Path) -> None:
+    saved = source.load_checkpoint()
+    if saved is not None:
+        manifest = read_plain(target / names.MANIFEST, names.LIMIT)
+        checkpoints = Checkpoints(target / names.CHECKPOINT, digest(manifest), target / names.ROUNDS)
+        checkpoints.save(saved.round, {"weights": saved.arrays["weights"]}, {})

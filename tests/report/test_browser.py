@@ -1,0 +1,70 @@
+"""The page of a run in a real browser: nothing breaks, nothing is fetched, nothing is too wide, all has words."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from browser import Browser
+from experiment.small_runs import small
+from fedrela.experiment import run as run_experiment
+from fedrela.report.page import Page, Section, Text, render
+from fedrela.report.writing import write_report
+
+torch.set_num_threads(1)
+LONG = "a_name_without_a_blank_" * 20
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    data = {"source": "digits", "options": {}, "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]}}
+    config = small(data=data, train={"rounds": 4, "epochs": 1}, relabel={"start": 3, "tau": 0.1})
+    return write_report(run_experiment(config, out=tmp_path_factory.mktemp("digits") / "run").folder)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_of_a_run(browser, report, width, dark):
+    seen = browser.look(report, width, dark=dark)
+    seen.check()
+    assert seen.title == "digits: fedavg with FedReLa"
+    assert (seen.svgs, seen.images) == (10, 24)
+    assert seen.paper == ("rgb(21, 25, 31)" if dark else "rgb(255, 255, 255)")
+    assert "Where labels went" in seen.text
+
+
+def test_long_words_do_not_widen_a_page(browser, tmp_path):
+    page = Page(LONG, LONG, [Section("part", LONG, [Text(LONG), Text(LONG, "warning")])], LONG)
+    (tmp_path / "page.html").write_text(render(page))
+    browser.look(tmp_path / "page.html", 390).check()
+
+
+BAD = {
+    "errors": "<script>console.error('no')</script>",
+    "requests": "<img src='other.png' alt='x'>",
+    "scroll_width": "<div style='width: 500px'>x</div>",
+    "svgs_without_words": "<svg></svg>",
+    "images_without_words": "<img src='data:,'>",
+    "same_ids": "<p id='a'></p><p id='a'></p>",
+    "dead_links": "<a href='#nowhere'>x</a>",
+    "least_contrast": "<p style='color: #ccc'>x</p>",
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_the_browser_would_notice(browser, tmp_path, what):
+    looks = []
+    for more in ("", BAD[what]):
+        (tmp_path / "page.html").write_text(f"<!DOCTYPE html><body style='background: #fff'><p>x</p>{more}")
+        looks.append(browser.look(tmp_path / "page.html", 390))
+    good, bad = looks
+    good.check()
+    assert getattr(bad, what) != getattr(good, what)
+    with pytest.raises(AssertionError):
+        bad.check()

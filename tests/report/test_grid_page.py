@@ -1,0 +1,264 @@
+"""The pages of comparisons, sweeps and tables of the paper say what their folders say."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import torch
+
+from experiment.small_runs import small
+from fedrela.experiment.comparing import compare
+from fedrela.experiment.sweeping import sweep
+from fedrela.metrics.paired import paired
+from fedrela.report.grid import grid_page
+from fedrela.report.grid.agreement import agreement_chart, agreement_words, gains
+from fedrela.report.grid.noise import meaning, verdicts
+from fedrela.report.grid.sensitivity import sensitivity_figures
+from fedrela.report.grid.sweep import choice_words
+from fedrela.report.page import Figure, Page, Pictures, Table, Text, render
+from fedrela.report.writing import write_figures, write_report
+from fedrela.runfolder import RunFolder
+from fedrela.runfolder.grids import GridFolder
+from picture_checks import stays_on_page
+from report.summaries import compare_summary, interval, reproduce_summary, sweep_summary
+from report.test_page import check_page
+
+torch.set_num_threads(1)
+ARMS = ["host", "fedrela", "random"]
+ENDING = ["cost", "runs", "configuration"]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    data = {"source": "digits", "options": {}, "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]}}
+    hosts = ["fedavg", {"name": "fedprox", "mu": 0.1, "label": "prox <b>"}]
+    table = {"seeds": [1, 2], "arms": ARMS, "hosts": hosts}
+    config = small(data=data, relabel={"start": 4, "tau": 0.1}, compare=table)
+    return compare(config, out=tmp_path_factory.mktemp("compared") / "grid", workers=1).folder
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    def made(keys, **data):
+        config = small(sweep=keys, compare={"seeds": [1, 2]}, data=data)
+        return sweep(config, out=tmp_path_factory.mktemp("swept") / "grid", workers=1).folder
+
+    return made
+
+
+def page_of(folder, **options) -> Page:
+    return grid_page(GridFolder.open(folder), **options)
+
+
+def section(page: Page, key: str):
+    return next(part for part in page.sections if part.key == key)
+
+
+def words(page: Page, key: str) -> str:
+    return " ".join(block.text for block in section(page, key).blocks if isinstance(block, Text))
+
+
+def tables(page: Page, key: str) -> list[Table]:
+    return [block for block in section(page, key).blocks if isinstance(block, Table)]
+
+
+def check_figures(page: Page) -> None:
+    names = [figure.name for figure in page.figures]
+    assert len(set(names)) == len(names) > 0
+    for figure in page.figures:
+        assert figure.drawing.title
+        assert figure.drawing.description
+        stays_on_page(figure.drawing)
+
+
+def test_the_page_of_a_comparison(compared):
+    page = page_of(compared)
+    keys = [part.key for part in page.sections]
+    assert keys == ["arms", "gains", "rounds", "classes", "moves", "samples", *ENDING]
+    assert "FedAvg and prox <b> in 3 matched arms each, over 2 seeds." in page.lead
+    paper, arms = tables(page, "arms")
+    assert len(paper.rows) == 2 * 2
+    assert len(arms.rows) == 2 * len(ARMS)
+    assert len(tables(page, "runs")[0].rows) == 2 * 2 * len(ARMS)
+    check_figures(page)
+    read = check_page(render(page))
+    assert "prox <b>, minority" in "".join(read.words)
+
+
+def test_rounds_before_re_labelling_are_drawn_once(compared):
+    charts = [block.drawing for block in section(page_of(compared), "rounds").blocks if isinstance(block, Figure)]
+    assert len(charts) == 2 * 2  # two hosts, the headline and the rarest classes
+    for chart in charts:
+        assert "shared by all arms: from" in chart.description
+        assert "at 3, at most" in chart.description  # T is 4
+        assert any(getattr(shape, "text", "") == "T = 4" for shape in chart.shapes)
+
+
+def test_the_change_by_class_is_the_mean_over_seeds(compared):
+    folder = GridFolder.open(compared)
+    first = next(figure.drawing for figure in page_of(compared).figures if figure.name == "classes-1")
+    shares = {
+        arm: [
+            folder.run_folder(cell).read_json("result.json")["accuracy"]["per_class"][0]
+            for cell in folder.cells
+            if (cell["host"], cell["arm"]) == ("FedAvg", arm)
+        ]
+        for arm in ("host", "fedrela")
+    }
+    change = 100 * paired(shares["host"], shares["fedrela"]).mean
+    shown = f"{change:+.1f}".replace("-", "−") if abs(change) >= 0.05 else "0.0"
+    assert any(getattr(shape, "text", "") == shown for shape in first.shapes)
+
+
+def test_the_same_folder_elsewhere_gives_the_same_bytes(compared, tmp_path):
+    write_report(compared)
+    shutil.copytree(compared, tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "report.html").unlink()
+    write_report(tmp_path / "elsewhere")
+    assert (tmp_path / "elsewhere" / "report.html").read_bytes() == (compared / "report.html").read_bytes()
+
+
+def test_samples_can_be_left_out(compared):
+    assert any(isinstance(block, Pictures) for block in section(page_of(compared), "samples").blocks)
+    hidden = page_of(compared, samples=False)
+    assert not any(isinstance(block, Pictures) for part in hidden.sections for block in part.blocks)
+    assert "data:image" not in render(hidden)
+
+
+def test_figures_are_files_with_harmless_names(compared, tmp_path):
+    written = write_figures(compared, tmp_path / "figures")
+    assert len(written) == len(page_of(compared).figures)
+    assert all(place.parent == tmp_path / "figures" and place.read_text().startswith("<svg") for place in written)
+
+
+def test_a_comparison_that_is_not_done_has_a_page(compared, tmp_path):
+    shutil.copytree(compared, tmp_path / "grid")
+    folder = GridFolder.open(tmp_path / "grid")
+    (folder.place(folder.cells[0]) / "result.json").unlink()
+    page = page_of(tmp_path / "grid")
+    assert words(page, "unfinished") == "1 of 12 runs did not finish; what is below leaves them out."
+    assert [row[3] for row in tables(page, "runs")[0].rows].count("not finished") == 1
+    (tmp_path / "grid" / "summary.json").unlink()
+    page = page_of(tmp_path / "grid")
+    assert words(page, "unfinished") == "This compare is not done: interrupted, 11 of 12 runs done."
+    check_page(render(page))
+
+
+def test_failed_hosts_and_a_flattering_score_are_said_aloud(compared, tmp_path):
+    shutil.copytree(compared, tmp_path / "grid")
+    folder = GridFolder.open(tmp_path / "grid")
+    summary = folder.read_json("summary.json")
+    summary["score"] = "best-test"
+    summary["hosts"][1] |= {"arms": {}, "pairs": [], "failed": "it diverged"}
+    folder.write_json("summary.json", summary)
+    said = words(page_of(tmp_path / "grid"), "summary")
+    assert "prox <b> is left out, since a run of it failed: it diverged" in said
+    assert "no fair estimate" in said
+
+
+def test_which_differences_are_noise():
+    summary = compare_summary()
+    pair = summary["hosts"][0]["pairs"][0]
+    pair["differences"] = {
+        "majority": interval(-0.03, 0.01, 3), "minority": interval(0.2, 0.1, 3), "overall": interval(0.01, 0.02, 3),
+    }  # fmt: skip
+    assert verdicts(summary)["host", "fedrela"] == (
+        "Gains beyond noise, in points: FedAvg minority +20.0. Losses beyond noise: FedAvg majority -3.0. "
+        "Within noise: FedAvg overall +1.0."
+    )
+    assert "So few seeds" in meaning(summary)
+    assert verdicts(compare_summary(seeds=1))["host", "fedrela"].startswith("With one seed nothing says")
+    assert meaning(compare_summary(seeds=1)).startswith("One seed was run.")
+    summary["hosts"] *= 2
+    assert "Of 18 differences about 1 would do so by chance alone." in meaning(summary)
+
+
+@pytest.mark.parametrize(
+    ("keys", "figures"),
+    [
+        ({"relabel.tau": [0.05, 0.1, 0.2]}, ["accuracy", "moved"]),
+        ({"relabel.preset": ["paper", "official"]}, ["accuracy", "moved"]),
+        ({"relabel.tau": [0.05, 0.2], "relabel.start": [4, 5]}, ["map-1-1", "map-1-2", "map-1-3"]),
+        ({"relabel.tau": [0.05], "relabel.start": [4], "relabel.period": [0, 1]}, []),
+    ],
+)
+def test_the_page_of_a_sweep(swept, keys, figures):
+    page = page_of(swept(keys, validation=0.2))
+    assert [figure.name for figure in page.figures] == figures
+    assert [part.key for part in page.sections] == ["summary", *(["figures"] if figures else []), "points", *ENDING]
+    assert "on what clients hold back is highest at" in words(page, "summary")
+    if figures:
+        check_figures(page)
+    check_page(render(page))
+
+
+def test_a_sweep_without_validation_says_why_it_chooses_nothing(swept):
+    assert "clients hold nothing back" in words(page_of(swept({"relabel.tau": [0.05, 0.1]})), "summary")
+
+
+def test_what_validation_would_choose_and_what_the_test_set_says():
+    summary = sweep_summary(1)
+    said = choice_words(summary, summary["choice"][0])
+    assert "is highest at relabel.tau = 0.05 (70.0 %)" in said
+    assert "There the test set says: minority 50.0 % and overall 80.0 %." in said
+    assert "Best on the test set itself is relabel.tau = 0.1, overall 81.0 %: 1.0 points more" in said
+    summary["choice"][0]["best_test"] = 0.8
+    assert choice_words(summary, summary["choice"][0]).endswith("No other value is better on the test set (overall).")
+
+
+@pytest.fixture
+def reproduced(compared, tmp_path):
+    there = GridFolder.open(compared)
+    record = {"kind": "reproduce", "name": "tab:step", "base": "", "config": "", "cells": there.cells, "facts": {}}
+    folder = GridFolder.begin(tmp_path / "reproduced", record)
+    shutil.copytree(compared / "runs", tmp_path / "reproduced" / "runs")
+    folder.write_json("summary.json", reproduce_summary())
+    return folder
+
+
+def test_the_page_of_a_table_of_the_paper(reproduced):
+    page = grid_page(reproduced)
+    assert [part.key for part in page.sections] == ["summary", "table", "gains", "reduced", "ours", "doubtful", *ENDING]
+    assert page.title == "tab:step, scale smoke"
+    assert "2 of 4 numbers measured over 3 seeds" in page.lead
+    assert "cannot equal the paper's" in words(page, "summary")
+    assert words(page, "gains") == "1 of 2 gains have the published sign; on average they lie 3.8 points apart."
+    assert words(page, "doubtful") == "† F-MNIST, 10, FedAvg, 30%, +FedReLa: printed twice"
+    check_figures(page)
+    check_page(render(page))
+
+
+def test_gains_that_the_paper_prints_as_such():
+    summary = reproduce_summary()
+    summary["figures"] = [{"name": "gain", "of": "minority", "gain": True}]
+    summary["entries"] = [entry for entry in summary["entries"] if entry["arm"] == "+FedReLa"]
+    assert [(gain.published, gain.measured) for gain in gains(summary)] == [(0.77, 0.6)]
+
+
+def test_nothing_to_compare_is_said():
+    summary = reproduce_summary()
+    for entry in summary["entries"]:
+        entry["measured"] = None
+    assert gains(summary) == []
+    assert "No gain" in agreement_words([])
+    assert "No gain" in agreement_chart([]).description
+
+
+def test_the_figure_of_tau():
+    summary = reproduce_summary()
+    assert sensitivity_figures(summary) == []  # several axes
+    some = {**summary["entries"][1], "published": {}}
+    entries = [{**some, "at": {"tau": tau}} for tau in ("Original", "1%", "3%", "5%")]
+    summary |= {"entries": entries, "figures": [*summary["figures"], {"name": "Relabeled", "of": "moved"}]}
+    drawn = sensitivity_figures(summary)
+    assert [figure.name for figure in drawn] == ["measured-accuracy", "measured-moved"]
+    assert "Minority: from 60.0% at 1 to 60.0% at 5" in drawn[0].drawing.description
+    summary["entries"] = entries[:3]
+    assert sensitivity_figures(summary) == []  # two values make no line
+
+
+def test_every_run_of_a_grid_has_a_page_of_its_own(compared):
+    folder = GridFolder.open(compared)
+    assert isinstance(folder.run_folder(folder.cells[0]), RunFolder)
+    assert write_report(folder.place(folder.cells[0])).name == "report.html"

@@ -1,0 +1,118 @@
+"""A page is text and pictures, whatever is in its strings: no script, no markup from outside, nothing fetched."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batteries import examples
+from fedrela.report.clients.picture import client_class_drawing
+from fedrela.report.figures.palette import DARK, LIGHT
+from fedrela.report.figures.text import printable
+from fedrela.report.page import Code, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, render
+from report.test_hostile_names import HOSTILE
+from report.test_palette import contrast
+
+TAGS = {
+    "html", "head", "meta", "link", "title", "style", "body", "header", "h1", "p", "nav", "ol", "li", "a", "main",
+    "section", "h2", "div", "figure", "figcaption", "svg", "desc", "rect", "g", "path", "circle", "text", "table",
+    "caption", "thead", "tbody", "tr", "th", "td", "pre", "code", "dl", "dt", "dd", "ul", "img", "strong", "footer",
+}  # fmt: skip
+LINK = re.compile(r"#[a-z-]+|data:,|data:image/png;base64,[A-Za-z0-9+/=]*|http://www\.w3\.org/2000/svg")
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would see."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags, self.links, self.attributes, self.words = [], [], set(), []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links += [value for name, value in attrs if name in ("href", "src", "xmlns", "action", "data", "poster")]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def whole_page(text: str) -> Page:
+    drawing = client_class_drawing(np.array([[3, 5], [1, 0]]), [text, "b"], title=text)
+    blocks = [
+        Text(text), Text(text, "warning"), Figure("figure", drawing, text),
+        Table((text, "n"), [(text, "1")], (text,), text),
+        Pictures([Picture(text, [(text, text)], b"png", text or "x"), Picture(text)], text), Code(f"a\n{text}\n"),
+        Facts([(text, text)]), Facts([(text, text)], large=True),
+    ]  # fmt: skip
+    return Page(text, text, [Section("top", "", [Text(text)]), Section("part", text or "x", blocks, True)], text)
+
+
+def check_page(html: str) -> Reader:
+    read = Reader(html)
+    assert set(read.tags) <= TAGS
+    assert all(LINK.fullmatch(link) for link in read.links)
+    assert not any(name.startswith("on") for name in read.attributes)
+    assert all(line.isprintable() for line in html.splitlines())
+    assert html.count("<style>") == read.tags.count("svg") + 1
+    for sheet in re.findall(r"<style>(.*?)</style>", html, re.S):
+        assert not any(word in sheet for word in ("url(", "@import", "http", "expression"))
+    return read
+
+
+def outside_figures(read: Reader) -> list[str]:
+    """The elements but those of drawings, whose number depends on how a title is wrapped."""
+    return [tag for tag in read.tags if tag not in ("text", "path", "circle")]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=[printable(text)[:20] or "empty" for text in HOSTILE])
+def test_hostile_text_stays_text(text):
+    plain, read = check_page(render(whole_page("plain"))), check_page(render(whole_page(text)))
+    assert outside_figures(read) == outside_figures(plain) or not text  # without words there is no caption
+    assert printable(text) in "".join(read.words)
+
+
+@examples(60, 2_000)
+@given(st.text(st.characters(codec=None), max_size=80))
+def test_any_text_stays_text(text):
+    page = Page(text, text, [Section("part", "x", [Text(text), Code(text), Facts([(text, text)])])], text)
+    read = check_page(render(page))
+    expected = Reader(render(Page("p", "p", [Section("part", "x", [Text("p"), Code("p"), Facts([("p", "p")])])], "p")))
+    assert read.tags == (expected.tags if text else [tag for tag in expected.tags if tag != "footer"][:-1])
+
+
+def test_a_page_forbids_scripts_and_requests_and_has_a_place_for_every_link():
+    html = render(whole_page("plain"))
+    assert "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"" in html
+    assert re.findall(r'href="#([a-z]+)"', html) == ["part"]
+    assert '<section id="part" class="new-sheet">' in html
+    assert html == render(whole_page("plain"))
+
+
+def test_columns_of_words_stand_left_and_neighbouring_figures_side_by_side():
+    drawings = [client_class_drawing(np.array([[n, 5]]), ["a", "b"]) for n in (1, 2, 3)]
+    first, second, third = (Figure(f"f{n}", drawing) for n, drawing in enumerate(drawings))
+    table = Table(("name", "n"), [("a", "1")], ("name",))
+    html = render(Page("p", "", [Section("s", "S", [first, second, table, third])]))
+    assert html.count('<div class="figures">') == 2
+    assert '<th scope="col" class="words">name</th><th scope="col">n</th>' in html
+    assert '<td class="words">a</td><td>1</td>' in html
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_the_colours_of_the_page_are_those_of_the_palette_and_can_be_read(palette):
+    sheet = render(Page("p", "", []))
+    for name, colour in (("ink", palette.ink), ("muted", palette.muted), ("link", palette.groups[0])):
+        assert f"--{name}: {colour};" in sheet
+        assert contrast(colour, palette.paper) >= 4.5
+    assert f"--warn: {palette.groups[2]};" in sheet
+    assert contrast(palette.groups[2], palette.paper) >= 3
+    used = set(re.findall(r"(?<!-)color: ([^;}]+)", sheet)) - {"inherit"}
+    assert used == {"var(--ink)", "var(--muted)", "var(--link)"}
