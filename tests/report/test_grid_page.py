@@ -221,7 +221,7 @@ def test_the_page_of_a_table_of_the_paper(reproduced):
     page = grid_page(reproduced)
     assert [part.key for part in page.sections] == ["summary", "table", "gains", "reduced", "ours", "doubtful", *ENDING]
     assert page.title == "tab:step, scale smoke"
-    assert "2 of 4 numbers measured over 3 seeds" in page.lead
+    assert "2 of the 4 entries measured over 3 seeds" in page.lead
     assert "cannot equal the paper's" in words(page, "summary")
     assert words(page, "gains") == "1 of 2 gains have the published sign; on average they lie 3.8 points apart."
     assert words(page, "doubtful") == "† F-MNIST, 10, FedAvg, 30%, +FedReLa: printed twice"
