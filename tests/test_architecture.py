@@ -26,7 +26,8 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "losses": (set(), {"torch"}),
     "algorithms": ({"models", "losses"}, {"torch"}),
     "engine": ({"core", "models", "algorithms", "metrics"}, {"torch"}),
-    "flower": ({"engine", "core", "models", "algorithms", "metrics"}, {"torch", "flwr"}),
+    "plugin": ({"core", "models"}, {"torch"}),
+    "flower": ({"engine", "core", "models", "algorithms", "metrics", "plugin"}, {"torch", "flwr"}),
     "report": ({"metrics"}, {"jinja2"}),
     "cli": ({"experiment", "report", "core", "data"}, {"typer", "rich"}),
 }

@@ -1,4 +1,4 @@
-"""`fedrela list [algorithms|models|sources]`: everything that is registered, as it is registered."""
+"""`fedrela list [algorithms|models|sources|tables]`: everything that is registered, as it is registered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import pytest
 from fedrela.algorithms import ALGORITHMS
 from fedrela.data.sources import SOURCES, source_options
 from fedrela.experiment import registries
+from fedrela.experiment.reproduction.table import paper_tables
 from fedrela.models import MODELS, build, model_options
+
+WHAT = ("algorithms", "models", "sources", "tables")
 
 
 def rows(text: str) -> list[str]:
@@ -77,8 +80,17 @@ def test_every_source_with_its_options(run):
     assert all(option in words for name in SOURCES for option in source_options(name))
 
 
+def test_every_table_of_the_paper(run):
+    done = run("list", "tables")
+    assert (done.code, done.err) == (0, "")
+    lines = rows(done.out)
+    for table in paper_tables():
+        marks = sum(bool(entry.doubtful) for entry in table.entries)
+        assert any(line.startswith(f"{table.label} {len(table.entries)} {marks} ") for line in lines)
+
+
 def test_without_a_word_all_of_them_are_listed(run):
-    assert run("list").out == "\n".join(run("list", what).out for what in ("algorithms", "models", "sources"))
+    assert run("list").out == "\n".join(run("list", what).out for what in WHAT)
 
 
 @pytest.mark.parametrize("what", ["sources", "--help"])
@@ -93,5 +105,5 @@ def test_sources_and_help_need_no_torch(what):
 
 
 def test_an_unknown_word(run):
-    done = run("list", "tables")
-    assert (done.code, done.line()) == (2, "list: one of algorithms, models, sources is needed, got 'tables'")
+    done = run("list", "papers")
+    assert (done.code, done.line()) == (2, f"list: one of {', '.join(WHAT)} is needed, got 'papers'")

@@ -40,9 +40,8 @@ def busy(text: str) -> str:
 
 def windows(text: str) -> str:
     """A byte order mark, CRLF, and other tables around."""
-    around = (
-        'sweep.title = """\n[data]\nvalidation = 7\n"""\n' + text + '\n[compare]\nname = "mlp"\nhidden = [\n64,\n]\n'
-    )
+    other = "[report]\nsamples =\ttrue\n" if "compare" in text else '[compare]\nhosts = [\n"fedavg",\n]\n'
+    around = 'sweep.relabel.preset = ["""\\\n  paper""",\n# [data]\n# validation = 7\n]\n' + text + "\n" + other
     return "\ufeff" + around.replace("\n", "\r\n")
 
 

@@ -113,7 +113,8 @@ def test_the_default_in_full():
                 "options": {"ignore": ["a", 1], "label": 3, "file": "\n"},
             }
         },
-        "[engine]\n[sweep]\n[[sweep.parts]]\nx = inf\ny = 1979-05-27T07:32:00.5+02:00\n[[sweep.parts]]\nz = []",
+        "[engine]\n[sweep]\n'relabel.tau' = [0, { 3 = 0.1 }]\nmodel.hidden = [[], [8, 4]]\n"
+        "[[sweep.data.imbalance]]\nkind = 'natural'\n[[sweep.data.imbalance]]\nkind = 'step'\nratio = 2",
     ],
     ids=str,
 )

@@ -18,6 +18,7 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.base import Table
+from fedrela.experiment.schema.compare import CompareConfig
 from fedrela.experiment.toml.syntax import LARGEST_FILE
 from fedrela.metrics.groups import PROTOCOLS
 
@@ -32,7 +33,7 @@ def test_the_example_of_the_design():
     assert config.report.samples is False
     for table in ("algorithm", "train", "relabel", "engine"):  # the example writes the defaults down
         assert getattr(config, table) == getattr(Config(), table)
-    assert config.compare == {"seeds": [1, 2, 3]}
+    assert config.compare == CompareConfig(seeds=3)
     assert config.sweep == {"relabel.tau": [0.01, 0.05]}
 
 
@@ -158,15 +159,15 @@ def test_what_python_brings_beside_plain_values():
     raw = {
         "seed": np.int64(4), "data": {"validation": np.float64(0.25), "root": None, "imbalance": {
             "kind": "step", "ratio": np.float32(2), "minority": (np.int8(1), 2)}}, "model": {"hidden": (64, 32)},
-        "sweep": {"x": (np.int64(1), 2)},
+        "sweep": {"train.epochs": (np.int64(1), 2)},
     }  # fmt: skip
     config = parse_config(raw)
     assert (config.seed, config.data.validation, config.data.root) == (4, 0.25, None)
     assert config.data.imbalance.minority == (1, 2)
     assert config.model.options == {"hidden": (64, 32)}
-    assert config.sweep == {"x": [1, 2]}
-    raw["sweep"]["x"] = ()
-    assert config.sweep == {"x": [1, 2]}
+    assert config.sweep == {"train.epochs": [1, 2]}
+    raw["sweep"]["train.epochs"] = ()
+    assert config.sweep == {"train.epochs": [1, 2]}
 
 
 def test_a_dictionary_that_holds_itself():
@@ -229,9 +230,9 @@ def test_hostile_bytes_end_in_one_line(content, words, tmp_path, monkeypatch):
 
 def test_marks_and_line_ends_of_other_systems(tmp_path):
     path = tmp_path / "run.toml"
-    path.write_bytes("\ufeffseed = 7\r\n[sweep]\r\nx = '''\r\né'''\r\n".encode())
+    path.write_bytes("\ufeffseed = 7\r\n[data]\r\nroot = '''\r\né'''\r\n".encode())
     assert load_config(path).seed == 7
-    assert load_config(path).sweep == {"x": "é"}
+    assert load_config(path).data.root == tmp_path / "é"
 
 
 def test_text_may_be_as_long_as_a_file():

@@ -6,17 +6,18 @@ One line a case: the pairs of a table, a ``«`` where the message must point, th
 
 from __future__ import annotations
 
-from experiment import wrong_data, wrong_relabelling, wrong_training
+from experiment import wrong_comparing, wrong_data, wrong_relabelling, wrong_sweeps, wrong_training
 from experiment.layouts import DRESSES, LAYOUTS, place_of_mark
 from experiment.wrong_whole import WHOLE
 
-CASES = wrong_data.CASES | wrong_training.CASES | wrong_relabelling.CASES
+CASES = wrong_data.CASES | wrong_training.CASES | wrong_relabelling.CASES | wrong_comparing.CASES
+WHOLE_FILES = WHOLE | wrong_comparing.WHOLE | wrong_sweeps.WHOLE
 Wrong = tuple[str, int, int, str]  # text, line, column, and how the words begin
 
 
 def all_files() -> dict[str, list[Wrong]]:
     """Return every case with the files that it is written as."""
-    files = {name: [(*place_of_mark(text), words)] for name, (text, words) in WHOLE.items()}
+    files = {name: [(*place_of_mark(text), words)] for name, (text, words) in WHOLE_FILES.items()}
     for table, lines in CASES.items():
         for line in lines.strip().splitlines():
             pairs, words = line.rsplit(" | ", 1)

@@ -1,4 +1,4 @@
-"""``fedrela list [algorithms|models|sources]``: what a configuration may name."""
+"""``fedrela list [algorithms|models|sources|tables]``: what a configuration, or ``fedrela reproduce``, may name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedrela.core.checks import check_choice
 from fedrela.data.sources import SOURCES, source_options
 
 HELP = """
-List what a configuration may name: algorithms with their parameters, models, data sources.
+List what a configuration may name: algorithms with their parameters, models, data sources; and the tables of the paper.
 
 For an algorithm: its paper, what a client sends and receives beside the weights and what it keeps between turns (bytes
 for the model of --model on 32x32x3 and 10 classes), and its parameters with the official defaults. Parameters that
@@ -24,7 +24,7 @@ allow several words are the differences from an original code that can be had.
 """
 
 What = Annotated[
-    str | None, typer.Argument(metavar="[algorithms|models|sources]", help="Which of them.", show_default="all")
+    str | None, typer.Argument(metavar="[algorithms|models|sources|tables]", help="Which of them.", show_default="all")
 ]
 Model = Annotated[str, typer.Option("--model", metavar="NAME", help="The model whose bytes are shown.")]
 
@@ -88,6 +88,19 @@ def _sources(screen: Console, _: str) -> None:
     say(screen, "A source is a key of [data], its options are keys of [data.options]; see fedrela data list.", "dim")
 
 
+def _tables(screen: Console, _: str) -> None:
+    from fedrela.experiment.reproduction.table import paper_tables
+
+    columns = ("table", "entries", "doubtful", "what it shows")
+    rows = [
+        (table.label, str(len(table.entries)), str(sum(bool(entry.doubtful) for entry in table.entries)), table.caption)
+        for table in paper_tables()
+    ]
+    draw(screen, columns, rows, words=("table", "what it shows"))
+    say(screen)
+    say(screen, "fedrela reproduce TABLE runs one; doubtful entries contradict others of the paper.", "dim")
+
+
 def _sizes(parts: dict[str, int]) -> str:
     return ", ".join(f"{name} {size:,}" if size else name for name, size in parts.items()) or "-"
 
@@ -101,4 +114,9 @@ def _value(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
-TABLES: dict[str, Callable[[Console, str], None]] = {"algorithms": _algorithms, "models": _models, "sources": _sources}
+TABLES: dict[str, Callable[[Console, str], None]] = {
+    "algorithms": _algorithms,
+    "models": _models,
+    "sources": _sources,
+    "tables": _tables,
+}

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrela import __version__
-from fedrela.cli import check, data, demo, preview, relabel, resume, run
+from fedrela.cli import check, compare, data, demo, preview, relabel, report, resume, run, sweep
 from fedrela.cli import list as listing
 from fedrela.cli.show import complain, inert, paragraphs
 from fedrela.errors import FedrelaError
@@ -42,6 +42,9 @@ app.command("preview", help=paragraphs(preview.HELP))(preview.preview)
 app.command("relabel", help=paragraphs(relabel.HELP))(relabel.relabel)
 app.command("run", help=paragraphs(run.HELP))(run.run)
 app.command("resume", help=paragraphs(resume.HELP))(resume.resume)
+app.command("compare", help=paragraphs(compare.HELP))(compare.compare)
+app.command("sweep", help=paragraphs(sweep.HELP))(sweep.sweep)
+app.command("report", help=paragraphs(report.HELP))(report.report)
 app.command("check", help=paragraphs(check.HELP))(check.check)
 app.command("list", help=paragraphs(listing.HELP))(listing.list_names)
 app.add_typer(data.app, name="data")

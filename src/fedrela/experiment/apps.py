@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from fedrela.engine.serial import SerialPool
 from fedrela.errors import DataError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.execution import Execution
-from fedrela.experiment.load import config_sha256
+from fedrela.experiment.load import config_sha256, config_toml, parse_config
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
 from fedrela.experiment.result import Result
 from fedrela.experiment.running import begin, resume
@@ -28,26 +28,38 @@ if TYPE_CHECKING:
     from fedrela.flower.client import Site
     from fedrela.flower.crew import FlowerCrew
 
+STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
 
-def client_app(config: Config) -> ClientApp:
-    """Return the app of every client; data and model are made at its first message."""
+
+def client_app(config: Config, state: str = STATE) -> ClientApp:
+    """Return the app of every client; data and model are made at its first message.
+
+    Parameters
+    ----------
+    config
+        The same as the server's.
+    state
+        Folder of the client's own, which must outlive the process; ``state-dir`` in a node's configuration is another.
+    """
     from flwr.clientapp import ClientApp
 
-    app, site = ClientApp(), cache(lambda: make_site(config))
-    app.train()(lambda message, context: site().answer(message, context))
-    app.query("ask")(lambda message, context: site().answer(message, context))
-    app.query("hello")(lambda message, context: site().hello(message, context))
+    app, text = ClientApp(), config_toml(config)
+    app.train()(lambda message, context: site_of(text, state).answer(message, context))
+    app.query("ask")(lambda message, context: site_of(text, state).answer(message, context))
+    app.query("hello")(lambda message, context: site_of(text, state).hello(message, context))
     return app
 
 
-def make_site(config: Config) -> Site:
+@lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
+def site_of(text: str, state: str) -> Site:
     """Return where the tasks of clients are carried out in this process."""
     from fedrela.flower.client import Site
 
+    config = parse_config(text)
     with one_thread():
         federation, host = build_data(config), build_algorithm(config)
         problem = build_problem(config, federation, host)
-        return Site(Run(problem, build_plan(config, problem, host), SerialPool()), config_sha256(config))
+        return Site(Run(problem, build_plan(config, problem, host), SerialPool()), config_sha256(config), state)
 
 
 def server_app(config: Config, *, out: str | Path, experiment: str, patience: float = 600.0) -> ServerApp:

@@ -1,13 +1,10 @@
-"""Figures for people: how a run stands, and what several seeds of several arms say together."""
+"""Figures for people: how a run stands while it goes on, and what it reached."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fedrela.records import RoundRecord
 
@@ -75,43 +72,30 @@ class Standing:
         return sum(self.relabelled.values())
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """One figure over seeds: its mean, and its standard deviation where there are two seeds or more."""
-
-    mean: float
-    deviation: float | None
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Spread:
-        """Return mean and sample standard deviation.
-
-        >>> Spread.of(np.array([1.0, 2.0, 3.0]))
-        Spread(mean=2.0, deviation=1.0)
-        """
-        return cls(float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else None)
+def figure_names(result: Result) -> list[str]:
+    """Return the figures that tables show: each group of classes, and last the accuracy that counts most."""
+    return [*result.accuracy.get("groups", {}), str(result.record["headline"])]
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """What arms reached over the same seeds: `results` has the arms of each seed by name."""
+def figures_of(result: Result, score: str = "last") -> dict[str, float | None]:
+    """Return what a run reached: its figures as shares, None where a group has no test sample, and labels ``moved``.
 
-    results: Sequence[Mapping[str, Result]]
-
-    def spread(self, arm: str, figure: str) -> Spread:
-        """Return a figure of an arm over seeds: ``overall``, ``balanced``, ``moved`` or a group of classes."""
-        return Spread.of(self._values(arm, figure))
-
-    def difference(self, arm: str, other: str, figure: str) -> Spread:
-        """Return by how much a figure of one arm exceeds another's, seed by seed."""
-        return Spread.of(self._values(arm, figure) - self._values(other, figure))
-
-    def _values(self, arm: str, figure: str) -> NDArray[np.float64]:
-        return np.array([_figure(result[arm], figure) for result in self.results], np.float64)
+    Parameters
+    ----------
+    result
+        Of a finished run.
+    score
+        ``last``: of the final model. ``best-validation``: of the first round with the largest balanced accuracy on
+        what clients hold back. ``best-test``: of the first round with the largest accuracy on the test set itself.
+    """
+    accuracy = result.accuracy if score == "last" else _best(result, score)
+    shares = {"overall": accuracy.get("overall"), "balanced": accuracy.get("balanced"), **accuracy.get("groups", {})}
+    return {name: shares.get(name) for name in figure_names(result)} | {"moved": result.moved}
 
 
-def _figure(result: Result, figure: str) -> float:
-    if figure == "moved":
-        return result.moved
-    value = result.accuracy[figure] if figure in ("overall", "balanced") else result.groups[figure]
-    return np.nan if value is None else value
+def _best(result: Result, score: str) -> Mapping[str, Any]:
+    """Return the accuracies of the round that a score chooses; none where no round can be chosen."""
+    place, figure = {"best-validation": ("validation", "balanced"), "best-test": ("accuracy", "overall")}[score]
+    scored = [record for record in result.history() if record["accuracy"] and record[place]]
+    best: dict[str, Mapping[str, Any]] = max(scored, key=lambda record: record[place][figure], default={"accuracy": {}})
+    return best["accuracy"]

@@ -18,8 +18,6 @@ from fedrela.flower.turns import Memory, Remembered
 from fedrela.models.repeatable import one_thread
 from fedrela.records import Upload
 
-DEFAULT_STATE = Path(".fedrela-client")
-
 
 class Site:
     """Where a client's tasks are carried out, and where it keeps what is its own.
@@ -34,7 +32,7 @@ class Site:
         Folder of the client's own, which must outlive the process.
     """
 
-    def __init__(self, run: Run, fingerprint: str, root: str | Path = DEFAULT_STATE) -> None:
+    def __init__(self, run: Run, fingerprint: str, root: str | Path) -> None:
         self.run, self.fingerprint, self.root = run, fingerprint, Path(root)
 
     def hello(self, message: Message, context: Context) -> Message:

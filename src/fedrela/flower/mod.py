@@ -55,7 +55,7 @@ def relabel_mod(
         Makes the model: its class, or a function.
     data
         Gives the client's training data, without augmentation and in the same order every time: a data set, a
-        `DataLoader`, tensors ``(X, y)``, or one of these first of several, as the usual ``load_data`` returns them.
+        `DataLoader`, tensors ``(X, y)``, or a tuple that begins with one of these, as the usual ``load_data`` gives it.
         Arguments that `model` and `data` require are filled by their names, ``context`` or keys of the node's or the
         run's configuration: ``partition_id`` with ``partition-id``.
     rounds

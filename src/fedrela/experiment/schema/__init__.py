@@ -6,23 +6,23 @@ TOML text and the digest follow from the field.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from fedrela.experiment.schema.across import faults_across
 from fedrela.experiment.schema.algorithm import AlgorithmConfig
 from fedrela.experiment.schema.base import BrokenRuleError, Table
+from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
 from fedrela.experiment.schema.data import DataConfig
 from fedrela.experiment.schema.engine import EngineConfig
 from fedrela.experiment.schema.model import ModelConfig
 from fedrela.experiment.schema.relabel import RelabelConfig
 from fedrela.experiment.schema.report import ReportConfig
+from fedrela.experiment.schema.sweep import check_sweep
+from fedrela.experiment.schema.swept import sweep_faults
 from fedrela.experiment.schema.train import TrainConfig
 from fedrela.experiment.toml.places import Origin
-
-RawTable = dict[str, Any] | None
-LARGEST_SEED = 2**63 - 1  # what TOML can hold
 
 
 class Config(Table):
@@ -40,8 +40,10 @@ class Config(Table):
         default=EngineConfig(), description="how the run is carried out; never changes a result"
     )
     report: ReportConfig = Field(default=ReportConfig(), description="what the report shows")
-    compare: RawTable = Field(default=None, description="seeds, hosts and arms of a comparison")
-    sweep: RawTable = Field(default=None, description="values to try for keys of the other tables")
+    compare: CompareConfig | None = Field(default=None, description="seeds, hosts and arms of a comparison")
+    sweep: Annotated[dict[str, Any], AfterValidator(check_sweep)] | None = Field(
+        default=None, description="values to try for keys of the other tables"
+    )
     _origin: Origin = PrivateAttr(default=Origin())
 
     def model_post_init(self, context: Any, /) -> None:
@@ -50,7 +52,7 @@ class Config(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if faults := list(faults_across(self)):
+        if faults := list(faults_across(self)) or list(compare_faults(self)) or sweep_faults(self):
             raise BrokenRuleError(*faults)
         return self
 

@@ -27,9 +27,9 @@ def reproduce_page(summary: Summary, runs: Runs) -> Page:
 def _lead(summary: Summary, runs: Runs) -> str:
     """Say what was run, in one sentence."""
     measured = sum(entry["measured"] is not None for entry in summary["entries"])
-    places = f"{measured} of {many(len(summary['entries']), 'number')} measured"
+    entries = f"{measured:,} of the {len(summary['entries']):,} entries measured"
     seeds = many(len(summary["seeds"]), "seed")
-    return f"{summary['title']}: {places} over {seeds}; the first run: {setting(runs)}."
+    return f"{summary['title']}: {entries} over {seeds}; the first run: {setting(runs)}."
 
 
 def _opening(summary: Summary) -> list[Block]:

@@ -1,0 +1,197 @@
+"""Compare hosts with and without re-labelling: matched arms, several seeds, shared rounds trained once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrela.engine.run import Crew
+from fedrela.errors import DataError, FedrelaError
+from fedrela.experiment.arms import PAIRS, arm_config
+from fedrela.experiment.crew import hired
+from fedrela.experiment.grid import Cell, Grid, Progress
+from fedrela.experiment.load import config_sha256, config_toml
+from fedrela.experiment.overlay import overlay
+from fedrela.experiment.running import Configuration, as_config
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.compare import CompareConfig
+from fedrela.experiment.schema.hosts import HostConfig
+from fedrela.experiment.schema.report import ReportConfig
+from fedrela.experiment.summary import figure_names, figures_of
+from fedrela.metrics.paired import Spread, in_words, paired
+from fedrela.runfolder.grids import SUMMARY, GridFolder
+
+Record = dict[str, Any]
+FORMAT = "fedrela-summary-1"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    record
+        All of ``summary.json``.
+    """
+
+    folder: Path
+    record: Record
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Comparison:
+        """Read what a finished comparison found; an unfinished one is a `DataError`."""
+        there = GridFolder.open(folder)
+        if not (there.path / SUMMARY).exists():
+            raise DataError(f"{folder}: {there.status}; finish it first, with the command that began it")
+        return cls(there.path, there.read_json(SUMMARY))
+
+    def changes(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield label, base and treated arm of each matched pair, and in words what differs and what is noise."""
+        note = ["one seed cannot tell this from noise"] if len(self.record["seeds"]) == 1 else []
+        for host in self.record["hosts"]:
+            for pair in host["pairs"]:
+                words = [f"{name} {in_words(change)}" for name, change in pair["differences"].items()]
+                yield host["label"], pair["base"], pair["treated"], "; ".join(words + note)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why a host could not be run, by its label."""
+        return {host["label"]: host["failed"] for host in self.record["hosts"] if "failed" in host}
+
+    def __str__(self) -> str:
+        score = "" if self.record["score"] == "last" else f" ({self.record['score']} round)"
+        return "\n".join(
+            [f"{host}, {treated} against {base}{score}: {words}" for host, base, treated, words in self.changes()]
+            + [f"{host}: failed: {why}" for host, why in self.failures.items()]
+        )
+
+
+def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
+    """Carry out a comparison below a folder, or what is left of it.
+
+    Parameters
+    ----------
+    config
+        A TOML file, or the same as a dictionary; what is compared stands in its table ``[compare]``.
+    out
+        A folder, new, empty, or of this comparison; what is finished there is not done again.
+    workers
+        Processes, or ``"auto"``; by default what ``[engine]`` says.
+
+    Raises
+    ------
+    FedrelaError
+        Where every host failed; one that failed beside others is in the summary, with the reason.
+    """
+    checked = as_config(config)
+    plan, engine = Compare(checked, out), checked.engine
+    with hired(engine.workers if workers is None else workers, engine.device) as (crew, _):
+        for _ in plan.run(crew):
+            pass
+    return plan.conclude()
+
+
+class Compare:
+    """A comparison that is to be carried out below a folder.
+
+    Parameters
+    ----------
+    config
+        Its table ``[compare]`` says what is compared; without one the algorithm is, in four arms with three seeds.
+    out
+        Where the runs lie, or will lie.
+    name
+        How tables call it; by default as the file, or without one as the folder.
+
+    Attributes
+    ----------
+    hosts, table, grid
+        What is compared, the table ``[compare]``, and all runs.
+    """
+
+    def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:
+        self.table = config.compare or CompareConfig()
+        self.hosts = self.table.hosts or (HostConfig.of(config.algorithm),)
+        cells = [
+            Cell(arm_config(config, arm, seed, host.changes()), host.label, arm, seed)
+            for host in self.hosts
+            for seed in self.table.seeds
+            for arm in self.table.arms
+        ]
+        known = Path(config.origin.name).stem if config.origin.places else Path(out).name
+        self.grid = Grid(
+            out, cells, kind="compare", name=known if name is None else name,
+            base=base_digest(config), config=config_toml(config), facts={"score": self.table.score},
+        )  # fmt: skip
+
+    def run(self, crew: Crew) -> Iterator[Progress]:
+        """Carry out what is not done yet."""
+        return self.grid.run(crew)
+
+    def failure(self, host: HostConfig) -> str:
+        """Return why a run of a host failed; empty where none did."""
+        names = [cell.name for cell in self.grid.cells if cell.host == host.label]
+        return next((self.grid.failures[name] for name in names if name in self.grid.failures), "")
+
+    def summary(self) -> Record:
+        """Return what all runs say together; each must be done, or have failed."""
+        failures = {host.label: self.failure(host) for host in self.hosts}
+        sound = [cell for cell in self.grid.cells if not failures[cell.host]]
+        if not sound:
+            raise FedrelaError(f"{self.grid.out}: no host could be run: {next(iter(failures.values()))}")
+        first = self.grid.result(sound[0])
+        return {
+            "format": FORMAT,
+            "kind": "compare",
+            "name": self.grid.name,
+            "score": self.table.score,
+            "headline": first.record["headline"],
+            "figures": figure_names(first),
+            "seeds": list(self.table.seeds),
+            "hosts": [self._host(host, failures[host.label]) for host in self.hosts],
+        }
+
+    def conclude(self) -> Comparison:
+        """Write ``summary.json`` and return it."""
+        folder, summary = self.grid.begin(), self.summary()
+        folder.write_json(SUMMARY, summary)
+        return Comparison(folder.path, summary)
+
+    def _host(self, host: HostConfig, failure: str) -> Record:
+        record: Record = {"label": host.label, "algorithm": host.algorithm.name, "arms": {}, "pairs": []}
+        if failure:
+            return record | {"failed": failure}
+        found: dict[str, list[dict[str, float | None]]] = {}
+        for cell in self.grid.cells:
+            if cell.host == host.label:
+                found.setdefault(cell.arm, []).append(figures_of(self.grid.result(cell), self.table.score))
+        record["arms"] = {arm: _spreads(runs) for arm, runs in found.items()}
+        record["pairs"] = [
+            {"base": base, "treated": treated, "differences": _differences(found[base], found[treated])}
+            for base, treated in PAIRS
+            if base in found and treated in found
+        ]
+        return record
+
+
+def base_digest(config: Config) -> str:
+    """Return the digest of what all runs of a folder share: seeds, hosts and arms may be added to it later."""
+    report = {name: field.default for name, field in ReportConfig.model_fields.items()}
+    return config_sha256(overlay(config, {"seed": 1, "report": report}))
+
+
+Runs = Sequence[Mapping[str, float | None]]
+
+
+def _spreads(runs: Runs) -> Record:
+    return {name: Spread.of([run[name] for run in runs]).as_record() for name in runs[0]}
+
+
+def _differences(base: Runs, treated: Runs) -> Record:
+    names = [name for name in base[0] if name != "moved"]
+    return {name: paired([run[name] for run in base], [run[name] for run in treated]).as_record() for name in names}

@@ -1,0 +1,157 @@
+"""Settings behind every entry at every scale: they load, they are what the paper states, and they speak of real axes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedrela.errors import ArgumentError
+from fedrela.experiment.reproduction.estimate import SIZES, estimated_seconds, round_work, training_samples
+from fedrela.experiment.reproduction.run import Reproduction
+from fedrela.experiment.reproduction.settings import Overlay, number, settled
+from fedrela.experiment.reproduction.table import NAMES, SCALES, paper_table, paper_tables
+from fedrela.models import build
+
+IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
+SHAPES = {"digits": (1, 8, 8), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
+PLACES = [(name, scale) for name in NAMES for scale in SCALES]
+
+
+def config(name, scale, arm="+FedReLa", **at):
+    """Return the configuration of the one entry with some values."""
+    table = paper_table(name)
+    found = [e for e in table.entries if e.arm == arm and at.items() <= table.place(e).items()]
+    assert found
+    return table.config(found[0], table.arm(found[0]), scale, 1)
+
+
+@pytest.mark.parametrize(("name", "scale"), PLACES)
+def test_every_entry_has_a_sound_configuration(name, scale):
+    table = paper_table(name)
+    for entry in table.entries:
+        for arm in table.arms(entry):
+            found = table.config(entry, arm, scale, 1)
+            assert found.relabel.enabled == (arm == "fedrela")
+            assert found.relabel.lr_scale == 1
+            assert found.algorithm.name.startswith(table.place(entry)["method"].lower())
+            assert round_work(found) > 0
+            assert (found.data.source == "digits") == (scale == "smoke")
+
+
+def test_networks_have_features_for_a_frame_of_all_classes():
+    kinds = set()
+    for table in paper_tables():
+        for entry in table.entries:
+            for scale in ("cpu", "smoke"):
+                found = table.config(entry, table.arm(entry), scale, 1)
+                if found.algorithm.name in ("fedetf", "fedloge"):
+                    kinds.add((found.model.name, tuple(found.model.options.items()), found.data.source))
+    assert len(kinds) == 3
+    for model, options, source in kinds:
+        classes = SIZES[source][2]
+        assert build(model, SHAPES[source], classes, **dict(options)).num_features >= classes
+
+
+@pytest.mark.parametrize("table", list(paper_tables()), ids=lambda table: table.label)
+def test_overlays_name_axes_and_values_that_exist(table):
+    values: dict[str, set[str]] = {}
+    for each in paper_tables():  # a family speaks of all its tables
+        for entry in each.entries:
+            for axis, value in each.place(entry).items():
+                values.setdefault(axis, set()).add(value)
+    overlays = [*table.settings, *(at for s in table.scales.values() for at in (*s.settings, *s.only))]
+    for overlay in overlays:
+        for axis, wanted in overlay.at.items():
+            assert set(wanted) <= values[axis]
+    own = {axis for entry in table.entries for axis in table.place(entry)}
+    assert not {*table.rows, *table.columns} - own
+    assert not set(table.fixed) & {*table.rows, *table.columns}
+
+
+@pytest.mark.parametrize("table", list(paper_tables()), ids=lambda table: table.label)
+def test_every_scale_says_what_it_reduces(table):
+    assert table.scales["paper"].reduction == ()
+    assert table.scales["paper"].seeds == (1, 2, 3)
+    assert table.chosen("paper") == list(table.entries)
+    for scale in ("cpu", "smoke"):
+        assert len(table.scales[scale].reduction) >= 4
+        assert table.chosen(scale)
+        assert table.chosen(scale, every=True) == list(table.entries)
+    assert table.ours
+
+
+@pytest.mark.parametrize(("scale", "minutes"), [("cpu", 40), ("smoke", 2)])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_choice_of_a_scale_ends_in_time_on_two_idle_cores(name, scale, minutes, tmp_path):
+    plan = Reproduction(paper_table(name), scale, tmp_path)
+    assert 1 < estimated_seconds(plan.grid, IDLE_PRICE, 2) < 60 * minutes
+
+
+def test_the_published_setting_of_step_imbalance():
+    found = config("step", "paper", dataset="F-MNIST", IR="20", method="FedAvg", **{"minority share": "30%"})
+    assert (found.data.source, found.data.partition.clients, found.data.partition.alpha) == ("fashion_mnist", 100, 0.3)
+    assert (found.data.imbalance.ratio, found.data.imbalance.minority) == (20, 0.3)
+    assert (found.train.rounds, found.train.momentum, found.train.weight_decay) == (500, 0.9, 1e-5)
+    assert (found.train.participation, found.relabel.start, found.relabel.tau) == (1.0, 0.8, 0.05)
+    assert training_samples(found) == 7 * 6000 + 3 * 300
+    rounds = {d: config("step", "paper", method="CLIMB", dataset=d).train.rounds for d in ("CIFAR-10", "CIFAR-100")}
+    assert rounds == {"CIFAR-10": 2000, "CIFAR-100": 1000}
+    assert config("step", "paper", dataset="CIFAR-100").data.partition.clients == 10
+    assert config("step", "paper", method="MOON").model.projection == 256
+    assert config("ablation", "paper", alpha="5").data.partition.alpha == 5
+    assert config("ir10_50percent", "paper").data.imbalance.minority == 0.5
+
+
+def test_the_published_setting_of_long_tails():
+    found = config("lt", "paper", dataset="CIFAR-10", IF="100", method="FedLOGE", alpha="0.1")
+    assert (found.model.name, found.data.partition.clients, found.data.partition.alpha) == ("resnet18", 40, 0.1)
+    assert (found.train.momentum, found.train.weight_decay, found.train.rounds) == (0.5, 0.0, 500)
+    assert training_samples(found) == 12_406
+    assert training_samples(config("lt", "paper", dataset="CIFAR-100", IF="50")) == 12_608
+    many = config("cifar100_lt_clients", "paper", clients="100", method="FedYoYo")
+    assert (many.data.partition.clients, many.train.participation, many.train.momentum) == (100, 0.1, 0.9)
+    large = config("imagenet_lt", "paper", method="FedLoGe")
+    assert (large.data.source, large.data.partition.clients, large.train.participation) == ("imagenet_lt", 20, 0.4)
+    half = config("lr_step", "paper", IR="20", alpha="0.3")
+    assert (half.data.imbalance.kind, half.data.imbalance.minority, half.data.partition.clients) == ("step", 0.5, 100)
+
+
+def test_what_a_table_varies():
+    assert config("norm_ablation", "paper", strategy="Min-max norm").relabel.normalize == "minmax"
+    assert config("zscore", "paper", variant="+FedReLa w/o Z-score").relabel.normalize == "none"
+    assert config("zscore", "paper", variant="+FedReLa").relabel.normalize == "zscore"
+    assert config("sensitivity", "paper", tau="7%").relabel.tau == pytest.approx(0.07)
+    assert config("trelabel_sensitivity", "paper", start="40%").relabel.start == pytest.approx(0.4)
+    assert [config("period_sensitivity", "cpu", period=p).relabel.period for p in ("one-shot", "3")] == [0, 3]
+
+
+def test_a_folder_for_data_is_for_sources_that_have_files(tmp_path):
+    table = paper_table("step")
+    entry = table.entries[0]
+    assert table.config(entry, "host", "cpu", 1, tmp_path).data.root == tmp_path
+    assert table.config(entry, "host", "smoke", 1, tmp_path).data.root is None
+
+
+def test_names():
+    assert paper_table("tab:step") is not None
+    assert {paper_table(name).label for name in ("lt", "tab:lt")} == {"tab:lt"}
+    assert paper_table("fig:sensitive").label == "fig:sensitive"
+    with pytest.raises(ArgumentError, match="table: one of step, lt, .* is needed, got 'stepp'"):
+        paper_table("stepp")
+
+
+def test_overlays():
+    overlay = Overlay.of({"at": {"method": ["A", "B"], "IR": "10"}, "train": {"lr": 0.1, "rounds": 3}})
+    assert overlay.values == {"train.lr": 0.1, "train.rounds": 3}
+    assert overlay.holds({"method": "B", "IR": "10", "dataset": "x"})
+    assert not overlay.holds({"method": "C", "IR": "10"})
+    assert not overlay.holds({"method": "A"})
+    kept = settled([{"data.source": "a", "data.options.size": 1, "data.imbalance.kind": "step"}, {"data.source": "a"}])
+    assert kept == {"data": {"source": "a", "options": {"size": 1}, "imbalance": {"kind": "step"}}}
+    gone = settled([{"data.source": "a", "data.options.size": 1, "data.imbalance.kind": "step"}, {"data.source": "b"}])
+    assert gone == {"data": {"source": "b", "imbalance": {"kind": "step"}}}
+
+
+@pytest.mark.parametrize(("text", "value"), [("40%", 0.4), ("1", 1), ("0.1", 0.1), ("one-shot", None), ("", None)])
+def test_numbers(text, value):
+    assert number(text) == value
+    assert type(number(text)) is type(value)

@@ -1,0 +1,142 @@
+"""How the plug-in is told: functions of any signature, the run's configuration, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("flwr", reason="the extra flower is not installed")
+
+from flwr.app import ArrayRecord, ConfigRecord
+from torch import nn
+
+from fedrela.errors import ArgumentError, DataError
+from fedrela.flower import labels_for, relabel_mod
+from fedrela.plugin import LabelStore
+from plugin.flower_apps import Client, load_data, message
+from plugin.toys import Judge, points
+
+torch.set_num_threads(1)
+X, Y = points(3)
+
+
+def moved(folder, client="3", experiment="run-77"):
+    return [len(ledger) for ledger in LabelStore(folder, experiment, client).passes()]
+
+
+def of_context(context):
+    return points(context.node_config["partition-id"])
+
+
+def with_a_default(partition_id, batch_size=32):
+    assert batch_size == 32  # a parameter with a default keeps it
+    return points(partition_id)
+
+
+def of_the_run(partition_id, *, file_name):
+    assert file_name == "x.csv"
+    return [({"x": x}, y) for x, y in zip(*points(partition_id), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (of_context, {}),
+        (lambda: [{"img": x, "kind": y} for x, y in zip(X, Y.tolist(), strict=True)], {"label": "kind"}),
+        (with_a_default, {}),
+        (of_the_run, {"forward": lambda model, batch: model(batch[0]["x"])}),
+    ],
+    ids=["context", "mappings", "default", "run configuration"],
+)
+def test_any_function_gives_the_data(tmp_path, data, options):
+    client = Client(tmp_path, mods=[relabel_mod(Judge, data, **options)], **{"batch-size": 1, "file-name": "x.csv"})
+    client.turn(8)
+    assert moved(tmp_path)[0] > 0
+    assert client.seen[0] != Y.tolist()
+
+
+def test_a_models_arguments_and_a_way_to_load_it(tmp_path):
+    class Halves(nn.Module):
+        def __init__(self, turned):
+            super().__init__()
+            self.judge = Judge(turned)
+
+        def forward(self, x):
+            return self.judge(x)
+
+    def load(model, message):
+        model.judge.load_state_dict(message.content["arrays"].to_torch_state_dict())
+
+    mod = relabel_mod(Halves, load_data, load=load)
+    client = Client(tmp_path, mods=[mod], turned=1)
+    client.turn(8)
+    other = Client(tmp_path / "plain")
+    other.turn(8)
+    assert client.seen == other.seen
+
+
+def test_the_run_configuration_has_the_last_word_of_the_server(tmp_path):
+    mods = [relabel_mod(Judge, load_data, start=9, tau=0.01, experiment="mine", rounds=3)]
+    options = {"fedrela-start": 2, "fedrela-tau": 0.5, "fedrela-experiment": "theirs", "fedrela-max-fraction": 0.1}
+    client = Client(tmp_path, mods=mods, **options)
+    client.turn(2)
+    (ledger,) = LabelStore(tmp_path, "theirs", "3").passes()
+    assert (ledger.options["round"], ledger.options["tau"], ledger.options["max_fraction"]) == (2, 0.5, 0.1)
+
+
+def test_off_in_the_run_configuration(tmp_path):
+    client = Client(tmp_path, **{"fedrela-enabled": False})
+    client.turn(8)
+    assert moved(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "run", "said"),
+    [
+        ({}, {"fedrela-tau": 5}, "relabel_mod: tau: a fraction from 0 to 1"),
+        ({}, {"fedrela-taus": 0.1}, "relabel_mod: taus: there is no such option"),
+        ({"rounds": "epochs"}, {}, "the run's configuration has no 'epochs'"),
+        ({"data": lambda path: 1}, {}, "data: nothing in the node's or run's configuration is called 'path'"),
+        ({"model": lambda: nn.Linear(2, 3)}, {}, "the message's arrays do not fit the model"),
+    ],
+)
+def test_wrong_settings_are_named_in_one_line(tmp_path, options, run, said):
+    mod = relabel_mod(**{"model": Judge, "data": load_data} | options)
+    with pytest.raises(ArgumentError, match=said) as error:
+        Client(tmp_path, mods=[mod], **run).turn(8)
+    assert "\n" not in str(error.value)
+
+
+def test_a_wrong_option_is_found_when_the_app_is_loaded():
+    with pytest.raises(ArgumentError, match="tau: a fraction"):
+        relabel_mod(Judge, load_data, tau=5)
+
+
+def test_messages_that_will_not_do_are_named(tmp_path):
+    client, mod = Client(tmp_path), relabel_mod(Judge, load_data)
+    without = message(8, Judge())
+    del without.content["config"]["server-round"]
+    with pytest.raises(ArgumentError, match="no config record of the message has 'server-round'"):
+        mod(without, client.context, client.train)
+    without.content["config"] = ConfigRecord({"server-round": 8})
+    arrays = without.content.array_records.pop("arrays")
+    without.content["one"], without.content["two"] = arrays, ArrayRecord()
+    with pytest.raises(ArgumentError, match="one record of arrays is needed, got 2"):
+        mod(without, client.context, client.train)
+
+
+def test_labels_of_other_data_are_refused(tmp_path):
+    mod = relabel_mod(Judge, load_data)
+    client = Client(tmp_path)
+    with pytest.raises(DataError, match="these are not the labels that new ones were made for"):
+        mod(message(8, Judge()), client.context, lambda message, context: labels_for(context, points(4)[1]))
+    kinds = {}
+
+    def train(message, context):
+        for given in (Y, Y.numpy(), Y.tolist()):
+            kinds[type(given)] = labels_for(context, given)
+        return message
+
+    mod(message(9, Judge()), client.context, train)
+    assert all(type(labels) is kind for kind, labels in kinds.items())
+    assert len({str([int(label) for label in labels]) for labels in kinds.values()}) == 1
