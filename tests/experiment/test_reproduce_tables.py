@@ -1,4 +1,4 @@
-"""Settings behind every entry at every scale: they load, they are what the paper states, and they speak of real axes."""
+"""Settings behind every entry at every scale: they load, are what the paper states, and speak of real axes."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_names():
     assert paper_table("tab:step") is not None
     assert {paper_table(name).label for name in ("lt", "tab:lt")} == {"tab:lt"}
     assert paper_table("fig:sensitive").label == "fig:sensitive"
-    with pytest.raises(ArgumentError, match="table: one of step, lt, .* is needed, got 'stepp'"):
+    with pytest.raises(ArgumentError, match=r"table: one of step, lt, .* is needed, got 'stepp'"):
         paper_table("stepp")
 
 

@@ -49,8 +49,8 @@ class Deployment:
         """Start a process in a session of its own."""
         with (self.logs / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                list(map(str, command)), cwd=self.app, env=self.environment | more, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, start_new_session=True,
+                list(map(str, command)), cwd=self.app, env=self.environment | more, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
     def superlink(self) -> None:

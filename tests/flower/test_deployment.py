@@ -15,10 +15,13 @@ from flower.federations import assert_equal, digits
 torch.set_num_threads(1)
 
 
-def three_clients(**tables):
-    partition = {"kind": "dirichlet", "clients": 3, "alpha": 0.5, "min_size": 5}
-    return digits(**{"train": {"rounds": 3}, "relabel": {"start": 2, "tau": 0.3}, "engine": {"checkpoint_every": 1}} | tables,
-                  data={"partition": partition})  # fmt: skip
+def three_clients(**train):
+    return digits(
+        data={"partition": {"kind": "dirichlet", "clients": 3, "alpha": 0.5, "min_size": 5}},
+        train={"rounds": 3, **train},
+        relabel={"start": 2, "tau": 0.3},
+        engine={"checkpoint_every": 1},
+    )
 
 
 def test_a_superlink_and_three_supernodes_give_what_one_process_gives(tmp_path):

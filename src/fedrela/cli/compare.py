@@ -23,9 +23,9 @@ Compare hosts with and without FedReLa: matched arms, several seeds, and every r
 
 [bold]Example[/]: fedrela compare examples/compare.toml; fedrela compare clinic.toml --seeds 5 --arms host,fedrela
 
-The table [compare] of CONFIG names seeds, hosts and arms; without one the algorithm of CONFIG is compared in four arms
-with three seeds. Ctrl-C loses nothing: the same command goes on, also with more seeds, hosts or arms. It ends with a
-table, with what is within noise in words, and with report.html. A host that cannot be run is named (exit code 1).
+The table \\[compare] of CONFIG names seeds, hosts and arms; without one the algorithm of CONFIG is compared in four
+arms with three seeds. Ctrl-C loses nothing: the same command goes on, also with more seeds, hosts or arms. It ends with
+a table, with what is within noise in words, and with report.html. A host that cannot be run is named (exit code 1).
 """
 
 Out = Annotated[

@@ -85,8 +85,7 @@ def say_plan(screen: Console, grid: Grid) -> None:
     trunks = sum(task.rounds for task in grid.tasks if task.cell is None)
     shared = f", {trunks:,} of them shared by several runs" if trunks else ""
     say(screen, f"{many(runs, 'run')}, {many(grid.rounds, 'round')}{shared}")
-    if finished := grid.finished():
-        runs = len(grid.cells)
+    if finished := len({cell.name for cell in grid.cells if grid.is_done(cell)}):
         say(screen, f"{finished} of {many(runs, 'run')} are finished in {inert(grid.out)} and not done again")
 
 

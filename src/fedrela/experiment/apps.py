@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fedrela.engine.run import Run
+from fedrela.engine.cores import usable_cores
+from fedrela.engine.loop import RoundDone
+from fedrela.engine.run import Crew, Run
 from fedrela.engine.serial import SerialPool
-from fedrela.errors import DataError
+from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.execution import Execution
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
+from fedrela.experiment.located import located
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
 from fedrela.experiment.result import Result
 from fedrela.experiment.running import begin, resume
@@ -21,18 +25,15 @@ from fedrela.models.repeatable import one_thread
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
-    from flwr.app import Context
-    from flwr.clientapp import ClientApp
-    from flwr.serverapp import Grid, ServerApp
-
     from fedrela.flower.client import Site
-    from fedrela.flower.crew import FlowerCrew
 
 STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
+PATIENCE = 600.0  # seconds
+Watch = Callable[[Execution, RoundDone | None], None]
 
 
-def client_app(config: Config, state: str = STATE) -> ClientApp:
-    """Return the app of every client; data and model are made at its first message.
+def client_app(config: Config, state: str = STATE) -> Any:
+    """Return the ``ClientApp`` of every client; data and model are made at its first message.
 
     Parameters
     ----------
@@ -41,13 +42,9 @@ def client_app(config: Config, state: str = STATE) -> ClientApp:
     state
         Folder of the client's own, which must outlive the process; ``state-dir`` in a node's configuration is another.
     """
-    from flwr.clientapp import ClientApp
+    from fedrela.flower.apps import client_app
 
-    app, text = ClientApp(), config_toml(config)
-    app.train()(lambda message, context: site_of(text, state).answer(message, context))
-    app.query("ask")(lambda message, context: site_of(text, state).answer(message, context))
-    app.query("hello")(lambda message, context: site_of(text, state).hello(message, context))
-    return app
+    return client_app(partial(site_of, config_toml(config), state))
 
 
 @lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
@@ -62,31 +59,64 @@ def site_of(text: str, state: str) -> Site:
         return Site(Run(problem, build_plan(config, problem, host), SerialPool()), config_sha256(config), state)
 
 
-def server_app(config: Config, *, out: str | Path, experiment: str, patience: float = 600.0) -> ServerApp:
-    """Return the app of the server, which begins a run in `out` or goes on with the one that is there."""
-    from flwr.serverapp import ServerApp
+def serve(
+    config: Config,
+    grid: Any,
+    *,
+    out: str | Path,
+    experiment: str,
+    patience: float = PATIENCE,
+    watch: Watch | None = None,
+) -> Result:
+    """Carry out a run with the clients of a Flower grid, or go on with the one in `out`.
 
-    app = ServerApp()
-
-    @app.main()
-    def main(grid: Grid, context: Context) -> None:
-        serve(config, grid, out=out, experiment=experiment, patience=patience)
-
-    return app
-
-
-def serve(config: Config, grid: Grid, *, out: str | Path, experiment: str, patience: float = 600.0) -> Result:
-    """Carry out a run with the clients of a Flower grid."""
+    Parameters
+    ----------
+    config
+        A checked configuration, the same as the clients'.
+    grid
+        What a ``ServerApp`` is given.
+    out
+        The run folder.
+    experiment
+        The name that clients keep their states under; the same to go on.
+    patience
+        Seconds to wait for clients to connect, and for replies where ``train.deadline`` is 0.
+    watch
+        Called with the run before its first round, and after each.
+    """
     from fedrela.flower.strategy import FedrelaStrategy
 
-    fingerprint = config_sha256(config)
-    strategy = FedrelaStrategy(grid, experiment=experiment, fingerprint=fingerprint, patience=patience)
+    check_servable(config)
+    strategy = FedrelaStrategy(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
     with _begin_or_resume(config, Path(out), strategy.crew) as execution:
-        result: Result = strategy.start(execution)
+        result: Result = strategy.start(execution, watch and partial(watch, execution))
     return result
 
 
-def _begin_or_resume(config: Config, out: Path, crew: FlowerCrew) -> contextlib.AbstractContextManager[Execution]:
+def simulate(
+    config: Config, *, out: str | Path, workers: int | str | None = None, watch: Watch | None = None
+) -> Result:
+    """Carry out a run in Flower's simulator; clients keep their states in the run folder."""
+    from fedrela.flower.apps import simulate
+
+    check_servable(config)
+    clients = len(build_data(config).shards)
+    wanted = config.engine.workers if workers is None else workers
+    cores = usable_cores() if isinstance(wanted, str) else wanted
+    work = partial(serve, config, out=out, experiment="simulation", watch=watch)
+    result: Result = simulate(work, client_app(config, str(Path(out).absolute() / "clients")), clients, cores)
+    return result
+
+
+def check_servable(config: Config) -> None:
+    """Raise where a configuration asks for what clients elsewhere do not do."""
+    if config.train.local_test:
+        with located(config, {"local_test": ("train", "local_test")}, ("train", "local_test")):
+            raise ArgumentError("local_test: clients elsewhere do not score for themselves; leave it out")
+
+
+def _begin_or_resume(config: Config, out: Path, crew: Crew) -> contextlib.AbstractContextManager[Execution]:
     try:
         RunFolder.open(out)
     except DataError:

@@ -7,10 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from fedrela.errors import ArgumentError
+from fedrela.experiment.apps import check_servable
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_toml
-from fedrela.experiment.located import located
 from fedrela.experiment.schema import Config
 from fedrela.files import new_folder, write_new
 from fedrela.files.verbs import make_folder
@@ -34,9 +33,7 @@ def export_flower(config: Config, target: str | Path) -> Path:
         A new folder.
     """
     target, name = Path(target), _name(config, Path(target))
-    if config.train.local_test:
-        with located(config, {"local_test": ("train", "local_test")}, ("train", "local_test")):
-            raise ArgumentError("local_test: clients elsewhere do not score for themselves; leave it out")
+    check_servable(config)
     clients = len(build_data(config).shards)
     words = {
         "name": name, "package": name, "out": f"runs/{name}", "clients": clients, "last": clients - 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fedrela.experiment.load import parse_config
@@ -31,16 +32,21 @@ def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
     """
     given = config.model_dump(exclude_unset=True)
     table = {key: value for key, value in given.items() if key not in SEVERAL}
-    return parse_config(laid_over(table, changes), name=config.origin.name)
+    folder = Path(config.origin.name).parent
+    return parse_config(laid_over(table, changes, config.as_table()), name=config.origin.name, folder=folder)
 
 
-def laid_over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with changes laid over it, as `overlay` does."""
+def laid_over(
+    table: Mapping[str, Any], changes: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a table with changes laid over it, as `overlay` does; `usual` has the tables that were left out."""
     merged = dict(table)
     for key, value in changes.items():
-        there = merged.get(key)
+        there, default = merged.get(key), (usual or {}).get(key)
+        if there is None and isinstance(default, Mapping):
+            there = default
         if isinstance(value, Mapping) and isinstance(there, Mapping) and not _chooses_anew(there, value):
-            value = laid_over(there, value)
+            value = laid_over(there, value, default if isinstance(default, Mapping) else {})
         merged[key] = value
     return merged
 

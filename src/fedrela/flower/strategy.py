@@ -8,7 +8,7 @@ malformed reply, and waits for ever for a missing node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from flwr.serverapp import Grid
@@ -53,13 +53,16 @@ class FedrelaStrategy:
     def __init__(self, grid: Grid, *, experiment: str, fingerprint: str, patience: float = 600.0) -> None:
         self.crew = FlowerCrew(grid, experiment=experiment, fingerprint=fingerprint, patience=patience)
 
-    def start(self, execution: Execution) -> Any:
-        """Carry out all rounds that are left, and return the result."""
+    def start(self, execution: Execution, watch: Callable[[RoundDone | None], None] | None = None) -> Any:
+        """Carry out all rounds that are left, and return the result; `watch` is called before and after each."""
         records = execution.folder.rounds()
         self._remember(execution, (RoundRecord.from_record(record) for record in records))
         self.crew.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
+        tell = watch or (lambda done: None)
+        tell(None)
         for done in execution.rounds():
             self._remember(execution, [done.record])
+            tell(done)
         return execution.finish()
 
     def _remember(self, execution: Execution, records: Iterable[RoundRecord]) -> None:

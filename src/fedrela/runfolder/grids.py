@@ -140,8 +140,9 @@ class GridFolder:
 
     def read_json(self, name: str) -> Record:
         """Return the record in one of the files beside the runs."""
+        data = self.read(name)
         try:
-            return parse(self.read(name), page)
+            return parse(data, page)
         except ValueError:
             raise IntegrityError(f"{self.path / name}: is damaged") from None
 

@@ -73,9 +73,9 @@ class CompareConfig(Table):
     )
 
     def as_table(self) -> dict[str, Any]:
-        """Return the keys with their values, each host as a table."""
+        """Return the keys that were given, each host as a table; a sweep takes seeds, hosts and arms from no others."""
         hosts = {} if self.hosts is None else {"hosts": [host.as_table() for host in self.hosts]}
-        return super().as_table() | hosts
+        return {key: value for key, value in (super().as_table() | hosts).items() if key in self.model_fields_set}
 
 
 def compare_faults(config: Config) -> Iterator[Fault]:
