@@ -12,7 +12,7 @@ import pytest
 from fedrela.algorithms import ALGORITHMS
 from fedrela.data.sources import SOURCES, source_options
 from fedrela.experiment import registries
-from fedrela.experiment.reproduction.table import paper_tables
+from fedrela.experiment.reproduction.reading import paper_tables
 from fedrela.models import MODELS, build, model_options
 
 WHAT = ("algorithms", "models", "sources", "tables")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.experiment.reproduction.table import NAMES, paper_table
+from fedrela.experiment.reproduction.reading import NAMES, paper_table
 from fedrela.runfolder.grids import GridFolder
 
 torch.set_num_threads(1)

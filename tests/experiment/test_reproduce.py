@@ -13,8 +13,8 @@ import torch
 import batteries
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError, FedrelaError
+from fedrela.experiment.reproduction.reading import NAMES, paper_table
 from fedrela.experiment.reproduction.run import Reproduction
-from fedrela.experiment.reproduction.table import NAMES, paper_table
 from fedrela.experiment.result import Result
 from fedrela.runfolder.grids import GridFolder
 
@@ -92,10 +92,9 @@ def test_arms_share_what_comes_before_re_labelling(done):
         if task.cell is not None:
             assert task.trunk is not None
             assert task.first == task.config.relabel.schedule().first(task.config.train.rounds)
-    results = [plan.grid.result(cell) for cell in plan.grid.cells]
-    moved = {
-        arm: [r.moved for r, c in zip(results, plan.grid.cells, strict=True) if c.arm == arm] for arm in plan.table.pair
-    }
+    moved: dict[str, list[int]] = {}
+    for cell in plan.grid.cells:
+        moved.setdefault(cell.arm, []).append(plan.grid.result(cell).moved)
     assert set(moved["host"]) == {0}
     assert max(moved["fedrela"]) > 0
 

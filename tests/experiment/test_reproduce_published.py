@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedrela.experiment.reproduction.published import ARMS
-from fedrela.experiment.reproduction.table import NAMES, paper_table, paper_tables
+from fedrela.experiment.reproduction.reading import NAMES, paper_table, paper_tables
 
 # table -> entries, sum of all published figures
 COUNTS = {

@@ -6,9 +6,10 @@ import pytest
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.reproduction.estimate import SIZES, estimated_seconds, round_work, training_samples
+from fedrela.experiment.reproduction.reading import NAMES, paper_table, paper_tables
 from fedrela.experiment.reproduction.run import Reproduction
 from fedrela.experiment.reproduction.settings import Overlay, number, settled
-from fedrela.experiment.reproduction.table import NAMES, SCALES, paper_table, paper_tables
+from fedrela.experiment.reproduction.table import SCALES
 from fedrela.models import build
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running

@@ -197,6 +197,14 @@ def test_labels_outlive_their_folder(tmp_path, heard):
     assert ("WARNING", f"FedReLa: {tmp_path}/labels/run-77/3 has vanished; the labels of round 8 stay") in heard
 
 
+def test_a_training_function_that_forgets_the_labels_is_told_so(tmp_path, heard):
+    client = Client(tmp_path)
+    client.turn(8)
+    assert not any("does not use them" in line for _, line in heard)
+    relabel_mod(Judge, load_data)(message(9, Judge()), client.context, lambda message, context: message)
+    assert sum("does not use them" in line for _, line in heard) == 1
+
+
 def test_torchs_generator_is_left_alone(tmp_path):
     client = Client(tmp_path)
     client.app = ClientApp(mods=[relabel_mod(Judge, load_data)])

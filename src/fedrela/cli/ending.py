@@ -24,7 +24,8 @@ def show_result(out: Console, result: Result) -> None:
     draw(out, ("accuracy", f"after round {result.rounds}"), rows, words=("accuracy",))
     say(out)
     samples, clients = sum(folder.manifest["data"]["client_sizes"]), len(folder.ledgers())
-    say(out, f"labels moved  {result.moved:,} of {samples:,}, by {many(clients, 'client')}")
+    told = "not told: clients keep that to themselves" if result.moved is None else f"{result.moved:,} of {samples:,}"
+    say(out, f"labels moved  {told}" + ("" if result.moved is None else f", by {many(clients, 'client')}"))
     say(out, f"run folder    {inert(result.folder)}")
     if (result.folder / REPORT).exists():
         say(out, f"report        {inert(result.folder / REPORT)}")

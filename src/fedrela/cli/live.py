@@ -65,7 +65,7 @@ class PlainRounds:
             parts = [
                 f"round {now.round}/{now.rounds}",
                 *_accuracies(now),
-                f"moved {now.moved}",
+                f"moved {now.moved}" if now.told else "",
                 left,
                 lost_clients(now),
             ]

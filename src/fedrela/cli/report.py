@@ -10,6 +10,7 @@ import typer
 
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.show import console, inert, say
+from fedrela.cli.watching import TensorBoard, open_board
 from fedrela.errors import ArgumentError
 
 HELP = """
@@ -39,9 +40,15 @@ Formats = Annotated[
 
 
 def report(
-    folder: Folder, no_samples: NoSamples = False, strip: Strip = None, figures: Figures = None, format: Formats = None
+    folder: Folder,
+    no_samples: NoSamples = False,
+    strip: Strip = None,
+    figures: Figures = None,
+    format: Formats = None,
+    tensorboard: TensorBoard = None,
 ) -> None:
     """Write a report; see `HELP`."""
+    from fedrela.report.board import write_boards
     from fedrela.report.writing import check_formats, open_folder, write_figures, write_report
     from fedrela.runfolder.strip import strip as copy
 
@@ -51,6 +58,8 @@ def report(
     if strip is not None and os.path.lexists(strip):
         raise ArgumentError(f"--strip: {strip}: exists already; remove it or choose another place")
     screen, there = console(), open_folder(folder)
+    if tensorboard is not None:
+        open_board(tensorboard)
     with progress_bar(f"reading {folder}"):
         lines = [f"report   {write_report(folder, samples=not no_samples)}"]
         if figures is not None:
@@ -59,5 +68,8 @@ def report(
             copy(there, strip)
             write_report(strip, samples=False)
             lines.append(f"copy     {strip}, without samples")
+        if tensorboard is not None:
+            write_boards(there, tensorboard)
+            lines.append(f"events   {tensorboard}: tensorboard --logdir {tensorboard}")
     for line in lines:
         say(screen, inert(line))

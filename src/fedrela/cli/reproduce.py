@@ -63,7 +63,8 @@ def reproduce(
     dry_run: DryRun = False,
 ) -> None:
     """Reproduce a table; see `HELP`."""
-    from fedrela.experiment.reproduction.table import SCALES, paper_table
+    from fedrela.experiment.reproduction.reading import paper_table
+    from fedrela.experiment.reproduction.table import SCALES
 
     screen, number = console(), read_workers(workers)
     check_choice("--scale", scale, SCALES)
@@ -71,13 +72,13 @@ def reproduce(
         _list_tables(screen)
         return
     table = paper_table(name)
-    with progress_bar("preparing"):
+    with progress_bar("preparing") as bar:
         from fedrela.experiment.reproduction.run import Reproduction
 
         place = out or RUNS / "reproduce" / f"{table.label.partition(':')[2]}-{scale}"
         plan = Reproduction(table, scale, place, every=every, seeds=seeds, root=data and data.absolute())
         if not dry_run:
-            plan.check_data()
+            plan.check_data(bar.count)
         from fedrela.experiment.reproduction.estimate import expected_seconds
 
         expected = expected_seconds(plan.grid, number)
@@ -91,8 +92,9 @@ def reproduce(
 def _list_tables(screen: Console) -> None:
     """Write every table with the runs and the time that each scale takes."""
     from fedrela.experiment.reproduction.estimate import expected_seconds
+    from fedrela.experiment.reproduction.reading import paper_tables
     from fedrela.experiment.reproduction.run import Reproduction
-    from fedrela.experiment.reproduction.table import SCALES, paper_tables
+    from fedrela.experiment.reproduction.table import SCALES
 
     rows = []
     with progress_bar("counting runs"):
@@ -106,14 +108,8 @@ def _list_tables(screen: Console) -> None:
     columns = [name for scale in reversed(SCALES) for name in (scale, "time")]
     draw(screen, ("table", "entries", *columns), rows, words=("table",))
     say(screen)
-    say(
-        screen,
-        "Runs of a scale's own choice of entries; --all takes every entry. Times are estimated for this processor",
-    )
-    say(
-        screen,
-        "from a short trial; the scale paper is meant for a GPU. fedrela list tables says what each table shows.",
-    )
+    say(screen, "Runs of a scale's own choice of entries; --all takes every entry. Times are estimated from a short")
+    say(screen, "trial of this processor; the scale paper is meant for a GPU. See also fedrela list tables.")
 
 
 def _say_what(screen: Console, plan: Reproduction, expected: float) -> None:

@@ -11,9 +11,9 @@ import typer
 from fedrela.cli.check import in_words
 from fedrela.cli.ending import show_result
 from fedrela.cli.progress import Bar, progress_bar
-from fedrela.cli.run import Workers, carry_out, read_workers
+from fedrela.cli.run import Workers, carry_out, read_workers, simulate_run
 from fedrela.cli.show import console, inert, say
-from fedrela.errors import BusyError
+from fedrela.errors import ArgumentError, BusyError
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         return
     if status.startswith("running"):
         raise BusyError(f"{folder}: {status} in another process; wait until that has ended")
+    if there.read_json("host.json").get("elsewhere"):
+        _go_on_elsewhere(there, number)
+        return
     from fedrela.experiment.crew import start_early
     from fedrela.experiment.load import load_config
 
@@ -53,6 +56,16 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         return resume(folder, workers=number)
 
     carry_out(heading, folder, go_on)
+
+
+def _go_on_elsewhere(there: RunFolder, workers: int | str | None) -> None:
+    """Go on with a run of Flower's simulator; one with real nodes is for Flower to go on with."""
+    from fedrela.experiment.running import config_of
+
+    if not (there.path / "clients").is_dir():
+        raise ArgumentError(f"{there.path}: its clients are Flower nodes; the same `flwr run` goes on with it")
+    config = config_of(there)
+    simulate_run(f"{there.path}: {in_words(config)}", config, there.path, workers)
 
 
 def _show_done(there: RunFolder) -> None:

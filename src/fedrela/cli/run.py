@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from fedrela.cli.check import in_words
 from fedrela.cli.ending import leave_report, show_result
-from fedrela.cli.live import clock, lost_clients, many, show_rounds
+from fedrela.cli.live import clock
 from fedrela.cli.progress import Bar, progress_bar
 from fedrela.cli.show import complain, console, inert, say
+from fedrela.cli.watching import TensorBoard, Watch, open_board
+from fedrela.core.checks import check_choice
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
     from fedrela.experiment.execution import Execution
+    from fedrela.experiment.result import Result
+    from fedrela.experiment.schema import Config
+    from fedrela.report.board import Board
 
 HELP = """
 Run a configuration: data, clients, rounds, re-labelling, scores and a report, all into one run folder.
@@ -31,9 +36,11 @@ Run a configuration: data, clients, rounds, re-labelling, scores and a report, a
 [bold]Example[/]: fedrela run examples/digits.toml; fedrela run clinic.toml --out runs/clinic-tau3 --workers 2
 
 The same configuration gives the same bytes with any number of workers, and after any interruption: Ctrl-C leaves a
-folder with which fedrela resume goes on.
+folder with which fedrela resume goes on. --engine flower runs the same in Flower's simulator, with the same weights
+and accuracies: pip install fedrela\\[flower-sim].
 """
 RUNS = Path("runs")
+ENGINES = ("embedded", "flower")
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration, .toml.", show_default=False)]
 Out = Annotated[
@@ -44,26 +51,39 @@ Workers = Annotated[
     str | None,
     typer.Option(metavar="NUMBER", help="Processes that train clients, or auto: one a core.", show_default="CONFIG's"),
 ]
+EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="Who carries the run out.")]
 Opened = Callable[[Bar], AbstractContextManager["Execution"]]
 
 
-def run(config: ConfigFile, out: Out = None, workers: Workers = None) -> None:
+def run(
+    config: ConfigFile,
+    out: Out = None,
+    workers: Workers = None,
+    engine: EngineName = "embedded",
+    tensorboard: TensorBoard = None,
+) -> None:
     """Run a configuration; see `HELP`."""
     from fedrela.experiment.crew import start_early
     from fedrela.experiment.load import load_config
 
-    number = read_workers(workers)
+    number, board = read_workers(workers), open_board(tensorboard)
+    check_choice("--engine", engine, ENGINES)
     folder = _next_free(RUNS / config.stem) if out is None else _checked(out)
-    start_early(number)
+    if engine == "embedded":
+        start_early(number)
     with progress_bar(f"reading {config}"):
         loaded = load_config(config)
+    heading = f"{config}: {in_words(loaded)}"
+    if engine == "flower":
+        simulate_run(heading, loaded, folder, number, board)
+        return
 
     def begin(bar: Bar) -> AbstractContextManager[Execution]:
         from fedrela.experiment import begin
 
         return begin(loaded, out=folder, workers=number, progress=bar.count)
 
-    carry_out(f"{config}: {in_words(loaded)}", folder, begin)
+    carry_out(heading, folder, begin, board)
 
 
 def read_workers(text: str | None) -> int | str | None:
@@ -92,53 +112,49 @@ def _checked(out: Path) -> Path:
     raise ArgumentError(f"--out: {out}: a run is here already, {status}; {advice}")
 
 
-def carry_out(heading: str, folder: Path, opened: Opened) -> None:
+def carry_out(heading: str, folder: Path, opened: Opened, board: Board | None = None) -> None:
     """Open a run, show its rounds, and end with its result; an interruption says how to go on."""
-    screen, began = console(), time.monotonic()
-    say(screen, inert(heading), "bold")
-    try:
+
+    def work(watch: Watch) -> Result:
         with contextlib.ExitStack() as held:
             with progress_bar("preparing") as bar:
                 execution = held.enter_context(opened(bar))
-            for line in _facts(execution):
-                say(screen, inert(line))
-            lost = _show_rounds(screen, execution)
-            result = execution.finish()
+            watch(execution, None)
+            for done in execution.rounds():
+                watch(execution, done)
+            return execution.finish()
+
+    watched(heading, folder, work, board)
+
+
+def watched(heading: str, folder: Path, work: Callable[[Watch], Result], board: Board | None) -> None:
+    """Do the work of a run while somebody looks on, and end with its result."""
+    screen, began = console(), time.monotonic()
+    say(screen, inert(heading), "bold")
+    try:
+        with Watch(screen, board) as watch:
+            result = work(watch)
     except KeyboardInterrupt:
         _say_how_to_go_on(folder)
         raise
-    if lost:
-        say(screen, lost, "yellow")
+    watch.finish(folder, result.rounds)
+    if watch.lost:
+        say(screen, watch.lost, "yellow")
     say(screen, f"done in {clock(time.monotonic() - began)}")
     say(screen)
     leave_report(folder)
     show_result(screen, result)
 
 
-def _facts(execution: Execution) -> Iterator[str]:
-    """Yield where and how a run is carried out."""
-    done = execution.run.state.round
-    yield f"run folder {execution.folder.path}; {many(execution.run.crew.size, 'worker')}" + (
-        f"; goes on after round {done}" if done else ""
-    )
-    if execution.run.note:
-        yield f"note: {execution.run.note}"
-    if note := execution.folder.manifest["data"]["note"]:
-        yield f"note: partition: {note}"
+def simulate_run(
+    heading: str, config: Config, folder: Path, workers: int | str | None, board: Board | None = None
+) -> None:
+    """Carry out a run in Flower's simulator, or go on with it."""
+    if importlib.util.find_spec("flwr") is None or importlib.util.find_spec("ray") is None:
+        raise ArgumentError("--engine: flower needs its simulator; run `pip install 'fedrela[flower-sim]'`")
+    from fedrela.experiment.apps import simulate
 
-
-def _show_rounds(screen: Console, execution: Execution) -> str:
-    """Carry out all rounds that are left, and return which clients were lost, where some were."""
-    from fedrela.experiment.summary import Standing
-
-    plan = execution.run.plan
-    standing = Standing.after(execution.folder.rounds(), plan.train.rounds)
-    mark = plan.relabel.schedule.first(plan.train.rounds) if plan.relabel.enabled else None
-    with show_rounds(screen, standing, mark) as show:
-        for done in execution.rounds():
-            standing.add(done.record)
-            show()
-    return lost_clients(standing)
+    watched(heading, folder, lambda watch: simulate(config, out=folder, workers=workers, watch=watch), board)
 
 
 def _say_how_to_go_on(folder: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.engine.run import Run
-from fedrela.errors import IntegrityError
+from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.runfolder import Checkpoint, RunFolder
 
 
@@ -22,6 +22,7 @@ def save(run: Run, folder: RunFolder) -> None:
         rows = [run.areas["kept"].views(int(client)) for client in ids]
         arrays |= {f"kept.{name}": np.stack([row[name] for row in rows]) for name in run.kept}
     record = {
+        "at_home": run.crew.at_home,
         "skipped": state.skipped,
         "relabelled": {str(client): round for client, round in sorted(state.relabelled.items())},
         "moved": {str(client): number for client, number in sorted(state.moved.items())},
@@ -32,6 +33,10 @@ def save(run: Run, folder: RunFolder) -> None:
 
 def restore(run: Run, checkpoint: Checkpoint) -> None:
     """Put a run into the state of a checkpoint; one that does not fit the run is an `IntegrityError`."""
+    elsewhere = bool(checkpoint.record.get("at_home"))
+    if elsewhere != run.crew.at_home:
+        clients = "elsewhere" if elsewhere else "here"
+        raise ArgumentError(f"checkpoint of round {checkpoint.round}: its clients are {clients}; go on as it began")
     try:
         _restore(run, checkpoint)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:

@@ -77,7 +77,8 @@ class Execution:
         """Score the final model, write all findings and return the result."""
         run, folder = self.run, self.folder
         ledgers = self._ledgers()
-        folder.write_json("relabelling.json", relabelling_record(run.problem, run.state, ledgers))
+        found = relabelling_record(run.problem, run.state, ledgers)
+        folder.write_json("relabelling.json", found | ({"moved": None} if run.crew.at_home else {}))
         if self.gallery:
             folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery))
         result = self._result()

@@ -101,7 +101,7 @@ def begin(
             made = _make(config, federation, held, crew=crew, workers=workers, model=model, algorithm=algorithm)
             manifest = manifest_of(config, federation, made)
             create = RunFolder.create if prefix is None else prefix.fork
-            folder = create(out, manifest.as_record(), run_toml(config), host_facts(config))
+            folder = create(out, manifest.as_record(), run_toml(config), host_facts(config, made.crew))
             held.enter_context(folder.locked())
             execution = _execution(config, made, folder)
             execution.restore()
@@ -120,7 +120,7 @@ def resume(
 ) -> Iterator[Execution]:
     """Give an interrupted run at its newest checkpoint, its folder locked; parameters as for `run`."""
     there = RunFolder.open(folder)
-    config = _config_of(there)
+    config = config_of(there)
     with one_thread(), there.locked():
         wanted = RunManifest.from_record(there.manifest)
         if source is None and wanted.data.get("origin") is None:
@@ -202,7 +202,7 @@ def run_toml(config: Config) -> str:
     return toml_text({key: value for key, value in config.as_table().items() if key != "engine"})
 
 
-def host_facts(config: Config) -> dict[str, Any]:
+def host_facts(config: Config, crew: Crew) -> dict[str, Any]:
     """Return what is never compared: when and where the run began, and how it is carried out."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -211,10 +211,12 @@ def host_facts(config: Config) -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "engine": config.engine.as_table(),
+        "elsewhere": crew.at_home,
     }
 
 
-def _config_of(folder: RunFolder) -> Config:
+def config_of(folder: RunFolder) -> Config:
+    """Return the configuration of a run, ``[engine]`` as it began with."""
     text = folder.read("config.toml").decode()
     config = parse_config(text, name=str(folder.path / "config.toml"), folder=folder.path)
     engine = folder.read_json("host.json").get("engine", {})

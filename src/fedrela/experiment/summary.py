@@ -30,6 +30,8 @@ class Standing:
         How many there will be, and the last one that is done.
     accuracy
         Of the last round that was scored.
+    told
+        Whether clients tell how many labels they moved.
     relabelled
         How many labels of each client that re-labelled are other ones now.
     lost, turns_lost, last_loss
@@ -41,6 +43,7 @@ class Standing:
     rounds: int
     round: int = 0
     accuracy: Mapping[str, Any] | None = None
+    told: bool = True
     relabelled: dict[int, int] = field(default_factory=dict)
     lost: set[int | None] = field(default_factory=set)
     turns_lost: int = 0
@@ -59,6 +62,7 @@ class Standing:
         """Take in the next round."""
         self.round = record.round
         self.accuracy = record.accuracy or self.accuracy
+        self.told = record.moved is not None
         self.relabelled.update((client, number) for client, number in record.relabelled)
         for client, reason in record.excluded:
             self.lost.add(client)

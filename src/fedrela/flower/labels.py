@@ -7,6 +7,7 @@ that evaluation sees the original ones whatever function loads its data.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from fedrela.plugin import dataset
 from fedrela.plugin.dataset import InForce
 from fedrela.plugin.rows import Place, classes_of, like
 
+LOG = logging.getLogger("flwr.fedrela")  # below Flower's own logger, so that it speaks in the client's log
 LABELS, MADE, TRAINING = "fedrela.labels", "fedrela.made", "fedrela.training"
 
 
@@ -50,18 +52,26 @@ def recall(context: Context, experiment: str) -> Remembered | None:
 
 @contextlib.contextmanager
 def in_force(context: Context, experiment: str, yes: bool) -> Iterator[None]:
-    """Let the training function inside find the labels of the state."""
+    """Let the training function inside find the labels of the state; warn where it did not look."""
     if yes:
-        context.state[TRAINING] = ConfigRecord({"experiment": experiment})
+        context.state[TRAINING] = ConfigRecord({"experiment": experiment, "asked": False})
     try:
         yield
     finally:
-        context.state.config_records.pop(TRAINING, None)
+        training = context.state.config_records.pop(TRAINING, None)
+    if training is not None and not training["asked"]:
+        LOG.warning(
+            "FedReLa: there are new labels, and the training function does not use them; call labels_for, "
+            "RelabeledDataset or relabeled_loader in it"
+        )
 
 
 def _source(context: Context) -> Remembered | None:
     training = context.state.config_records.get(TRAINING)
-    return None if training is None else recall(context, str(training["experiment"]))
+    if training is None:
+        return None
+    training["asked"] = True
+    return recall(context, str(training["experiment"]))
 
 
 def labels_for(context: Context, original: Any) -> Any:

@@ -6,7 +6,6 @@ It reads the round and the global model from the message, and adds nothing to wh
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from torch import nn
 
 from fedrela.core import Ledger
 from fedrela.errors import ArgumentError
-from fedrela.flower.labels import Remembered, in_force, recall, remember
+from fedrela.flower.labels import LOG, Remembered, in_force, recall, remember
 from fedrela.models.given import device_of
 from fedrela.plugin.oneshot import own_policy
 from fedrela.plugin.policy import Policy
@@ -30,7 +29,6 @@ from fedrela.plugin.rows import Place, labels_of, training_part
 from fedrela.plugin.store import LabelStore
 from fedrela.plugin.turn import Plan, ledger_in_force, plan
 
-LOG = logging.getLogger("flwr.fedrela")  # below Flower's own logger, so that it speaks in the client's log
 ROUND = "server-round"
 PREFIX = "fedrela-"
 

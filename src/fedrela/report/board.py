@@ -21,6 +21,7 @@ from fedrela.report.figures.png import draw_png
 from fedrela.report.figures.shapes import Drawing
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.grids import GridFolder
 
 EVENTS = "events.out.tfevents.fedrela"
 MARK = "tfevents"  # TensorBoard reads every file with this in its name
@@ -94,6 +95,17 @@ def write_board(folder: RunFolder, path: str | Path, *, figures: bool = True) ->
         board.add_round(record)
     if figures:
         board.add_figures(run_figures(folder), len(records))
+
+
+def write_boards(there: RunFolder | GridFolder, path: Path) -> None:
+    """Write a run, or every run of a grid into a folder of its own, without figures."""
+    if isinstance(there, RunFolder):
+        write_board(there, path)
+        return
+    for cell in there.cells:
+        place = there.place(cell)
+        if place.exists() and not (path / place.name).exists():  # cells of one configuration are one run
+            write_board(there.run_folder(cell), path / place.name, figures=False)
 
 
 def run_figures(folder: RunFolder) -> dict[str, Drawing]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+from fedrela.core.checks import check_choice
+from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import load
 from fedrela.engine.run import Crew
 from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.comparing import FORMAT
+from fedrela.experiment.crew import hired
 from fedrela.experiment.grid import Cell, Grid, Progress
 from fedrela.experiment.reproduction.published import Entry
-from fedrela.experiment.reproduction.table import NO_FILES, Figure, PaperTable
+from fedrela.experiment.reproduction.reading import paper_table
+from fedrela.experiment.reproduction.table import NO_FILES, SCALES, Figure, PaperTable
 from fedrela.experiment.summary import figures_of
 from fedrela.experiment.toml.text import toml_text
 from fedrela.files import digest
@@ -22,6 +25,30 @@ from fedrela.runfolder.grids import SUMMARY
 from fedrela.runfolder.text import Record
 
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one a seed
+
+
+def reproduce(
+    name: str, *, out: str | Path, scale: str = "smoke", every: bool = False, seeds: int | None = None,
+    root: str | Path | None = None, workers: int | str | None = None,
+) -> Record:  # fmt: skip
+    """Measure a table of the paper below a folder, or what is left of it, and return its summary.
+
+    Parameters
+    ----------
+    name
+        The paper's label, with or without ``tab:``.
+    out, scale, every, seeds, root
+        As for `Reproduction`.
+    workers
+        Processes, or ``"auto"``, which is the default.
+    """
+    folder = None if root is None else Path(root).absolute()
+    plan = Reproduction(paper_table(name), scale, out, every=every, seeds=seeds, root=folder)
+    plan.check_data()
+    with hired(workers or "auto", plan.grid.cells[0].config.engine.device) as (crew, _):
+        for _ in plan.run(crew):
+            pass
+    return plan.conclude()
 
 
 class Reproduction:
@@ -52,6 +79,7 @@ class Reproduction:
         self, table: PaperTable, scale: str, out: str | Path, *, every: bool = False, seeds: int | None = None,
         root: Path | None = None,
     ) -> None:  # fmt: skip
+        check_choice("scale", scale, SCALES)
         self.table, self.scale, self.root = table, scale, root
         self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, seeds + 1))
         self._cells = {id(entry): self._cells_of(entry) for entry in table.chosen(scale, every)}
@@ -70,16 +98,18 @@ class Reproduction:
             for seed in self.seeds
         ]
 
-    def check_data(self) -> None:
-        """Raise where files of a data set are missing, in one line that says how to get them."""
-        for source in sorted({cell.config.data.source for cell in self.grid.cells} - set(NO_FILES)):
-            options = next(c.config.data.options for c in self.grid.cells if c.config.data.source == source)
+    def check_data(self, progress: Reading | None = None) -> None:
+        """Raise where files of a data set are missing, in one line that says how to get them.
+
+        `progress` is called with (done, total, what) while files are decoded, which happens once.
+        """
+        wanted = {cell.config.data.source: cell.config.data.options for cell in self.grid.cells}
+        for source in sorted(wanted.keys() - set(NO_FILES)):
             try:
-                load(source, self.root, **options)
+                load(source, self.root, progress=progress, **wanted[source])
             except DataError as error:
-                raise DataError(
-                    f"{self.table.label} at scale {self.scale}: {error}; --data says where it lies"
-                ) from None
+                where = f"{self.table.label} at scale {self.scale}"
+                raise DataError(f"{where}: {error}; --data DIR says where it lies") from None
 
     def run(self, crew: Crew) -> Iterator[Progress]:
         """Carry out what is not done yet."""

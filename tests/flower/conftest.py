@@ -1,0 +1,19 @@
+"""The command line as users start it: in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def run_cli():
+    """Return a function that runs `fedrela` with some words."""
+
+    def call(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "fedrela.cli.main", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+    return call
