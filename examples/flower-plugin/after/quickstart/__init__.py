@@ -1,0 +1,1 @@
+"""Imbalanced digits with Flower and PyTorch."""

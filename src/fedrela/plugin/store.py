@@ -1,0 +1,94 @@
+"""The labels that a client made, on its own disk, kept by experiment and client: made once, read ever after.
+
+Each pass is one ledger file, written in one instant by whoever comes first, so that a kill leaves all of it or nothing
+and of several processes one makes the labels of all. There is nothing else to go out of step with it: labels, original
+labels and their digest are in the ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.core import Ledger, undo
+from fedrela.core.ledger import labels_digest
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.files import safe_join, sweep, write_bytes
+
+PASS = re.compile(r"pass-([0-9]{4,})\.json")
+UNDONE = "undone"
+POLICY = "policy.toml"
+
+
+def default_folder() -> Path:
+    """Return where labels are kept unless somebody says otherwise: below the user's own data folder."""
+    given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME", "")
+    return (Path(given) if given else Path.home() / ".local" / "share") / "fedrela" / "labels"
+
+
+class LabelStore:
+    """What one client made in one experiment.
+
+    Parameters
+    ----------
+    folder
+        Where the labels of all experiments and clients are kept; None for `default_folder`.
+    experiment, client
+        Plain names.
+    """
+
+    def __init__(self, folder: str | Path | None, experiment: str, client: str) -> None:
+        self.experiment, self.client = experiment, client
+        self.root = default_folder() if folder is None else Path(folder)
+        self.folder = safe_join(safe_join(self.root, experiment), client)
+
+    def passes(self) -> list[Ledger]:
+        """Return the ledgers of all passes, the first one first."""
+        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+        return [self._read(name) for name in sorted(filter(PASS.fullmatch, names), key=lambda name: (len(name), name))]
+
+    @property
+    def undone(self) -> bool:
+        """Whether the client took its labels back, for good."""
+        return (self.folder / UNDONE).exists()
+
+    def record(self, number: int, ledger: Ledger, round: int) -> Ledger:
+        """Keep the ledger of pass `number`, from 1, made in `round`; return the one kept, which may be another's."""
+        known = {"round": round, "experiment": self.experiment, "client": self.client}
+        path = self.folder / f"pass-{number:04}.json"
+        try:
+            replace(ledger, options=ledger.options | known).save(path)
+        except (ArgumentError, OSError):
+            if not path.exists():
+                raise
+        sweep(self.folder, keep=f"pass-{number + 1:04}.json")
+        return self._read(path.name)
+
+    def undo(self) -> NDArray[np.int64]:
+        """Return to the original labels, which are in force from the next round on, and make no others."""
+        passes = self.passes()
+        if not passes:
+            raise DataError(f"{self.folder}: there is nothing to undo; no labels were made here")
+        write_bytes(self.folder / UNDONE, b"")
+        return np.asarray(undo(passes[-1]), np.int64)
+
+    def check_data(self, ledger: Ledger, labels: NDArray[np.int64]) -> None:
+        """Raise where a ledger was not made for these labels."""
+        if labels_digest(labels) != ledger.labels_sha256:
+            raise DataError(
+                f"{self.folder}: was made for other data than client {self.client} has now; give the experiment "
+                "another name, or the client back its data in their order"
+            )
+
+    def _read(self, name: str) -> Ledger:
+        ledger = Ledger.load(self.folder / name)
+        owner = [ledger.options.get(key) for key in ("experiment", "client")]
+        if owner != [self.experiment, self.client] or type(ledger.options.get("round")) is not int:
+            raise IntegrityError(f"{self.folder / name}: not made by client {self.client} in {self.experiment}")
+        return ledger

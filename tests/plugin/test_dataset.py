@@ -1,0 +1,171 @@
+"""A data set with the labels in force: rows keep their form, other data are refused, nothing leaks the old labels."""
+
+from __future__ import annotations
+
+import collections
+import pickle  # PyTorch's worker processes receive data sets in this way
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, Subset, TensorDataset
+
+import fedrela
+from batteries import examples
+from fedrela.errors import ArgumentError, DataError
+from fedrela.plugin import RelabeledDataset, relabeled_loader
+from plugin.toys import points
+
+X, Y = points()
+rng = np.random.default_rng(0)
+LEDGER = fedrela.relabel(rng.dirichlet(np.ones(3), len(Y)), Y.numpy(), tau=0.3).ledger
+NEW = LEDGER.labels.tolist()
+Pair = collections.namedtuple("Pair", "x y")
+
+
+class Columns:
+    """A table in the manner of Hugging Face's: rows are mappings, a name gives a column, many rows come at once."""
+
+    features = ("img", "label")
+
+    def __len__(self):
+        return len(Y)
+
+    def __getitem__(self, index):
+        if isinstance(index, str):
+            return {"img": X, "label": Y.tolist()}[index]
+        return {"img": X[index], "label": Y[index].tolist()}
+
+    def __getitems__(self, numbers):
+        return [self[number] for number in numbers]
+
+    def shuffle(self):
+        return self
+
+
+FORMS = {
+    "tensor data set": TensorDataset(X, Y),
+    "tensors": (X, Y),
+    "column of one": TensorDataset(X, Y[:, None].float()),
+    "rows": [(x, int(y)) for x, y in zip(X, Y, strict=True)],
+    "lists": [[x, np.int64(y)] for x, y in zip(X, Y.tolist(), strict=True)],
+    "named": [Pair(x, np.array(y)) for x, y in zip(X, Y.tolist(), strict=True)],
+    "mappings": [{"img": x, "targets": y} for x, y in zip(X, Y, strict=True)],
+    "columns": Columns(),
+    "subset": Subset(TensorDataset(X, Y), range(len(Y))),
+}
+
+
+def label(row):
+    return next(row[key] for key in ("label", "targets") if key in row) if isinstance(row, dict) else row[1]
+
+
+@pytest.mark.parametrize("data", FORMS.values(), ids=FORMS)
+def test_rows_keep_their_form(data):
+    assert LEDGER.index.size > 5
+    relabelled = RelabeledDataset(data, LEDGER)
+    plain = RelabeledDataset(data)
+    assert len(relabelled) == len(plain) == len(Y)
+    for number in range(len(Y)):
+        old, new = plain[number], relabelled[number]
+        assert type(new) is type(old)
+        assert type(label(new)) is type(label(old))
+        assert np.shape(label(new)) == np.shape(label(old))
+        assert int(label(new)) == NEW[number]
+        assert int(label(old)) == int(Y[number])
+        assert torch.equal(new["img"] if isinstance(new, dict) else new[0], X[number])
+
+
+@pytest.mark.parametrize("data", FORMS.values(), ids=FORMS)
+def test_loaders_give_the_labels_in_force(data):
+    loader = DataLoader(RelabeledDataset(data, LEDGER), batch_size=32)
+    assert [int(each) for batch in loader for each in label(batch)] == NEW
+
+
+def test_worker_processes_give_the_labels_in_force():
+    loader = DataLoader(RelabeledDataset(Columns(), LEDGER), batch_size=64, num_workers=1)
+    assert [int(each) for batch in loader for each in batch["label"]] == NEW
+
+
+def test_an_unchanged_row_is_the_row_itself():
+    rows = FORMS["mappings"]
+    still = next(number for number in range(len(Y)) if NEW[number] == Y[number])
+    assert RelabeledDataset(rows, LEDGER)[still] is rows[still]
+
+
+@given(st.slices(len(Y)).filter(lambda part: (part.step or 1) > 0) | st.integers(-len(Y), len(Y) - 1))
+@examples(60, 2000)
+def test_parts_and_counting_from_the_end(index):
+    wanted = np.array(NEW)[index].tolist()
+    assert label(RelabeledDataset(FORMS["tensors"], LEDGER)[index]).tolist() == wanted
+    assert label(RelabeledDataset(FORMS["columns"], LEDGER)[index]) == wanted
+    part = RelabeledDataset(FORMS["rows"], LEDGER)[index]
+    assert (label(part) if isinstance(part, tuple) else [label(row) for row in part]) == wanted
+
+
+def test_numbers_as_a_tensor():
+    some = torch.tensor([5, 1, 1])
+    assert label(RelabeledDataset(FORMS["tensors"], LEDGER)[some]).tolist() == [NEW[5], NEW[1], NEW[1]]
+    assert label(RelabeledDataset(FORMS["tensors"], LEDGER)[some[0]]) == NEW[5]
+
+
+def test_no_door_leads_to_the_old_labels():
+    table = RelabeledDataset(Columns(), LEDGER)
+    assert table["label"] == NEW
+    assert torch.equal(table["img"], X)
+    assert table.features == ("img", "label")
+    assert RelabeledDataset(TensorDataset(X, Y), LEDGER).tensors[1].tolist() == NEW
+    with pytest.raises(AttributeError, match="call it before RelabeledDataset"):
+        _ = table.shuffle
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        _ = table.colour
+    with_targets = TensorDataset(X, Y)
+    with_targets.targets = Y.tolist()
+    assert RelabeledDataset(with_targets, LEDGER).targets == NEW
+    assert RelabeledDataset(with_targets).targets == Y.tolist()
+
+
+def test_it_survives_the_way_to_another_process():
+    again = pickle.loads(pickle.dumps(RelabeledDataset(TensorDataset(X, Y), LEDGER)))
+    assert [int(row[1]) for row in again] == NEW
+
+
+def test_other_data_are_refused():
+    with pytest.raises(DataError, match="115 rows where the labels are for 116"):
+        RelabeledDataset(TensorDataset(X[1:], Y[1:]), LEDGER)
+    turned = RelabeledDataset(TensorDataset(X.flip(0), Y.flip(0)), LEDGER)
+    with pytest.raises(DataError, match="in another order"):
+        list(turned)
+    with pytest.raises(DataError, match="in another order"):
+        turned[:]
+    with pytest.raises(ArgumentError, match="no label among the keys"):
+        RelabeledDataset([{"img": x} for x in X], LEDGER)[0]
+
+
+def order(loader):
+    return [x.tolist() for x, _ in loader]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"batch_size": 16, "shuffle": True}, {"batch_size": 7, "drop_last": True}, {"batch_size": None}],
+    ids=["shuffled", "dropping", "no batches"],
+)
+def test_a_loader_keeps_order_and_batches(options):
+    loader = DataLoader(TensorDataset(X, Y), generator=torch.Generator().manual_seed(1), **options)
+    ours = relabeled_loader(loader, LEDGER)
+    first = list(ours)
+    loader.generator.manual_seed(1)
+    assert [x.tolist() for x, _ in first] == order(loader)
+    assert len(ours) == len(loader)
+    places = {tuple(x.tolist()): number for number, x in enumerate(X)}
+    for x, y in first:
+        for each, one in zip(x.reshape(-1, 2).tolist(), y.reshape(-1).tolist(), strict=True):
+            assert one == NEW[places[tuple(each)]]
+
+
+def test_a_loader_is_needed():
+    with pytest.raises(ArgumentError, match="a torch DataLoader is needed"):
+        relabeled_loader([1], LEDGER)

@@ -1,0 +1,105 @@
+"""The stricter of server and client wins, whatever they say; a wrong file is named with its key in one line."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batteries import examples
+from fedrela.errors import ArgumentError
+from fedrela.plugin import Policy, read_policy
+
+fractions = st.floats(0, 1)
+moves = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6)
+policies = st.builds(
+    Policy,
+    enabled=st.booleans(),
+    tau=fractions,
+    max_fraction=fractions,
+    passes=st.integers(1, 9),
+    min_agreement=fractions,
+    share=st.booleans(),
+    allowed=st.none() | moves,
+    forbidden=moves,
+)
+
+
+def may(policy: Policy) -> np.ndarray:
+    found = policy.moves(4)
+    return np.ones((4, 4), bool) if found is None else found
+
+
+@given(policies, policies)
+@examples(150, 5000)
+def test_what_both_permit_is_permitted_and_nothing_more(asked, own):
+    both = asked.stricter(own)
+    assert both.enabled == (asked.enabled and own.enabled)
+    assert both.share == (asked.share and own.share)
+    assert both.tau == min(asked.tau, own.tau)
+    assert both.max_fraction == min(asked.max_fraction, own.max_fraction)
+    assert both.passes == min(asked.passes, own.passes)
+    assert both.min_agreement == max(asked.min_agreement, own.min_agreement)
+    assert np.array_equal(may(both), may(asked) & may(own))
+
+
+@given(policies, policies, policies)
+@examples(100, 2000)
+def test_order_does_not_matter(a, b, c):
+    assert a.stricter(b) == b.stricter(a)
+    assert a.stricter(b).stricter(c) == a.stricter(b.stricter(c))
+    assert a.stricter(a) == a
+
+
+@given(policies)
+@examples(60, 1000)
+def test_a_file_says_what_the_object_says(policy):
+    lines = [f"{key} = {str(getattr(policy, key)).lower()}" for key in ("enabled", "share")]
+    lines += [f"{key} = {getattr(policy, key)!r}" for key in ("tau", "max_fraction", "passes", "min_agreement")]
+    lines += [f"forbidden = {sorted(map(list, policy.forbidden))}"]
+    lines += [] if policy.allowed is None else [f"allowed = {sorted(map(list, policy.allowed))}"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "policy.toml")
+        path.write_text("\n".join(lines))
+        assert read_policy(path) == policy
+
+
+def test_a_client_without_a_file_lets_three_tenths_move_once():
+    assert (Policy().max_fraction, Policy().passes, Policy().share) == (0.3, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tau = 5", "policy.toml:tau: a fraction from 0 to 1 is needed, got 5"),
+        ("max_fraction = '0.3'", "policy.toml:max_fraction: a fraction from 0 to 1 is needed, got '0.3'"),
+        ("max_fractions = 0.3", "policy.toml:max_fractions: key: there is no 'max_fractions'; nearest: 'max_fraction'"),
+        ("enabled = 1", "policy.toml:enabled: true or false is needed, got 1"),
+        ("passes = 0", "policy.toml:passes: at least 1 is needed, got 0"),
+        ("forbidden = [[1, 2, 3]]", "policy.toml:forbidden: pairs of class numbers [from, to] are needed"),
+        ("forbidden = [1, 2]", "policy.toml:forbidden: pairs of class numbers [from, to] are needed"),
+        ("allowed = [[0, -1]]", "policy.toml:allowed: pairs of class numbers [from, to] are needed"),
+        ("tau = = 1", "policy.toml: not TOML:"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_key(tmp_path, monkeypatch, text, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text(text)
+    with pytest.raises(ArgumentError) as error:
+        read_policy("policy.toml")
+    assert str(error.value).startswith(said)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(ArgumentError, match="cannot be read"):
+        read_policy(tmp_path / "none.toml")
+
+
+def test_a_class_that_the_model_lacks_is_an_error():
+    with pytest.raises(ArgumentError, match="names class 9 where the model knows 0 to 3"):
+        Policy(forbidden=[(9, 0)]).moves(4)
