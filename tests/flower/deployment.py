@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
@@ -21,6 +21,22 @@ def free_port() -> int:
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         return int(place.getsockname()[1])
+
+
+def family(pid: int) -> list[int]:
+    """Return descriptors of a process and all its descendants, parents first: a descriptor never means another one."""
+    try:
+        members = [os.pidfd_open(pid)]
+        found = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except (ProcessLookupError, FileNotFoundError):
+        return []
+    return members + [each for child in " ".join(found).split() for each in family(int(child))]
+
+
+def send(member: int, sign: int) -> None:
+    """Send a signal to a process, unless it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(member, sign)
 
 
 class Deployment:
@@ -82,25 +98,41 @@ class Deployment:
             timeout=timeout, check=False,
         )  # fmt: skip
 
-    def wait_for(self, path: Path, text: str = "", seconds: float = WAIT) -> None:
-        """Wait until a file is there and has some text."""
+    def submit(self, out: Path, patience: float = 200.0) -> None:
+        """Have the app run, and do not wait for its end."""
+        done = self.flwr("run", ".", "trial", "--run-config", f"out='{out}' patience={patience}")
+        assert done.returncode == 0, done.stdout + done.stderr + self.everything()
+
+    def wait_until(self, so: Callable[[], bool], seconds: float = WAIT) -> None:
+        """Wait until something is so."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if path.exists() and text in path.read_text():
-                return
-            time.sleep(0.2)
-        raise TimeoutError(f"{path}: {self.everything()}")
+        while not so():
+            if time.monotonic() > end:
+                raise TimeoutError(self.everything())
+            time.sleep(0.1)
+
+    def wait_for_end(self, name: str, seconds: float = WAIT) -> int:
+        """Wait until a process has ended of itself, and return its exit code."""
+        return self.processes.pop(name).wait(seconds)
+
+    def signal(self, name: str, sign: int) -> None:
+        """Send a signal to a process and all it started."""
+        for each in family(self.processes[name].pid):
+            send(each, sign)
+            os.close(each)
 
     def kill(self, name: str, sign: int = signal.SIGKILL) -> None:
         """End a process and all it started."""
         process = self.processes.pop(name)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, sign)
-        try:
+        members = family(process.pid)
+        for each in members:
+            send(each, sign)
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
+        for each in members:  # a SuperLink's own children are in sessions of their own, and outlive it for a while
+            send(each, signal.SIGKILL)
+            os.close(each)
+        process.wait(20)
 
     def log(self, name: str) -> str:
         """Return what a process wrote."""
