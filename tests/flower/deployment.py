@@ -115,10 +115,10 @@ class Deployment:
         """Wait until a process has ended of itself, and return its exit code."""
         return self.processes.pop(name).wait(seconds)
 
-    def signal(self, name: str, sign: int) -> None:
-        """Send a signal to a process and all it started."""
+    def halt(self, name: str) -> None:
+        """Have a process and all it started stand still, without an end."""
         for each in family(self.processes[name].pid):
-            send(each, sign)
+            send(each, signal.SIGSTOP)
             os.close(each)
 
     def kill(self, name: str, sign: int = signal.SIGKILL) -> None:

@@ -1,0 +1,176 @@
+"""Real federations on loopback when things go wrong: foreign keys, killed nodes, a killed SuperLink, a silent node.
+
+Minutes each, nearly all of it Flower's own waiting; every wait is bounded.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+pytest.importorskip("flwr", reason="the extra flower is not installed")
+
+from fedrela.core import Ledger
+from fedrela.experiment import Result, begin, run
+from fedrela.experiment.exporting import export_flower
+from fedrela.flower.turns import Memory
+from fedrela.runfolder import RunFolder
+from flower.deployment import BIN, deployed, free_port
+from flower.federations import assert_equal, digits
+
+torch.set_num_threads(1)
+CLIENTS = range(3)
+
+
+@pytest.fixture(autouse=True)
+def _nightly(request):
+    if not request.config.getoption("--nightly"):
+        pytest.skip("in the nightly battery")
+
+
+def three_clients(rounds, **train):
+    """Return a configuration that re-labels in round 2."""
+    return digits(
+        data={"partition": {"kind": "dirichlet", "clients": len(CLIENTS), "alpha": 0.5, "min_size": 5}},
+        train={"rounds": rounds, **train},
+        relabel={"start": 2, "tau": 0.3},
+        engine={"checkpoint_every": 1},
+    )
+
+
+def start_all(federation):
+    federation.superlink()
+    for client in CLIENTS:
+        federation.supernode(client)
+
+
+def rounds_in(folder):
+    """Return how many rounds are written."""
+    path = folder / "rounds.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def with_the_same_losses(config, out, history):
+    """Return the embedded run in which the same turns are lost."""
+    with begin(config, out=out) as execution:
+        for record in history:
+            if record["excluded"]:
+                execution.folder.note_exclusions(record["round"], dict(record["excluded"]))
+        return execution.complete()
+
+
+def assert_relabelled_once(states, history, here):
+    """Check that each client has the labels of its first turn from round 2 on that counted, and no others."""
+    for client in CLIENTS:
+        counted = [record["round"] for record in history if client in record["admitted"]]
+        turn = Memory(states / f"state-{client}", "app", client).recall(counted[-1])
+        assert turn.relabelled == min(round for round in counted if round >= 2)
+        ledger = Ledger.load(RunFolder.open(here).ledger_path(client))
+        assert turn.labels is not None
+        assert turn.labels.tolist() == ledger.labels.tolist()
+
+
+def make_keys(app, folder):
+    subprocess.run([app / "make-trial-keys.sh", folder], check=True, timeout=60, capture_output=True)
+    return folder
+
+
+def refused(federation, client, *options):
+    """Return what a SuperNode says that is not let in, and ends of itself."""
+    before = len(federation.log(f"node{client}"))
+    federation.supernode(client, *options)
+    assert federation.wait_for_end(f"node{client}") != 0
+    return federation.log(f"node{client}")[before:]
+
+
+def test_over_tls_only_registered_keys_are_let_in_and_the_run_is_the_same(tmp_path):
+    config = three_clients(3)
+    app = export_flower(config, tmp_path / "app")
+    keys, others = make_keys(app, tmp_path / "keys"), make_keys(app, tmp_path / "others")
+    mixed = shutil.copytree(others, tmp_path / "mixed")  # a key of its own, and the right authority
+    shutil.copy(keys / "ca.pem", mixed / "ca.pem")
+    with deployed(app, keys=keys) as federation:
+        federation.superlink()
+        assert "Exit Code: 305" in refused(federation, 0)  # not registered yet
+        for client in CLIENTS:
+            done = federation.flwr("supernode", "register", keys / f"node{client}.pub", "trial")
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert "Exit Code: 305" in refused(federation, 0, "--keys", mixed)
+        assert "CERTIFICATE_VERIFY_FAILED" in refused(federation, 0, "--keys", others)
+        assert "Exit Code" in refused(federation, 0, "--insecure")
+        federation.start("keyless", [
+            BIN / "flower-supernode", "--superlink", f"127.0.0.1:{federation.port}", "--host", "127.0.0.1",
+            "--port", free_port(), "--root-certificates", keys / "ca.pem",
+        ])  # fmt: skip
+        assert federation.wait_for_end("keyless") != 0
+        assert "Exit Code: 305" in federation.log("keyless")
+        for client in CLIENTS:
+            federation.supernode(client)
+        federation.submit(tmp_path / "run")
+        federation.wait_until((tmp_path / "run" / "result.json").exists)
+    assert_equal(Result.load(tmp_path / "run"), run(config, out=tmp_path / "here"))
+
+
+def test_a_node_killed_before_in_and_after_the_round_of_re_labelling_keeps_its_labels(tmp_path):
+    config = three_clients(5)
+    app, out = export_flower(config, tmp_path / "app"), tmp_path / "run"
+
+    def turn(client, round):
+        return tmp_path / f"state-{client}" / "app" / f"client-{client}" / f"turn-{round:06}"
+
+    with deployed(app) as federation:
+        start_all(federation)
+        federation.submit(out)
+        moments = [
+            turn(0, 1).exists,  # before
+            turn(1, 2).exists,  # its new labels are on its disk, its reply is hardly on its way
+            lambda: rounds_in(out) >= 2,  # after
+        ]
+        for client, moment in enumerate(moments):
+            federation.wait_until(moment)
+            federation.kill(f"node{client}")
+            federation.supernode(client)
+        federation.wait_until((out / "result.json").exists, 2 * 240)
+    history = Result.load(out).history()
+    assert sum(len(record["excluded"]) for record in history) >= 1
+    assert history[-1]["admitted"] == list(CLIENTS)
+    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))
+    assert_relabelled_once(tmp_path, history, tmp_path / "here")
+
+
+def test_a_superlink_that_was_killed_goes_on_to_the_same_bytes(tmp_path):
+    config = three_clients(4)
+    app, out = export_flower(config, tmp_path / "app"), tmp_path / "run"
+    with deployed(app) as federation:
+        start_all(federation)
+        federation.submit(out)
+        federation.wait_until(lambda: rounds_in(out) >= 2)
+        for name in list(federation.processes):
+            federation.kill(name)
+        assert not (out / "result.json").exists()
+        start_all(federation)
+        federation.submit(out)
+        federation.wait_until((out / "result.json").exists)
+    there = Result.load(out)
+    assert_equal(there, run(config, out=tmp_path / "here"))
+    assert_relabelled_once(tmp_path, there.history(), tmp_path / "here")
+
+
+def test_a_node_that_never_answers_is_left_out_and_the_run_ends(tmp_path):
+    config = three_clients(4, deadline=45.0)
+    app, out = export_flower(config, tmp_path / "app"), tmp_path / "run"
+    with deployed(app) as federation:
+        start_all(federation)
+        federation.submit(out)
+        federation.wait_until(lambda: rounds_in(out) >= 1)
+        federation.halt("node2")
+        federation.wait_until((out / "result.json").exists)
+        federation.kill("node2")
+    history = Result.load(out).history()
+    reasons = {record["round"]: dict(record["excluded"]).get(2, "") for record in history}
+    assert not reasons[1]
+    assert all(reasons[round].startswith(("deadline", "no reply", "not connected")) for round in (2, 3, 4)), reasons
+    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))
