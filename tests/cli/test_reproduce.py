@@ -46,8 +46,8 @@ def test_from_a_label_to_a_report(run):
 def test_a_dry_run_writes_nothing(run):
     done = run("reproduce", "tab:step", "--scale", "cpu", "--dry-run")
     assert (done.code, done.err) == (0, "")
-    assert "80 runs, " in done.out
-    assert done.out.count(" to do ") == 80
+    assert "40 runs, " in done.out
+    assert done.out.count(" to do ") == 40
     assert re.search(r"^FedAvg, F-MNIST, 10, 10% +host +1 +to do +runs/fedavg-host-s1-", done.out, re.M)
     every = run("reproduce", "tab:step", "--scale", "cpu", "--dry-run", "--all", "--seeds", 1)
     assert every.out.count(" to do ") == 120

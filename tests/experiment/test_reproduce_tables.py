@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib import resources
+
 import pytest
 
 from fedrela.errors import ArgumentError
@@ -80,7 +83,7 @@ def test_every_scale_says_what_it_reduces(table):
     assert table.ours
 
 
-@pytest.mark.parametrize(("scale", "minutes"), [("cpu", 40), ("smoke", 2)])
+@pytest.mark.parametrize(("scale", "minutes"), [("cpu", 25), ("smoke", 2)])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_choice_of_a_scale_ends_in_time_on_two_idle_cores(name, scale, minutes, tmp_path):
     plan = Reproduction(paper_table(name), scale, tmp_path)
@@ -156,3 +159,14 @@ def test_overlays():
 def test_numbers(text, value):
     assert number(text) == value
     assert type(number(text)) is type(value)
+
+
+@pytest.mark.parametrize("name", [*(f"{name}.toml" for name in NAMES), "families/step.toml", "families/long_tail.toml"])
+def test_files_have_no_key_that_nobody_reads(name):
+    sheet = tomllib.loads(resources.files("fedrela").joinpath("experiments", name).read_text())
+    known = {"base", "when", "scale", "keys", "ours", "notes"}
+    own = {"label", "title", "caption", "family", "rows", "columns", "figures", "fixed", "pair"}
+    assert set(sheet) <= known | (set() if name.startswith("families") else own)
+    for scale, table in sheet.get("scale", {}).items():
+        assert scale in SCALES
+        assert set(table) <= {"seeds", "reduction", "set", "when"} | ({"only"} if sheet.get("label") else set())

@@ -113,7 +113,9 @@ class Deployment:
 
     def wait_for_end(self, name: str, seconds: float = WAIT) -> int:
         """Wait until a process has ended of itself, and return its exit code."""
-        return self.processes.pop(name).wait(seconds)
+        code = self.processes[name].wait(seconds)
+        del self.processes[name]
+        return code
 
     def halt(self, name: str) -> None:
         """Have a process and all it started stand still, without an end."""

@@ -14,7 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from fedrela import __version__
-from fedrela.cli import check, compare, data, demo, export_flower, preview, relabel, report, resume, run, sweep
+from fedrela.cli import (
+    check,
+    compare,
+    data,
+    demo,
+    export_flower,
+    preview,
+    relabel,
+    report,
+    reproduce,
+    resume,
+    run,
+    sweep,
+)
 from fedrela.cli import list as listing
 from fedrela.cli.show import complain, inert, paragraphs
 from fedrela.errors import FedrelaError
@@ -44,6 +57,7 @@ app.command("run", help=paragraphs(run.HELP))(run.run)
 app.command("resume", help=paragraphs(resume.HELP))(resume.resume)
 app.command("compare", help=paragraphs(compare.HELP))(compare.compare)
 app.command("sweep", help=paragraphs(sweep.HELP))(sweep.sweep)
+app.command("reproduce", help=paragraphs(reproduce.HELP))(reproduce.reproduce)
 app.command("report", help=paragraphs(report.HELP))(report.report)
 app.command("export-flower", help=paragraphs(export_flower.HELP))(export_flower.export_flower)
 app.command("check", help=paragraphs(check.HELP))(check.check)

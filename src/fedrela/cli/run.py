@@ -121,7 +121,7 @@ def carry_out(heading: str, folder: Path, opened: Opened, board: Board | None = 
                 execution = held.enter_context(opened(bar))
             watch(execution, None)
             for done in execution.rounds():
-                watch(execution, done)
+                watch(execution, done.record)
             return execution.finish()
 
     watched(heading, folder, work, board)

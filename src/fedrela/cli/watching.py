@@ -12,9 +12,9 @@ from rich.console import Console
 
 from fedrela.cli.live import lost_clients, many, show_rounds
 from fedrela.cli.show import inert, say
+from fedrela.records import RoundRecord
 
 if TYPE_CHECKING:
-    from fedrela.engine.loop import RoundDone
     from fedrela.experiment.execution import Execution
     from fedrela.experiment.summary import Standing
     from fedrela.report.board import Board
@@ -42,15 +42,15 @@ class Watch(contextlib.ExitStack):
         self._standing: Standing | None = None
         self._show: Callable[[], None] = lambda: None
 
-    def __call__(self, execution: Execution, done: RoundDone | None) -> None:
+    def __call__(self, execution: Execution, done: RoundRecord | None) -> None:
         """Show the beginning, or a round."""
         if done is None or self._standing is None:
             self._begin(execution)
             return
-        self._standing.add(done.record)
+        self._standing.add(done)
         self._show()
         if self._board:
-            self._board.add_round(done.record.as_record())
+            self._board.add_round(done.as_record())
 
     @property
     def lost(self) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedrela.experiment.comparing import Comparison as Comparison
     from fedrela.experiment.comparing import compare as compare
+    from fedrela.experiment.reproduction.run import reproduce as reproduce
     from fedrela.experiment.result import Result as Result
     from fedrela.experiment.running import begin as begin
     from fedrela.experiment.running import resume as resume
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from fedrela.experiment.sweeping import Sweep as Sweep
     from fedrela.experiment.sweeping import sweep as sweep
 
-__all__ = ["Comparison", "Result", "Sweep", "begin", "compare", "resume", "run", "sweep"]
+__all__ = ["Comparison", "Result", "Sweep", "begin", "compare", "reproduce", "resume", "run", "sweep"]
 
 # A configuration is checked without torch, which these need; so they are loaded when they are first asked for.
 _HOMES = {
-    "Comparison": "comparing", "Result": "result", "begin": "running", "compare": "comparing", "resume": "running",
+    "Comparison": "comparing", "Result": "result", "begin": "running", "compare": "comparing",
+    "reproduce": "reproduction.run", "resume": "running",
     "run": "running", "Sweep": "sweeping", "sweep": "sweeping",
 }  # fmt: skip
 

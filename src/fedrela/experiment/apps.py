@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrela.engine.cores import usable_cores
-from fedrela.engine.loop import RoundDone
 from fedrela.engine.run import Crew, Run
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError
@@ -22,6 +21,7 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.running import begin, resume
 from fedrela.experiment.schema import Config
 from fedrela.models.repeatable import one_thread
+from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
 PATIENCE = 600.0  # seconds
-Watch = Callable[[Execution, RoundDone | None], None]
+Watch = Callable[[Execution, RoundRecord | None], None]
 
 
 def client_app(config: Config, state: str = STATE) -> Any:

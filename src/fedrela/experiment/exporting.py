@@ -16,6 +16,7 @@ from fedrela.files.verbs import make_folder
 
 TEMPLATES = files("fedrela.experiment") / "app_template"
 APP, SCRIPTS = "fedrela_app", ("start-superlink.sh", "start-supernode.sh", "make-trial-keys.sh")
+LONGEST_NAME = 64
 PLACES = {
     "pyproject.toml": "", "README.md": "", "environment.sh": "", **dict.fromkeys(SCRIPTS, ""),
     "client_app.py": APP, "server_app.py": APP,
@@ -54,4 +55,5 @@ def export_flower(config: Config, target: str | Path) -> Path:
 def _name(config: Config, target: Path) -> str:
     """Return a name that a package, a folder and a shell can have."""
     stem = Path(config.origin.name).stem if config.origin.name.endswith(".toml") else target.name
-    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "fedrela-run"
+    plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")
+    return plain[:LONGEST_NAME].strip("-") or "fedrela-run"

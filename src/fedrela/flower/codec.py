@@ -53,11 +53,17 @@ class Task:
 PLAIN = ("kind", "round", "client", "subject", "experiment", "admitted", "durable")
 
 
-def as_content(task: Task) -> RecordDict:
-    """Return a task as the content of a message."""
-    arrays = {**task.down, **{f"{OWN}{name}": array for name, array in task.message.items()}}
+def as_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
+    """Return arrays in Flower's form, which several messages may hold at once."""
+    return {name: Array(np.asarray(array, order="C")) for name, array in arrays.items()}
+
+
+def as_content(task: Task, down: Mapping[str, Array] | None = None) -> RecordDict:
+    """Return a task as the content of a message; `down` is the task's own in Flower's form, where it is at hand."""
+    shared = as_arrays(task.down) if down is None else down
+    own = as_arrays({f"{OWN}{name}": array for name, array in task.message.items()})
     return RecordDict({
-        ARRAYS: ArrayRecord({name: Array(np.asarray(array, order="C")) for name, array in arrays.items()}),
+        ARRAYS: ArrayRecord({**shared, **own}),
         CONFIG: ConfigRecord({name: getattr(task, name) for name in PLAIN}),
     })  # fmt: skip
 
@@ -78,7 +84,7 @@ def read_task(content: RecordDict) -> Task:
 def as_reply(upload: Upload) -> RecordDict:
     """Return what a client sends: its arrays, and who, when and how many samples."""
     return RecordDict({
-        ARRAYS: ArrayRecord({name: Array(np.asarray(array, order="C")) for name, array in upload.arrays.items()}),
+        ARRAYS: ArrayRecord(as_arrays(upload.arrays)),
         METRICS: MetricRecord({"num-examples": upload.samples, "client": upload.client, "round": upload.round}),
     })  # fmt: skip
 
@@ -112,6 +118,9 @@ class Decoded(Mapping[str, "NDArray[Any]"]):
         if not array.dtype.isnative:
             raise ValueError("foreign byte order")
         return array
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._record  # without a look at the array itself
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._record)

@@ -10,18 +10,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from flwr.app import Message
+from flwr.app import Array, Message
 from flwr.serverapp import Grid
 
+from fedrela.engine.blocks import Handle
 from fedrela.engine.loop import AWAY
 from fedrela.engine.messages import Done, one_line
 from fedrela.engine.orders import Answer, Order
 from fedrela.engine.station import Station
-from fedrela.flower.codec import Task, as_content, read_reply
+from fedrela.flower.codec import Task, as_arrays, as_content, read_reply
 from fedrela.flower.roster import Roster
 from fedrela.models.repeatable import one_thread
 
-PAUSE = 0.2  # seconds between two looks for replies
+SHORTEST, LONGEST = 0.02, 1.0  # seconds between two looks for replies,
+PATIENT = 0.02  # and between them this part of the time waited so far
 TYPES = {"train": "train", "ask": "query.ask"}
 
 
@@ -87,9 +89,13 @@ class FlowerCrew:
     def _elsewhere(self, orders: dict[int, Order], seconds: float) -> Iterator[Done]:
         nodes = self._roster.find({order.client for order in orders.values()})
         sent: dict[int, Message] = {}
+        down: dict[Handle, dict[str, Array]] = {}  # one for all that are sent the same
         for position, order in orders.items():
             if order.client in nodes:
-                content = as_content(self._task(order))
+                task = self._task(order)
+                if order.down.block not in down:
+                    down[order.down.block] = as_arrays(task.down)
+                content = as_content(task, down[order.down.block])
                 sent[position] = Message(
                     content, nodes[order.client], TYPES[order.kind], group_id=str(order.round), ttl=seconds + 60
                 )
@@ -99,15 +105,16 @@ class FlowerCrew:
         yield from self._replies(ids, orders, time.monotonic() + seconds)
 
     def _replies(self, positions: dict[str, int], orders: dict[int, Order], end: float) -> Iterator[Done]:
-        left = dict(positions)
-        while left and time.monotonic() < end:
+        left, began = dict(positions), time.monotonic()
+        while left and (now := time.monotonic()) < end:
             came = list(self._grid.pull_messages(list(left)))
             for reply in came:
                 position = left.pop(reply.metadata.reply_to_message_id, None)
                 if position is not None:
                     yield self._done(position, orders[position], reply)
             if not came:
-                time.sleep(PAUSE)
+                pause = min(max(PATIENT * (now - began), SHORTEST), LONGEST)
+                time.sleep(min(pause, end - now))
         for position in left.values():
             self._roster.doubt(orders[position].client)
             yield Done(position, error="deadline")

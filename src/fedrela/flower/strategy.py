@@ -53,7 +53,7 @@ class FedrelaStrategy:
     def __init__(self, grid: Grid, *, experiment: str, fingerprint: str, patience: float = 600.0) -> None:
         self.crew = FlowerCrew(grid, experiment=experiment, fingerprint=fingerprint, patience=patience)
 
-    def start(self, execution: Execution, watch: Callable[[RoundDone | None], None] | None = None) -> Any:
+    def start(self, execution: Execution, watch: Callable[[RoundRecord | None], None] | None = None) -> Any:
         """Carry out all rounds that are left, and return the result; `watch` is called before and after each."""
         records = execution.folder.rounds()
         self._remember(execution, (RoundRecord.from_record(record) for record in records))
@@ -62,7 +62,7 @@ class FedrelaStrategy:
         tell(None)
         for done in execution.rounds():
             self._remember(execution, [done.record])
-            tell(done)
+            tell(done.record)
         return execution.finish()
 
     def _remember(self, execution: Execution, records: Iterable[RoundRecord]) -> None:

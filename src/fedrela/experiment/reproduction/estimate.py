@@ -1,8 +1,9 @@
 """How long runs will take: work counted in samples, its price from a short trial on this machine (`price_here`).
 
 The trial trains `cnn_small` on grey images of 28x28. `RELATIVE` says how much dearer a sample of another
-network or size is, and `HOSTS` how much dearer another algorithm's step: both were measured once beside that same
-network, on one core. It is an estimate; the time left that is shown during a run comes from its own rounds.
+network or size is, and `HOSTS` how much dearer another algorithm's step: measured once beside that same network, on one
+core, save those of ``resnet50`` and ``moon``, which are judged by their operations. It is an estimate; the time left
+that is shown during a run comes from its own rounds.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Reproduction:
             "scale": self.scale,
             "seeds": list(self.seeds),
             "pair": list(table.pair),
-            "figures": [{"name": figure.name, "of": figure.of} for figure in table.figures],
+            "figures": [{"name": figure.name, "of": figure.of, "gain": figure.gain} for figure in table.figures],
             "rows": list(table.rows),
             "columns": list(table.columns),
             "entries": [self._entry(entry) for entry in table.entries],

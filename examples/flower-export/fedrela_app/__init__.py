@@ -1,0 +1,1 @@
+"""A fedrela run as a Flower app."""

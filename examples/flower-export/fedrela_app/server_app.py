@@ -1,0 +1,22 @@
+"""The app of the server: it carries out fedrela_app/config.toml with the clients that are connected."""
+
+from pathlib import Path
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from fedrela.experiment.apps import serve
+from fedrela.experiment.load import load_config
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Begin the run, or go on with the one that is there."""
+    said = context.run_config
+    config = load_config(Path(__file__).with_name("config.toml"))
+    result = serve(
+        config, grid, out=str(said["out"]), experiment=str(said["experiment"]), patience=float(said["patience"])
+    )
+    print(result)
