@@ -80,6 +80,17 @@ def test_a_run_from_a_trunk_equals_the_same_run_alone(tmp_path, crew, variant):
     assert not grid.failures
 
 
+def test_random_moves_are_as_many_of_other_samples(tmp_path, crew):
+    grid = grid_of(tmp_path, cells_of(chosen=("fedrela", "random")))
+    rounds_of(grid, crew)
+    ours, chance = map(grid.result, grid.cells)
+    assert ours.moved == chance.moved > 0
+    assert (ours.folder / "relabelling.json").read_bytes() == (chance.folder / "relabelling.json").read_bytes()
+    ledgers = [[path.read_bytes() for path in sorted(each.folder.glob("ledgers/*"))] for each in (ours, chance)]
+    assert len(ledgers[0]) == len(ledgers[1]) == 5
+    assert ledgers[0] != ledgers[1]
+
+
 def test_positions_count_every_round_once(tmp_path, crew):
     grid = grid_of(tmp_path, cells_of(starts=(1, 4), chosen=("host", "fedrela")))
     begun = grid.run(crew)

@@ -98,7 +98,7 @@ class Deployment:
             timeout=timeout, check=False,
         )  # fmt: skip
 
-    def submit(self, out: Path, patience: float = 200.0) -> None:
+    def submit(self, out: Path, patience: float = 600.0) -> None:
         """Have the app run, and do not wait for its end."""
         done = self.flwr("run", ".", "trial", "--run-config", f"out='{out}' patience={patience}")
         assert done.returncode == 0, done.stdout + done.stderr + self.everything()

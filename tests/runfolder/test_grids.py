@@ -76,3 +76,13 @@ def test_a_cell_lies_below_the_folder_and_only_known_files_are_written(tmp_path)
         made.place(made.cells[0])
     with pytest.raises(ArgumentError, match="'notes': one of"):
         made.write("notes", b"")
+
+
+def test_the_summary_is_of_a_finished_grid_of_its_kind(tmp_path):
+    made = GridFolder.begin(tmp_path, RECORD)
+    with pytest.raises(DataError, match="interrupted, 0 of 1 runs done; finish it first, with the command that began"):
+        made.summary("sweep")
+    made.write_json("summary.json", {"kind": "sweep"})
+    assert made.summary("sweep") == {"kind": "sweep"}
+    with pytest.raises(DataError, match="is a sweep, and a compare is needed"):
+        made.summary("compare")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.engine.run import Crew
-from fedrela.errors import DataError, FedrelaError
+from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import PAIRS, arm_config
 from fedrela.experiment.crew import hired
 from fedrela.experiment.grid import Cell, Grid, Progress
@@ -46,9 +46,7 @@ class Comparison:
     def load(cls, folder: str | Path) -> Comparison:
         """Read what a finished comparison found; an unfinished one is a `DataError`."""
         there = GridFolder.open(folder)
-        if not (there.path / SUMMARY).exists():
-            raise DataError(f"{folder}: {there.status}; finish it first, with the command that began it")
-        return cls(there.path, there.read_json(SUMMARY))
+        return cls(there.path, there.summary("compare"))
 
     def changes(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield label, base and treated arm of each matched pair, and in words what differs and what is noise."""

@@ -38,9 +38,9 @@ class Sweep:
 
     @classmethod
     def load(cls, folder: str | Path) -> Sweep:
-        """Read what a finished sweep found."""
+        """Read what a finished sweep found; an unfinished one is a `DataError`."""
         there = GridFolder.open(folder)
-        return cls(there.path, there.read_json(SUMMARY))
+        return cls(there.path, there.summary("sweep"))
 
     @property
     def points(self) -> list[dict[str, Any]]:

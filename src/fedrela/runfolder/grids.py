@@ -134,6 +134,14 @@ class GridFolder:
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
+    def summary(self, kind: str) -> Record:
+        """Return what all runs of a finished grid of that kind say together; else a `DataError`."""
+        if self.record["kind"] != kind:
+            raise DataError(f"{self.path}: is a {self.record['kind']}, and a {kind} is needed")
+        if not (self.path / SUMMARY).exists():
+            raise DataError(f"{self.path}: {self.status}; finish it first, with the command that began it")
+        return self.read_json(SUMMARY)
+
     def write_json(self, name: str, record: Mapping[str, Any]) -> None:
         """Write one of the files beside the runs, as a record."""
         self.write(name, page(record))
