@@ -173,6 +173,5 @@ def test_a_node_that_never_answers_is_left_out_and_the_run_ends(tmp_path):
         federation.kill("node2")
     history = Result.load(out).history()
     reasons = {record["round"]: dict(record["excluded"]).get(2, "") for record in history}
-    assert not reasons[1]
     assert all(reasons[round].startswith(("deadline", "no reply", "not connected")) for round in (2, 3, 4)), reasons
     assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))

@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: nothing breaks, nothing is fetched, nothing is too wide, all has words."""
+"""Pages in a real browser: nothing breaks, nothing is fetched, nothing is too wide, all has words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 
 from browser import Browser
 from experiment.small_runs import small
+from fedrela.experiment import compare, reproduce, sweep
 from fedrela.experiment import run as run_experiment
 from fedrela.report.page import Page, Section, Text, render
 from fedrela.report.writing import write_report
@@ -23,9 +24,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    data = {"source": "digits", "options": {}, "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]}}
-    config = small(data=data, train={"rounds": 4, "epochs": 1}, relabel={"start": 3, "tau": 0.1})
-    return write_report(run_experiment(config, out=tmp_path_factory.mktemp("digits") / "run").folder)
+    return write_report(run_experiment(digits(), out=tmp_path_factory.mktemp("digits") / "run").folder)
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -37,6 +36,32 @@ def test_the_page_of_a_run(browser, report, width, dark):
     assert (seen.svgs, seen.images) == (10, 24)
     assert seen.paper == ("rgb(21, 25, 31)" if dark else "rgb(255, 255, 255)")
     assert "Where labels went" in seen.text
+
+
+def digits(**tables):
+    data = {"source": "digits", "options": {}, "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]}}
+    return small(**{"data": data, "train": {"rounds": 4, "epochs": 1}, "relabel": {"start": 3, "tau": 0.1}} | tables)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """A comparison, a sweep of one key and of two, and a table of the paper, all really run."""
+    place = tmp_path_factory.mktemp("grids")
+    table = {"seeds": 2, "hosts": ["fedavg", {"name": "fedprox", "mu": 0.1}], "arms": ["host", "fedrela", "random"]}
+    compare(digits(compare=table), out=place / "compare", workers=1)
+    sweep(digits(sweep={"relabel.tau": [0.01, 0.1, 0.3]}), out=place / "sweep", workers=1)
+    two = {"relabel.tau": [0.1, 0.3], "relabel.start": [2, 3]}
+    sweep(digits(sweep=two), out=place / "sweep of two", workers=1)
+    reproduce("tab:imagenet_lt", out=place / "reproduce", seeds=1, workers=1)
+    return {path.name: write_report(path) for path in place.iterdir()}
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True)])
+@pytest.mark.parametrize("kind", ["compare", "sweep", "sweep of two", "reproduce"])
+def test_the_pages_of_several_runs(browser, pages, kind, width, dark):
+    seen = browser.look(pages[kind], width, dark=dark)
+    seen.check()
+    assert seen.svgs > 0
 
 
 def test_long_words_do_not_widen_a_page(browser, tmp_path):
