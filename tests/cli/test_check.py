@@ -44,7 +44,7 @@ def test_a_sound_configuration_gets_one_line_that_says_what_it_would_run(run, wr
     assert (done.code, done.out, done.err) == (0, f"{path}: sound: {SOUND[text]}\n", "")
 
 
-@pytest.mark.parametrize("text", [*SOUND, "[data]\nroot = 'a é'", "sweep.'a b' = [{ c = 1 }]"])
+@pytest.mark.parametrize("text", [*SOUND, "[data]\nroot = 'a é'", "sweep.'relabel.tau' = [0.1, 0.2]"])
 def test_what_show_prints_is_the_same_configuration(run, write, text):
     path = write(text)
     done = run("check", path, "--show")

@@ -78,6 +78,12 @@ def make_keys(app, folder):
     return folder
 
 
+def register_all(federation):
+    for client in CLIENTS:
+        done = federation.flwr("supernode", "register", federation.keys / f"node{client}.pub", "trial")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def refused(federation, client, *options):
     """Return what a SuperNode says that is not let in, and ends of itself."""
     before = len(federation.log(f"node{client}"))
@@ -95,9 +101,7 @@ def test_over_tls_only_registered_keys_are_let_in_and_the_run_is_the_same(tmp_pa
     with deployed(app, keys=keys) as federation:
         federation.superlink()
         assert "Exit Code: 305" in refused(federation, 0)  # not registered yet
-        for client in CLIENTS:
-            done = federation.flwr("supernode", "register", keys / f"node{client}.pub", "trial")
-            assert done.returncode == 0, done.stdout + done.stderr
+        register_all(federation)
         assert "Exit Code: 305" in refused(federation, 0, "--keys", mixed)
         assert "CERTIFICATE_VERIFY_FAILED" in refused(federation, 0, "--keys", others)
         federation.supernode(0, "--insecure")  # tries for ever
@@ -114,6 +118,43 @@ def test_over_tls_only_registered_keys_are_let_in_and_the_run_is_the_same(tmp_pa
         federation.submit(tmp_path / "run")
         federation.wait_until((tmp_path / "run" / "result.json").exists)
     assert_equal(Result.load(tmp_path / "run"), run(config, out=tmp_path / "here"))
+
+
+def let_in_again(federation, client):
+    """Start a node until it stays, as a supervisor would: it is refused while its last heartbeat is young."""
+    name = f"node{client}"
+    before = federation.log(name).count("SuperNode ID")
+
+    def stays():
+        if name in federation.processes and federation.processes[name].poll() is not None:
+            federation.wait_for_end(name)
+        if name not in federation.processes:
+            federation.supernode(client)
+        return federation.log(name).count("SuperNode ID") > before
+
+    federation.wait_until(stays)
+
+
+def test_a_node_with_a_key_comes_back_as_itself_with_its_labels(tmp_path):
+    config = three_clients(6, deadline=90.0)
+    app, out = export_flower(config, tmp_path / "app"), tmp_path / "run"
+    with deployed(app, keys=make_keys(app, tmp_path / "keys")) as federation:
+        federation.superlink()
+        register_all(federation)
+        for client in CLIENTS:
+            federation.supernode(client)
+        federation.submit(out)
+        federation.wait_until(lambda: rounds_in(out) >= 2)
+        federation.kill("node1")
+        let_in_again(federation, 1)
+        federation.wait_until((out / "result.json").exists)
+        assert "Exit Code: 305" in federation.log("node1")
+    history = Result.load(out).history()
+    assert 1 in history[1]["admitted"]
+    assert 1 not in history[2]["admitted"]
+    assert 1 in history[-1]["admitted"]
+    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))
+    assert_relabelled_once(tmp_path, history, tmp_path / "here")
 
 
 def test_a_node_killed_before_in_and_after_the_round_of_re_labelling_keeps_its_labels(tmp_path):
