@@ -37,7 +37,8 @@ def message(content):
 def judged(content):
     """Return what the gate makes of a reply, beside a sound one of another client."""
     said = read_reply(message(content))
-    uploads = [upload(1)] if isinstance(said, str) else [upload(1), said]
+    for_itself = not isinstance(said, str) and said.client == 0  # the crew takes no reply for another client
+    uploads = [upload(1), said] if for_itself else [upload(1)]
     return admit(uploads, round=ROUND, expected=EXPECTED, fields=FIELDS, reference=np.zeros(40, "f4"))
 
 
