@@ -32,11 +32,12 @@ test: lint           ## style, types and every test at its everyday counts
 nightly: $(READY)    ## the long batteries
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --nightly
 
-bench: $(READY)      ## ratios against NumPy, bare PyTorch and the official procedure
+bench: $(READY)      ## ratios against NumPy, bare PyTorch, the official procedure and Flower's FedAvg
 	$(BIN)/python benchmarks/relabel.py
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/algorithms.py
+	$(BIN)/python benchmarks/flower.py
 
 mutants: $(READY)    ## mutation check of core: which changes would no test notice?
 	$(BIN)/python tests/mutants.py
