@@ -50,7 +50,7 @@ class Task:
     message: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
-PLAIN = ("kind", "round", "client", "subject", "experiment", "admitted", "durable")
+PLAIN = ("kind", "round", "client", "experiment", "admitted", "durable")
 
 
 def as_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
@@ -62,9 +62,10 @@ def as_content(task: Task, down: Mapping[str, Array] | None = None) -> RecordDic
     """Return a task as the content of a message; `down` is the task's own in Flower's form, where it is at hand."""
     shared = as_arrays(task.down) if down is None else down
     own = as_arrays({f"{OWN}{name}": array for name, array in task.message.items()})
+    subject = {"subject": task.subject} if task.subject else {}  # Flower cannot count the bytes of an empty text
     return RecordDict({
         ARRAYS: ArrayRecord({**shared, **own}),
-        CONFIG: ConfigRecord({name: getattr(task, name) for name in PLAIN}),
+        CONFIG: ConfigRecord({name: getattr(task, name) for name in PLAIN} | subject),
     })  # fmt: skip
 
 
@@ -73,7 +74,7 @@ def read_task(content: RecordDict) -> Task:
     try:
         config, record = content.config_records[CONFIG], content.array_records[ARRAYS]
         arrays = {name: array.numpy() for name, array in record.items()}
-        plain: dict[str, Any] = {name: config[name] for name in PLAIN}
+        plain: dict[str, Any] = {name: config[name] for name in PLAIN} | {"subject": config.get("subject", "")}
     except Exception as error:
         raise DataError(f"message: no task of a fedrela server: {type(error).__name__}: {error}") from None
     down = {name: array for name, array in arrays.items() if not name.startswith(OWN)}
