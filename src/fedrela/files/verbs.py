@@ -73,8 +73,8 @@ def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None) -
 def overwrite(path: Path, data: bytes) -> None:
     """Replace the content of a file where it lies: only for what nobody relies upon."""
     with open(path, "r+b", opener=open_no_link) as file:
-        file.truncate()
         file.write(data)
+        file.truncate()  # last: some file systems put a file on disk at once that was emptied first
 
 
 @verb

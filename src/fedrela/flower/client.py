@@ -56,15 +56,22 @@ class Site:
 
     def _carry_out(self, task: Task, memory: Memory) -> Upload:
         memory.forget(task.admitted, task.durable)
-        before = memory.recall(task.admitted)
+        before = memory.recall(task.admitted) if self._has_changed(task.admitted) else Remembered(task.admitted)
         self._put_back(task.client, before)
         order = self._order(task, before)
         answer = self.run.station(order)
         row = self.run.areas["up" if task.kind == "train" else "answer"].views()
         if task.kind == "train":
-            memory.keep(self._after(task, before, answer, row))
+            if self._has_changed(task.round):
+                memory.keep(self._after(task, before, answer, row))
             row = {name: row[name] for name in self.run.sent}
         return Upload(task.client, task.round, answer.samples, row)
+
+    def _has_changed(self, round: int) -> bool:
+        """Whether a client may have something to remember after a round: kept arrays, or labels that were moved."""
+        plan = self.run.plan
+        moved = plan.relabel.enabled and round >= plan.relabel.schedule.first(plan.train.rounds)
+        return bool(self.run.kept) or moved
 
     def _put_back(self, client: int, before: Remembered) -> None:
         """Put labels and kept arrays where the station looks for them."""
