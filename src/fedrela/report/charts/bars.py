@@ -60,17 +60,17 @@ def bar_chart(
     stretches, shown = few(names)
     found, hoped = means(found, stretches), means(hoped, stretches)
     caption, reach = banded(stretches), np.concatenate([found, hoped])
-    far = limit is not None and limit > FAR * max(float(np.nanmax(np.abs(reach))), 1e-9)
-    line = None if limit is None or far else float(limit)
-    if limit is not None and far:
-        caption.append(f"Beyond this chart: {label(limit_name or 'limit')} {figure(limit)}.")
+    line = float(floats([limit])[0])
+    if line > FAR * max(float(np.nanmax(np.abs(reach))), 1e-9):
+        caption.append(f"Beyond this chart: {label(limit_name or 'limit')} {figure(line)}.")
+        line = np.nan
     shapes, y = head(title, caption, y_label)
-    up = axis(np.append(reach, np.nan if line is None else line), zero=True)
+    up = axis(np.append(reach, line), zero=True)
     texts = ["" if np.isnan(value) else figure(value) for value in found]
-    lanes, frame, end = _lanes(shown, up, y, texts, line is not None)
+    lanes, frame, end = _lanes(shown, up, y, texts, not np.isnan(line))
     shapes += [*frame, *_bars(lanes, shown, found), *_strokes(lanes, hoped), lanes.zero()]
     shapes += value_words(lanes, np.fmax(np.fmax(found, hoped), 0.0).tolist(), texts)
-    shapes += [] if line is None else _limit(lanes, line, limit_name)
+    shapes += [] if np.isnan(line) else _limit(lanes, line, limit_name)
     names_below, end = key(_entries(y_label) if expected is not None else [], end)
     return page([*shapes, *names_below], end, title, said)
 
