@@ -151,7 +151,7 @@ def test_a_node_with_a_key_comes_back_as_itself_with_its_labels(tmp_path):
         assert "Exit Code: 305" in federation.log("node1")
     history = Result.load(out).history()
     assert 1 in history[1]["admitted"]
-    assert 1 not in history[2]["admitted"]
+    assert any(1 not in record["admitted"] for record in history[2:])  # in which round depends on the moment
     assert 1 in history[-1]["admitted"]
     assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))
     assert_relabelled_once(tmp_path, history, tmp_path / "here")
@@ -161,15 +161,15 @@ def test_a_node_killed_before_in_and_after_the_round_of_re_labelling_keeps_its_l
     config = three_clients(5)
     app, out = export_flower(config, tmp_path / "app"), tmp_path / "run"
 
-    def turn(client, round):
-        return tmp_path / f"state-{client}" / "app" / f"client-{client}" / f"turn-{round:06}"
+    def of(client):
+        return tmp_path / f"state-{client}" / "app" / f"client-{client}"
 
     with deployed(app) as federation:
         start_all(federation)
         federation.submit(out)
         moments = [
-            turn(0, 1).exists,  # before
-            turn(1, 2).exists,  # its new labels are on its disk, its reply is hardly on its way
+            (of(0) / "lock").exists,  # before: at its first turn, after which there is nothing to remember
+            (of(1) / "turn-000002").exists,  # its new labels are on its disk, its reply is hardly on its way
             lambda: rounds_in(out) >= 2,  # after
         ]
         for client, moment in enumerate(moments):
