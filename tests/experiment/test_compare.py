@@ -31,7 +31,7 @@ def config(table=None, **tables):
 
 
 def rounds_of(plan, crew):
-    return [(each.task.host, each.task.seed, each.task.cell and each.task.cell.arm) for each in plan.run(crew)]
+    return [(each.task.host, each.task.seed, each.task.cell and each.task.cell.arm) for each in plan.grid.run(crew)]
 
 
 def test_every_host_is_run_in_every_arm_with_every_seed(tmp_path, crew):
@@ -150,7 +150,7 @@ def test_where_no_host_can_be_run(tmp_path, crew):
 
 def test_an_unfinished_comparison_has_no_summary(tmp_path, crew):
     plan = Compare(config({"seeds": 1, "arms": ["host"]}), tmp_path)
-    begun = plan.run(crew)
+    begun = plan.grid.run(crew)
     next(begun)
     begun.close()
     with pytest.raises(DataError, match="resume it first"):

@@ -28,7 +28,7 @@ Done = tuple[Reproduction, dict[str, Any]]
 def carried_out(name: str, out: Path) -> tuple[Reproduction, int]:
     plan = Reproduction(paper_table(name), "smoke", out, seeds=1)
     with SerialPool() as crew:
-        return plan, sum(1 for _ in plan.run(crew))
+        return plan, sum(1 for _ in plan.grid.run(crew))
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def test_a_turn_that_did_not_count_leaves_nothing_behind(tmp_path):
     config = digits(algorithm={"name": "scaffold"}, relabel={"start": 2, "tau": 0.3})
     app = grid_of(config, tmp_path / "a").apps
     lossy = serve(config, Losing(app, str(tmp_path / "a")), out=tmp_path / "lossy", experiment="x", patience=1.0)
-    assert reasons(lossy) == {(2, 1): "unknown sender"} or (2, 1) in reasons(lossy)
+    assert set(reasons(lossy)) == {(2, 1)}
     silenced, _ = federate(digits(algorithm={"name": "scaffold"}, relabel={"start": 2, "tau": 0.3},
                                   train={"deadline": 0.3}), tmp_path, lose=silent(1, (2,)))  # fmt: skip
     assert lossy.weights_sha256 == silenced.weights_sha256

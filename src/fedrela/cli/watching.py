@@ -57,13 +57,13 @@ class Watch(contextlib.ExitStack):
         """Which clients were lost, where some were."""
         return "" if self._standing is None else lost_clients(self._standing)
 
-    def finish(self, execution_folder: Path, rounds: int) -> None:
+    def finish(self, folder: Path, rounds: int) -> None:
         """Add what only a finished run has."""
         if self._board:
             from fedrela.report.board import run_figures
             from fedrela.runfolder import RunFolder
 
-            self._board.add_figures(run_figures(RunFolder.open(execution_folder)), rounds)
+            self._board.add_figures(run_figures(RunFolder.open(folder)), rounds)
 
     def _begin(self, execution: Execution) -> None:
         from fedrela.experiment.summary import Standing

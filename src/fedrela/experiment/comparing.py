@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrela.engine.run import Crew
 from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import PAIRS, arm_config
-from fedrela.experiment.crew import hired
-from fedrela.experiment.grid import Cell, Grid, Progress
+from fedrela.experiment.grid import Cell, Grid, name_of
 from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.running import Configuration, as_config
@@ -21,7 +19,7 @@ from fedrela.experiment.schema.hosts import HostConfig
 from fedrela.experiment.schema.report import ReportConfig
 from fedrela.experiment.summary import figure_names, figures_of
 from fedrela.metrics.paired import Spread, in_words, paired
-from fedrela.runfolder.grids import SUMMARY, GridFolder
+from fedrela.runfolder.grids import GridFolder
 
 Record = dict[str, Any]
 FORMAT = "fedrela-summary-1"
@@ -86,11 +84,8 @@ def compare(config: Configuration, *, out: str | Path, workers: int | str | None
     FedrelaError
         Where every host failed; one that failed beside others is in the summary, with the reason.
     """
-    checked = as_config(config)
-    plan, engine = Compare(checked, out), checked.engine
-    with hired(engine.workers if workers is None else workers, engine.device) as (crew, _):
-        for _ in plan.run(crew):
-            pass
+    plan = Compare(as_config(config), out)
+    plan.grid.complete(workers)
     return plan.conclude()
 
 
@@ -121,15 +116,10 @@ class Compare:
             for seed in self.table.seeds
             for arm in self.table.arms
         ]
-        known = Path(config.origin.name).stem if config.origin.places else Path(out).name
         self.grid = Grid(
-            out, cells, kind="compare", name=known if name is None else name,
+            out, cells, kind="compare", name=name_of(config, out) if name is None else name,
             base=base_digest(config), config=config_toml(config), facts={"score": self.table.score},
         )  # fmt: skip
-
-    def run(self, crew: Crew) -> Iterator[Progress]:
-        """Carry out what is not done yet."""
-        return self.grid.run(crew)
 
     def failure(self, host: HostConfig) -> str:
         """Return why a run of a host failed; empty where none did."""
@@ -156,9 +146,8 @@ class Compare:
 
     def conclude(self) -> Comparison:
         """Write ``summary.json`` and return it."""
-        folder, summary = self.grid.begin(), self.summary()
-        folder.write_json(SUMMARY, summary)
-        return Comparison(folder.path, summary)
+        summary = self.summary()
+        return Comparison(self.grid.conclude(summary).path, summary)
 
     def _host(self, host: HostConfig, failure: str) -> Record:
         record: Record = {"label": host.label, "algorithm": host.algorithm.name, "arms": {}, "pairs": []}

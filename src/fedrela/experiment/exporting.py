@@ -35,12 +35,8 @@ def export_flower(config: Config, target: str | Path) -> Path:
     """
     target, name = Path(target), _name(config, Path(target))
     check_servable(config)
-    clients = len(build_data(config).shards)
-    words = {
-        "name": name, "package": name, "out": f"runs/{name}", "clients": clients, "last": clients - 1,
-        "few": " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else ""),
-    }  # fmt: skip
-    with new_folder(target) as folder:
+    with new_folder(target) as folder:  # first: a target that is taken is refused before data are read
+        words = _words(name, len(build_data(config).shards))
         make_folder(folder / APP)
         for file, place in PLACES.items():
             text = Template((TEMPLATES / f"{file}.in").read_text(encoding="utf-8")).substitute(words)
@@ -50,6 +46,14 @@ def export_flower(config: Config, target: str | Path) -> Path:
         for script in SCRIPTS:
             (folder / script).chmod(0o755)
     return target
+
+
+def _words(name: str, clients: int) -> dict[str, object]:
+    """Return what the templates leave open."""
+    few = " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else "")
+    return {
+        "name": name, "package": name, "out": f"runs/{name}", "clients": clients, "last": clients - 1, "few": few,
+    }  # fmt: skip
 
 
 def _name(config: Config, target: Path) -> str:

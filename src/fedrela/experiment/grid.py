@@ -12,6 +12,7 @@ from typing import Any
 from fedrela.engine.loop import RoundDone
 from fedrela.engine.run import Crew
 from fedrela.errors import BusyError, DataError, FedrelaError
+from fedrela.experiment.crew import hired
 from fedrela.experiment.execution import Execution
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.result import Result
@@ -19,7 +20,7 @@ from fedrela.experiment.running import begin, resume
 from fedrela.experiment.schema import Config
 from fedrela.experiment.trunks import address, grown, shared_rounds, trunk_config, trunk_name
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.grids import GridFolder
+from fedrela.runfolder.grids import SUMMARY, GridFolder
 
 FAILURES = (FedrelaError, BusyError)  # a run that diverged or lost its clients; whatever is more than that stops all
 
@@ -186,6 +187,19 @@ class Grid:
                         raise
                     self.failures[task.out.name] = str(error)
 
+    def complete(self, workers: int | str | None = None) -> None:
+        """Carry out what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
+        engine = self.cells[0].config.engine
+        with hired(engine.workers if workers is None else workers, engine.device) as (crew, _):
+            for _ in self.run(crew):
+                pass
+
+    def conclude(self, summary: Mapping[str, Any]) -> GridFolder:
+        """Write what all runs say together."""
+        folder = self.begin()
+        folder.write_json(SUMMARY, summary)
+        return folder
+
     def _left(self) -> list[Task]:
         """Return the tasks that are not done, and of the trunks only those that something grows from."""
         left: list[Task] = []
@@ -208,6 +222,11 @@ class Grid:
                 yield Progress(task, done)
             if task.cell is not None:
                 execution.finish()
+
+
+def name_of(config: Config, out: str | Path) -> str:
+    """Return how tables call what is made from a configuration: as its file, or without one as the folder."""
+    return Path(config.origin.name).stem if config.origin.places else Path(out).name
 
 
 def _begin_or_resume(task: Task, crew: Crew) -> contextlib.AbstractContextManager[Execution]:

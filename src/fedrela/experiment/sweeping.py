@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrela.engine.run import Crew
 from fedrela.errors import ArgumentError
 from fedrela.experiment.comparing import base_digest
-from fedrela.experiment.crew import hired
-from fedrela.experiment.grid import Grid, Progress
+from fedrela.experiment.grid import Grid, name_of
+from fedrela.experiment.load import config_toml
 from fedrela.experiment.running import Configuration, as_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.sweep import entries_of
 from fedrela.experiment.sweep_cells import cells_of
 from fedrela.experiment.sweep_summary import sweep_summary
-from fedrela.experiment.toml.text import toml_text
-from fedrela.runfolder.grids import SUMMARY, GridFolder
+from fedrela.runfolder.grids import GridFolder
 
 
 @dataclass(frozen=True)
@@ -96,11 +93,8 @@ def sweep(config: Configuration, *, out: str | Path, workers: int | str | None =
     >>> [(row["seed"], row["relabel.tau"], row["overall"] > 0.5) for row in found.rows()]
     [(1, 0.05, True), (1, 0.2, True)]
     """
-    checked = as_config(config)
-    plan, engine = SweepPlan(checked, out), checked.engine
-    with hired(engine.workers if workers is None else workers, engine.device) as (crew, _):
-        for _ in plan.run(crew):
-            pass
+    plan = SweepPlan(as_config(config), out)
+    plan.grid.complete(workers)
     return plan.conclude()
 
 
@@ -125,26 +119,12 @@ class SweepPlan:
         if not self.values:
             example = '[sweep] "relabel.tau" = [0.01, 0.05]'
             raise ArgumentError(f"{config.origin.name}: sweep: keys with values to try are needed, such as {example}")
-        name = Path(config.origin.name).stem if config.origin.places else Path(out).name
         self.grid = Grid(
-            out, list(cells_of(config)), kind="sweep", name=name, base=base_digest(config), config=_text(config)
-        )
-
-    def run(self, crew: Crew) -> Iterator[Progress]:
-        """Carry out what is not done yet."""
-        return self.grid.run(crew)
+            out, list(cells_of(config)), kind="sweep", name=name_of(config, out), base=base_digest(config),
+            config=config_toml(config),
+        )  # fmt: skip
 
     def conclude(self) -> Sweep:
         """Write ``summary.json`` and return it; each run must be done, or have failed."""
-        folder, summary = self.grid.begin(), sweep_summary(self.grid, self.values)
-        folder.write_json(SUMMARY, summary)
-        return Sweep(folder.path, summary)
-
-
-def _text(config: Config) -> str:
-    """Return the configuration as TOML text, with what was given in ``[compare]`` alone: its defaults do not count."""
-    table = config.as_table()
-    if config.compare is not None:
-        given = config.compare.model_fields_set
-        table["compare"] = {key: value for key, value in table["compare"].items() if key in given}
-    return toml_text(table)
+        summary = sweep_summary(self.grid, self.values)
+        return Sweep(self.grid.conclude(summary).path, summary)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from fedrela.core.checks import check_choice
 from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import load
-from fedrela.engine.run import Crew
 from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.comparing import FORMAT
-from fedrela.experiment.crew import hired
-from fedrela.experiment.grid import Cell, Grid, Progress
+from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.reproduction.published import Entry
 from fedrela.experiment.reproduction.reading import paper_table
 from fedrela.experiment.reproduction.table import NO_FILES, SCALES, Figure, PaperTable
@@ -21,7 +19,6 @@ from fedrela.experiment.summary import figures_of
 from fedrela.experiment.toml.text import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
-from fedrela.runfolder.grids import SUMMARY
 from fedrela.runfolder.text import Record
 
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one a seed
@@ -45,9 +42,7 @@ def reproduce(
     folder = None if root is None else Path(root).absolute()
     plan = Reproduction(paper_table(name), scale, out, every=every, seeds=seeds, root=folder)
     plan.check_data()
-    with hired(workers or "auto", plan.grid.cells[0].config.engine.device) as (crew, _):
-        for _ in plan.run(crew):
-            pass
+    plan.grid.complete(workers)
     return plan.conclude()
 
 
@@ -111,14 +106,10 @@ class Reproduction:
                 where = f"{self.table.label} at scale {self.scale}"
                 raise DataError(f"{where}: {error}; --data DIR says where it lies") from None
 
-    def run(self, crew: Crew) -> Iterator[Progress]:
-        """Carry out what is not done yet."""
-        return self.grid.run(crew)
-
     def conclude(self) -> Record:
         """Write ``summary.json`` and return what it says; each run must be done, or have failed."""
-        folder, summary = self.grid.begin(), self.summary()
-        folder.write_json(SUMMARY, summary)
+        summary = self.summary()
+        self.grid.conclude(summary)
         return summary
 
     def summary(self) -> Record:
