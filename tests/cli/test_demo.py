@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,13 @@ def test_help_teaches(run, monkeypatch):
     shown = run("demo", "--help").out
     assert [word for word in ("Example", "--seeds", "--out", "60 rounds", "not done again") if word not in shown] == []
     assert run("demo", "--seeds", "0").code == 2
+
+
+def test_the_table_of_the_readme_is_what_the_demo_prints(run, request):
+    if not request.config.getoption("--nightly"):
+        pytest.skip("in the nightly battery")
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    promised = re.findall(r"^\| Fed\w+(?:, learning rate / 10)? \| (\d.*) \|$", readme, re.M)
+    shown = re.findall(r"^FedAvg +(?:host|FedReLa)(?:, lr / 10)? +(\d[\d.]* ± .*)$", run("demo").out, re.M)
+    assert len(promised) == 4
+    assert [re.findall(r"[\d.]+", row) for row in promised] == [re.findall(r"[\d.]+", row) for row in shown]
