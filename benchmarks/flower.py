@@ -35,7 +35,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 from sides import cpu, family
 
-from fedrela.algorithms.base import Field
+from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.orders import Order
 from fedrela.experiment.apps import serve, site_of
 from fedrela.experiment.execution import Execution
@@ -94,12 +94,12 @@ def plain_turn(site: Site, message: Message, context: Context) -> Message:
     """Train as anybody's client would: load what came, train, send weights and number of samples."""
     run, config = site.run, message.content.config_records["config"]
     weights = message.content.array_records["arrays"]["weights"].numpy()
-    down = run.area("down", {"weights": Field(weights.shape, str(weights.dtype))})
+    down = run.area("down", {"weights": ArraySpec(weights.shape, str(weights.dtype))})
     up = run.area("up", run.sent)
     down.views()["weights"][...] = weights
     with one_thread():
         order = Order("train", int(str(config["server-round"])), client_of(context), down.handle, up.handle, 0)
-        samples = run.station(order).samples
+        samples = run.runner(order).samples
     arrays = ArrayRecord({"weights": Array(up.views()["weights"])})
     return Message(RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": samples})}), reply_to=message)
 

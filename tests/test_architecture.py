@@ -13,7 +13,7 @@ import fedrela
 
 ROOT = Path(fedrela.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-BASE = {"errors", "records", "streams", "files", "runfolder"}
+BASE = {"errors", "options", "records", "streams", "text", "files", "runfolder"}
 BASE_PACKAGES = {"numpy", "safetensors"}
 
 # layer -> (layers of ours it may import, third-party packages beside those of the base row)
@@ -28,12 +28,15 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "engine": ({"core", "models", "algorithms", "metrics"}, {"torch"}),
     "plugin": ({"core", "models"}, {"torch"}),
     "flower": ({"engine", "core", "models", "algorithms", "metrics", "plugin"}, {"torch", "flwr"}),
-    "report": ({"metrics"}, {"jinja2"}),
-    "cli": ({"experiment", "report", "core", "data"}, {"typer", "rich"}),
+    "plots": ({"metrics", "theory"}, {"matplotlib"}),
+    "theory": ({"core"}, set()),
+    "report": ({"metrics", "plots"}, {"jinja2"}),
+    "cli": ({"experiment", "reproduction", "plots", "report", "theory", "core", "data"}, {"typer", "rich"}),
 }
 EVERYTHING = {"core", "data", "metrics", "models", "losses", "algorithms", "engine", "flower"}
 LAYERS["experiment"] = (EVERYTHING, {"pydantic"})
-LAYERS["testing"] = (EVERYTHING | {"experiment"}, {"torch", "pydantic"})
+LAYERS["reproduction"] = (EVERYTHING | {"experiment"}, {"pydantic"})
+LAYERS["testing"] = (EVERYTHING | {"experiment", "reproduction"}, {"torch", "pydantic"})
 
 # place (a file, or a folder ending in a slash) -> packages it may load inside the function that needs them
 LAZY = {
@@ -169,7 +172,7 @@ def test_only_files_writes_files(path):
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_sizes_and_forbidden_words(path):
     text = path.read_text()
-    assert len(text.splitlines()) <= 300
+    assert len(text.splitlines()) <= 400
     for word in ("import pickle", "np.random.seed", "random.seed(", "allow_pickle=True", "deepcopy"):
         # A user's own module is copied once a run, so that it stays as it is.
         assert word not in text or (word, path.relative_to(ROOT).as_posix()) == ("deepcopy", "models/given.py")

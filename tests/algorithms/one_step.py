@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from algorithms.context_by_hand import client_turn
 from torch import nn
 
-from algorithms.turns_by_hand import client_turn
-from fedrela.algorithms.turns import ClientTurn
+from fedrela.algorithms.context import ClientContext
 from fedrela.models import Classifier
 
 
@@ -33,12 +33,12 @@ def whose_logits_are(logits: np.ndarray) -> Classifier:
 
 def one_step(
     algorithm: Any, module: nn.Module, y: np.ndarray, counts: np.ndarray
-) -> tuple[dict[str, np.ndarray], ClientTurn]:
+) -> tuple[dict[str, np.ndarray], ClientContext]:
     """Return what every array moved by, and the turn afterwards."""
     dtype = next(module.parameters()).detach().numpy().dtype
-    turn = client_turn(module, np.eye(len(y), dtype=dtype), y, stored=True, batch_size=len(y), lr=1.0)
-    turn.counts = counts
-    before = turn.model.read()
-    assert dict(algorithm.client(turn)) == {}
-    assert turn.steps == 1
-    return {name: before[name] - after for name, after in turn.model.read().items()}, turn
+    context = client_turn(module, np.eye(len(y), dtype=dtype), y, stored=True, batch_size=len(y), lr=1.0)
+    context.counts = counts
+    before = context.model.read()
+    assert dict(algorithm.client(context)) == {}
+    assert context.steps == 1
+    return {name: before[name] - after for name, after in context.model.read().items()}, context

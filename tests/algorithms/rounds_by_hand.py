@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from algorithms.context_by_hand import client_turn
 from torch import nn
 
-from algorithms.turns_by_hand import client_turn
 from fedrela.algorithms.base import Algorithm, Sizes
-from fedrela.algorithms.turns import ClientTurn, ServerTurn
+from fedrela.algorithms.context import ClientContext, ServerContext
 from fedrela.models.arrays import FlatModel
 from fedrela.records import Upload
 
@@ -35,16 +35,16 @@ class ByHand:
         self.state: dict[str, Any] = dict(algorithm.start(module, self.sizes, seed=1))
         self.kept: list[dict[str, Any]] = [{} for _ in parts]
 
-    def turn(self, client: int) -> ClientTurn:
-        turn = client_turn(self.module, *self.parts[client], stored=True, **self.local)
-        turn.model.load(self.weights)
-        turn.client, turn.round, turn.state = client, self.number, dict(self.kept[client])
+    def context(self, client: int) -> ClientContext:
+        context = client_turn(self.module, *self.parts[client], stored=True, **self.local)
+        context.model.load(self.weights)
+        context.client, context.round, context.state = client, self.number, dict(self.kept[client])
         sent = {**self.algorithm.broadcast(self.state), **self.algorithm.message(self.state, client)}
-        turn.received = {name: np.array(array) for name, array in sent.items()}
-        return turn
+        context.received = {name: np.array(array) for name, array in sent.items()}
+        return context
 
-    def server_turn(self, uploads: list[Upload]) -> ServerTurn:
-        return ServerTurn(
+    def server_turn(self, uploads: list[Upload]) -> ServerContext:
+        return ServerContext(
             seed=1, round=self.number, rounds=9, clients=len(self.parts), uploads=uploads, weights=self.weights,
             trained=self.sizes.trained, lr=self.local["lr"], state=self.state, model=FlatModel(nn.Linear(1, 1)),
         )  # fmt: skip
@@ -53,7 +53,7 @@ class ByHand:
         for exchange in self.algorithm.exchanges():
             if exchange.due(self.number):
                 asked = range(len(self.parts))
-                answers = [dict(self.algorithm.answer(exchange.name, self.turn(client))) for client in asked]
+                answers = [dict(self.algorithm.answer(exchange.name, self.context(client))) for client in asked]
                 sent = [Upload(i, self.number, self.samples[i], answer) for i, answer in enumerate(answers)]
                 self.algorithm.absorb(exchange.name, self.server_turn(sent))
 
@@ -63,10 +63,10 @@ class ByHand:
         self.exchange()
         uploads = []
         for client in range(len(self.parts)) if chosen is None else chosen:
-            turn = self.turn(client)
-            sent = dict(self.algorithm.client(turn))
-            self.kept[client] = turn.state
-            arrays = {"weights": turn.share.shared.read(turn.model), **sent}
+            context = self.context(client)
+            sent = dict(self.algorithm.client(context))
+            self.kept[client] = context.state
+            arrays = {"weights": context.share.shared.read(context.model), **sent}
             uploads.append(Upload(client, self.number, self.samples[client], arrays))
         self.weights = self.algorithm.server(self.server_turn(uploads)).astype(self.layout.dtype)
         return uploads

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from algorithms.context_by_hand import server_turn, uploads_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from algorithms.turns_by_hand import server_turn, uploads_of
 from batteries import examples
 from fedrela.algorithms import average
-from fedrela.algorithms.average import equal_shares, shares, total
+from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
@@ -34,7 +34,7 @@ def test_equals_the_plain_sum_in_float64(data, samples, dtype):
     shape = (len(samples), *data.draw(hnp.array_shapes(min_dims=0, max_dims=3, max_side=4)))
     vectors = data.draw(hnp.arrays(dtype, shape, elements=VALUES))
     weights = data.draw(hnp.arrays("f8", len(samples), elements=st.floats(-3, 3)))
-    found = total(uploads_of(vectors, samples), "weights", weights)
+    found = weighted_sum(uploads_of(vectors, samples), "weights", weights)
     assert found.dtype == np.float64
     assert found.shape == shape[1:]
     assert found.tobytes() == one_by_one(vectors, weights).tobytes()
@@ -46,14 +46,17 @@ def test_pieces_change_no_bit(monkeypatch, size, piece):
     vectors = np.random.default_rng(size).normal(size=(4, min(size, 500) if piece == 3 else size)).astype("f4")
     sent = uploads_of(vectors, [5, 1, 9, 2])
     monkeypatch.setattr(average, "PIECE", piece)
-    assert total(sent, "weights", shares(sent)).tobytes() == one_by_one(vectors, shares(sent)).tobytes()
+    assert (
+        weighted_sum(sent, "weights", sample_weights(sent)).tobytes()
+        == one_by_one(vectors, sample_weights(sent)).tobytes()
+    )
 
 
 @examples(60, 2000)
 @given(SAMPLES, st.integers(1, 1000))
 def test_shares_depend_on_proportions_only(samples, factor):
-    some = shares(uploads_of(np.zeros((len(samples), 1)), samples))
-    more = shares(uploads_of(np.zeros((len(samples), 1)), [n * factor for n in samples]))
+    some = sample_weights(uploads_of(np.zeros((len(samples), 1)), samples))
+    more = sample_weights(uploads_of(np.zeros((len(samples), 1)), [n * factor for n in samples]))
     np.testing.assert_allclose(some, more, rtol=1e-14)
     assert some.sum() == pytest.approx(1)
 
@@ -88,26 +91,26 @@ def test_who_is_called_what_matters_to_the_last_bits_only():
 
 
 def test_equal_shares():
-    assert equal_shares(uploads_of(np.zeros((4, 1)), [1, 2, 3, 4])).tolist() == [0.25] * 4
+    assert equal_weights(uploads_of(np.zeros((4, 1)), [1, 2, 3, 4])).tolist() == [0.25] * 4
 
 
 def test_a_part_of_a_vector():
     vectors = np.arange(12, dtype="f4").reshape(3, 4)
     sent = uploads_of(vectors)
-    assert total(sent, "weights", [1, 1, 1], slice(2)).tolist() == [12, 15]
-    assert total(sent, "weights", [1, 1, 1], slice(2, None)).tolist() == [18, 21]
+    assert weighted_sum(sent, "weights", [1, 1, 1], slice(2)).tolist() == [12, 15]
+    assert weighted_sum(sent, "weights", [1, 1, 1], slice(2, None)).tolist() == [18, 21]
 
 
 def test_an_array_of_integers_and_a_scalar():
     sent = [Upload(i, 1, 1, {"steps": np.array(i + 1)}) for i in range(3)]
-    found = total(sent, "steps", [0.5, 0.5, 1])
+    found = weighted_sum(sent, "steps", [0.5, 0.5, 1])
     assert (found.shape, found.item()) == ((), 4.5)
 
 
 def test_uploads_are_not_changed():
     vectors = np.random.default_rng(0).normal(size=(3, 50)).astype("f4")
     before = vectors.tobytes()
-    total(uploads_of(vectors), "weights", [0.1, 0.2, 0.7])
+    weighted_sum(uploads_of(vectors), "weights", [0.1, 0.2, 0.7])
     assert vectors.tobytes() == before
 
 
@@ -115,9 +118,9 @@ def test_uploads_are_not_changed():
 def test_order_is_asked_for(clients):
     sent = [Upload(client, 1, 1, {"weights": np.zeros(2)}) for client in clients]
     with pytest.raises(ArgumentError, match="ascending"):
-        total(sent, "weights", [1.0] * len(sent))
+        weighted_sum(sent, "weights", [1.0] * len(sent))
 
 
 def test_a_weight_for_every_client():
     with pytest.raises(ValueError):
-        total(uploads_of(np.zeros((3, 2))), "weights", [0.5, 0.5])
+        weighted_sum(uploads_of(np.zeros((3, 2))), "weights", [0.5, 0.5])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import blobs, linear
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -12,7 +13,6 @@ from torch.nn.functional import cross_entropy
 
 from algorithms.rounds_by_hand import Bowl, ByHand, bowls, first_logit
 from algorithms.through_engine import equal_clients, rounds_of, weights_of
-from algorithms.turns_by_hand import blobs, linear
 from batteries import examples
 from engine.federations import doubled, normed, table_problem, tiny_mlp
 from fedrela.algorithms.climb import Climb, client_weights, dual_step, not_below_zero
@@ -84,7 +84,7 @@ def test_the_official_loss_and_the_intended_one(folder):
     found = {}
     for losses in ("as_run", "intended"):
         hand = ByHand(Climb(losses=losses), linear(golden["W"], golden["b"]), [part], lr=0.1)
-        found[losses] = float(hand.algorithm.answer("loss", hand.turn(0))["loss"])
+        found[losses] = float(hand.algorithm.answer("loss", hand.context(0))["loss"])
     assert found["as_run"] == pytest.approx(float(golden["official_value"]), abs=2e-6)
     assert found["intended"] == pytest.approx(5 * float(golden["mean_loss"]), abs=2e-6)
 
@@ -94,7 +94,7 @@ def test_both_losses_are_one_where_the_scale_divides_the_samples(n, scale):
     found = []
     for losses in ("as_run", "intended"):
         hand = ByHand(Climb(losses=losses, loss_scale=scale), linear(W, B), [blobs(n=n, dtype="f8")], lr=0.1)
-        found.append(float(hand.algorithm.answer("loss", hand.turn(0))["loss"]))
+        found.append(float(hand.algorithm.answer("loss", hand.context(0))["loss"]))
     assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
@@ -102,7 +102,7 @@ def test_fewer_samples_than_batches_are_batches_of_one():
     x, y = blobs(n=3, dtype="f8")
     hand = ByHand(Climb(losses="as_run"), linear(W, B), [(x, y)], lr=0.1)
     each = cross_entropy(linear(W, B)(torch.from_numpy(x)), torch.from_numpy(y), reduction="sum").item()
-    assert float(hand.algorithm.answer("loss", hand.turn(0))["loss"]) == pytest.approx(each, rel=1e-12)
+    assert float(hand.algorithm.answer("loss", hand.context(0))["loss"]) == pytest.approx(each, rel=1e-12)
 
 
 LAM = arrays(float, st.integers(1, 30), elements=st.floats(0, 100))

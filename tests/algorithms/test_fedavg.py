@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from algorithms.context_by_hand import blobs, client_turn, linear, server_turn
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import blobs, client_turn, linear, server_turn
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.records import Upload
 
@@ -17,9 +17,9 @@ def test_one_step_on_everything_is_central_descent():
     sizes, sent, parts = (7, 20, 13), [], []
     for client, n in enumerate(sizes):
         x, y = blobs(n=n, seed=client, dtype="f8")
-        turn = client_turn(linear(W, b), x, y, batch_size=n, lr=0.3)
-        FedAvg().client(turn)
-        sent.append(Upload(client, 1, n, {"weights": turn.model.collect()}))
+        context = client_turn(linear(W, b), x, y, batch_size=n, lr=0.3)
+        FedAvg().client(context)
+        sent.append(Upload(client, 1, n, {"weights": context.model.collect()}))
         parts.append((x, y))
     x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
     pooled = linear(W, b)
@@ -32,10 +32,10 @@ def test_a_client_starts_without_momentum():
     x, y = blobs()
     rng = np.random.default_rng(1)
     W, b = rng.normal(size=(4, 5)), rng.normal(size=4)
-    turn = client_turn(linear(W, b), x.astype("f8"), y, momentum=0.9, batch_size=8)
-    start = turn.model.collect()
-    FedAvg().client(turn)
-    once = turn.model.collect()
-    turn.model.load(start)
-    FedAvg().client(turn)
-    assert turn.model.collect().tobytes() == once.tobytes()
+    context = client_turn(linear(W, b), x.astype("f8"), y, momentum=0.9, batch_size=8)
+    start = context.model.collect()
+    FedAvg().client(context)
+    once = context.model.collect()
+    context.model.load(start)
+    FedAvg().client(context)
+    assert context.model.collect().tobytes() == once.tobytes()

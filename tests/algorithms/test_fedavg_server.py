@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from algorithms.context_by_hand import server_turn, uploads_of
 
 from algorithms.through_engine import rounds_of, weights_of
-from algorithms.turns_by_hand import server_turn, uploads_of
 from engine.federations import normed
 from fedrela.algorithms.base import Sizes
 from fedrela.algorithms.fedavg import FedAvg
@@ -21,12 +21,12 @@ def steps(algorithm, rounds=6):
     x, state, found = rng.normal(size=5), algorithm.start(None, SIZES, 0), []
     for _ in range(rounds):
         sent = x + rng.normal(0, 0.1, (2, 5))
-        turn = server_turn(uploads_of(sent, SAMPLES), x)
-        turn.trained, turn.state = 3, state
-        new, average = algorithm.server(turn), np.array([0.25, 0.75]) @ sent
+        context = server_turn(uploads_of(sent, SAMPLES), x)
+        context.trained, context.state = 3, state
+        new, average = algorithm.server(context), np.array([0.25, 0.75]) @ sent
         found.append((x[:3], (average - x)[:3], new[:3]))
         np.testing.assert_allclose(new[3:], average[3:], atol=1e-15)
-        x, state = new, turn.state
+        x, state = new, context.state
     return tuple(np.stack(each) for each in zip(*found, strict=True))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import blobs, linear
 from torch.nn.functional import cross_entropy
 
 from algorithms.rounds_by_hand import Bowl, ByHand, bowls, first_logit
 from algorithms.through_engine import equal_clients, rounds_of
-from algorithms.turns_by_hand import blobs, linear
 from engine.federations import doubled, normed, table_problem
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.feddyn import FedDyn

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import blobs, client_turn
 from torch import nn
 from torch.nn.functional import normalize
 
 from algorithms.collected import official_model, posteriors
 from algorithms.one_step import one_step, whose_features_are
 from algorithms.through_engine import rounds_of
-from algorithms.turns_by_hand import blobs, client_turn
 from engine.federations import CLASSES, COLUMNS, Made, doubled
 from fedrela.algorithms.fedetf import FedEtf
 from fedrela.engine.loop import next_round
@@ -48,9 +48,9 @@ def test_the_official_step(request, case, mode):
     """In training the official BN is as any other; a batch of one sample goes without."""
     golden = golden_case(request, case)
     algorithm, module = etf_model(mode, golden["x"], golden["M"])
-    moved, turn = one_step(algorithm, module, golden["y"].astype(int), np.ones(len(golden["M"].T), int))
+    moved, context = one_step(algorithm, module, golden["y"].astype(int), np.ones(len(golden["M"].T), int))
     np.testing.assert_allclose(moved["body.weight"].T, golden["grad_x"], atol=1e-6, rtol=0)
-    found = turn.model.read()
+    found = context.model.read()
     if mode == "aggregated":
         np.testing.assert_allclose(found["head.norm.running_mean"], golden["bn_running_mean"], atol=1e-6, rtol=0)
         np.testing.assert_allclose(found["head.norm.running_var"], golden["bn_running_var"], atol=1e-6, rtol=0)
@@ -108,9 +108,9 @@ def test_only_the_official_score_depends_on_the_order_of_the_test_set(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_through_the_engine(mode):
-    with SerialPool() as crew:
-        run = Made(FedEtf(bn_mode=mode), train={"rounds": 6}).begin(crew)
-        module = run.station.model.module
+    with SerialPool() as executor:
+        run = Made(FedEtf(bn_mode=mode), train={"rounds": 6}).begin(executor)
+        module = run.runner.model.module
         etf = module.head.etf.clone()
         gram = (etf.T @ etf).numpy()
         np.testing.assert_allclose(gram[~np.eye(CLASSES, dtype=bool)], -1 / (CLASSES - 1), atol=1e-6)
@@ -136,9 +136,9 @@ def test_a_last_batch_of_one_sample_is_left_out_where_there_is_a_bn():
     x, y = blobs(n=9)
     for mode, steps in (("aggregated", 1), ("official", 1), ("none", 2)):
         algorithm = FedEtf(bn_mode=mode)
-        turn = client_turn(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
-        algorithm.client(turn)
-        assert turn.steps == steps
+        context = client_turn(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
+        algorithm.client(context)
+        assert context.steps == steps
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -147,8 +147,8 @@ def test_a_client_of_one_class_and_double_precision(mode):
     algorithm = FedEtf(bn_mode=mode)
     module = algorithm.module(doubled(), CLASSES, 0)
     assert module.head.etf.dtype == torch.float64
-    turn = client_turn(module, x, np.full(len(y), 2), batch_size=8, epochs=30)
-    algorithm.client(turn)
+    context = client_turn(module, x, np.full(len(y), 2), batch_size=8, epochs=30)
+    algorithm.client(context)
     logits = algorithm.logits(module.eval(), torch.from_numpy(x), {})
     assert logits.isfinite().all()
     if mode != "official":
@@ -158,11 +158,11 @@ def test_a_client_of_one_class_and_double_precision(mode):
 def test_the_cosines_are_collected():
     x, y = blobs(n=8)
     algorithm = FedEtf(bn_mode="none")
-    turn = client_turn(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
-    expected = algorithm.logits(turn.model.module, torch.from_numpy(x), {}).detach().numpy()
-    turn.scores = np.zeros((8, CLASSES), "f4")
-    algorithm.client(turn)
-    np.testing.assert_allclose(turn.scores, expected, atol=1e-6)
+    context = client_turn(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
+    expected = algorithm.logits(context.model.module, torch.from_numpy(x), {}).detach().numpy()
+    context.scores = np.zeros((8, CLASSES), "f4")
+    algorithm.client(context)
+    np.testing.assert_allclose(context.scores, expected, atol=1e-6)
 
 
 def mlp(width):
@@ -186,12 +186,12 @@ class ByOtherNames(nn.Module):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_users_model(mode):
-    with SerialPool() as crew:
-        run = Made(FedEtf(bn_mode=mode), make=ByOtherNames).begin(crew)
+    with SerialPool() as executor:
+        run = Made(FedEtf(bn_mode=mode), make=ByOtherNames).begin(executor)
         assert run.sizes.features == 8
         next_round(run)
         x = torch.from_numpy(run.problem.x_test)
-        logits = FedEtf(bn_mode=mode).logits(run.station.model.module.eval(), x, {})
+        logits = FedEtf(bn_mode=mode).logits(run.runner.model.module.eval(), x, {})
         assert logits.abs().max() <= 1 + 1e-5
         run.close()
 
@@ -209,13 +209,13 @@ class OwnHead(Classifier):
 @pytest.mark.parametrize(
     ("make", "mode", "message"),
     [
-        (partial(mlp, 3), "none", "^simplex ETF: at least as many features as classes are needed, got 3 features for"),
+        (partial(mlp, 3), "none", "^simplex ETF: expected at least as many features as classes, got 3 features for"),
         (partial(build, "logistic", (COLUMNS,), CLASSES, seed=0), "none", "has no parameter to train"),
         (partial(nn.Linear, COLUMNS, CLASSES), "aggregated", "^fedetf: needs the features of a model apart"),
         (partial(OwnHead, nn.Linear(COLUMNS, 8), 8, CLASSES), "aggregated", "^OwnHead: its own 'head' is where a head"),
     ],
 )  # fmt: skip
 def test_models_that_do_not_fit(make, mode, message):
-    with SerialPool() as crew, pytest.raises(ArgumentError, match=message) as raised:
-        Made(FedEtf(bn_mode=mode), make=make).begin(crew)
+    with SerialPool() as executor, pytest.raises(ArgumentError, match=message) as raised:
+        Made(FedEtf(bn_mode=mode), make=make).begin(executor)
     assert "\n" not in str(raised.value)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import blobs, client_turn
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from algorithms.one_step import one_step
 from algorithms.through_engine import rounds_of
-from algorithms.turns_by_hand import blobs, client_turn
 from engine.federations import CLASSES, COLUMNS, Made
 from fedrela.algorithms.fedetf_original import FedEtfOriginal
 from fedrela.engine.serial import SerialPool
@@ -59,10 +59,10 @@ def test_s_and_the_length_of_the_projection_do_not_matter_to_the_score():
 
 def trained(counts, **params):
     algorithm = FedEtfOriginal(**params)
-    turn = client_turn(model_of(algorithm), X, Y, stored=True, batch_size=8, momentum=0.9, weight_decay=1e-3)
-    turn.counts = counts
-    algorithm.client(turn)
-    return turn.model
+    context = client_turn(model_of(algorithm), X, Y, stored=True, batch_size=8, momentum=0.9, weight_decay=1e-3)
+    context.counts = counts
+    algorithm.client(context)
+    return context.model
 
 
 def test_with_equal_counts_the_loss_is_cross_entropy():
@@ -81,10 +81,10 @@ def test_with_equal_counts_the_loss_is_cross_entropy():
 
 
 def test_s_is_trained_and_shared_and_the_etf_is_not():
-    with SerialPool() as crew:
-        run = Made(FedEtfOriginal(scale=10.0)).begin(crew)
+    with SerialPool() as executor:
+        run = Made(FedEtfOriginal(scale=10.0)).begin(executor)
         names = [entry.name for entry in run.layout.entries]
-        etf = run.station.model.module.head.etf
+        etf = run.runner.model.module.head.etf
         at = next(entry.offset for entry in run.layout.entries if entry.name == "head.scale")
         assert run.state.weights[at] == 10
         run.close()
@@ -104,25 +104,23 @@ def test_a_client_of_one_class_is_told_from_the_others_by_the_floor():
     found = []
     for floor in (0.0, 1.0):
         algorithm = FedEtfOriginal(floor=floor)
-        turn = client_turn(model_of(algorithm), X, np.full(len(Y), 2), batch_size=8)
-        turn.counts, start = one, turn.model.collect()
-        algorithm.client(turn)
-        found.append(np.array_equal(turn.model.collect(), start))
+        context = client_turn(model_of(algorithm), X, np.full(len(Y), 2), batch_size=8)
+        context.counts, start = one, context.model.collect()
+        algorithm.client(context)
+        found.append(np.array_equal(context.model.collect(), start))
     assert found == [True, False]
 
 
 def test_the_cosines_are_collected_and_not_s_times_them():
-    turn = client_turn(model_of(FedEtfOriginal(scale=10.0)), X, Y, batch_size=len(Y))
-    expected = FedEtfOriginal().logits(turn.model.module, torch.from_numpy(X), {}).detach().numpy()
-    turn.scores = np.zeros((len(Y), CLASSES), "f4")
-    FedEtfOriginal().client(turn)
-    np.testing.assert_allclose(turn.scores, expected, atol=1e-6)
+    context = client_turn(model_of(FedEtfOriginal(scale=10.0)), X, Y, batch_size=len(Y))
+    expected = FedEtfOriginal().logits(context.model.module, torch.from_numpy(X), {}).detach().numpy()
+    context.scores = np.zeros((len(Y), CLASSES), "f4")
+    FedEtfOriginal().client(context)
+    np.testing.assert_allclose(context.scores, expected, atol=1e-6)
 
 
 def test_a_projection_of_any_width_that_has_room():
     assert model_of(FedEtfOriginal(projection=64)).head.etf.shape == (64, CLASSES)
-    message = (
-        r"^simplex ETF: at least as many features as classes are needed, got 3 features for 4 classes; take a wider"
-    )
+    message = r"^simplex ETF: expected at least as many features as classes, got 3 features for 4 classes; take a wider"
     with pytest.raises(ArgumentError, match=message):
         model_of(FedEtfOriginal(projection=3))

@@ -87,10 +87,10 @@ def test_the_most_frequent_class_is_always_passed_over():
 @pytest.mark.parametrize("head", ["trained", "frozen"])
 def test_the_head_moves_or_not(head):
     run = Made(algorithm=FedGrab(head=head)).begin(SerialPool())
-    before = run.station.model.module.head.weight.detach().clone()
+    before = run.runner.model.module.head.weight.detach().clone()
     next_round(run)
-    run.station.load(run.state.weights)
-    assert torch.equal(before, run.station.model.module.head.weight) == (head == "frozen")
+    run.runner.load(run.state.weights)
+    assert torch.equal(before, run.runner.model.module.head.weight) == (head == "frozen")
     run.close()
 
 

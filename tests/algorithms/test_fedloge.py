@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import batches, blobs, client_turn
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from algorithms.collected import official_model, posteriors
 from algorithms.through_engine import rounds_of
-from algorithms.turns_by_hand import batches, blobs, client_turn
 from engine.federations import CLASSES, COLUMNS, Made, doubled
 from fedrela.algorithms import fedloge
 from fedrela.algorithms.fedloge import FedLoge, realign_locally
@@ -47,15 +47,15 @@ def copied(parameter, values):
 @pytest.mark.parametrize("bias", ["zero", "official"])
 def test_three_optimisers_to_the_bit_and_the_frame_stays(bias):
     algorithm = quick(frame_bias=bias)
-    turn = client_turn(model_of(algorithm), X, Y, epochs=2, batch_size=8, momentum=0.5, weight_decay=1e-3)
-    module = turn.model.module
+    context = client_turn(model_of(algorithm), X, Y, epochs=2, batch_size=8, momentum=0.5, weight_decay=1e-3)
+    module = context.model.module
     before = module.head.matrix.clone(), module.head.bias.clone()
-    algorithm.client(turn)
+    algorithm.client(context)
     hand = model_of(algorithm)
     parts = (hand.body, hand.auxiliary_head, hand.local_head)
     options = {"lr": 0.1, "momentum": 0.5, "weight_decay": 1e-3, "foreach": False}
     optimisers = [torch.optim.SGD(part.parameters(), **options) for part in parts]
-    for x, y in batches(turn, X, Y):
+    for x, y in batches(context, X, Y):
         f = hand.features(x)  # before any of the three steps
         for logits, optimiser in zip(
             (hand.head(f), hand.auxiliary_head(f.detach()), hand.local_head(f.detach())), optimisers, strict=True
@@ -63,7 +63,7 @@ def test_three_optimisers_to_the_bit_and_the_frame_stays(bias):
             optimiser.zero_grad()
             cross_entropy(logits, y).backward()
             optimiser.step()
-    found = turn.model.read()
+    found = context.model.read()
     assert all(found[name].tobytes() == p.detach().numpy().tobytes() for name, p in hand.named_parameters())
     assert module.head.matrix.equal(before[0])
     assert module.head.bias.equal(before[1])
@@ -78,9 +78,9 @@ def test_the_heads_beside_have_no_gradient_on_the_body(clip):
         with torch.no_grad():
             module.auxiliary_head.weight.mul_(factor)
             module.local_head.weight.mul_(-factor)
-        turn = client_turn(module, X, Y, epochs=2, batch_size=8, momentum=0.5, clip=clip)
-        quick().client(turn)
-        found = turn.model.read()
+        context = client_turn(module, X, Y, epochs=2, batch_size=8, momentum=0.5, clip=clip)
+        quick().client(context)
+        found = context.model.read()
         bodies.add(b"".join(a.tobytes() for name, a in found.items() if name.startswith("body.")))
         heads.add(found["auxiliary_head.weight"].tobytes())
     assert (len(bodies), len(heads)) == (1, 2)
@@ -166,12 +166,12 @@ def test_another_run_in_the_process_finds_the_frame():
 
 
 def test_only_the_auxiliary_head_is_sent():
-    with SerialPool() as crew:
-        run = Made(quick(), train={"rounds": 6}).begin(crew)
+    with SerialPool() as executor:
+        run = Made(quick(), train={"rounds": 6}).begin(executor)
         names = {entry.name for entry in run.layout.entries}
-        frame = run.station.model.module.head.matrix.clone()
+        frame = run.runner.model.module.head.matrix.clone()
         accuracy = [next_round(run).record.accuracy["overall"] for _ in range(6)][-1]
-        assert run.station.model.module.head.matrix.equal(frame)
+        assert run.runner.model.module.head.matrix.equal(frame)
         kept = [run.areas["kept"].views(client)["private"].copy() for client in range(run.clients)]
         run.close()
     assert {name for name in names if "head" in name} == {"auxiliary_head.weight", "auxiliary_head.bias"}
@@ -193,18 +193,18 @@ def test_the_local_head_goes_on_from_its_last_turn():
 def test_what_a_client_may_answer():
     found = {}
     for classes in ("all", "own"):
-        with SerialPool() as crew:
-            run = Made(quick(local_classes=classes), train={"lr": 1e-3}, relabel={"enabled": False}).begin(crew)
+        with SerialPool() as executor:
+            run = Made(quick(local_classes=classes), train={"lr": 1e-3}, relabel={"enabled": False}).begin(executor)
             next_round(run)
             found[classes] = evaluate_locally(run)["clients"]
             run.close()
     assert all(own >= every for own, every in zip(found["own"], found["all"], strict=True))
     assert found["own"] != found["all"]
     algorithm = quick(local_classes="own")
-    turn = client_turn(model_of(algorithm), X, Y, batch_size=8)
-    turn.counts = np.array([9, 0, 5, 0])
-    algorithm.client(turn)
-    module, x = turn.model.module.eval(), torch.from_numpy(X)
+    context = client_turn(model_of(algorithm), X, Y, batch_size=8)
+    context.counts = np.array([9, 0, 5, 0])
+    algorithm.client(context)
+    module, x = context.model.module.eval(), torch.from_numpy(X)
     own, every = (quick(local_classes=each).local_logits(module, x, {}) for each in ("own", "all"))
     assert own[:, [0, 2]].equal(every[:, [0, 2]])
     assert (own[:, [1, 3]] < -1e9).all()
@@ -213,36 +213,34 @@ def test_what_a_client_may_answer():
 @pytest.mark.parametrize("scored", ["global", "frame"])
 def test_what_is_scored_is_collected(scored):
     algorithm = quick(scored=scored)
-    turn = client_turn(model_of(algorithm), X, Y, batch_size=len(Y))
-    expected = algorithm.logits(turn.model.module, torch.from_numpy(X), {}).detach().numpy()
-    turn.scores = np.zeros((len(Y), CLASSES), "f4")
-    algorithm.client(turn)
-    np.testing.assert_allclose(turn.scores, expected, atol=1e-6)
+    context = client_turn(model_of(algorithm), X, Y, batch_size=len(Y))
+    expected = algorithm.logits(context.model.module, torch.from_numpy(X), {}).detach().numpy()
+    context.scores = np.zeros((len(Y), CLASSES), "f4")
+    algorithm.client(context)
+    np.testing.assert_allclose(context.scores, expected, atol=1e-6)
 
 
 def test_collecting_changes_no_bit():
     found = set()
     for scores in (None, np.zeros((len(Y), CLASSES), "f4")):
-        turn = client_turn(model_of(), X, Y, batch_size=8)
-        turn.scores = scores
-        quick().client(turn)
-        found.add(turn.model.sha256())
+        context = client_turn(model_of(), X, Y, batch_size=8)
+        context.scores = scores
+        quick().client(context)
+        found.add(context.model.sha256())
     assert len(found) == 1
 
 
 def test_double_precision_and_a_client_of_one_class():
     module = model_of(make=doubled, algorithm=quick(beta=0.2))
-    turn = client_turn(module, X.astype("f8"), np.full(len(Y), 1), batch_size=8)
-    turn.counts = np.array([0, len(Y), 0, 0])
-    quick().client(turn)
-    assert turn.model.vector.isfinite().all()
-    assert turn.model.vector.dtype == torch.float64
+    context = client_turn(module, X.astype("f8"), np.full(len(Y), 1), batch_size=8)
+    context.counts = np.array([0, len(Y), 0, 0])
+    quick().client(context)
+    assert context.model.vector.isfinite().all()
+    assert context.model.vector.dtype == torch.float64
 
 
 def test_models_that_do_not_fit():
-    message = (
-        "^simplex ETF: at least as many features as classes are needed, got 3 features for 4 classes; take a wider"
-    )
+    message = "^simplex ETF: expected at least as many features as classes, got 3 features for 4 classes; take a wider"
     with pytest.raises(ArgumentError, match=message):
         model_of(width=3)
     taken = build("mlp", (COLUMNS,), CLASSES, seed=0, hidden=[8])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import blobs, client_turn, linear
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import blobs, client_turn, linear
 from batteries import examples
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
@@ -23,9 +23,9 @@ W, B = RNG.normal(size=(4, 5)), RNG.normal(size=4)
 
 def run(algorithm, n=24, **local):
     x, y = blobs(n=n, dtype="f8")
-    turn = client_turn(linear(W, B), x, y, **({"batch_size": 8} | local))
-    algorithm.client(turn)
-    return turn.model.collect()
+    context = client_turn(linear(W, B), x, y, **({"batch_size": 8} | local))
+    algorithm.client(context)
+    return context.model.collect()
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -42,8 +42,8 @@ def test_the_term_in_the_loss_gives_the_same(mu):
     plain = linear(W, B)
     anchor = [p.detach().clone() for p in plain.parameters()]
     optimiser = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)
-    turn = client_turn(linear(W, B), x, y, stored=True, batch_size=8, epochs=3, momentum=0.9, weight_decay=1e-3)
-    FedProx(mu=mu).client(turn)
+    context = client_turn(linear(W, B), x, y, stored=True, batch_size=8, epochs=3, momentum=0.9, weight_decay=1e-3)
+    FedProx(mu=mu).client(context)
     for start in (0, 8, 16) * 3:
         optimiser.zero_grad()
         loss = cross_entropy(plain(torch.from_numpy(x[start : start + 8])), torch.from_numpy(y[start : start + 8]))
@@ -51,15 +51,15 @@ def test_the_term_in_the_loss_gives_the_same(mu):
         (loss + mu / 2 * pull).backward()
         optimiser.step()
     expected = np.concatenate([p.detach().numpy().ravel() for p in plain.parameters()])
-    np.testing.assert_allclose(turn.model.collect(), expected, atol=1e-12)
+    np.testing.assert_allclose(context.model.collect(), expected, atol=1e-12)
 
 
 class Beside(FedProx):
     """A port that pulls beside the momentum: a step back after each step."""
 
-    def client(self, turn):
-        x, rate = turn.model.weights.clone(), turn.local.lr * self.params.mu
-        train(turn, after_step=lambda y: y.sub_(y - x, alpha=rate))
+    def client(self, context):
+        x, rate = context.model.weights.clone(), context.local.lr * self.params.mu
+        train(context, after_step=lambda y: y.sub_(y - x, alpha=rate))
         return {}
 
 
@@ -85,13 +85,13 @@ class Slope(nn.Module):
 def test_under_a_constant_gradient_it_stops_at_the_closed_form(eta, mu, tau):
     slope = [0.7, -1.3, 0.2]
     none = np.zeros((tau, 1)), np.zeros(tau, int)
-    turn = client_turn(Slope([1.0, 2.0, 3.0], slope), *none, lr=eta, batch_size=1, loss="first logit")
-    x = turn.model.weights.clone()
+    context = client_turn(Slope([1.0, 2.0, 3.0], slope), *none, lr=eta, batch_size=1, loss="first logit")
+    x = context.model.weights.clone()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LOSSES, "first logit", lambda logits, labels, counts: logits[0, 0])
-        FedProx(mu=mu).client(turn)
+        FedProx(mu=mu).client(context)
     moved = -np.array(slope) * (1 - (1 - eta * mu) ** tau) / mu
-    np.testing.assert_allclose((turn.model.weights - x).numpy(), moved, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose((context.model.weights - x).numpy(), moved, rtol=1e-9, atol=1e-12)
 
 
 def test_a_very_strong_pull_holds_the_client_where_it_is():
@@ -106,8 +106,8 @@ def test_buffers_are_not_pulled():
     for algorithm in (FedAvg(), FedProx(mu=5.0)):
         torch.manual_seed(0)
         module = nn.Sequential(nn.BatchNorm1d(5, dtype=torch.float64), nn.Linear(5, 4, dtype=torch.float64))
-        turn = client_turn(module, x, y, batch_size=24, lr=0.0)
-        algorithm.client(turn)
-        found.append(turn.model.read()["0.running_mean"])
+        context = client_turn(module, x, y, batch_size=24, lr=0.0)
+        algorithm.client(context)
+        found.append(context.model.read()["0.running_mean"])
     assert found[0].tobytes() == found[1].tobytes()
     assert np.abs(found[0]).min() > 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import batches, blobs, client_turn
 from torch.nn.functional import cross_entropy
 
 from algorithms.one_step import one_step, whose_logits_are
 from algorithms.through_engine import rounds_of, weights_of
-from algorithms.turns_by_hand import batches, blobs, client_turn
 from engine.federations import CLASSES, COLUMNS, Made, normed
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedrod import FedRod
@@ -29,14 +29,14 @@ def model_of(seed=0):
 
 
 def trained(module, y=Y, counts=COUNTS, floor=1.0, **local):
-    turn = client_turn(module, X, y, **({"batch_size": 8, "epochs": 2} | local))
-    turn.counts = counts
-    FedRod(floor=floor).client(turn)
-    return turn
+    context = client_turn(module, X, y, **({"batch_size": 8, "epochs": 2} | local))
+    context.counts = counts
+    FedRod(floor=floor).client(context)
+    return context
 
 
-def generic(turn):
-    return b"".join(a.tobytes() for name, a in turn.model.read().items() if not name.startswith("personal_head"))
+def generic(context):
+    return b"".join(a.tobytes() for name, a in context.model.read().items() if not name.startswith("personal_head"))
 
 
 @pytest.mark.parametrize(("case", "floor"), [("full", 0.0), ("absent", 0.0), ("absent", 1.0)])
@@ -53,7 +53,7 @@ def test_the_official_step_of_balanced_softmax(request, case, floor):
 @pytest.mark.parametrize("clip", [0.0, 0.1])
 def test_both_heads_are_trained_as_by_hand_to_the_bit(clip):
     """Two optimisers; the personal one is plain SGD, on what was computed before either step."""
-    turn = trained(model_of(), momentum=0.9, weight_decay=1e-3, clip=clip)
+    context = trained(model_of(), momentum=0.9, weight_decay=1e-3, clip=clip)
     hand = model_of()
     shared = [p for name, p in hand.named_parameters() if not name.startswith("personal_head")]
     mine = list(hand.personal_head.parameters())
@@ -61,7 +61,7 @@ def test_both_heads_are_trained_as_by_hand_to_the_bit(clip):
         torch.optim.SGD(shared, lr=0.1, momentum=0.9, weight_decay=1e-3, foreach=False),
         torch.optim.SGD(mine, lr=0.1, foreach=False),
     ]
-    for x, y in batches(turn, X, Y):
+    for x, y in batches(context, X, Y):
         hand.zero_grad()
         f = hand.features(x)
         logits = hand.head(f)
@@ -72,7 +72,7 @@ def test_both_heads_are_trained_as_by_hand_to_the_bit(clip):
             if clip:
                 torch.nn.utils.clip_grad_norm_(group, clip, foreach=False)
             optimiser.step()
-    found = turn.model.read()
+    found = context.model.read()
     for name, parameter in hand.named_parameters():
         if clip:  # the norm of one vector and of many have other last bits
             np.testing.assert_allclose(found[name], parameter.detach().numpy(), atol=1e-6)
@@ -88,8 +88,8 @@ def test_the_personal_loss_has_no_gradient_on_body_and_generic_head(clip):
         with torch.no_grad():
             module.personal_head.weight.mul_(factor)
         found.append(trained(module, momentum=0.9, clip=clip))
-    assert len({generic(turn) for turn in found}) == 1
-    assert len({turn.model.read()["personal_head.weight"].tobytes() for turn in found}) == 3
+    assert len({generic(context) for context in found}) == 1
+    assert len({context.model.read()["personal_head.weight"].tobytes() for context in found}) == 3
 
 
 def test_an_empty_personal_head_answers_as_the_generic_one():
@@ -107,19 +107,19 @@ def test_a_client_of_one_class_moves_the_generic_model_only_where_counts_are_rai
     one = np.full(len(Y), 2)
     module = model_of()
     before = client_turn(model_of(), X, one)
-    turn = trained(module, one, np.array([0, 0, len(Y), 0]), floor, momentum=0.9)
-    assert (generic(turn) == generic(before)) == still
+    context = trained(module, one, np.array([0, 0, len(Y), 0]), floor, momentum=0.9)
+    assert (generic(context) == generic(before)) == still
     names = "personal_head.weight", "personal_head.bias"
-    assert all(turn.model.read()[name].tobytes() != before.model.read()[name].tobytes() for name in names)
+    assert all(context.model.read()[name].tobytes() != before.model.read()[name].tobytes() for name in names)
 
 
 @pytest.mark.parametrize("relabelled", [True, False])
 def test_what_is_shared_is_fedavg_with_the_balanced_softmax_to_the_bit(relabelled):
     train = {"participation": 0.6, "clip": 1.0}
-    host = weights_of(FedAvg(), relabelled=relabelled, train=train | {"loss": "balanced_softmax"}, make=normed)
+    baseline = weights_of(FedAvg(), relabelled=relabelled, train=train | {"loss": "balanced_softmax"}, make=normed)
     found = weights_of(FedRod(floor=0.0), relabelled=relabelled, train=train, make=normed)
-    assert found.tobytes() == host.tobytes()
-    assert weights_of(FedAvg(), relabelled=relabelled, train=train, make=normed).tobytes() != host.tobytes()
+    assert found.tobytes() == baseline.tobytes()
+    assert weights_of(FedAvg(), relabelled=relabelled, train=train, make=normed).tobytes() != baseline.tobytes()
 
 
 @pytest.mark.parametrize("relabelled", [True, False])
@@ -130,8 +130,8 @@ def test_with_equal_counts_what_is_shared_is_fedavg(relabelled):
 
 
 def test_the_personal_head_stays_at_home_and_goes_on():
-    with SerialPool() as crew:
-        run = Made(FedRod()).begin(crew)
+    with SerialPool() as executor:
+        run = Made(FedRod()).begin(executor)
         assert not [entry.name for entry in run.layout.entries if "personal" in entry.name]
         next_round(run)
         heads = {client: run.areas["kept"].views(client)["private"].copy() for client in range(run.clients)}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import client_turn, linear
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import client_turn, linear
 from engine.federations import Made, image_problem
+from fedrela.algorithms.context import ServerContext
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedyoyo import FedYoyo, distillation, effective_sums, keep_where_it_jumps, two_views
-from fedrela.algorithms.turns import ServerTurn
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from fedrela.records import Upload
@@ -43,21 +43,21 @@ def test_one_local_epoch_is_the_official_one(round):
     step = {name.split("_", 2)[2]: array for name, array in GOLDEN.items() if name.startswith(f"step_r{round}_")}
     pairs = np.stack([step["weak"], step["strong"]], axis=1)
     module = linear(step["W0"], step["b0"])
-    turn = client_turn(
+    context = client_turn(
         module, pairs, step["y"], stored=True, view=lambda raw, rng: torch.cat([raw[:, 0], raw[:, 1]]),
         lr=0.1, batch_size=8, epochs=1,
     )  # fmt: skip
-    turn.round, turn.counts = round, GOLDEN["counts"].astype(np.int64)
-    turn.received = {"prior": step["prior"].astype(float)}
-    FedYoyo(prior_mix="recursive").client(turn)
+    context.round, context.counts = round, GOLDEN["counts"].astype(np.int64)
+    context.received = {"prior": step["prior"].astype(float)}
+    FedYoyo(prior_mix="recursive").client(context)
     assert module.weight.detach().numpy() == pytest.approx(step["W1"], abs=1e-6)
     assert module.bias.detach().numpy() == pytest.approx(step["b1"], abs=1e-6)
 
 
 def absorbed(algorithm, state, sums):
-    turn = ServerTurn(1, 1, 9, 2, [Upload(0, 1, 5, {"sums": np.array(sums)})], np.zeros(1), 1, 0.1, state, None)
-    algorithm.absorb("effective", turn)
-    return turn.state
+    context = ServerContext(1, 1, 9, 2, [Upload(0, 1, 5, {"sums": np.array(sums)})], np.zeros(1), 1, 0.1, state, None)
+    algorithm.absorb("effective", context)
+    return context.state
 
 
 def test_the_prior_sums_to_one_and_follows_slowly():
@@ -79,9 +79,9 @@ def test_how_the_prior_is_mixed(mix, share, monkeypatch):
         "fedrela.algorithms.fedyoyo.cross_entropy", lambda z, y: seen.append(z.detach()) or cross_entropy(z, y)
     )
     module = linear(np.zeros((2, 3), "f4"), np.zeros(2, "f4"))
-    turn = client_turn(module, np.zeros((6, 3), "f4"), np.array([0, 0, 0, 0, 0, 1]), batch_size=2, lr=1e-9)
-    turn.received = {"prior": np.array([0.5, 0.5])}
-    FedYoyo(prior_mix=mix, views="none", lam=0.0, tau=1.0).client(turn)
+    context = client_turn(module, np.zeros((6, 3), "f4"), np.array([0, 0, 0, 0, 0, 1]), batch_size=2, lr=1e-9)
+    context.received = {"prior": np.array([0.5, 0.5])}
+    FedYoyo(prior_mix=mix, views="none", lam=0.0, tau=1.0).client(context)
     q, own = seen[-1][0].exp().double().numpy(), np.array([5, 1]) / 6
     assert len(seen) == 3
     assert q == pytest.approx(share * 0.5 + (1 - share) * own, abs=1e-6)

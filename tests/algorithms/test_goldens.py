@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from algorithms.context_by_hand import client_turn, linear
 
-from algorithms.turns_by_hand import client_turn, linear
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
 from goldens.local_training import BATCH, FEDPROX, clients, load
@@ -18,13 +18,13 @@ def folder(request):
 
 def trained(algorithm, golden, client):
     options = {name: float(golden[name]) for name in ("lr", "momentum", "weight_decay")}
-    turn = client_turn(
+    context = client_turn(
         linear(golden["W0"], golden["b0"]), client.x, client.y, stored=True,
         epochs=int(golden["epochs"]), batch_size=BATCH, **options,
     )  # fmt: skip
-    assert dict(algorithm.client(turn)) == {}
-    assert turn.steps == int(golden["epochs"]) * len(client.y) // BATCH
-    return turn.model.read()
+    assert dict(algorithm.client(context)) == {}
+    assert context.steps == int(golden["epochs"]) * len(client.y) // BATCH
+    return context.model.read()
 
 
 def check(algorithm, golden):

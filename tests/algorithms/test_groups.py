@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import pytest
 import torch
+from algorithms.context_by_hand import batches, bits, blobs, client_turn, two_parts
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import batches, bits, blobs, client_turn, two_parts
 from fedrela.algorithms.local import Group, train
 from fedrela.errors import ArgumentError
 
 
 def test_groups_are_optimisers_of_their_own_to_the_bit():
     x, y = blobs(n=45)
-    turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=1e-3)
-    train(turn, groups=[Group("1", lr=0.3, momentum=0.5, weight_decay=0.0)])
+    context = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=1e-3)
+    train(context, groups=[Group("1", lr=0.3, momentum=0.5, weight_decay=0.0)])
     plain = two_parts()
     optimisers = [
         torch.optim.SGD(plain[0].parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3, foreach=False),
         torch.optim.SGD(plain[1].parameters(), lr=0.3, momentum=0.5, foreach=False),
     ]
-    for some, labels in batches(turn, x, y):
+    for some, labels in batches(context, x, y):
         plain.zero_grad()
         cross_entropy(plain(some), labels).backward()
         for optimiser in optimisers:
             optimiser.step()
-    assert bits(turn.model.module) == bits(plain)
+    assert bits(context.model.module) == bits(plain)
 
 
 def test_what_a_group_leaves_open_is_as_for_the_rest():
@@ -34,9 +34,9 @@ def test_what_a_group_leaves_open_is_as_for_the_rest():
     found = []
     own = {"momentum": 0.5, "weight_decay": 0.01}
     for plan, groups, instead in ((own, [], {}), ({"momentum": 0.9}, [], own), ({"momentum": 0.9}, [Group("1")], own)):
-        turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, **plan)
-        train(turn, groups=groups, **instead)
-        found.append(bits(turn.model.module))
+        context = client_turn(two_parts(), x, y, epochs=2, batch_size=8, **plan)
+        train(context, groups=groups, **instead)
+        found.append(bits(context.model.module))
     assert found[0] == found[1] == found[2]
 
 

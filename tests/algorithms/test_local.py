@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import batches, bits, blobs, client_turn, two_parts
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import batches, bits, blobs, client_turn, two_parts
 from batteries import examples
-from fedrela.algorithms.local import clip_norm, host_loss, train
+from fedrela.algorithms.local import clip_norm, configured_loss, train
 from fedrela.errors import ArgumentError
 from fedrela.losses import LOSSES
 
@@ -21,18 +21,18 @@ from fedrela.losses import LOSSES
 @pytest.mark.parametrize("weight_decay", [0.0, 1e-3])
 def test_equals_torchs_optimiser_to_the_bit(momentum, weight_decay):
     x, y = blobs(n=45)
-    turn = client_turn(two_parts(), x, y, epochs=3, batch_size=8, momentum=momentum, weight_decay=weight_decay)
-    train(turn)
+    context = client_turn(two_parts(), x, y, epochs=3, batch_size=8, momentum=momentum, weight_decay=weight_decay)
+    train(context)
     plain = two_parts()
     optimiser = torch.optim.SGD(
         plain.parameters(), lr=0.1, momentum=momentum, weight_decay=weight_decay, foreach=False
     )  # fmt: skip
-    for some, labels in batches(turn, x, y):
+    for some, labels in batches(context, x, y):
         optimiser.zero_grad()
         cross_entropy(plain(some), labels).backward()
         optimiser.step()
-    assert bits(turn.model.module) == bits(plain)
-    assert turn.steps == 3 * 6
+    assert bits(context.model.module) == bits(plain)
+    assert context.steps == 3 * 6
 
 
 @examples(80, 3000)
@@ -55,16 +55,16 @@ def test_a_short_gradient_is_not_touched():
 
 def test_weight_decay_comes_after_clipping():
     x, y = blobs(n=8)
-    turn = client_turn(two_parts(), x, y, batch_size=8, weight_decay=0.5, clip=1e-3)
-    before = turn.model.weights.clone()
-    train(turn)
+    context = client_turn(two_parts(), x, y, batch_size=8, weight_decay=0.5, clip=1e-3)
+    before = context.model.weights.clone()
+    train(context)
     plain = two_parts()
-    ((some, labels),) = batches(turn, x, y)
+    ((some, labels),) = batches(context, x, y)
     cross_entropy(plain(some), labels).backward()
     torch.nn.utils.clip_grad_norm_(plain.parameters(), 1e-3)
     gradient = torch.cat([p.grad.reshape(-1) for p in plain.parameters()])
-    torch.testing.assert_close(turn.model.weights, before - 0.1 * (gradient + 0.5 * before))
-    decay = (before - turn.model.weights) / 0.1
+    torch.testing.assert_close(context.model.weights, before - 0.1 * (gradient + 0.5 * before))
+    decay = (before - context.model.weights) / 0.1
     assert decay.norm() > 100 * gradient.norm()
 
 
@@ -72,9 +72,9 @@ def test_clipping_of_the_configuration_and_its_override():
     x, y = blobs()
     found = {}
     for name, local, own in (("off", 0.0, None), ("plan", 0.01, None), ("own", 0.0, 0.01), ("none", 0.01, 0.0)):
-        turn = client_turn(two_parts(), x, y, clip=local)
-        train(turn, clip=own)
-        found[name] = bits(turn.model.module)
+        context = client_turn(two_parts(), x, y, clip=local)
+        train(context, clip=own)
+        found[name] = bits(context.model.module)
     assert found["plan"] == found["own"] != found["off"] == found["none"]
 
 
@@ -86,26 +86,26 @@ def test_correction_sees_gradient_and_weights_before_the_step():
         seen.append((gradient.clone(), weights.clone()))
         gradient.add_(weights, alpha=0.5)
 
-    turn = client_turn(two_parts(), x, y, batch_size=8, momentum=0.9)
-    train(turn, correct=correct)
+    context = client_turn(two_parts(), x, y, batch_size=8, momentum=0.9)
+    train(context, correct=correct)
     decayed = client_turn(two_parts(), x, y, batch_size=8, momentum=0.9, weight_decay=0.5)
     train(decayed)
-    assert len(seen) == turn.steps == 2
-    torch.testing.assert_close(turn.model.weights, decayed.model.weights)  # it enters the momentum as decay does
+    assert len(seen) == context.steps == 2
+    torch.testing.assert_close(context.model.weights, decayed.model.weights)  # it enters the momentum as decay does
 
 
 def test_after_each_step_the_weights_may_be_changed():
     x, y = blobs(n=24)
-    turn = client_turn(two_parts(), x, y, batch_size=8)
+    context = client_turn(two_parts(), x, y, batch_size=8)
     norms = []
 
     def after(weights):
         weights.clamp_(-0.05, 0.05)
         norms.append(weights.abs().max().item())
 
-    train(turn, after_step=after)
+    train(context, after_step=after)
     assert len(norms) == 3
-    assert max(norms) == turn.model.weights.abs().max() == pytest.approx(0.05)
+    assert max(norms) == context.model.weights.abs().max() == pytest.approx(0.05)
 
 
 def normed() -> nn.Sequential:
@@ -115,54 +115,54 @@ def normed() -> nn.Sequential:
 
 def test_one_sample_before_batch_norm_is_no_step():
     x, y = blobs(n=9)
-    turn = client_turn(normed(), x, y, stored=True, batch_size=4, epochs=2, momentum=0.9)
-    train(turn)
+    context = client_turn(normed(), x, y, stored=True, batch_size=4, epochs=2, momentum=0.9)
+    train(context)
     without = client_turn(normed(), x[:8], y[:8], stored=True, batch_size=4, epochs=2, momentum=0.9)
     train(without)
-    assert turn.steps == without.steps == 4
-    assert turn.model.vector.equal(without.model.vector)
+    assert context.steps == without.steps == 4
+    assert context.model.vector.equal(without.model.vector)
 
 
 def test_one_sample_without_batch_norm_is_a_step():
     x, y = blobs(n=9)
-    turn = client_turn(two_parts(), x, y, batch_size=4)
-    train(turn)
-    assert turn.steps == 3
+    context = client_turn(two_parts(), x, y, batch_size=4)
+    train(context)
+    assert context.steps == 3
 
 
 @pytest.mark.parametrize(("module", "n"), [(normed, 1), (two_parts, 0)])
 def test_a_client_without_a_step_changes_nothing(module, n):
     x, y = blobs(n=n)
-    turn = client_turn(module(), x, y)
-    before = turn.model.vector.clone()
-    train(turn)
-    assert turn.steps == 0
-    assert turn.model.vector.equal(before)
+    context = client_turn(module(), x, y)
+    before = context.model.vector.clone()
+    train(context)
+    assert context.steps == 0
+    assert context.model.vector.equal(before)
 
 
 def test_steps_add_up_over_stages():
     x, y = blobs(n=24)
-    turn = client_turn(two_parts(), x, y, batch_size=8)
-    train(turn)
-    train(turn)
-    assert turn.steps == 6
+    context = client_turn(two_parts(), x, y, batch_size=8)
+    train(context)
+    train(context)
+    assert context.steps == 6
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_loss_of_the_configuration_sees_the_counts(name):
     x, y = blobs()
-    turn = client_turn(two_parts(), x, y, loss=name)
-    train(turn)
+    context = client_turn(two_parts(), x, y, loss=name)
+    train(context)
     plain = client_turn(two_parts(), x, y)
     counts = torch.from_numpy(np.bincount(y, minlength=4)).float()
     train(plain, loss=lambda batch: LOSSES[name](batch.forward(), batch.y, counts))
-    assert turn.model.vector.equal(plain.model.vector)
+    assert context.model.vector.equal(plain.model.vector)
 
 
 def test_logits_of_the_last_epoch_are_left_where_they_are_wanted():
     x, y = blobs(n=21)
-    turn = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9)
-    turn.scores = np.full((21, 4), np.nan, np.float32)
+    context = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9)
+    context.scores = np.full((21, 4), np.nan, np.float32)
     seen = {}
 
     def loss(batch):
@@ -170,48 +170,48 @@ def test_logits_of_the_last_epoch_are_left_where_they_are_wanted():
         seen.update(zip(batch.at.tolist(), batch.scores.detach().numpy().copy(), strict=True))
         return value
 
-    train(turn, loss=loss)
-    assert np.stack([seen[i] for i in range(21)]).tobytes() == turn.scores.tobytes()
+    train(context, loss=loss)
+    assert np.stack([seen[i] for i in range(21)]).tobytes() == context.scores.tobytes()
 
 
 def test_a_loss_with_several_views_or_without_logits_leaves_none():
     x, y = blobs(n=16)
     for leave in (lambda batch: torch.cat([batch.forward()] * 2), lambda batch: None):
-        turn = client_turn(two_parts(), x, y)
-        turn.scores = np.full((16, 4), np.nan, np.float32)
+        context = client_turn(two_parts(), x, y)
+        context.scores = np.full((16, 4), np.nan, np.float32)
 
         def loss(batch, leave=leave):
             batch.scores = leave(batch)
             return cross_entropy(batch.module(batch.x), batch.y)
 
-        train(turn, loss=loss)
-        assert np.isnan(turn.scores).all()
+        train(context, loss=loss)
+        assert np.isnan(context.scores).all()
 
 
 def test_gradients_that_were_replaced_are_noticed():
     x, y = blobs()
-    turn = client_turn(two_parts(), x, y)
+    context = client_turn(two_parts(), x, y)
 
     def loss(batch):
         batch.module.zero_grad(set_to_none=True)
         return cross_entropy(batch.forward(), batch.y)
 
     with pytest.raises(ArgumentError, match="keep them in place"):
-        train(turn, loss=loss)
+        train(context, loss=loss)
 
 
 def test_the_module_is_in_training_mode():
     x, y = blobs()
-    turn = client_turn(normed(), x, y)
-    turn.model.module.eval()
+    context = client_turn(normed(), x, y)
+    context.model.module.eval()
     modes = set()
-    default = host_loss(turn)
+    default = configured_loss(context)
 
     def loss(batch):
         modes.add(batch.module.training)
         return default(batch)
 
-    train(turn, loss=loss)
+    train(context, loss=loss)
     assert modes == {True}
 
 
@@ -219,7 +219,7 @@ def test_the_order_is_the_turns_own():
     x, y = blobs()
     turns = [client_turn(two_parts(), x, y, batch_size=4) for _ in range(3)]
     turns[2].round = 2
-    for turn in turns:
-        train(turn)
+    for context in turns:
+        train(context)
     assert turns[0].model.vector.equal(turns[1].model.vector)
     assert not turns[0].model.vector.equal(turns[2].model.vector)

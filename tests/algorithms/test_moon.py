@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import batches, blobs, client_turn
 from torch import nn
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from algorithms.through_engine import rounds_of, weights_of
-from algorithms.turns_by_hand import batches, blobs, client_turn
 from engine.federations import CLASSES, COLUMNS, doubled, image_problem, normed, tiny_mlp
 from fedrela.algorithms import moon
 from fedrela.algorithms.fedavg import FedAvg
@@ -56,26 +56,26 @@ def step_from(golden, z_start):
 def test_the_official_step(request, monkeypatch, name):
     """The frozen models are handed over as they were recorded, since there they are no states of one module."""
     golden = load(name, request.config.getoption("--goldens"))
-    turn = step_from(golden, golden["z_local"])
-    before = turn.model.read()
+    context = step_from(golden, golden["z_local"])
+    before = context.model.read()
     vectors = [step_from(golden, z).model.vector for z in (golden["z_global"], *golden["z_prev"])]
     monkeypatch.setattr(moon, "_frozen", lambda _: vectors)
-    turn.state = {"previous": vectors[1].numpy()} if len(vectors) > 1 else {}
-    Moon(mu=float(golden["mu"]), temperature=float(golden["temperature"])).client(turn)
-    after = turn.model.read()
+    context.state = {"previous": vectors[1].numpy()} if len(vectors) > 1 else {}
+    Moon(mu=float(golden["mu"]), temperature=float(golden["temperature"])).client(context)
+    after = context.model.read()
     for place, key in (("z", "grad_total_wrt_z_local"), ("head.logits", "grad_total_wrt_logits")):
         np.testing.assert_allclose(before[place] - after[place], golden[key], atol=1.1e-6, rtol=0)
 
 
-def three_models(turn, previous, x, y, mu, temperature):
+def three_models(context, previous, x, y, mu, temperature):
     """MOON's training in plain torch: the model in training mode, copies of two others in evaluation mode."""
     student, teacher, former = (normed(5) for _ in range(3))
-    for model, source in ((student, turn.model.module), (teacher, turn.model.module), (former, previous)):
+    for model, source in ((student, context.model.module), (teacher, context.model.module), (former, previous)):
         model.load_state_dict(source.state_dict())
     teacher.eval()
     former.eval()
-    optimiser = torch.optim.SGD(student.parameters(), lr=turn.local.lr, momentum=turn.local.momentum)
-    for inputs, labels in batches(turn, x, y):
+    optimiser = torch.optim.SGD(student.parameters(), lr=context.local.lr, momentum=context.local.momentum)
+    for inputs, labels in batches(context, x, y):
         z = student.features(inputs)
         with torch.no_grad():
             others = teacher.features(inputs), former.features(inputs)
@@ -94,20 +94,20 @@ def a_client_that_has_been_here(view=None):
     local = {"lr": 0.1, "momentum": 0.9, "epochs": 3, "batch_size": 8}
     former = client_turn(normed(5), *blobs(n=30, seed=8), **local)
     Moon().client(former)
-    turn = client_turn(normed(5), x, y, view=view, **local)
-    turn.state = dict(former.state)
-    return turn, former.model.module, x, y
+    context = client_turn(normed(5), x, y, view=view, **local)
+    context.state = dict(former.state)
+    return context, former.model.module, x, y
 
 
 @pytest.mark.parametrize("mu", [1.0, 5.0])
 def test_three_models_by_hand(mu):
-    turn, former, x, y = a_client_that_has_been_here()
-    expected = three_models(turn, former, x, y, mu, 0.5)
-    Moon(mu=mu).client(turn)
-    found = turn.model.read()
+    context, former, x, y = a_client_that_has_been_here()
+    expected = three_models(context, former, x, y, mu, 0.5)
+    Moon(mu=mu).client(context)
+    found = context.model.read()
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, atol=2e-6, err_msg=name)
-    assert turn.state["previous"].tobytes() == turn.model.collect().tobytes()
+    assert context.state["previous"].tobytes() == context.model.collect().tobytes()
 
 
 def test_frozen_features_are_taken_anew_of_augmented_samples():
@@ -118,8 +118,8 @@ def test_frozen_features_are_taken_anew_of_augmented_samples():
         return raw
 
     augmented = a_client_that_has_been_here(view)[0]
-    for turn in (plain, augmented):
-        Moon().client(turn)
+    for context in (plain, augmented):
+        Moon().client(context)
     np.testing.assert_allclose(augmented.model.collect(), plain.model.collect(), atol=2e-6)
     assert seen == [8, 8, 6] * 3
 
@@ -163,32 +163,32 @@ def test_pictures_with_augmentation():
 
 
 def test_features_that_are_all_zero_do_no_harm():
-    turn = a_client_that_has_been_here()[0]
-    turn.samples.inputs.zero_()
-    turn.model.module.body[1].bias.data.fill_(-1.0)
-    turn.model.module.body[2] = nn.Identity()
-    Moon(mu=5).client(turn)
-    assert np.isfinite(turn.model.collect()).all()
+    context = a_client_that_has_been_here()[0]
+    context.samples.inputs.zero_()
+    context.model.module.body[1].bias.data.fill_(-1.0)
+    context.model.module.body[2] = nn.Identity()
+    Moon(mu=5).client(context)
+    assert np.isfinite(context.model.collect()).all()
 
 
 def test_logits_are_left_for_who_collects_them():
-    turn = a_client_that_has_been_here()[0]
-    turn.scores = np.full((22, 4), np.nan, np.float32)
-    Moon().client(turn)
-    assert np.isfinite(turn.scores).all()
+    context = a_client_that_has_been_here()[0]
+    context.scores = np.full((22, 4), np.nan, np.float32)
+    Moon().client(context)
+    assert np.isfinite(context.scores).all()
 
 
 def test_the_global_model_in_place_of_a_previous_one_has_no_pull():
     """Which is why the first turn leaves the term out."""
-    turn, plain = a_client_that_has_been_here()[0], a_client_that_has_been_here()[0]
-    turn.state = {"previous": turn.model.collect()}
-    Moon(mu=5).client(turn)
+    context, plain = a_client_that_has_been_here()[0], a_client_that_has_been_here()[0]
+    context.state = {"previous": context.model.collect()}
+    Moon(mu=5).client(context)
     train(plain)
-    np.testing.assert_allclose(turn.model.collect(), plain.model.collect(), atol=1e-5)
+    np.testing.assert_allclose(context.model.collect(), plain.model.collect(), atol=1e-5)
 
 
 def test_training_without_the_term_is_another():
-    turn, plain = a_client_that_has_been_here()[0], a_client_that_has_been_here()[0]
-    Moon().client(turn)
+    context, plain = a_client_that_has_been_here()[0], a_client_that_has_been_here()[0]
+    Moon().client(context)
     train(plain)
-    assert np.abs(turn.model.collect() - plain.model.collect()).max() > 1e-3
+    assert np.abs(context.model.collect() - plain.model.collect()).max() > 1e-3

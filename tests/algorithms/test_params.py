@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from batteries import examples
 from fedrela.algorithms import ALGORITHMS
-from fedrela.algorithms.params import Params, allowed, param
 from fedrela.errors import ArgumentError
+from fedrela.options import Params, allowed, param
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ WRONG = {
     "core": ["AVG", "", "sgd", None, 1, b"avg"],
 }
 ALLOWED = {
-    "mu": "mu: a number of at least 0 and below 1 is needed, got ",
-    "rate": "rate: a number above 0 and of at most 2 is needed, got ",
-    "free": "free: a number is needed, got ",
-    "steps": "steps: a whole number of at least 1 and of at most 9 is needed, got ",
-    "anchored": "anchored: true or false is needed, got ",
-    "core": "core: one of avg, pd is needed, got ",
+    "mu": "mu: expected a number >= 0 and < 1, got ",
+    "rate": "rate: expected a number > 0 and <= 2, got ",
+    "free": "free: expected a number, got ",
+    "steps": "steps: expected an integer >= 1 and <= 9, got ",
+    "anchored": "anchored: expected true or false, got ",
+    "core": "core: expected one of avg, pd, got ",
 }
 
 

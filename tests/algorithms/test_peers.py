@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import client_turn
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import client_turn
 from engine.federations import Made
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.oversample import Oversample
@@ -35,16 +35,16 @@ def test_rare_classes_are_filled_up_and_absent_ones_stay_absent(kind, ratio, wan
 
 
 def test_oversampling_repeats_real_samples_of_the_class():
-    turn = turn_of()
-    samples = Oversample().prepare(turn)
+    context = turn_of()
+    samples = Oversample().prepare(context)
     assert (LABELS[samples.index] == samples.labels).all()
     assert samples.index[:18].tolist() == list(range(18))
 
 
 def test_smote_makes_rows_between_two_of_the_class_and_repeats_a_lone_one():
-    turn = turn_of()
-    real = turn.samples.scaled(slice(None)).numpy()
-    samples = Smote(neighbours=2).prepare(turn)
+    context = turn_of()
+    real = context.samples.scaled(slice(None)).numpy()
+    samples = Smote(neighbours=2).prepare(context)
     made = samples.inputs.numpy()
     assert np.array_equal(made[:18], real)
     mine = real[LABELS == 1]
@@ -57,7 +57,7 @@ def test_smote_makes_rows_between_two_of_the_class_and_repeats_a_lone_one():
 def test_smote_is_repeatable_and_other_in_another_round():
     first, again, later = turn_of(), turn_of(), turn_of()
     later.round = 2
-    one, two, three = (Smote().prepare(turn).inputs.numpy() for turn in (first, again, later))
+    one, two, three = (Smote().prepare(context).inputs.numpy() for context in (first, again, later))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, three)
 
@@ -76,12 +76,12 @@ def test_weights_of_classes():
 
 
 def test_the_weighted_loss_is_that_of_torch():
-    turn = turn_of(batch_size=18, lr=1.0)
-    module, x, y = turn.model.module, turn.samples.scaled(slice(None)), torch.from_numpy(LABELS)
-    weights = class_weights(torch.from_numpy(turn.counts).float())
+    context = turn_of(batch_size=18, lr=1.0)
+    module, x, y = context.model.module, context.samples.scaled(slice(None)), torch.from_numpy(LABELS)
+    weights = class_weights(torch.from_numpy(context.counts).float())
     (expected,) = torch.autograd.grad(cross_entropy(module(x), y, weight=weights), [module.head.weight])
     before = module.head.weight.detach().clone()
-    Reweight().client(turn)
+    Reweight().client(context)
     assert torch.allclose(before - module.head.weight.detach(), expected, atol=1e-5)
 
 

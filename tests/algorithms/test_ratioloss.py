@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import blobs, client_turn, uploads_of
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.turns_by_hand import blobs, client_turn, uploads_of
 from engine.federations import Made, normed, table_problem
+from fedrela.algorithms.context import ServerContext
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.ratioloss import (
     LARGEST,
@@ -20,7 +21,6 @@ from fedrela.algorithms.ratioloss import (
     ratio_loss,
     ratios,
 )
-from fedrela.algorithms.turns import ServerTurn
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError
@@ -102,9 +102,9 @@ def test_the_servers_step_makes_the_class_weights_of_the_port():
     module, x, y, golden = port_golden()
     model = FlatModel(module)
     start = model.collect()
-    turn = ServerTurn(1, 1, 1, 2, uploads_of(np.stack([start, start])), start, start.size, 0.1, {}, model, (x, y))
-    new = RatioLoss(rule="port").server(turn)
-    assert turn.state["alpha"] == pytest.approx(golden["class_weights"], abs=4e-6)
+    context = ServerContext(1, 1, 1, 2, uploads_of(np.stack([start, start])), start, start.size, 0.1, {}, model, (x, y))
+    new = RatioLoss(rule="port").server(context)
+    assert context.state["alpha"] == pytest.approx(golden["class_weights"], abs=4e-6)
     assert (new == start).all()
 
 
@@ -185,7 +185,7 @@ def test_without_beta_it_is_fedavg_with_equal_weights(rule):
 
 
 def test_a_rule_that_is_not_there_is_told_so():
-    with pytest.raises(ArgumentError, match="rule: one of official, port is needed, got 'paper'"):
+    with pytest.raises(ArgumentError, match="rule: expected one of official, port, got 'paper'"):
         RatioLoss(rule="paper")
 
 
@@ -202,8 +202,8 @@ def test_the_client_trains_with_the_weights_received():
     moved = []
     for alpha in (np.ones(4), np.array([1.0, 5.0, 1.0, 1.0])):
         torch.manual_seed(0)
-        turn = client_turn(nn.Linear(5, 4), x, y)
-        turn.received = {"alpha": alpha.astype("f4")}
-        RatioLoss().client(turn)
-        moved.append(turn.model.collect())
+        context = client_turn(nn.Linear(5, 4), x, y)
+        context.received = {"alpha": alpha.astype("f4")}
+        RatioLoss().client(context)
+        moved.append(context.model.collect())
     assert not np.array_equal(*moved)

@@ -30,8 +30,8 @@ def rounds_of(algorithm: Any, rounds: int = 3, relabelled: bool = True, **parts:
     """Return what a run looks like after each of its rounds; re-labelling is due in the first one."""
     train = {"rounds": rounds} | parts.pop("train", {})
     relabel = {"enabled": relabelled, "schedule": Schedule(1), "tau": 0.3}
-    with SerialPool() as crew:
-        run = Made(algorithm, train=train, relabel=relabel, **parts).begin(crew)
+    with SerialPool() as executor:
+        run = Made(algorithm, train=train, relabel=relabel, **parts).begin(executor)
         found = []
         for _ in range(rounds):
             record = next_round(run).record

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.average import shares, total
-from fedrela.algorithms.base import Algorithm, Exchange, Field
+from fedrela.algorithms.average import sample_weights, weighted_sum
+from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange
 from fedrela.algorithms.local import Group, train
 
 
@@ -39,18 +39,18 @@ class TwoHeads(Algorithm):
         return Heads(model, classes)
 
     def keeps(self, sizes):
-        return {"turns": Field((), "int64")}
+        return {"turns": ArraySpec((), "int64")}
 
-    def client(self, turn):
-        module = turn.model.module
+    def client(self, context):
+        module = context.model.module
 
         def loss(batch):
             features = module.features(batch.x)
             batch.scores = module.head(features)
             return cross_entropy(batch.scores, batch.y) + cross_entropy(module.own(features.detach()), batch.y)
 
-        train(turn, loss=loss, groups=[self.OWN])
-        turn.state["turns"] = turn.state.get("turns", np.array(100)) + 1
+        train(context, loss=loss, groups=[self.OWN])
+        context.state["turns"] = context.state.get("turns", np.array(100)) + 1
         return {}
 
     def local_logits(self, module, x, received):
@@ -73,35 +73,35 @@ class Weighted(Algorithm):
         return (Exchange("hello", "all", every=0), Exchange("loss", "all"), Exchange("thanks", "chosen", every=2))
 
     def answers(self, exchange, sizes):
-        return {"hello": {"counts": Field((sizes.classes,))}, "loss": {"F": Field((), "float64")}}.get(
-            exchange, {"w": Field((1,), "float64")}
+        return {"hello": {"counts": ArraySpec((sizes.classes,))}, "loss": {"F": ArraySpec((), "float64")}}.get(
+            exchange, {"w": ArraySpec((1,), "float64")}
         )
 
-    def answer(self, exchange, turn):
-        assert turn.model.module.training  # whatever the process did before
-        assert not turn.model.gradient.any()
-        assert np.abs(turn.received["lam"]).max() < 1e5  # whatever other clients did to theirs
+    def answer(self, exchange, context):
+        assert context.model.module.training  # whatever the process did before
+        assert not context.model.gradient.any()
+        assert np.abs(context.received["lam"]).max() < 1e5  # whatever other clients did to theirs
         if exchange == "hello":
-            return {"counts": turn.counts.astype("f4")}
+            return {"counts": context.counts.astype("f4")}
         if exchange == "thanks":
-            return {"w": turn.received["w"]}
-        turn.received["lam"] += 1e6  # one's own copy
-        turn.model.module.eval()
+            return {"w": context.received["w"]}
+        context.received["lam"] += 1e6  # one's own copy
+        context.model.module.eval()
         with torch.no_grad():
-            logits = turn.model.module(turn.samples.scaled(slice(None)))
-            mean = cross_entropy(logits, torch.from_numpy(turn.samples.labels))
-        turn.model.vector.zero_()  # nothing of it is kept
+            logits = context.model.module(context.samples.scaled(slice(None)))
+            mean = cross_entropy(logits, torch.from_numpy(context.samples.labels))
+        context.model.vector.zero_()  # nothing of it is kept
         return {"F": np.array(mean.item())}
 
-    def absorb(self, exchange, turn):
-        clients = [upload.client for upload in turn.uploads]
+    def absorb(self, exchange, context):
+        clients = [upload.client for upload in context.uploads]
         if exchange == "hello":
-            turn.state["counts"] = total(turn.uploads, "counts", np.ones(len(clients)))
+            context.state["counts"] = weighted_sum(context.uploads, "counts", np.ones(len(clients)))
         elif exchange == "thanks":
-            turn.state["seen"][clients] += 1
+            context.state["seen"][clients] += 1
         else:
-            F = np.array([upload.arrays["F"] for upload in turn.uploads])
-            turn.state["lam"][clients] += F - F.mean()
+            F = np.array([upload.arrays["F"] for upload in context.uploads])
+            context.state["lam"][clients] += F - F.mean()
 
     def broadcast(self, state):
         return {"lam": state["lam"]}
@@ -113,14 +113,14 @@ class Weighted(Algorithm):
     def weights(state):
         return 1 + state["lam"] - state["lam"].mean()
 
-    def client(self, turn):
-        w = float(turn.received["w"][0])
-        train(turn, loss=lambda batch: w * cross_entropy(batch.forward(), batch.y))
+    def client(self, context):
+        w = float(context.received["w"][0])
+        train(context, loss=lambda batch: w * cross_entropy(batch.forward(), batch.y))
         return {}
 
-    def server(self, turn):
-        w = self.weights(turn.state)[[upload.client for upload in turn.uploads]] / len(turn.uploads)
-        return total(turn.uploads, "weights", w) + (1 - w.sum()) * turn.weights
+    def server(self, context):
+        w = self.weights(context.state)[[upload.client for upload in context.uploads]] / len(context.uploads)
+        return weighted_sum(context.uploads, "weights", w) + (1 - w.sum()) * context.weights
 
 
 class ServerHead(Algorithm):
@@ -136,7 +136,7 @@ class ServerHead(Algorithm):
     auxiliary = 3
 
     def sends(self, sizes):
-        return {"means": Field((sizes.classes, sizes.features)), "present": Field((sizes.classes,), "bool")}
+        return {"means": ArraySpec((sizes.classes, sizes.features)), "present": ArraySpec((sizes.classes,), "bool")}
 
     def start(self, model, sizes, seed):
         return {"head": model.head.weight.detach().numpy(), "bias": model.head.bias.detach().numpy()}  # views
@@ -144,33 +144,33 @@ class ServerHead(Algorithm):
     def broadcast(self, state):
         return dict(state)
 
-    def client(self, turn):
-        train(turn)
-        turn.model.module.eval()
+    def client(self, context):
+        train(context)
+        context.model.module.eval()
         with torch.no_grad():
-            features = turn.model.module.features(turn.samples.scaled(slice(None))).numpy()
-        onto = np.eye(turn.counts.size)[turn.samples.labels]
-        means = (onto.T @ features) / np.maximum(turn.counts, 1)[:, None]
-        return {"means": means.astype("f4"), "present": turn.counts > 0}
+            features = context.model.module.features(context.samples.scaled(slice(None))).numpy()
+        onto = np.eye(context.counts.size)[context.samples.labels]
+        means = (onto.T @ features) / np.maximum(context.counts, 1)[:, None]
+        return {"means": means.astype("f4"), "present": context.counts > 0}
 
-    def server(self, turn):
-        y, x = np.nonzero(np.stack([u.arrays["present"] for u in turn.uploads]))[::-1], turn.auxiliary
-        means = np.stack([u.arrays["means"] for u in turn.uploads])[y[1], y[0]]
-        new = total(turn.uploads, "weights", shares(turn.uploads))
-        turn.model.load(new.astype("f4"))
-        turn.model.module.eval()
-        head = turn.model.module.head
+    def server(self, context):
+        y, x = np.nonzero(np.stack([u.arrays["present"] for u in context.uploads]))[::-1], context.auxiliary
+        means = np.stack([u.arrays["means"] for u in context.uploads])[y[1], y[0]]
+        new = weighted_sum(context.uploads, "weights", sample_weights(context.uploads))
+        context.model.load(new.astype("f4"))
+        context.model.module.eval()
+        head = context.model.module.head
         with torch.no_grad():
-            known = turn.model.module.features(x[0])
-            head.weight.copy_(torch.tensor(turn.state["head"]))
-            head.bias.copy_(torch.tensor(turn.state["bias"]))
+            known = context.model.module.features(x[0])
+            head.weight.copy_(torch.tensor(context.state["head"]))
+            head.bias.copy_(torch.tensor(context.state["bias"]))
         inputs, labels = torch.cat([torch.from_numpy(means), known]), torch.cat([torch.from_numpy(y[0]), x[1]])
         for _ in range(self.STEPS):
-            turn.model.zero_grad()
+            context.model.zero_grad()
             cross_entropy(head(inputs), labels).backward()
             with torch.no_grad():
-                turn.model.weights.sub_(turn.model.gradient, alpha=self.RATE)
-        turn.state |= {"head": head.weight.detach().numpy(), "bias": head.bias.detach().numpy()}  # views again
+                context.model.weights.sub_(context.model.gradient, alpha=self.RATE)
+        context.state |= {"head": head.weight.detach().numpy(), "bias": head.bias.detach().numpy()}  # views again
         return new
 
     def logits(self, module, x, received):
@@ -183,11 +183,11 @@ class DrawingServer(TwoHeads):
 
     name = "drawing_server"
 
-    def server(self, turn):
-        assert turn.model.module.training
-        own = turn.model.module.own.weight.detach().numpy()
-        turn.state["noise"] = torch.rand(own.shape).numpy() + own
-        return super().server(turn) + 0.01 * turn.state["noise"][0, 0]
+    def server(self, context):
+        assert context.model.module.training
+        own = context.model.module.own.weight.detach().numpy()
+        context.state["noise"] = torch.rand(own.shape).numpy() + own
+        return super().server(context) + 0.01 * context.state["noise"][0, 0]
 
 
 class OwnNorm(Algorithm):

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedrela.algorithms.context import ClientContext, Local, ServerContext
 from fedrela.algorithms.samples import Samples
-from fedrela.algorithms.turns import ClientTurn, Local, ServerTurn
 from fedrela.models.arrays import FlatModel
 from fedrela.models.inputs import Scaling
-from fedrela.models.share import Share
+from fedrela.models.share import ParameterSplit
 from fedrela.records import Upload
 from fedrela.streams import stream
 
@@ -28,7 +28,7 @@ class AsStored:
 
 
 @dataclass
-class StoredOrder(ClientTurn):
+class StoredOrder(ClientContext):
     """A turn that goes through its samples in the order in which they are stored, in every epoch."""
 
     def stream(self, purpose: str) -> Any:
@@ -37,28 +37,28 @@ class StoredOrder(ClientTurn):
 
 def client_turn(
     module: nn.Module, x: np.ndarray, y: np.ndarray, *, stored: bool = False, view: Any = None, **local: Any
-) -> ClientTurn:
+) -> ClientContext:
     model = FlatModel(module)
     samples = Samples(
         torch.from_numpy(x), np.arange(len(x)), y.astype(np.int64), Scaling(), CPU, view, model.vector.dtype
     )  # fmt: skip
     classes = max(int(y.max(initial=0)) + 1, 2)
-    return (StoredOrder if stored else ClientTurn)(
+    return (StoredOrder if stored else ClientContext)(
         seed=5,
         round=1,
         rounds=1,
         client=0,
         model=model,
-        share=Share.of(model.layout),
+        share=ParameterSplit.of(model.layout),
         samples=samples,
         counts=np.bincount(samples.labels, minlength=classes),
         local=Local(**({"lr": 0.1} | local)),
     )
 
 
-def server_turn(uploads: list[Upload], weights: np.ndarray) -> ServerTurn:
+def server_turn(uploads: list[Upload], weights: np.ndarray) -> ServerContext:
     model = FlatModel(nn.Linear(1, 1))
-    return ServerTurn(1, 1, 1, len(uploads), uploads, weights, weights.size, 0.1, {}, model)
+    return ServerContext(1, 1, 1, len(uploads), uploads, weights, weights.size, 0.1, {}, model)
 
 
 def linear(weight: np.ndarray, bias: np.ndarray) -> nn.Linear:
@@ -84,13 +84,13 @@ def two_parts(seed: int = 0) -> nn.Sequential:
     return nn.Sequential(nn.Sequential(nn.Linear(5, 70), nn.Tanh()), nn.Linear(70, 4))
 
 
-def batches(turn: ClientTurn, x, y):
+def batches(context: ClientContext, x, y):
     """The batches of all epochs, made here from the same stream."""
-    order = stream(turn.seed, "order", turn.round, turn.client)
-    for _ in range(turn.local.epochs):
+    order = stream(context.seed, "order", context.round, context.client)
+    for _ in range(context.local.epochs):
         places = order.permutation(len(y))
-        for start in range(0, len(y), turn.local.batch_size):
-            at = places[start : start + turn.local.batch_size]
+        for start in range(0, len(y), context.local.batch_size):
+            at = places[start : start + context.local.batch_size]
             yield torch.from_numpy(x[at]), torch.from_numpy(y[at])
 
 

@@ -74,12 +74,12 @@ def test_every_problem_gets_its_line(run, write):
     done = run("check", path)
     assert (done.code, done.out) == (2, "")
     assert done.err.splitlines() == [
-        f"fedrela: {path}:2:10: train.rounds: a whole number from 1 to 1000000 is needed, got 0",
-        f"fedrela: {path}:3:6: train.lr: a number above 0 is needed, got -1",
+        f"fedrela: {path}:2:10: train.rounds: expected an integer from 1 to 1000000, got 0",
+        f"fedrela: {path}:3:6: train.lr: expected a number > 0, got -1",
         f"fedrela: {path}:4:1: train.round: unknown key; nearest: rounds",
-        f"fedrela: {path}:6:7: relabel.tau: a fraction from 0 to 1 is needed, got 5; the official code counts in per "
+        f"fedrela: {path}:6:7: relabel.tau: expected a fraction from 0 to 1, got 5; the official code counts in per "
         "cent: 5 there is 0.05 here",
-        f"fedrela: {path}:8:11: engine.workers: 'auto' or a whole number from 1 to 1024 is needed, got 0",
+        f"fedrela: {path}:8:11: engine.workers: expected 'auto' or an integer from 1 to 1024, got 0",
     ]
     shown = run("check", path, "--show")
     assert (shown.code, shown.out, shown.err) == (2, "", done.err)
@@ -99,7 +99,7 @@ def test_very_many_problems_are_counted(run, write):
     ("text", "said"),
     [
         ("[train]\nrounds = 60\nrounds = 50\n", "run.toml:3:12: train.rounds: given twice"),
-        ("[model]\nhidden = 64", "run.toml:2:10: model.hidden: a list, each item a whole number, is needed, got 64"),
+        ("[model]\nhidden = 64", "run.toml:2:10: model.hidden: expected a list, each item an integer, got 64"),
         ("[algorithm]\nname = 'fedprox'\nnu = 1", "run.toml:3:1: algorithm.nu: unknown key; nearest: mu"),
         ("[algoritm]", "run.toml:1:2: algoritm: unknown key; nearest: algorithm"),
         ("[train]\nmin_clients = 11", "run.toml:2:15: train.min_clients: at most 10 is needed"),

@@ -30,26 +30,26 @@ def write(name="clinic.toml", **tables):
 
 
 def test_from_configuration_to_report(run):
-    hosts = ["fedavg", {"name": "fedprox", "mu": 0.1, "label": "Prox"}]
-    name = write(compare={"seeds": 2, "hosts": hosts, "arms": ["host", "fedrela"]})
+    baselines = ["fedavg", {"name": "fedprox", "mu": 0.1, "label": "Prox"}]
+    name = write(compare={"seeds": 2, "baselines": baselines, "arms": ["baseline", "fedrela"]})
     done = run("compare", name)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0] == "clinic.toml: FedAvg, Prox; arms host, fedrela; seeds 1, 2"
+    assert lines[0] == "clinic.toml: FedAvg, Prox; arms baseline, fedrela; seeds 1, 2"
     assert lines[1] == "8 runs, 36 rounds, 12 of them shared by several runs"
     assert sum(line.startswith("Prox, seed 2: fedrela, done to round 6; 0:0") for line in lines) == 1
     assert "FedAvg, seed 1: shared rounds, done to round 3; 0:" in done.out
     folder = Path("runs/compare/clinic")
     summary = GridFolder.open(folder).read_json("summary.json")
-    host = summary["hosts"][0]
-    both = [100 * host["arms"][arm]["majority"]["mean"] for arm in ("host", "fedrela")]
+    baseline = summary["baselines"][0]
+    both = [100 * baseline["arms"][arm]["majority"]["mean"] for arm in ("baseline", "fedrela")]
     assert f"{both[0]:.1f} ({both[1]:.1f})" in done.out
-    assert "FedAvg: FedReLa against host: majority " in done.out
+    assert "FedAvg: FedReLa against baseline: majority " in done.out
     assert done.out.count("noise (95 % interval") == 2 * 3
     assert f"report  {folder}/report.html" in done.out
     assert json.loads((folder / "table.json").read_text()) == summary
     rows = csv.DictReader(io.StringIO((folder / "table.csv").read_text()))
-    assert {row["host"] for row in rows} == {"FedAvg", "Prox"}
+    assert {row["baseline"] for row in rows} == {"FedAvg", "Prox"}
     assert {path.name for path in folder.glob("table.*")} == {"table.md", "table.csv", "table.tex", "table.json"}
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
     again = run("compare", name)
@@ -59,17 +59,17 @@ def test_from_configuration_to_report(run):
 
 
 def test_options_take_the_place_of_the_table(run):
-    name = write(compare={"seeds": 9, "arms": ["host"]})
+    name = write(compare={"seeds": 9, "arms": ["baseline"]})
     done = run("compare", name, "--seeds", 1, "--arms", "fedrela, random", "--out", "o", "--workers", 1)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("clinic.toml: FedAvg; arms fedrela, random; seeds 1\n")
     assert [(cell["arm"], cell["seed"]) for cell in GridFolder.open("o").cells] == [("fedrela", 1), ("random", 1)]
     assert "FedAvg: FedReLa against random moves: majority" in done.out
     assert "points; one seed cannot tell this from noise.\n" in done.out
-    more = run("compare", name, "--seeds", 1, "--arms", "fedrela,random,host", "--out", "o")
+    more = run("compare", name, "--seeds", 1, "--arms", "fedrela,random,baseline", "--out", "o")
     assert "2 of 3 runs are finished in o and not done again" in more.out
     assert "seed 1: random, done" not in more.out
-    alone = run("compare", name, "--seeds", 1, "--arms", "host", "--out", "o")
+    alone = run("compare", name, "--seeds", 1, "--arms", "baseline", "--out", "o")
     assert alone.code == 0
     assert "against" not in alone.out
 
@@ -104,32 +104,35 @@ def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):
     assert "shared rounds" not in again.out.replace("shared by several", "")
 
 
-def test_a_host_that_fails_ends_with_one(run):
+def test_a_baseline_that_fails_ends_with_one(run):
     bad = {"name": "fedprox", "label": "bad", "train": {"lr": 1e30, "give_up": 1}}
-    done = run("compare", write(compare={"seeds": 1, "hosts": ["fedavg", bad]}), "--out", "o")
+    done = run("compare", write(compare={"seeds": 1, "baselines": ["fedavg", bad]}), "--out", "o")
     assert done.code == 1
     assert done.err.startswith("fedrela: bad: left out, since a run of it failed: the rounds before re-labelling")
     assert done.err.count("\n") == 1
-    assert "FedAvg: FedReLa against host" in done.out
+    assert "FedAvg: FedReLa against baseline" in done.out
     assert "failed: fedprox-" in done.out
     assert "report  o/report.html" in done.out
 
 
-def test_where_every_host_fails_one_line_says_why(run):
+def test_where_every_baseline_fails_one_line_says_why(run):
     bad = {"name": "fedprox", "train": {"lr": 1e30, "give_up": 1}}
-    done = run("compare", write(compare={"seeds": 1, "hosts": [bad], "arms": ["host"]}), "--out", "o")
+    done = run("compare", write(compare={"seeds": 1, "baselines": [bad], "arms": ["baseline"]}), "--out", "o")
     assert done.code == 1
-    assert done.err.startswith("fedrela: o: no host could be run: ")
+    assert done.err.startswith("fedrela: o: no baseline could be run: ")
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--arms", "host,fedrel"], "--arms: one of host, host-drop, fedrela, fedrela-drop, random, random-drop is"),
-        (["--arms", ""], "--arms: one of host"),
-        (["--arms", "host,host"], "--arms: 'host' is there already"),
+        (
+            ["--arms", "baseline,fedrel"],
+            "--arms: one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop is",
+        ),
+        (["--arms", ""], "--arms: one of baseline"),
+        (["--arms", "baseline,baseline"], "--arms: 'baseline' is there already"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),
-        (["--workers", "none"], "workers: 'auto' or a whole number from 1 to"),
+        (["--workers", "none"], "workers: 'auto' or an integer from 1 to"),
     ],
 )
 def test_wrong_options(run, options, words):
@@ -145,8 +148,8 @@ def test_other_folders_are_left_alone(run):
     Path("mine/notes.txt").write_text("x")
     taken = run("compare", name, "--out", "mine")
     assert (taken.code, taken.err) == (2, "fedrela: mine: other files are here; choose a new or an empty folder\n")
-    assert run("compare", name, "--out", "o", "--seeds", 1, "--arms", "host").code == 0
-    other = run("compare", write(train={"rounds": 5}), "--out", "o", "--seeds", 1, "--arms", "host")
+    assert run("compare", name, "--out", "o", "--seeds", 1, "--arms", "baseline").code == 0
+    other = run("compare", write(train={"rounds": 5}), "--out", "o", "--seeds", 1, "--arms", "baseline")
     assert other.code == 2
     assert other.err.startswith("fedrela: o: a compare of another configuration is here; choose another folder")
 

@@ -190,7 +190,7 @@ def test_a_png_without_matplotlib_is_one_line_before_any_work(run, tmp_path, mon
     ("arguments", "said"),
     [
         (("--picture", "a.gif"), "a.gif: a picture ends in .svg or .png"),
-        (("--protocol", "fedlog"), "--protocol: one of counts, fedloge, fedrela-release is needed, got 'fedlog'"),
+        (("--protocol", "fedlog"), "--protocol: expected one of counts, fedloge, fedrela-release, got 'fedlog'"),
         (("--protocol", "fedloge"), "protocol: with minority classes there is none to choose"),
         (("--pictures", "a.svg"), "--pictures"),
     ],
@@ -224,12 +224,12 @@ def test_wrong_options(run, digits, arguments, said):
         (
             "[data]\npartition = { kind = 'iid', min_size = 0, clients = 1000000000000 }",
             2,
-            "run.toml:2:53: data.partition.clients: a whole number from 1 to 1000000 is needed",
+            "run.toml:2:53: data.partition.clients: an integer from 1 to 1000000 is needed",
         ),
         (
             DIGITS.replace("[0, 1, 2]", "[0, 12]"),
             2,
-            "run.toml:6:53: data.imbalance.minority: different class ids from 0 to 9 are needed, got [0, 12]",
+            "run.toml:6:53: data.imbalance.minority: expected different class ids from 0 to 9, got [0, 12]",
         ),
         (DIGITS + "protocol = 'fedloge'\n", 2, "run.toml:8:12: data.protocol: with minority classes there is none"),
     ],

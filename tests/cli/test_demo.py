@@ -24,15 +24,15 @@ def _here(tmp_path, monkeypatch):
 def test_re_labelling_helps_the_rare_digits(run):
     done = run("demo", "--seeds", "1")
     assert (done.code, done.err) == (0, "")
-    arms = Comparison.load("runs/demo").record["hosts"][0]["arms"]
+    arms = Comparison.load("runs/demo").record["baselines"][0]["arms"]
     assert tuple(arms) == MATCHED
     minority = {arm: 100 * figures["minority"]["mean"] for arm, figures in arms.items()}
-    assert minority["fedrela"] > minority["host"] + 5
-    assert minority["fedrela-drop"] > minority["host-drop"] + 10
+    assert minority["fedrela"] > minority["baseline"] + 5
+    assert minority["fedrela-drop"] > minority["baseline-drop"] + 10
     assert all(figures["majority"]["mean"] > 0.9 for figures in arms.values())
     assert arms["fedrela"]["moved"]["mean"] > 50
-    gain = f"{minority['fedrela'] - minority['host']:+.1f}"
-    assert f"{minority['host']:.1f} ({minority['fedrela']:.1f}) {gain}" in done.out
+    gain = f"{minority['fedrela'] - minority['baseline']:+.1f}"
+    assert f"{minority['baseline']:.1f} ({minority['fedrela']:.1f}) {gain}" in done.out
     assert f"minority {gain} points; " in done.out
     assert "one seed cannot tell this from noise" in done.out
     assert "4 runs, 99 rounds, 47 of them shared by several runs\n" in done.out
@@ -63,7 +63,7 @@ def test_seeds_have_a_spread_and_more_can_be_added(run):
 
 @pytest.mark.usefixtures("quick")
 def test_runs_of_a_former_layout_are_left_alone(run):
-    Path("runs/demo/seed-1/host").mkdir(parents=True)
+    Path("runs/demo/seed-1/baseline").mkdir(parents=True)
     done = run("demo")
     assert done.code == 2
     assert done.err == "fedrela: runs/demo: other files are here; choose a new or an empty folder\n"
@@ -81,6 +81,6 @@ def test_the_table_of_the_readme_is_what_the_demo_prints(run, request):
         pytest.skip("in the nightly battery")
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     promised = re.findall(r"^\| Fed\w+(?:, learning rate / 10)? \| (\d.*) \|$", readme, re.M)
-    shown = re.findall(r"^FedAvg +(?:host|FedReLa)(?:, lr / 10)? +(\d[\d.]* ± .*)$", run("demo").out, re.M)
+    shown = re.findall(r"^FedAvg +(?:baseline|FedReLa)(?:, lr / 10)? +(\d[\d.]* ± .*)$", run("demo").out, re.M)
     assert len(promised) == 4
     assert [re.findall(r"[\d.]+", row) for row in promised] == [re.findall(r"[\d.]+", row) for row in shown]

@@ -1,4 +1,4 @@
-"""Many runs on the screen: a bar with the time left on a terminal, and an estimate that knows its hosts."""
+"""Many runs on the screen: a bar with the time left on a terminal, and an estimate that knows its baselines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAD = {"name": "fedprox", "label": "bad", "train": {"lr": 1e30, "give_up": 1}}
 
 
 def grid_of(out, **table) -> Grid:
-    return Compare(parse_config(small(compare={"seeds": 1, "arms": ["host", "fedrela"]} | table)), out).grid
+    return Compare(parse_config(small(compare={"seeds": 1, "arms": ["baseline", "fedrela"]} | table)), out).grid
 
 
 def screen(terminal=True) -> Console:
@@ -41,11 +41,11 @@ def clock(monkeypatch):
     return now
 
 
-def test_the_time_left_weighs_what_a_round_of_each_host_took(tmp_path, clock):
-    grid = grid_of(tmp_path, hosts=["fedavg", "fedprox"])  # each: three shared rounds, and two runs of three
+def test_the_time_left_weighs_what_a_round_of_each_baseline_took(tmp_path, clock):
+    grid = grid_of(tmp_path, baselines=["fedavg", "fedprox"])  # each: three shared rounds, and two runs of three
     pace = Pace(grid)
     clock.seconds = 2.0
-    assert pace.seconds_left(at(grid, 0, 1)) == 2.0 * 17  # nothing is known of the other host
+    assert pace.seconds_left(at(grid, 0, 1)) == 2.0 * 17  # nothing is known of the other baseline
     clock.seconds = 6.0
     assert pace.seconds_left(at(grid, 0, 2)) == 3.0 * 16
     clock.seconds = 7.0
@@ -54,8 +54,10 @@ def test_the_time_left_weighs_what_a_round_of_each_host_took(tmp_path, clock):
     assert pace.seconds_left(at(grid, 4, 5)) == 2.0 * 4
 
 
-def test_the_time_left_is_that_of_the_present_host_and_of_later_ones(tmp_path, clock):
-    grid = grid_of(tmp_path, hosts=["fedavg", "fedprox"], seeds=2)  # tasks: host, seed, then shared, host, fedrela
+def test_the_time_left_is_that_of_the_present_baseline_and_of_later_ones(tmp_path, clock):
+    grid = grid_of(
+        tmp_path, baselines=["fedavg", "fedprox"], seeds=2
+    )  # tasks: baseline, seed, then shared, baseline, fedrela
     pace = Pace(grid)
     clock.seconds = 10.0
     pace.seconds_left(at(grid, 0, 1))
@@ -95,7 +97,7 @@ def test_elsewhere_every_task_gets_a_line_when_it_is_done(tmp_path):
     assert lines[0] == "2 runs, 9 rounds, 3 of them shared by several runs"
     assert [line.split(";")[0] for line in lines[1:4]] == [
         "FedAvg, seed 1: shared rounds, done to round 3",
-        "FedAvg, seed 1: host, done to round 6",
+        "FedAvg, seed 1: baseline, done to round 6",
         "FedAvg, seed 1: fedrela, done to round 6",
     ]
     assert lines[4].startswith("done in 0:")
@@ -106,7 +108,7 @@ def test_elsewhere_every_task_gets_a_line_when_it_is_done(tmp_path):
 
 
 def test_what_fails_is_told_when_it_fails_and_left_to_the_caller(tmp_path):
-    grid, out = grid_of(tmp_path, hosts=[BAD, "fedavg"]), screen(False)
+    grid, out = grid_of(tmp_path, baselines=[BAD, "fedavg"]), screen(False)
     run_grid(out, grid)
     text = out.file.getvalue()
     assert text.index("failed: fedprox-") < text.index("FedAvg, seed 1: shared rounds")
@@ -117,7 +119,7 @@ def test_what_fails_is_told_when_it_fails_and_left_to_the_caller(tmp_path):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_names_are_made_inert(tmp_path, terminal):
     grid, out = grid_of(tmp_path), screen(terminal)
-    object.__setattr__(grid.tasks[-1], "host", "[bold]\x1b[31m" + "x" * 80)
+    object.__setattr__(grid.tasks[-1], "baseline", "[bold]\x1b[31m" + "x" * 80)
     with show_grid(out, grid) as show:
         show(at(grid, -1, 6))
     assert "[bold]\\x1b[31mxxx" in out.file.getvalue()

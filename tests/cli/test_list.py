@@ -12,8 +12,8 @@ import pytest
 from fedrela.algorithms import ALGORITHMS
 from fedrela.data.sources import SOURCES, source_options
 from fedrela.experiment import registries
-from fedrela.experiment.reproduction.reading import paper_tables
 from fedrela.models import MODELS, build, model_options
+from fedrela.reproduction.reading import paper_tables
 
 WHAT = ("algorithms", "models", "sources", "tables")
 
@@ -106,4 +106,4 @@ def test_sources_and_help_need_no_torch(what):
 
 def test_an_unknown_word(run):
     done = run("list", "papers")
-    assert (done.code, done.line()) == (2, f"list: one of {', '.join(WHAT)} is needed, got 'papers'")
+    assert (done.code, done.line()) == (2, f"list: expected one of {', '.join(WHAT)}, got 'papers'")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.experiment.reproduction.reading import NAMES, paper_table
+from fedrela.reproduction.reading import NAMES, paper_table
 from fedrela.runfolder.grids import GridFolder
 
 torch.set_num_threads(1)
@@ -48,7 +48,7 @@ def test_a_dry_run_writes_nothing(run):
     assert (done.code, done.err) == (0, "")
     assert "40 runs, " in done.out
     assert done.out.count(" to do ") == 40
-    assert re.search(r"^FedAvg, F-MNIST, 10, 10% +host +1 +to do +runs/fedavg-host-s1-", done.out, re.M)
+    assert re.search(r"^FedAvg, F-MNIST, 10, 10% +baseline +1 +to do +runs/fedavg-baseline-s1-", done.out, re.M)
     every = run("reproduce", "tab:step", "--scale", "cpu", "--dry-run", "--all", "--seeds", 1)
     assert every.out.count(" to do ") == 120
     assert not Path("runs").exists()
@@ -67,7 +67,7 @@ def test_without_a_name_the_tables_are_listed(run):
     ("arguments", "code", "line"),
     [
         (["tab:nothing"], 2, "table: one of step, lt, "),
-        (["tab:step", "--scale", "huge"], 2, "--scale: one of paper, cpu, smoke is needed, got 'huge'"),
+        (["tab:step", "--scale", "huge"], 2, "--scale: expected one of paper, cpu, smoke, got 'huge'"),
         (["tab:lt", "--scale", "cpu", "--data", "nowhere"], 3, "tab:lt at scale cpu: cifar10: "),
     ],
 )

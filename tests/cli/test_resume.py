@@ -109,7 +109,7 @@ def test_wrong_workers_and_help(run, tmp_path, monkeypatch):
     folder = cut_off(tmp_path / "run", 2)
     done = run("resume", folder, "--workers", "none")
     assert done.code == 2
-    assert "workers: 'auto' or a whole number from 1 to 1024 is needed, got 'none'" in done.err
+    assert "workers: expected 'auto' or an integer from 1 to 1024, got 'none'" in done.err
     monkeypatch.setenv("COLUMNS", "200")
     shown = run("resume", "--help").out
     assert [word for word in ("Example", "FOLDER", "--workers", "exit code 5") if word not in shown] == []

@@ -146,7 +146,7 @@ def test_a_folder_with_other_files_and_a_wrong_number_of_workers(run):
     for workers in ("0", "two", "-1", "1.5"):
         done = run("run", config, "--workers", workers)
         assert done.code == 2
-        assert "workers: 'auto' or a whole number from 1 to 1024 is needed" in done.err
+        assert "workers: 'auto' or an integer from 1 to 1024 is needed" in done.err
     done = run("run", config, "--out", ".")
     assert done.code == 2
     assert done.err == "fedrela: .: other files are here; choose a new or an empty folder\n"

@@ -72,11 +72,11 @@ def test_more_values_go_on_in_the_same_folder(run):
     assert other.err == f"fedrela: runs/sweep/small: {said}\n"
 
 
-def test_hosts_and_arms_have_columns_of_their_own(run):
-    compare = {"hosts": ["fedavg", "fedprox"], "arms": ["host", "fedrela"], "seeds": 2}
+def test_baselines_and_arms_have_columns_of_their_own(run):
+    compare = {"baselines": ["fedavg", "fedprox"], "arms": ["baseline", "fedrela"], "seeds": 2}
     done = run("sweep", write(compare=compare, sweep={"relabel.tau": [0.4]}), "--out", "mine", "--workers", "1")
     assert done.code == 0
-    assert re.search(r"^host +arm +", done.out, re.M)
+    assert re.search(r"^baseline +arm +", done.out, re.M)
     assert re.search(r"^FedProx +FedReLa +0\.4 +\d+\.\d ± \d", done.out, re.M)
     assert "mean ± standard deviation over 2 seeds" in done.out
     assert "There is nothing to choose: the values change no run." in done.out

@@ -18,7 +18,7 @@ MODEL_NAMES = tuple(MODELS)
 
 
 @pytest.fixture(scope="module")
-def crew():
+def executor():
     with Pool(2) as pool:
         yield pool
 
@@ -37,8 +37,8 @@ def spread() -> list:
 
 
 @pytest.mark.parametrize(("name", "params", "model"), spread())
-def test_every_algorithm_keeps_the_contract(name, params, model, crew):
-    assert len(check_algorithm(quick(name, **params), model=model, crew=crew)) == 8
+def test_every_algorithm_keeps_the_contract(name, params, model, executor):
+    assert len(check_algorithm(quick(name, **params), model=model, executor=executor)) == 8
 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "fedyoyo"])

@@ -63,15 +63,15 @@ def test_labels_must_fit_their_dtype():
 def test_fractions_end_at_zero_and_one(value):
     with pytest.raises(ArgumentError) as error:
         checks.check_fraction("max_fraction", value)
-    assert str(error.value) == f"max_fraction: a fraction from 0 to 1 is needed, got {value!r}"
+    assert str(error.value) == f"max_fraction: expected a fraction from 0 to 1, got {value!r}"
     assert checks.check_fraction("x", 0) == 0.0
     assert checks.check_fraction("x", np.float32(1)) == 1.0
 
 
 def test_arrays_of_rules():
-    with pytest.raises(ArgumentError, match=r"allowed: booleans are needed, got int64"):
+    with pytest.raises(ArgumentError, match=r"allowed: expected booleans, got int64"):
         checks.check_array("allowed", np.eye(2, dtype=int), (2, 2), np.bool_)
-    with pytest.raises(ArgumentError, match=r"u: numbers are needed, got <U1"):
+    with pytest.raises(ArgumentError, match=r"u: expected numbers, got <U1"):
         checks.check_array("u", ["a"], (1,), np.float64)
     assert checks.check_array("u", [1], (1,), np.float64).dtype == np.float64
 

@@ -123,9 +123,9 @@ def test_nothing_at_all():
 
 
 def test_wrong_tau():
-    with pytest.raises(ArgumentError, match="taus: a fraction from 0 to 1 is needed, got 5; the official"):
+    with pytest.raises(ArgumentError, match="taus: expected a fraction from 0 to 1, got 5; the official"):
         fedrela.preview(CASE.Q, CASE.y, taus=[0.05, 5])
-    with pytest.raises(ArgumentError, match=r"taus: a list of fractions is needed, got 0\.05"):
+    with pytest.raises(ArgumentError, match=r"taus: expected a list of fractions, got 0\.05"):
         fedrela.preview(CASE.Q, CASE.y, taus=0.05)
 
 

@@ -83,7 +83,7 @@ def test_class_names_travel_with_it(tmp_path):
 
 
 def test_undo_of_nothing_it_knows():
-    with pytest.raises(ArgumentError, match="undo: a ledger or the path of one is needed, got int"):
+    with pytest.raises(ArgumentError, match="undo: expected a ledger or the path of one, got int"):
         fedrela.undo(3)
 
 

@@ -78,7 +78,7 @@ def test_names_of_classes_stand_for_their_numbers():
     assert named.to_pandas()["new"].tolist() == expected == plain.to_pandas(np.array(names))["new"].tolist()
     assert named.to_pandas(["a", "b", "c", "d"])["old"].tolist() == ["abcd"[c] for c in plain.ledger.old]
     for wrong in ([], ["a", "b"]):
-        with pytest.raises(ArgumentError, match=f"^class_names: 4 names are needed, got {len(wrong)}$"):
+        with pytest.raises(ArgumentError, match=f"^class_names: expected 4 names, got {len(wrong)}$"):
             plain.to_pandas(wrong)
 
 
@@ -147,5 +147,5 @@ def test_names_are_text_whatever_is_in_them(name):
 def test_a_ledger_with_too_few_names_shows_numbers():
     done = done_for(make(300, 4, 0.3, 1, skew=1.0, skill=0.0, digits=None), ("one",))
     assert all(row[0].isdecimal() for row in Reader(done._repr_html_()).rows[1:])
-    with pytest.raises(ArgumentError, match="4 names are needed, got 1"):
+    with pytest.raises(ArgumentError, match="expected 4 names, got 1"):
         done.to_pandas()

@@ -1,4 +1,4 @@
-"""Crews and clients whose answers come in other orders. Workers import this module."""
+"""Executors and clients whose answers come in other orders. Workers import this module."""
 
 from __future__ import annotations
 

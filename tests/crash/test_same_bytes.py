@@ -40,8 +40,8 @@ def config(seed: int, **engine: Any) -> dict[str, Any]:
     return CONFIG | {"seed": seed, "engine": CONFIG["engine"] | engine}
 
 
-def carry_out(seed: int, out: Path, crew: Any = None, **parts: Any) -> None:
-    with begin(config(seed), out=out, crew=crew, **parts) as execution:
+def carry_out(seed: int, out: Path, executor: Any = None, **parts: Any) -> None:
+    with begin(config(seed), out=out, executor=executor, **parts) as execution:
         assert execution.run.note == ""
         execution.complete()
 

@@ -78,8 +78,8 @@ def test_the_label_column_by_name_or_number(tmp_path, wanted, text):
         ("turth", "a,truth,b\n", "no column 'turth'; the nearest is 'truth'"),
         ("3", "a,truth,b\n", "no column '3'"),
         ("x", "a,x,x\n", "2 columns 'x'; give a number"),
-        ("label", "", "no header, so a number from 0 to 2 is needed, got 'label'"),
-        ("-1", "", "no header, so a number from 0 to 2 is needed, got '-1'"),
+        ("label", "", "expected no header, so a number from 0 to 2, got 'label'"),
+        ("-1", "", "expected no header, so a number from 0 to 2, got '-1'"),
         ("9" * 5000, "", "no header"),
     ],
 )

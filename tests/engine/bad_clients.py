@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrela.algorithms.base import Algorithm, Exchange, Field
+from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
+from fedrela.options import Params, param
 
 # kind -> how the reason begins that the round's record gives
 KINDS = {
@@ -51,10 +51,10 @@ class GoingWrong(Algorithm):
         return model
 
     def sends(self, sizes):
-        return {"extra": Field((2,))}
+        return {"extra": ArraySpec((2,))}
 
     def keeps(self, sizes):
-        return {"turns": Field((), "int64")}
+        return {"turns": ArraySpec((), "int64")}
 
     def start(self, model, sizes, seed):
         return {"answers": np.zeros(2)}
@@ -63,49 +63,49 @@ class GoingWrong(Algorithm):
         return (Exchange("ask", "all"),)
 
     def answers(self, exchange, sizes):
-        return {"extra": Field((2,))}
+        return {"extra": ArraySpec((2,))}
 
-    def answer(self, exchange, turn):
-        if self._bad(turn) and self.params.asked:
-            return self._wrong(self.params.asked, turn, {"extra": np.ones(2, "f4")})
-        return {"extra": turn.counts[:2].astype("f4")}
+    def answer(self, exchange, context):
+        if self._bad(context) and self.params.asked:
+            return self._wrong(self.params.asked, context, {"extra": np.ones(2, "f4")})
+        return {"extra": context.counts[:2].astype("f4")}
 
-    def absorb(self, exchange, turn):
-        turn.state["answers"] = turn.state["answers"] + sum(upload.arrays["extra"] for upload in turn.uploads)
+    def absorb(self, exchange, context):
+        context.state["answers"] = context.state["answers"] + sum(upload.arrays["extra"] for upload in context.uploads)
 
-    def client(self, turn):
-        bad = self._bad(turn)
+    def client(self, context):
+        bad = self._bad(context)
         if bad and self.params.kind == "idle":
             return {}
-        train(turn)
-        turn.state["turns"] = turn.state.get("turns", np.array(0)) + 1
+        train(context)
+        context.state["turns"] = context.state.get("turns", np.array(0)) + 1
         sent = {"extra": np.ones(2, "f4")}
-        return self._wrong(self.params.kind, turn, sent) if bad else sent
+        return self._wrong(self.params.kind, context, sent) if bad else sent
 
-    def _bad(self, turn):
-        return (turn.client, turn.round) == (BAD, ROUND)
+    def _bad(self, context):
+        return (context.client, context.round) == (BAD, ROUND)
 
-    def _wrong(self, kind, turn, sent):
+    def _wrong(self, kind, context, sent):
         if kind in WEIGHTS:
             at, value = WEIGHTS[kind]
-            turn.model.weights[at] = value
+            context.model.weights[at] = value
         elif kind in ACTS:
-            ACTS[kind](turn)
+            ACTS[kind](context)
         elif kind == "missing":
             return {}
         return sent | SENT.get(kind, {})
 
 
-def fail(turn):
+def fail(context):
     raise ZeroDivisionError("two\nlines")
 
 
-def ruin(turn):
+def ruin(context):
     """Leave the model in a state in which nobody can use it."""
-    turn.model.vector.fill_(np.nan)
-    turn.model.gradient.fill_(np.nan)
-    turn.model.module.eval()
-    for parameter in turn.model.module.parameters():
+    context.model.vector.fill_(np.nan)
+    context.model.gradient.fill_(np.nan)
+    context.model.module.eval()
+    for parameter in context.model.module.parameters():
         parameter.grad = None
         parameter.requires_grad_(False)
     raise RuntimeError("everything")
@@ -115,9 +115,9 @@ WEIGHTS = {"nan": (3, np.nan), "infinite": (0, np.inf), "huge": (5, 1e30), "far"
 ACTS = {
     "raises": fail,
     "ruins": ruin,
-    "dies": lambda turn: os._exit(3),
-    "keeps more": lambda turn: turn.state.update(label=np.zeros(1)),
-    "keeps less": lambda turn: turn.state.clear(),
+    "dies": lambda context: os._exit(3),
+    "keeps more": lambda context: context.state.update(label=np.zeros(1)),
+    "keeps less": lambda context: context.state.clear(),
 }
 SENT = {
     "undeclared": {"secret": np.zeros(3)},

@@ -16,7 +16,7 @@ from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
 from fedrela.engine.plan import RelabelPlan, TrainPlan
 from fedrela.engine.problem import Problem
-from fedrela.engine.run import Crew, Plan, Run
+from fedrela.engine.run import Executor, Plan, Run
 from fedrela.metrics import Groups
 from fedrela.models import Classifier, build
 from fedrela.models.inputs import Scaling
@@ -94,12 +94,12 @@ class Made:
     relabel: dict[str, Any] = field(default_factory=dict)
     seed: int = 11
 
-    def begin(self, crew: Crew) -> Run:
+    def begin(self, executor: Executor) -> Run:
         train = {"rounds": 4, "epochs": 2, "batch_size": 8} | self.train
         relabel = {"schedule": Schedule(2), "tau": 0.2} | self.relabel
         make = self.make or tiny_mlp(self.problem)
         return Run(
-            self.problem, Plan(self.seed, TrainPlan(**train), RelabelPlan(**relabel), self.algorithm, make), crew
+            self.problem, Plan(self.seed, TrainPlan(**train), RelabelPlan(**relabel), self.algorithm, make), executor
         )  # fmt: skip
 
 
@@ -124,9 +124,9 @@ def snapshot(run: Run) -> dict[str, bytes]:
     return facts
 
 
-def carry_out(made: Made, crew: Crew, rounds: int | None = None) -> tuple[list[dict[str, bytes]], list[Any]]:
+def carry_out(made: Made, executor: Executor, rounds: int | None = None) -> tuple[list[dict[str, bytes]], list[Any]]:
     """Carry out a made run and return its snapshot after each round, and the records."""
-    run = made.begin(crew)
+    run = made.begin(executor)
     assert run.note == ""
     try:
         snapshots, records = [], []
@@ -138,6 +138,6 @@ def carry_out(made: Made, crew: Crew, rounds: int | None = None) -> tuple[list[d
         run.close()
 
 
-def weights_of(made: Made, crew: Crew, rounds: int | None = None) -> list[bytes]:
+def weights_of(made: Made, executor: Executor, rounds: int | None = None) -> list[bytes]:
     """Return the shared arrays after each round."""
-    return [each["weights"] for each in carry_out(made, crew, rounds)[0]]
+    return [each["weights"] for each in carry_out(made, executor, rounds)[0]]

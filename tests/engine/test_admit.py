@@ -25,19 +25,19 @@ from engine.upload_kinds import (
     spoilt,
     unreadable,
 )  # fmt: skip
-from fedrela.algorithms import ALGORITHMS, Field
-from fedrela.algorithms.average import shares, total
-from fedrela.algorithms.base import Fields
+from fedrela.algorithms import ALGORITHMS, ArraySpec
+from fedrela.algorithms.average import sample_weights, weighted_sum
+from fedrela.algorithms.base import ArraySpecs
 from fedrela.engine.admit import Verdict, admit, check_upload
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
 
 
-def means(uploads: list[Upload] | tuple[Upload, ...], fields: Fields) -> dict[str, bytes]:
-    return {name: total(uploads, name, shares(uploads)).tobytes() for name in fields}
+def means(uploads: list[Upload] | tuple[Upload, ...], fields: ArraySpecs) -> dict[str, bytes]:
+    return {name: weighted_sum(uploads, name, sample_weights(uploads)).tobytes() for name in fields}
 
 
-def one_bad_among_ten(kind: str, fields: Fields, place: int, seed: int) -> int:
+def one_bad_among_ten(kind: str, fields: ArraySpecs, place: int, seed: int) -> int:
     """Check every case of a kind at one place, and return their number."""
     reference, good = federation(tuple(fields.items()), place + 10 * seed)
     expected = {upload.client: upload.samples if place % 2 else None for upload in good}
@@ -87,7 +87,11 @@ def test_one_bad_client_of_every_algorithm(name):
 
 def verdict_on(*uploads: object, n: int = 4, **options: Any) -> Verdict:
     """The verdict on uploads of weights of four zeros, from clients 0 to 9 whose n_k nobody knows."""
-    given = {"expected": dict.fromkeys(range(10)), "fields": {"weights": Field((n,))}, "reference": np.zeros(n, "f4")}
+    given = {
+        "expected": dict.fromkeys(range(10)),
+        "fields": {"weights": ArraySpec((n,))},
+        "reference": np.zeros(n, "f4"),
+    }
     return admit(uploads, **({"round": ROUND} | given | options))
 
 
@@ -175,7 +179,7 @@ def test_zeros_are_seen_where_they_are_far_from_the_reference():
 
 
 def test_answers_need_no_weights():
-    fields = {"losses": Field((2,), "float16"), "seen": Field((), "int64")}
+    fields = {"losses": ArraySpec((2,), "float16"), "seen": ArraySpec((), "int64")}
     answer = Upload(1, ROUND, 5, {"seen": np.array(3), "losses": np.array([6e4, 0], "f2")})
     verdict = verdict_on(answer, fields=fields, reference=None)
     assert list(verdict.admitted[0].arrays) == ["losses", "seen"]
@@ -204,7 +208,7 @@ def test_norms_and_non_finite_values_in_every_piece(n):
 
 def test_the_largest_magnitude_is_the_same_for_every_dtype():
     for dtype in ("f4", "f8"):
-        fields = {"weights": Field((4,), dtype)}
+        fields = {"weights": ArraySpec((4,), dtype)}
         for value, count in ((0.9e19, 1), (0.95e19, 0)):
             upload = Upload(0, ROUND, 5, {"weights": np.full(4, value, dtype)})
             assert len(verdict_on(upload, fields=fields, reference=np.zeros(4, dtype)).admitted) == count
@@ -213,9 +217,9 @@ def test_the_largest_magnitude_is_the_same_for_every_dtype():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"norm_limit": np.nan}, "norm_limit: 0 (off) or a number of at least 1 is needed, got nan"),
-        ({"norm_limit": 0.5}, "norm_limit: 0 (off) or a number of at least 1 is needed, got 0.5"),
-        ({"norm_limit": np.inf}, "norm_limit: 0 (off) or a number of at least 1 is needed, got inf"),
+        ({"norm_limit": np.nan}, "norm_limit: expected 0 (off) or a number >= 1, got nan"),
+        ({"norm_limit": 0.5}, "norm_limit: expected 0 (off) or a number >= 1, got 0.5"),
+        ({"norm_limit": np.inf}, "norm_limit: expected 0 (off) or a number >= 1, got inf"),
         ({"reference": np.zeros(3, "f4")}, "got wrong shape: weights: (3,) where (4,) is needed"),
         ({"reference": np.zeros(4)}, "got wrong dtype: weights: float64 where float32 is needed"),
         ({"reference": np.array([0, 0, 0, np.nan], "f4")}, "got not finite: weights"),
@@ -228,7 +232,7 @@ def test_wrong_arguments_are_the_callers(options, message):
 
 
 def test_a_client_can_ask_before_it_sends():
-    given = {"round": ROUND, "expected": {2: 5}, "fields": {"weights": Field((4,))}, "reference": np.zeros(4, "f4")}
+    given = {"round": ROUND, "expected": {2: 5}, "fields": {"weights": ArraySpec((4,))}, "reference": np.zeros(4, "f4")}
     assert check_upload(sent(2), **given) is None
     assert check_upload(sent(2, np.inf), **given) == "not finite: weights"
     assert check_upload(sent(3), **given) == "sender not chosen"

@@ -85,13 +85,13 @@ def test_fedprox_without_a_pull_is_fedavg_to_the_bit(serial, participation):
 
 
 class Wrong(FedAvg):
-    def server(self, turn):
-        return super().server(turn)[:-1]
+    def server(self, context):
+        return super().server(context)[:-1]
 
 
 class Overflowing(FedAvg):
-    def server(self, turn):
-        return super().server(turn) * 1e300
+    def server(self, context):
+        return super().server(context) * 1e300
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fedrela.engine.cores import usable_cores
         ("0::/a/b", {"a/b/cpu.max": "50000 100000", "cpu.max": "300000 100000"}, 1),
         ("0::/unseen", {"cpu.max": "800000 100000"}, 4),
         ("3:cpuset:/\n2:cpu,cpuacct:/a", {"cpu,cpuacct/a/cpu.cfs": (300000, 100000)}, 3),
-        ("2:cpu:/host/only\n0::/", {"cpu/cpu.cfs": (100000, 100000)}, 1),
+        ("2:cpu:/baseline/only\n0::/", {"cpu/cpu.cfs": (100000, 100000)}, 1),
         ("2:cpu:/", {"cpu/cpu.cfs": (-1, 100000)}, 4),
     ],
 )

@@ -13,9 +13,9 @@ from fedrela.errors import FedrelaError
 from fedrela.runfolder import RunFolder
 
 
-def rounds(crew, missing=None, folder=None, **params):
+def rounds(executor, missing=None, folder=None, **params):
     """Three rounds, in the second of which client `BAD` goes wrong or is not there."""
-    run = Made(algorithm=GoingWrong(**params), make=normed).begin(crew)
+    run = Made(algorithm=GoingWrong(**params), make=normed).begin(executor)
     assert run.note == ""
     found = []
     for round in (1, 2, 3):
@@ -85,10 +85,10 @@ def test_in_an_exchange(serial, asked):
 
 
 class Mute(GoingWrong):
-    def answer(self, exchange, turn):
+    def answer(self, exchange, context):
         raise RuntimeError("nothing to say")
 
-    def absorb(self, exchange, turn):
+    def absorb(self, exchange, context):
         raise AssertionError("nothing to absorb")
 
 
@@ -98,7 +98,7 @@ def test_an_exchange_that_nobody_answers(serial):
 
 
 class Broken(FedAvg):
-    def client(self, turn):
+    def client(self, context):
         raise ValueError("always")
 
 

@@ -215,8 +215,8 @@ def test_one_run_at_a_time(pool):
 @pytest.mark.parametrize(
     ("make", "setup", "message"),
     [
-        (lambda _: None, None, "work that can be pickled is needed, got .*; define it in a module"),
-        (toy_work.power, lambda: None, "work that can be pickled is needed, got .*; define it in a module"),
+        (lambda _: None, None, "expected work that can be pickled, got .*; define it in a module"),
+        (toy_work.power, lambda: None, "expected work that can be pickled, got .*; define it in a module"),
         (toy_work.divide, "by\nnothing", "loaded in another process, ZeroDivisionError: by nothing; use one process"),
         (toy_work.power, toy_work.Unreadable(), "loaded in another process, ZeroDivisionError: in the parent; use"),
         (toy_work.dies, None, "one died while loading the work; use one process"),
@@ -233,7 +233,7 @@ def test_work_that_cannot_be_sent_is_one_line_and_the_pool_goes_on(pool, make, s
 
 
 def test_wrong_arguments():
-    with pytest.raises(ArgumentError, match="at least 1 is needed, got 0"):
+    with pytest.raises(ArgumentError, match="expected at least 1, got 0"):
         Pool(0)
     with pytest.raises(ArgumentError, match="nothing is loaded"):
         list(SerialPool().run([1]))

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from algorithms.context_by_hand import blobs, client_turn
 
-from algorithms.turns_by_hand import blobs, client_turn
 from engine.federations import (
     CLASSES,
     SIDE,
@@ -22,7 +22,7 @@ from engine.federations import (
     weights_of,
 )
 from engine.relabelled_by_hand import by_hand, plain_pass, softmax
-from engine.relabelling_hosts import Doubling, Silent
+from engine.relabelling_baselines import Doubling, Silent
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.engine.loop import next_round
 from fedrela.engine.plan import RelabelPlan
@@ -32,9 +32,9 @@ PICTURES = partial(normed, SIDE * SIDE)
 OFFICIAL = {"passes": 3, "augment": True, "train_mode": True}
 
 
-@pytest.mark.parametrize("crew", ["serial", "pool"])
-def test_the_posterior_is_a_plain_pass_of_the_received_model(request, crew):
-    run = Made().begin(request.getfixturevalue(crew))
+@pytest.mark.parametrize("executor", ["serial", "pool"])
+def test_the_posterior_is_a_plain_pass_of_the_received_model(request, executor):
+    run = Made().begin(request.getfixturevalue(executor))
     next_round(run)
     expected = {client: by_hand(run, client, plain_pass(run, client)) for client in range(5)}
     done = next_round(run)
@@ -47,8 +47,8 @@ def test_the_posterior_is_a_plain_pass_of_the_received_model(request, crew):
 def test_long_clients_are_scored_in_fixed_batches():
     x, y = blobs(n=2 * BATCH + 7, classes=CLASSES)
     module = tiny_mlp(table_problem())()
-    turn = client_turn(module, x, y)
-    Q = posterior(turn, FedAvg(), RelabelPlan(), None)
+    context = client_turn(module, x, y)
+    Q = posterior(context, FedAvg(), RelabelPlan(), None)
     with torch.no_grad():
         parts = [module.eval()(torch.from_numpy(x[i : i + BATCH])).numpy() for i in range(0, len(x), BATCH)]
     assert Q.tobytes() == softmax(np.concatenate(parts)).tobytes()
@@ -59,14 +59,14 @@ def test_long_clients_are_scored_in_fixed_batches():
 @pytest.mark.parametrize("options", [{}, OFFICIAL])
 def test_the_model_is_as_it_was(make, n, options):
     x, y = blobs(n=n, classes=CLASSES)
-    turn = client_turn(make(), x, y, batch_size=8)
-    module = turn.model.module.train()
-    turn.counts = np.bincount(y, minlength=CLASSES)
+    context = client_turn(make(), x, y, batch_size=8)
+    module = context.model.module.train()
+    context.counts = np.bincount(y, minlength=CLASSES)
     before = {name: value.clone() for name, value in module.state_dict().items()}
     torch.manual_seed(3)
-    Q = posterior(turn, FedAvg(), RelabelPlan(**options), None)
+    Q = posterior(context, FedAvg(), RelabelPlan(**options), None)
     torch.manual_seed(4)
-    again = posterior(turn, FedAvg(), RelabelPlan(**options), None)
+    again = posterior(context, FedAvg(), RelabelPlan(**options), None)
     assert all(value.equal(before[name]) for name, value in module.state_dict().items())
     assert module.training
     assert Q.tobytes() == again.tobytes()
@@ -126,9 +126,9 @@ def test_collecting_costs_no_bit_before_its_round(serial):
     assert weights_of(Made(relabel={"collected": True}), serial, 1) == weights_of(Made(), serial, 1)
 
 
-@pytest.mark.parametrize("host", [Silent(), Doubling()])
-def test_without_collected_logits_there_is_a_pass(serial, host):
-    run = Made(algorithm=host, relabel={"collected": True}).begin(serial)
+@pytest.mark.parametrize("baseline", [Silent(), Doubling()])
+def test_without_collected_logits_there_is_a_pass(serial, baseline):
+    run = Made(algorithm=baseline, relabel={"collected": True}).begin(serial)
     next_round(run)
     assert np.isnan(kept_scores(run, 0)).all()
     expected = {client: by_hand(run, client, plain_pass(run, client)) for client in range(5)}

@@ -8,7 +8,7 @@ import torch
 
 from engine.federations import CLASSES, Made, carry_out, snapshot, table_problem, weights_of
 from engine.relabelled_by_hand import by_hand, plain_pass
-from engine.relabelling_hosts import Doubling, Telling, Unsure, told
+from engine.relabelling_baselines import Doubling, Telling, Unsure, told
 from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
 from fedrela.losses import LOSSES
@@ -122,10 +122,10 @@ def test_every_pass_starts_from_the_original_labels(serial):
     second = next_round(run).ledgers
     assert second == expected
     assert first != second
-    in_force = run.problem.y_train.copy()
+    current_labels = run.problem.y_train.copy()
     for client, ledger in second.items():
-        in_force[run.problem.shards[client].train[ledger.index]] = ledger.new
-    assert run.labels.tolist() == in_force.tolist()
+        current_labels[run.problem.shards[client].train[ledger.index]] = ledger.new
+    assert run.labels.tolist() == current_labels.tolist()
     run.close()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batteries import examples
-from fedrela.algorithms.base import Field
+from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.areas import Area
 from fedrela.engine.rows import ALIGNMENT, Rows, fill
 from fedrela.errors import ArgumentError
@@ -21,7 +21,7 @@ FIELDS = st.dictionaries(st.text("abc", min_size=1, max_size=3), FORMS, min_size
 
 
 def fields_of(forms):
-    return {name: Field(shape, dtype) for name, (shape, dtype) in forms.items()}
+    return {name: ArraySpec(shape, dtype) for name, (shape, dtype) in forms.items()}
 
 
 @examples(60, 2000)
@@ -52,7 +52,7 @@ def test_every_array_begins_at_a_cache_line(forms):
     assert all(offset % ALIGNMENT == 0 for offset in [*rows.offsets.values(), rows.nbytes])
 
 
-DECLARED = {"a": Field((2,)), "b": Field((), "int64")}
+DECLARED = {"a": ArraySpec((2,)), "b": ArraySpec((), "int64")}
 GIVEN = {"a": np.ones(2, "f4"), "b": np.array(3)}
 
 

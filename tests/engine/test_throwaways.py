@@ -27,13 +27,13 @@ def two_heads_by_hand(problem, seed, rounds, participation):
     first = [p.detach().clone() for p in model.own.parameters()]
     own: dict[int, list[torch.Tensor]] = {}
     number = round(participation * len(problem.shards))
-    for turn in range(1, rounds + 1):
-        chosen = np.sort(stream(seed, "participation", turn).choice(len(problem.shards), number, replace=False))
+    for context in range(1, rounds + 1):
+        chosen = np.sort(stream(seed, "participation", context).choice(len(problem.shards), number, replace=False))
         sent = []
         for client in chosen.tolist():
             load(shared, x)
             load(model.own.parameters(), own.get(client, first))
-            descend(model, shared, problem, seed, turn, client)
+            descend(model, shared, problem, seed, context, client)
             own[client] = [p.detach().clone() for p in model.own.parameters()]
             sent.append([p.detach().numpy().astype("f8") for p in shared])
         n = np.array([len(problem.shards[client].train) for client in chosen], float)
@@ -52,14 +52,14 @@ def flat(tensors):
     return torch.cat([t.reshape(-1) for t in tensors]).numpy().tobytes()
 
 
-def descend(model, shared, problem, seed, turn, client):
+def descend(model, shared, problem, seed, context, client):
     optimisers = [
         torch.optim.SGD(shared, lr=0.05, momentum=0.9, weight_decay=1e-5, foreach=False),
         torch.optim.SGD(model.own.parameters(), lr=0.3, momentum=0.5, foreach=False),
     ]
     ids = problem.shards[client].train
     x, y = torch.from_numpy(problem.x_train[ids]), torch.from_numpy(problem.y_train[ids])
-    order = stream(seed, "order", turn, client)
+    order = stream(seed, "order", context, client)
     for _ in range(2):
         places = torch.from_numpy(order.permutation(len(ids)))
         for at in places.split(8):
@@ -98,8 +98,8 @@ def test_a_private_head_is_never_sent(serial):
 
 def test_a_clients_own_model_scores_with_its_own_head(serial, pool):
     found = []
-    for crew in (serial, pool):
-        run = made_of(TwoHeads(), train={"participation": 0.5}).begin(crew)
+    for executor in (serial, pool):
+        run = made_of(TwoHeads(), train={"participation": 0.5}).begin(executor)
         next_round(run)
         found.append((evaluate_locally(run), evaluate(run).overall))
         run.close()
@@ -117,7 +117,7 @@ def test_a_clients_own_score_by_hand(serial):
     f = torch.relu(x @ torch.tensor(shared["body.1.weight"]).T + torch.tensor(shared["body.1.bias"])).numpy()
     expected = []
     for client, shard in enumerate(run.problem.shards):
-        own = run.areas["kept"].views(client)["private"] if run.state.known[client] else run.station.first_private
+        own = run.areas["kept"].views(client)["private"] if run.state.known[client] else run.runner.first_private
         W, b = own[: 6 * CLASSES].reshape(CLASSES, 6), own[6 * CLASSES :]
         guess = (f @ (shared["head.weight"] + W).T + shared["head.bias"] + b).argmax(axis=1)
         recall = [(guess[run.problem.y_test == c] == c).mean() for c in range(CLASSES)]
@@ -215,15 +215,15 @@ def test_the_scored_head_is_the_servers(serial):
 
 def test_the_servers_state_is_its_own(serial, pool):
     """A head that the server took from its model must not change when the model serves clients."""
-    for crew in (serial, pool):
-        run = made_of(ServerHead()).begin(crew)
+    for executor in (serial, pool):
+        run = made_of(ServerHead()).begin(executor)
         start = run.state.server["head"].copy()
         evaluate(run)
-        run.station.load(np.ones_like(run.state.weights))
+        run.runner.load(np.ones_like(run.state.weights))
         assert run.state.server["head"].tobytes() == start.tobytes()
         next_round(run)
         kept = run.state.server["head"].copy()
-        run.station.load(np.zeros_like(run.state.weights))
+        run.runner.load(np.zeros_like(run.state.weights))
         assert run.state.server["head"].tobytes() == kept.tobytes()
         run.close()
 

@@ -11,11 +11,11 @@ from fedrela.algorithms import ALGORITHMS
 from fedrela.engine import loop
 from fedrela.engine.loop import next_round
 
-HOSTS = THROWAWAY | {name: quick(name) for name in ALGORITHMS} | {"fedyoyo": quick("fedyoyo", views="none")}
+BASELINES = THROWAWAY | {name: quick(name) for name in ALGORITHMS} | {"fedyoyo": quick("fedyoyo", views="none")}
 SHORT = {"epochs": 1, "batch_size": 32, "evaluate_every": 9}
 
 
-def uploads_of(made, crew, monkeypatch):
+def uploads_of(made, executor, monkeypatch):
     """Return what arrived at the gate in each round: sender, number of samples, and the form of each array."""
     arrived, gate = [], loop.admit
 
@@ -29,21 +29,21 @@ def uploads_of(made, crew, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "admit", spy)
-        run = made.begin(crew)
+        run = made.begin(executor)
         moved = sum(next_round(run).record.moved for _ in range(2))
         declared = {"weights", *made.algorithm.sends(run.sizes)}
         run.close()
     return arrived, moved, declared
 
 
-@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("make", [None, normed, dropping])
 def test_uploads_are_the_same_with_and_without_re_labelling(serial, monkeypatch, name, make):
     def of(**relabel):
-        return uploads_of(made_of(HOSTS[name](), make=make, train=SHORT, relabel=relabel), serial, monkeypatch)
+        return uploads_of(made_of(BASELINES[name](), make=make, train=SHORT, relabel=relabel), serial, monkeypatch)
 
     (on, moved, declared), (off, unmoved, _), (collected, _, _) = of(), of(enabled=False), of(collected=True)
     assert on == off == collected
     assert moved > 0 == unmoved
     names = {array for array, *_ in on[0][0][2]}
-    assert names == declared == set(HOSTS[name]().uploads)
+    assert names == declared == set(BASELINES[name]().uploads)

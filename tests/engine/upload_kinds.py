@@ -12,24 +12,24 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fedrela.algorithms import Field, Sizes
-from fedrela.algorithms.base import Fields
+from fedrela.algorithms import ArraySpec, Sizes
+from fedrela.algorithms.base import ArraySpecs
 from fedrela.records import Upload
 
 ROUND = 7
 SIZES = Sizes(shared=30, trained=26, classes=3, features=4, clients=10, inputs=(6,), largest=40)
-WEIGHTS: dict[str, Field] = {"weights": Field((SIZES.shared,))}
-FICTITIOUS: dict[str, Fields] = {
+WEIGHTS: dict[str, ArraySpec] = {"weights": ArraySpec((SIZES.shared,))}
+FICTITIOUS: dict[str, ArraySpecs] = {
     "weights": WEIGHTS,
-    "control vector": WEIGHTS | {"control": Field((30,))},
-    "float64 scalar": WEIGHTS | {"loss": Field((), "float64")},
-    "block of features": WEIGHTS | {"blocks": Field((3, 3, 4)), "presence": Field((3,), "bool")},
-    "several pieces": {"weights": Field((20_001,))},
+    "control vector": WEIGHTS | {"control": ArraySpec((30,))},
+    "float64 scalar": WEIGHTS | {"loss": ArraySpec((), "float64")},
+    "block of features": WEIGHTS | {"blocks": ArraySpec((3, 3, 4)), "presence": ArraySpec((3,), "bool")},
+    "several pieces": {"weights": ArraySpec((20_001,))},
 }
 
 
 @cache
-def federation(fields: tuple[tuple[str, Field], ...], seed: int) -> tuple[np.ndarray, list[Upload]]:
+def federation(fields: tuple[tuple[str, ArraySpec], ...], seed: int) -> tuple[np.ndarray, list[Upload]]:
     """Weights that were sent out, and what ten good clients return; their norms are about as 1 to 10."""
     rng = np.random.default_rng(seed)
     weights = dict(fields)["weights"]

@@ -40,7 +40,7 @@ def busy(text: str) -> str:
 
 def windows(text: str) -> str:
     """A byte order mark, CRLF, and other tables around."""
-    other = "[report]\nsamples =\ttrue\n" if "compare" in text else '[compare]\nhosts = [\n"fedavg",\n]\n'
+    other = "[report]\nsamples =\ttrue\n" if "compare" in text else '[compare]\nbaselines = [\n"fedavg",\n]\n'
     around = 'sweep.relabel.preset = ["""\\\n  paper""",\n# [data]\n# validation = 7\n]\n' + text + "\n" + other
     return "\ufeff" + around.replace("\n", "\r\n")
 

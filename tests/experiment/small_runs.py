@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from fedrela.algorithms import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.engine.serial import SerialPool
+from fedrela.options import Params, param
 
 COLUMNS, CLASSES = 6, 4
-NOT_COMPARED = {"host.json", "timing.jsonl", "lock", "report.html"}
+NOT_COMPARED = {"machine.json", "timing.jsonl", "lock", "report.html"}
 SMALL: dict[str, Any] = {
     "seed": 5,
     "data": {
@@ -77,7 +77,7 @@ class Pulled(Algorithm):
     paper = "nobody, 2026"
     Params = PulledParams
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, turn: ClientContext) -> Arrays:
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(y, alpha=self.params.strength)
 
@@ -86,7 +86,7 @@ class Pulled(Algorithm):
 
 
 class Reversed(SerialPool):
-    """A crew whose answers arrive in the opposite order."""
+    """A executor whose answers arrive in the opposite order."""
 
     def run(self, orders: Any, deadline: float | None = None) -> Any:
         yield from reversed(list(super().run(orders, deadline)))

@@ -13,7 +13,7 @@ SEED = 7
 
 
 def test_an_unknown_arm():
-    needed = "arm: one of host, host-drop, fedrela, fedrela-drop, random, random-drop is needed, got 'control'"
+    needed = "arm: expected one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop, got 'control'"
     with pytest.raises(ArgumentError, match=needed):
         arm_config(parse_config(small()), "control", SEED)
 
@@ -23,9 +23,9 @@ def test_an_arm_says_all_that_makes_it(arm):
     odd = {"start": 4, "moves": "random", "lr_scale": 0.5, "enabled": False, "tau": 0.3}
     found = arm_config(parse_config(small(relabel=odd)), arm, SEED)
     assert found.seed == SEED
-    assert found.relabel.enabled == ("host" not in arm)
+    assert found.relabel.enabled == ("baseline" not in arm)
     assert found.relabel.lr_scale == (DROP if arm.endswith("drop") else 1.0)
-    assert "host" in arm or found.relabel.moves == arm.removesuffix("-drop")
+    assert "baseline" in arm or found.relabel.moves == arm.removesuffix("-drop")
     assert (found.relabel.start, found.relabel.tau) == (4, 0.3)
 
 

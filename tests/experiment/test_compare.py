@@ -21,7 +21,7 @@ DIVERGES = {"name": "fedprox", "label": "bad", "train": {"lr": 1e30, "give_up": 
 
 
 @pytest.fixture
-def crew():
+def executor():
     with SerialPool() as pool:
         yield pool
 
@@ -30,46 +30,55 @@ def config(table=None, **tables):
     return parse_config(small(compare={"seeds": 2} | (table or {}), data={"validation": 0.2}, **tables))
 
 
-def rounds_of(plan, crew):
-    return [(each.task.host, each.task.seed, each.task.cell and each.task.cell.arm) for each in plan.grid.run(crew)]
+def rounds_of(plan, executor):
+    return [
+        (each.task.baseline, each.task.seed, each.task.cell and each.task.cell.arm) for each in plan.grid.run(executor)
+    ]
 
 
-def test_every_host_is_run_in_every_arm_with_every_seed(tmp_path, crew):
-    plan = Compare(config({"hosts": ["fedavg", PROX], "arms": ["host", "fedrela"]}), tmp_path / "c")
-    done = rounds_of(plan, crew)
+def test_every_baseline_is_run_in_every_arm_with_every_seed(tmp_path, executor):
+    plan = Compare(config({"baselines": ["fedavg", PROX], "arms": ["baseline", "fedrela"]}), tmp_path / "c")
+    done = rounds_of(plan, executor)
     assert list(dict.fromkeys(done)) == [
-        (host, seed, arm) for host in ("FedAvg", "Prox") for seed in (1, 2) for arm in (None, "host", "fedrela")
+        (baseline, seed, arm)
+        for baseline in ("FedAvg", "Prox")
+        for seed in (1, 2)
+        for arm in (None, "baseline", "fedrela")
     ]
     assert len(done) == plan.grid.rounds == 4 * (3 + 2 * 3)
     prox = plan.grid.cells[-1].config
     assert (prox.algorithm.params, prox.train.lr, prox.train.epochs, prox.seed) == ({"mu": 0.5}, 0.2, 1, 2)
     assert prox.compare is None
-    assert rounds_of(Compare(plan_config := config({"arms": ["host", "fedrela"]}), tmp_path / "c"), crew) == []
+    assert rounds_of(Compare(plan_config := config({"arms": ["baseline", "fedrela"]}), tmp_path / "c"), executor) == []
     assert GridFolder.open(tmp_path / "c").record["base"] == base_digest(plan_config)
 
 
-def test_the_summary_says_what_the_runs_say(tmp_path, crew):
+def test_the_summary_says_what_the_runs_say(tmp_path, executor):
     plan = Compare(config({"arms": [*MATCHED, "random"]}), tmp_path / "c")
-    rounds_of(plan, crew)
+    rounds_of(plan, executor)
     found = plan.conclude()
     assert Comparison.load(tmp_path / "c") == found
-    record, host = found.record, found.record["hosts"][0]
+    record, baseline = found.record, found.record["baselines"][0]
     assert (record["kind"], record["name"], record["score"], record["seeds"]) == ("compare", "c", "last", [1, 2])
     assert (record["headline"], record["figures"]) == ("overall", ["majority", "minority", "overall"])
-    assert (host["label"], host["algorithm"], list(host["arms"])) == ("FedAvg", "fedavg", [*MATCHED, "random"])
+    assert (baseline["label"], baseline["algorithm"], list(baseline["arms"])) == (
+        "FedAvg",
+        "fedavg",
+        [*MATCHED, "random"],
+    )
     results = {(cell.arm, cell.seed): plan.grid.result(cell) for cell in plan.grid.cells}
-    for arm, figures in host["arms"].items():
+    for arm, figures in baseline["arms"].items():
         overall = [results[arm, seed].accuracy["overall"] for seed in (1, 2)]
         assert figures["overall"]["values"] == overall
         assert np.isclose(figures["overall"]["mean"], np.mean(overall))
         assert np.isclose(figures["overall"]["deviation"], np.std(overall, ddof=1))
         assert figures["minority"]["values"] == [results[arm, seed].groups["minority"] for seed in (1, 2)]
         assert figures["moved"]["values"] == [results[arm, seed].moved for seed in (1, 2)]
-    assert host["arms"]["fedrela"]["moved"] == host["arms"]["random"]["moved"]
-    assert host["arms"]["fedrela"]["moved"]["mean"] > host["arms"]["host"]["moved"]["mean"] == 0
-    assert [(pair["base"], pair["treated"]) for pair in host["pairs"]] == list(PAIRS[:3])
-    for pair in host["pairs"]:
-        before, after = (np.array(host["arms"][pair[side]]["majority"]["values"]) for side in ("base", "treated"))
+    assert baseline["arms"]["fedrela"]["moved"] == baseline["arms"]["random"]["moved"]
+    assert baseline["arms"]["fedrela"]["moved"]["mean"] > baseline["arms"]["baseline"]["moved"]["mean"] == 0
+    assert [(pair["base"], pair["treated"]) for pair in baseline["pairs"]] == list(PAIRS[:3])
+    for pair in baseline["pairs"]:
+        before, after = (np.array(baseline["arms"][pair[side]]["majority"]["values"]) for side in ("base", "treated"))
         difference = pair["differences"]["majority"]
         assert difference["values"] == (after - before).tolist()
         half = 12.706204736 * np.std(after - before, ddof=1) / np.sqrt(2)
@@ -77,43 +86,47 @@ def test_the_summary_says_what_the_runs_say(tmp_path, crew):
         assert set(pair["differences"]) == {"majority", "minority", "overall"}
 
 
-def test_more_of_it_goes_on_with_what_is_finished(tmp_path, crew):
+def test_more_of_it_goes_on_with_what_is_finished(tmp_path, executor):
     def go(**table):
-        plan = Compare(config({"seeds": 1, "arms": ["host"], **table}, report={"samples": False}), tmp_path)
-        done = rounds_of(plan, crew)
+        plan = Compare(config({"seeds": 1, "arms": ["baseline"], **table}, report={"samples": False}), tmp_path)
+        done = rounds_of(plan, executor)
         return done, plan.conclude().record
 
     first, _ = go()
-    assert first == [("FedAvg", 1, "host")] * 6
+    assert first == [("FedAvg", 1, "baseline")] * 6
     with_seeds, record = go(seeds=[1, 4])
-    assert with_seeds == [("FedAvg", 4, "host")] * 6
+    assert with_seeds == [("FedAvg", 4, "baseline")] * 6
     assert record["seeds"] == [1, 4]
-    with_arms, _ = go(seeds=[1, 4], arms=["host", "fedrela"])
+    with_arms, _ = go(seeds=[1, 4], arms=["baseline", "fedrela"])
     assert {(seed, arm) for _, seed, arm in with_arms} == {(seed, arm) for seed in (1, 4) for arm in (None, "fedrela")}
-    with_hosts, record = go(hosts=["fedavg", PROX])
-    assert with_hosts == [("Prox", 1, "host")] * 6
-    assert [host["label"] for host in record["hosts"]] == ["FedAvg", "Prox"]
+    with_baselines, record = go(baselines=["fedavg", PROX])
+    assert with_baselines == [("Prox", 1, "baseline")] * 6
+    assert [baseline["label"] for baseline in record["baselines"]] == ["FedAvg", "Prox"]
     assert go() == ([], go()[1])
 
 
-def test_another_configuration_is_refused(tmp_path, crew):
-    rounds_of(Compare(config({"seeds": 1, "arms": ["host"]}), tmp_path), crew)
-    other = Compare(config({"seeds": 1, "arms": ["host"]}, train={"rounds": 5}), tmp_path)
+def test_another_configuration_is_refused(tmp_path, executor):
+    rounds_of(Compare(config({"seeds": 1, "arms": ["baseline"]}), tmp_path), executor)
+    other = Compare(config({"seeds": 1, "arms": ["baseline"]}, train={"rounds": 5}), tmp_path)
     with pytest.raises(ArgumentError, match="a compare of another configuration is here; choose another folder"):
-        rounds_of(other, crew)
+        rounds_of(other, executor)
 
 
 def test_what_may_change_in_a_folder():
     base = base_digest(config())
-    same = [config({"seeds": 5, "hosts": [PROX], "score": "best-test"}), config(seed=9), config(engine={"workers": 2})]
+    same = [
+        config({"seeds": 5, "baselines": [PROX], "score": "best-test"}),
+        config(seed=9),
+        config(engine={"workers": 2}),
+    ]
     assert {base_digest(each) for each in [*same, config(report={"samples": False})]} == {base}
     assert len({base, base_digest(config(train={"lr": 0.3})), base_digest(config(relabel={"tau": 0.3}))}) == 3
 
 
 @pytest.mark.parametrize("score", ["best-validation", "best-test"])
-def test_the_best_round(tmp_path, crew, score):
-    plan = Compare(config({"score": score, "arms": ["host", "fedrela"]}, train={"rounds": 6, "lr": 0.5}), tmp_path)
-    rounds_of(plan, crew)
+def test_the_best_round(tmp_path, executor, score):
+    plan = Compare(config({"score": score, "arms": ["baseline", "fedrela"]}, train={"rounds": 6, "lr": 0.5}), tmp_path)
+    rounds_of(plan, executor)
     record = plan.conclude().record
     assert record["score"] == score
     chosen = []
@@ -122,18 +135,18 @@ def test_the_best_round(tmp_path, crew, score):
         place, figure = ("validation", "balanced") if score == "best-validation" else ("accuracy", "overall")
         judged = [record[place][figure] for record in rounds]
         chosen.append(judged.index(max(judged)))
-        at = record["hosts"][0]["arms"][cell.arm]
+        at = record["baselines"][0]["arms"][cell.arm]
         assert at["majority"]["values"][cell.seed - 1] == rounds[chosen[-1]]["accuracy"]["groups"]["majority"]
         assert at["overall"]["values"][cell.seed - 1] == rounds[chosen[-1]]["accuracy"]["overall"]
     assert min(chosen) < 5  # or the last round would have done as well
     assert f"({score} round)" in str(Comparison(tmp_path, record))
 
 
-def test_a_host_that_fails_is_left_out(tmp_path, crew):
-    plan = Compare(config({"seeds": 1, "hosts": [DIVERGES, "fedavg"]}), tmp_path)
-    rounds_of(plan, crew)
+def test_a_baseline_that_fails_is_left_out(tmp_path, executor):
+    plan = Compare(config({"seeds": 1, "baselines": [DIVERGES, "fedavg"]}), tmp_path)
+    rounds_of(plan, executor)
     found = plan.conclude()
-    bad, good = found.record["hosts"]
+    bad, good = found.record["baselines"]
     assert (bad["label"], bad["arms"], bad["pairs"]) == ("bad", {}, [])
     assert "not finite" in bad["failed"]
     assert list(good["arms"]) == list(MATCHED)
@@ -141,16 +154,16 @@ def test_a_host_that_fails_is_left_out(tmp_path, crew):
     assert str(found).splitlines()[-1] == f"bad: failed: {bad['failed']}"
 
 
-def test_where_no_host_can_be_run(tmp_path, crew):
-    plan = Compare(config({"seeds": 1, "hosts": [DIVERGES], "arms": ["host"]}), tmp_path)
-    rounds_of(plan, crew)
-    with pytest.raises(FedrelaError, match=r"no host could be run: round 1: .* not finite"):
+def test_where_no_baseline_can_be_run(tmp_path, executor):
+    plan = Compare(config({"seeds": 1, "baselines": [DIVERGES], "arms": ["baseline"]}), tmp_path)
+    rounds_of(plan, executor)
+    with pytest.raises(FedrelaError, match=r"no baseline could be run: round 1: .* not finite"):
         plan.conclude()
 
 
-def test_an_unfinished_comparison_has_no_summary(tmp_path, crew):
-    plan = Compare(config({"seeds": 1, "arms": ["host"]}), tmp_path)
-    begun = plan.grid.run(crew)
+def test_an_unfinished_comparison_has_no_summary(tmp_path, executor):
+    plan = Compare(config({"seeds": 1, "arms": ["baseline"]}), tmp_path)
+    begun = plan.grid.run(executor)
     next(begun)
     begun.close()
     with pytest.raises(DataError, match="resume it first"):
@@ -161,12 +174,12 @@ def test_an_unfinished_comparison_has_no_summary(tmp_path, crew):
 
 def test_from_python(tmp_path):
     found = fedrela.experiment.compare(
-        small(compare={"seeds": 2, "arms": ["host", "fedrela"]}), out=tmp_path / "py", workers=1
+        small(compare={"seeds": 2, "arms": ["baseline", "fedrela"]}), out=tmp_path / "py", workers=1
     )
     assert isinstance(found, fedrela.experiment.Comparison)
     assert fedrela.experiment.compare is compare
     (tmp_path / "given.toml").write_text("[compare]\nseeds = 1\n")
     assert Compare(load_config(tmp_path / "given.toml"), tmp_path).grid.name == "given"
     [line] = str(found).splitlines()
-    assert line.startswith("FedAvg, fedrela against host: majority ")
+    assert line.startswith("FedAvg, fedrela against baseline: majority ")
     assert line.count("noise (95 % interval") == 3

@@ -6,21 +6,21 @@ import pytest
 
 from fedrela.experiment.arms import MATCHED
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
+from fedrela.experiment.schema.baselines import LABELS
 from fedrela.experiment.schema.commented import commented_toml
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.hosts import LABELS
 
 FULL = """
 [train]
 lr = 0.2
 [compare]
 seeds = 2
-hosts = [
+baselines = [
   "scaffold",
   { name = "fedprox", mu = 0.25, label = 'Prox "¼"', train = { lr = 0.1, epochs = 3 }, model = { hidden = [8, 4] } },
   { name = "fedavg", server = "adam", label = "FedAdam" },
 ]
-arms = ["host", "random-drop"]
+arms = ["baseline", "random-drop"]
 score = "best-test"
 """
 
@@ -29,7 +29,7 @@ def test_what_is_left_out():
     assert parse_config("").compare is None
     table = parse_config("[compare]").compare
     assert table == CompareConfig()
-    assert (table.seeds, table.hosts, table.arms, table.score) == ((1, 2, 3), None, MATCHED, "last")
+    assert (table.seeds, table.baselines, table.arms, table.score) == ((1, 2, 3), None, MATCHED, "last")
 
 
 def test_seeds_are_a_number_or_a_list():
@@ -37,8 +37,8 @@ def test_seeds_are_a_number_or_a_list():
     assert CompareConfig(seeds=[9, 0]).seeds == (9, 0)
 
 
-def test_hosts_are_algorithms_with_labels_and_changes():
-    first, second, third = parse_config(FULL).compare.hosts
+def test_baselines_are_algorithms_with_labels_and_changes():
+    first, second, third = parse_config(FULL).compare.baselines
     assert (first.label, first.algorithm.name, first.train, first.model) == ("SCAFFOLD", "scaffold", {}, {})
     assert (second.label, second.algorithm.params) == ('Prox "¼"', {"mu": 0.25})
     assert second.changes() == {
@@ -57,7 +57,7 @@ def test_every_algorithm_has_a_label_of_its_own():
 
 
 @pytest.mark.parametrize("write", [config_toml, commented_toml])
-@pytest.mark.parametrize("text", [FULL, "[compare]", "[compare]\nseeds = [5]", "[[compare.hosts]]\nname = 'moon'"])
+@pytest.mark.parametrize("text", [FULL, "[compare]", "[compare]\nseeds = [5]", "[[compare.baselines]]\nname = 'moon'"])
 def test_it_is_written_as_it_was_read(write, text):
     config = parse_config(text)
     again = parse_config(write(config))

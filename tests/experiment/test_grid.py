@@ -17,7 +17,7 @@ from fedrela.runfolder.grids import GridFolder
 
 torch.set_num_threads(1)
 CHANGES = {
-    "host": {"enabled": False},
+    "baseline": {"enabled": False},
     "drop": {"enabled": False, "lr_scale": 0.1},
     "fedrela": {},
     "random": {"moves": "random"},
@@ -26,7 +26,7 @@ CHANGES = {
 
 
 @pytest.fixture
-def crew():
+def executor():
     with SerialPool() as pool:
         yield pool
 
@@ -44,12 +44,12 @@ def grid_of(out, cells, base="b"):
     return Grid(out, cells, kind="compare", name="small", base=base, config="seed = 5\n")
 
 
-def rounds_of(grid, crew):
-    return [(each.task.cell.arm if each.task.cell else "trunk", each.done.record.round) for each in grid.run(crew)]
+def rounds_of(grid, executor):
+    return [(each.task.cell.arm if each.task.cell else "trunk", each.done.record.round) for each in grid.run(executor)]
 
 
-def alone(cell, out, crew):
-    with begin(cell.config, out=out, crew=crew) as execution:
+def alone(cell, out, executor):
+    with begin(cell.config, out=out, executor=executor) as execution:
         execution.complete()
     return bytes_of(out)
 
@@ -64,25 +64,25 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_run_from_a_trunk_equals_the_same_run_alone(tmp_path, crew, variant):
-    cells = cells_of(starts=(4, 5), chosen=("host", "fedrela", "random"), **VARIANTS[variant])
+def test_a_run_from_a_trunk_equals_the_same_run_alone(tmp_path, executor, variant):
+    cells = cells_of(starts=(4, 5), chosen=("baseline", "fedrela", "random"), **VARIANTS[variant])
     grid = grid_of(tmp_path / "grid", cells)
-    done = rounds_of(grid, crew)
+    done = rounds_of(grid, executor)
     assert done == [
         *(("trunk", r) for r in (1, 2, 3)),
-        *((arm, r) for arm in ("host", "fedrela", "random") for r in (4, 5, 6)),
+        *((arm, r) for arm in ("baseline", "fedrela", "random") for r in (4, 5, 6)),
         ("trunk", 4),
-        *((arm, r) for arm in ("host", "fedrela", "random") for r in (5, 6)),
+        *((arm, r) for arm in ("baseline", "fedrela", "random") for r in (5, 6)),
     ]
     for number, cell in enumerate(cells):
-        assert bytes_of(grid.place(cell)) == alone(cell, tmp_path / str(number), crew)
+        assert bytes_of(grid.place(cell)) == alone(cell, tmp_path / str(number), executor)
     assert grid.finished() == len(cells)
     assert not grid.failures
 
 
-def test_random_moves_are_as_many_of_other_samples(tmp_path, crew):
+def test_random_moves_are_as_many_of_other_samples(tmp_path, executor):
     grid = grid_of(tmp_path, cells_of(chosen=("fedrela", "random")))
-    rounds_of(grid, crew)
+    rounds_of(grid, executor)
     ours, chance = map(grid.result, grid.cells)
     assert ours.moved == chance.moved > 0
     assert (ours.folder / "relabelling.json").read_bytes() == (chance.folder / "relabelling.json").read_bytes()
@@ -91,49 +91,51 @@ def test_random_moves_are_as_many_of_other_samples(tmp_path, crew):
     assert ledgers[0] != ledgers[1]
 
 
-def test_positions_count_every_round_once(tmp_path, crew):
-    grid = grid_of(tmp_path, cells_of(starts=(1, 4), chosen=("host", "fedrela")))
-    begun = grid.run(crew)
+def test_positions_count_every_round_once(tmp_path, executor):
+    grid = grid_of(tmp_path, cells_of(starts=(1, 4), chosen=("baseline", "fedrela")))
+    begun = grid.run(executor)
     positions = [grid.position(next(begun)) for _ in range(8)]
     begun.close()
-    positions += [grid.position(each) for each in grid.run(crew)]
+    positions += [grid.position(each) for each in grid.run(executor)]
     assert positions == list(range(1, grid.rounds + 1)) == list(range(1, 22))
 
 
 @pytest.mark.parametrize("stop", [0, 1, 3, 4, 7, 10, 11])
-def test_what_was_cut_off_goes_on(tmp_path, crew, stop):
-    cells = cells_of(starts=(4, 6), chosen=("host", "fedrela"))
+def test_what_was_cut_off_goes_on(tmp_path, executor, stop):
+    cells = cells_of(starts=(4, 6), chosen=("baseline", "fedrela"))
     whole = grid_of(tmp_path / "whole", cells)
-    expected = rounds_of(whole, crew)
+    expected = rounds_of(whole, executor)
     cut = grid_of(tmp_path / "cut", cells)
-    begun = cut.run(crew)
+    begun = cut.run(executor)
     before = [next(begun) for _ in range(stop)]
     begun.close()
-    rest = rounds_of(cut, crew)
+    rest = rounds_of(cut, executor)
     assert [(e.task.cell.arm if e.task.cell else "trunk", e.done.record.round) for e in before] + rest == expected
     assert all(bytes_of(cut.place(cell)) == bytes_of(whole.place(cell)) for cell in cells)
-    assert rounds_of(cut, crew) == []
+    assert rounds_of(cut, executor) == []
 
 
-def test_more_cells_go_on_with_what_is_there(tmp_path, crew):
-    rounds_of(grid_of(tmp_path, cells_of(chosen=("host", "fedrela"))), crew)
+def test_more_cells_go_on_with_what_is_there(tmp_path, executor):
+    rounds_of(grid_of(tmp_path, cells_of(chosen=("baseline", "fedrela"))), executor)
     more = grid_of(tmp_path, cells_of(starts=(4, 3)))
     assert more.finished() == 2
-    done = rounds_of(more, crew)
+    done = rounds_of(more, executor)
     assert ("trunk", 3) not in done  # the longer trunk is there
     assert [pair for pair in done if pair[0] == "trunk"] == [("trunk", 1), ("trunk", 2)]
     assert {arm for arm, _ in done if arm != "trunk"} == set(CHANGES)
     assert more.finished() == len(more.cells)
 
 
-def test_one_run_alone_has_no_trunk(tmp_path, crew):
-    assert rounds_of(grid_of(tmp_path, cells_of(chosen=("fedrela",))), crew) == [("fedrela", r) for r in range(1, 7)]
+def test_one_run_alone_has_no_trunk(tmp_path, executor):
+    assert rounds_of(grid_of(tmp_path, cells_of(chosen=("fedrela",))), executor) == [
+        ("fedrela", r) for r in range(1, 7)
+    ]
     assert not (tmp_path / "trunks").exists()
 
 
-def test_cells_of_one_configuration_are_one_run(tmp_path, crew):
+def test_cells_of_one_configuration_are_one_run(tmp_path, executor):
     twice = cells_of(chosen=("fedrela",)) * 2
-    assert len(rounds_of(grid_of(tmp_path, twice), crew)) == 6
+    assert len(rounds_of(grid_of(tmp_path, twice), executor)) == 6
     assert len(GridFolder.open(tmp_path).cells) == 2
 
 
@@ -144,19 +146,19 @@ def test_what_differs_only_after_the_trunk_shares_it():
     assert not family & {address(trunk_config(cell.config)) for cell in other}
 
 
-def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path, crew):
+def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path, executor):
     good = cells_of(chosen=("fedrela",))
-    bad = cells_of(chosen=("host", "fedrela"), train={"rounds": 6, "lr": 1e30, "give_up": 2})
+    bad = cells_of(chosen=("baseline", "fedrela"), train={"rounds": 6, "lr": 1e30, "give_up": 2})
     grid = grid_of(tmp_path, bad + good)
-    rounds_of(grid, crew)
+    rounds_of(grid, executor)
     assert grid.is_done(good[0])
     assert grid.finished() == 1
     assert len(grid.failures) == 3  # the trunk, and the two that grow from it
     assert all("round 2: fewer than 1 clients" in said for said in grid.failures.values())
 
 
-def test_somebody_else_at_work_is_noticed(tmp_path, crew):
-    first = grid_of(tmp_path, cells_of()).run(crew)
+def test_somebody_else_at_work_is_noticed(tmp_path, executor):
+    first = grid_of(tmp_path, cells_of()).run(executor)
     next(first)
     with SerialPool() as another, pytest.raises(BusyError, match="process"):
         rounds_of(grid_of(tmp_path, cells_of()), another)

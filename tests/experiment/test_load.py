@@ -75,7 +75,7 @@ def test_options_are_those_of_the_source():
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_type_of_every_option_of_every_source_is_known(source):
     for name in source_options(source):
-        with pytest.raises(ArgumentError, match=rf"data\.options\.{name}: .+ is needed, got a list"):
+        with pytest.raises(ArgumentError, match=rf"data\.options\.{name}: expected .+, got a list"):
             parse_config({"data": {"source": source, "options": {name: [1.5, True]}}})
 
 
@@ -130,18 +130,18 @@ def test_every_field_says_what_it_is():
 FROM_PYTHON = [
     ({"data": {"partition": {"alpah": 1}}}, "data.partition.alpah: unknown key; nearest: alpha"),
     ({"sead": 1}, "sead: unknown key; nearest: seed"),
-    ({"seed": "1"}, "seed: a whole number from 0 to 9223372036854775807 is needed, got '1'"),
-    ({"data": {"imbalance": {"kind": "step"}}}, "data.imbalance.ratio: a number of at least 1 is missing; kind 'step'"),
+    ({"seed": "1"}, "seed: expected an integer from 0 to 9223372036854775807, got '1'"),
+    ({"data": {"imbalance": {"kind": "step"}}}, "data.imbalance.ratio: a number >= 1 is missing; kind 'step'"),
     ({"data": {1: 2}}, "data: keys are text, got 1"),
-    ({"sweep": {"x": {1, 2}}}, "sweep.x: a value that TOML can hold is needed, got a Python set"),
-    ({"sweep": {"x": [object()]}}, "sweep.x[0]: a value that TOML can hold is needed, got a Python object"),
-    ({"sweep": {"x": "\ud800"}}, "sweep.x: text that UTF-8 can hold is needed, got '\\ud800'"),
-    ({"sweep": {"\ud800": 1}}, "sweep: text that UTF-8 can hold is needed, got '\\ud800'"),
-    ({"sweep": {"x": 10**5000}}, "sweep.x: a number of at most 64 bits is needed"),
+    ({"sweep": {"x": {1, 2}}}, "sweep.x: expected a value that TOML can hold, got a Python set"),
+    ({"sweep": {"x": [object()]}}, "sweep.x[0]: expected a value that TOML can hold, got a Python object"),
+    ({"sweep": {"x": "\ud800"}}, "sweep.x: expected text that UTF-8 can hold, got '\\ud800'"),
+    ({"sweep": {"\ud800": 1}}, "sweep: expected text that UTF-8 can hold, got '\\ud800'"),
+    ({"sweep": {"x": 10**5000}}, "sweep.x: a number <= 64 bits is needed"),
     ({"a\nb" * 99: 1}, '"a\\nba\\nb'),
-    ([1], "a table is needed, got a list"),
-    (3, "a table is needed, got 3"),
-    (None, "a table is needed, got None"),
+    ([1], "expected a table, got a list"),
+    (3, "expected a table, got 3"),
+    (None, "expected a table, got None"),
     ("a = '\ud800'", "a: text that UTF-8 can hold is needed"),
 ]
 

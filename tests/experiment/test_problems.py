@@ -31,19 +31,19 @@ class Outer(Table):
     ("raw", "words"),
     [
         ({}, "inner: a table is missing"),
-        ({"inner": {}}, "inner.rounds: a whole number of at least 1 is missing"),
-        ({"inner": {"rounds": 0}}, "inner.rounds: a whole number of at least 1 is needed, got 0"),
-        ({"inner": {"rounds": 1, "lr": 1.5}}, "inner.lr: a number from 0 to 1 is needed, got 1.5"),
-        ({"inner": {"rounds": 1, "share": 0}}, "inner.share: a number above 0 and of at most 1 is needed, got 0"),
-        ({"inner": {"rounds": 1, "step": "1"}}, "inner.step: a number above 0 is needed, got '1'"),
-        ({"inner": {"rounds": 1, "augment": 1}}, "inner.augment: true or false is needed, got 1"),
-        ({"inner": {"rounds": 1, "augment": "yes"}}, "inner.augment: true or false is needed, got 'yes'"),
-        ({"inner": {"rounds": 1, "name": 5}}, "inner.name: text is needed, got 5"),
-        ({"inner": {"rounds": 1}, "free": {"x": "y"}}, "free.x: a table is needed, got 'y'"),
-        ({"inner": {"rounds": 1}, "many": 3}, "many: a list is needed, got 3"),
-        ({"inner": {"round": 1}}, "inner.rounds: a whole number of at least 1 is missing (and 1 more)"),
+        ({"inner": {}}, "inner.rounds: an integer >= 1 is missing"),
+        ({"inner": {"rounds": 0}}, "inner.rounds: expected an integer >= 1, got 0"),
+        ({"inner": {"rounds": 1, "lr": 1.5}}, "inner.lr: expected a number from 0 to 1, got 1.5"),
+        ({"inner": {"rounds": 1, "share": 0}}, "inner.share: expected a number > 0 and <= 1, got 0"),
+        ({"inner": {"rounds": 1, "step": "1"}}, "inner.step: expected a number > 0, got '1'"),
+        ({"inner": {"rounds": 1, "augment": 1}}, "inner.augment: expected true or false, got 1"),
+        ({"inner": {"rounds": 1, "augment": "yes"}}, "inner.augment: expected true or false, got 'yes'"),
+        ({"inner": {"rounds": 1, "name": 5}}, "inner.name: expected text, got 5"),
+        ({"inner": {"rounds": 1}, "free": {"x": "y"}}, "free.x: expected a table, got 'y'"),
+        ({"inner": {"rounds": 1}, "many": 3}, "many: expected a list, got 3"),
+        ({"inner": {"round": 1}}, "inner.rounds: an integer >= 1 is missing (and 1 more)"),
         ({"inner": {"rounds": 1, "augmet": 1}}, "inner.augmet: unknown key; nearest: augment"),
-        ([], "a table is needed, got a list"),
+        ([], "expected a table, got a list"),
     ],
     ids=str,
 )
@@ -60,8 +60,8 @@ def test_all_problems_in_the_order_of_the_text_and_how_many_more():
         parse_config("[train]\nrounds = 0\nlr = 0\n[data]\nsorce = 1\n", name="run.toml")
     assert isinstance(error.value, WrongConfigError)
     lines = [
-        "run.toml:2:10: train.rounds: a whole number from 1 to 1000000 is needed, got 0",
-        "run.toml:3:6: train.lr: a number above 0 is needed, got 0",
+        "run.toml:2:10: train.rounds: expected an integer from 1 to 1000000, got 0",
+        "run.toml:3:6: train.lr: expected a number > 0, got 0",
         "run.toml:5:1: data.sorce: unknown key; nearest: source",
     ]
     assert list(error.value.lines(3)) == lines

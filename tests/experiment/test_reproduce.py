@@ -13,13 +13,15 @@ import torch
 import batteries
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError, FedrelaError
-from fedrela.experiment.reproduction.reading import NAMES, paper_table
-from fedrela.experiment.reproduction.run import Reproduction
 from fedrela.experiment.result import Result
+from fedrela.reproduction.reading import NAMES, paper_table
+from fedrela.reproduction.run import Reproduction
 from fedrela.runfolder.grids import GridFolder
 
 torch.set_num_threads(1)
-TABLES = NAMES if batteries.NIGHTLY else ("tail_improvement", "sensitive", "step")  # gains, labels moved, five hosts
+TABLES = (
+    NAMES if batteries.NIGHTLY else ("tail_improvement", "sensitive", "step")
+)  # gains, labels moved, five baselines
 
 
 Done = tuple[Reproduction, dict[str, Any]]
@@ -27,8 +29,8 @@ Done = tuple[Reproduction, dict[str, Any]]
 
 def carried_out(name: str, out: Path) -> tuple[Reproduction, int]:
     plan = Reproduction(paper_table(name), "smoke", out, seeds=1)
-    with SerialPool() as crew:
-        return plan, sum(1 for _ in plan.grid.run(crew))
+    with SerialPool() as executor:
+        return plan, sum(1 for _ in plan.grid.run(executor))
 
 
 @pytest.fixture(scope="module")
@@ -69,19 +71,19 @@ def test_figures_are_those_of_the_run_folders(done):
     folder = GridFolder.open(plan.grid.out)
     runs = {}
     for cell in folder.cells:
-        runs[cell["host"], tuple(cell["values"].items()), cell["arm"]] = Result.load(folder.place(cell))
+        runs[cell["baseline"], tuple(cell["values"].items()), cell["arm"]] = Result.load(folder.place(cell))
 
     def shown(result, of):
         return result.moved if of == "moved" else {**result.groups, "overall": result.accuracy["overall"]}[of]
 
     for record in filter(lambda record: record["measured"], summary["entries"]):
-        host = {**plan.table.fixed, **record["at"]}["method"]
+        baseline = {**plan.table.fixed, **record["at"]}["method"]
         values = tuple((axis, value) for axis, value in record["at"].items() if axis != "method")
-        treated = runs[host, values, "host" if record["arm"] == "host" else "fedrela"]
+        treated = runs[baseline, values, "baseline" if record["arm"] == "baseline" else "fedrela"]
         for figure in plan.table.figures:
             expected = sum(shown(treated, of) for of in figure.sum or (figure.of,))
             if figure.gain:
-                expected -= sum(shown(runs[host, values, "host"], of) for of in figure.sum)
+                expected -= sum(shown(runs[baseline, values, "baseline"], of) for of in figure.sum)
             value = pytest.approx(expected, abs=1e-12)
             assert record["measured"][figure.of] == {"mean": value, "deviation": None, "values": [value]}
 
@@ -95,7 +97,7 @@ def test_arms_share_what_comes_before_re_labelling(done):
     moved: dict[str, list[int]] = {}
     for cell in plan.grid.cells:
         moved.setdefault(cell.arm, []).append(plan.grid.result(cell).moved)
-    assert set(moved["host"]) == {0}
+    assert set(moved["baseline"]) == {0}
     assert max(moved["fedrela"]) > 0
 
 
@@ -103,7 +105,7 @@ def test_summary_says_what_is_ours_and_what_is_reduced(done):
     plan, summary = done
     assert summary["ours"] == list(plan.table.ours)
     assert summary["reduction"] == list(plan.table.scales["smoke"].reduction)
-    assert "host and fedrela, at the same learning rate, after the last round" in summary["notes"][-1]
+    assert "baseline and fedrela, at the same learning rate, after the last round" in summary["notes"][-1]
     assert GridFolder.open(plan.grid.out).read_json("summary.json") == summary
     assert GridFolder.open(plan.grid.out).status == "done"
 
@@ -123,15 +125,15 @@ def test_more_labels_move_as_tau_grows(measured):
     assert moved["20%"] > 1.5 * moved["5%"]
 
 
-def test_re_labelling_helps_one_rare_digit_on_average_over_hosts(measured):
+def test_re_labelling_helps_one_rare_digit_on_average_over_baselines(measured):
     """By far more than seeds differ with one rare class; with three or five of them digits are too few to say."""
     _, summary = measured("step")
-    minority: dict[str, list[float]] = {"host": [], "+FedReLa": []}
+    minority: dict[str, list[float]] = {"baseline": [], "+FedReLa": []}
     for record in summary["entries"]:
         if record["measured"] and record["at"]["minority share"] == "10%":
             minority[record["arm"]].append(record["measured"]["minority"]["mean"])
-    host, treated = (sum(values) / len(values) for values in minority.values())
-    assert treated > host + 0.1
+    baseline, treated = (sum(values) / len(values) for values in minority.values())
+    assert treated > baseline + 0.1
 
 
 def test_a_table_goes_on_with_more_seeds_and_entries(tmp_path):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fedrela.experiment.reproduction.published import ARMS
-from fedrela.experiment.reproduction.reading import NAMES, paper_table, paper_tables
+from fedrela.reproduction.published import ARMS
+from fedrela.reproduction.reading import NAMES, paper_table, paper_tables
 
 # table -> entries, sum of all published figures
 COUNTS = {
@@ -145,10 +145,10 @@ def test_gains_are_those_of_the_table_they_name():
     lt = {(method.lower(), *rest): e for (method, *rest), e in by("lt", "method", "dataset", "IF", "alpha").items()}
     for entry in entries("tail_improvement"):
         key = (entry.at["method"].lower(), "CIFAR-10", entry.at["IF"], entry.at["alpha"])
-        host, treated = (lt[*key, arm].published for arm in ARMS)
-        gain = sum(treated[group] - host[group] for group in ("medium", "tail"))
+        baseline, treated = (lt[*key, arm].published for arm in ARMS)
+        gain = sum(treated[group] - baseline[group] for group in ("medium", "tail"))
         assert entry.published["medium_tail_gain"] == pytest.approx(gain, abs=0.001)
-        assert entry.published["overall_gain"] == pytest.approx(treated["overall"] - host["overall"], abs=0.001)
+        assert entry.published["overall_gain"] == pytest.approx(treated["overall"] - baseline["overall"], abs=0.001)
 
 
 def test_the_long_tailed_tables_against_tab_lt():
@@ -163,13 +163,13 @@ def test_the_long_tailed_tables_against_tab_lt():
             assert all(abs(same[of] - entry.published[of]) <= 0.0501 for of in same)
     start = by("trelabel_sensitivity", "dataset", "start", "alpha")
     for dataset in ("CIFAR-10", "CIFAR-100"):
-        for at, arm in (("FedETF baseline", "host"), ("80%", "+FedReLa")):
+        for at, arm in (("FedETF baseline", "baseline"), ("80%", "+FedReLa")):
             here, there = start[dataset, at, "10", arm], lt[dataset, "100", "FedETF", "10", arm]
             assert abs(here.published["overall"] - there.published["overall"]) > 1
             assert f"tab:lt has {there.published['overall']:.2f} overall" in here.doubtful
             assert f"tab:trelabel_sensitivity has {here.published['overall']:.2f} overall" in there.doubtful
     norm = by("norm_ablation", "strategy")
-    same = {"Baseline (FedETF)": ("FedETF baseline", "host"), "Z-score + tanh": ("80%", "+FedReLa")}
+    same = {"Baseline (FedETF)": ("FedETF baseline", "baseline"), "Z-score + tanh": ("80%", "+FedReLa")}
     for strategy, (at, arm) in same.items():
         assert norm[strategy, arm].published == start["CIFAR-100", at, "10", arm].published
         assert "tab:lt has" in norm[strategy, arm].doubtful

@@ -8,12 +8,12 @@ from importlib import resources
 import pytest
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.reproduction.estimate import SIZES, estimated_seconds, round_work, training_samples
-from fedrela.experiment.reproduction.reading import NAMES, paper_table, paper_tables
-from fedrela.experiment.reproduction.run import Reproduction
-from fedrela.experiment.reproduction.settings import Overlay, number, settled
-from fedrela.experiment.reproduction.table import SCALES
 from fedrela.models import build
+from fedrela.reproduction.estimate import SIZES, estimated_seconds, round_work, training_samples
+from fedrela.reproduction.reading import NAMES, paper_table, paper_tables
+from fedrela.reproduction.run import Reproduction
+from fedrela.reproduction.settings import Overlay, number, settled
+from fedrela.reproduction.table import SCALES
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
 SHAPES = {"digits": (1, 8, 8), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
@@ -131,15 +131,15 @@ def test_what_a_table_varies():
 def test_a_folder_for_data_is_for_sources_that_have_files(tmp_path):
     table = paper_table("step")
     entry = table.entries[0]
-    assert table.config(entry, "host", "cpu", 1, tmp_path).data.root == tmp_path
-    assert table.config(entry, "host", "smoke", 1, tmp_path).data.root is None
+    assert table.config(entry, "baseline", "cpu", 1, tmp_path).data.root == tmp_path
+    assert table.config(entry, "baseline", "smoke", 1, tmp_path).data.root is None
 
 
 def test_names():
     assert paper_table("tab:step") is not None
     assert {paper_table(name).label for name in ("lt", "tab:lt")} == {"tab:lt"}
     assert paper_table("fig:sensitive").label == "fig:sensitive"
-    with pytest.raises(ArgumentError, match=r"table: one of step, lt, .* is needed, got 'stepp'"):
+    with pytest.raises(ArgumentError, match=r"table: expected one of step, lt, .*, got 'stepp'"):
         paper_table("stepp")
 
 
@@ -163,7 +163,7 @@ def test_numbers(text, value):
 
 @pytest.mark.parametrize("name", [*(f"{name}.toml" for name in NAMES), "families/step.toml", "families/long_tail.toml"])
 def test_files_have_no_key_that_nobody_reads(name):
-    sheet = tomllib.loads(resources.files("fedrela").joinpath("experiments", name).read_text())
+    sheet = tomllib.loads(resources.files("fedrela").joinpath("reproduction", "tables", name).read_text())
     known = {"base", "when", "scale", "keys", "ours", "notes"}
     own = {"label", "title", "caption", "family", "rows", "columns", "figures", "fixed", "pair"}
     assert set(sheet) <= known | (set() if name.startswith("families") else own)

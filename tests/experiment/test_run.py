@@ -118,14 +118,14 @@ def test_the_weights_load_into_the_module_and_score_the_same(tmp_path):
 @pytest.mark.parametrize("workers", [2, 4])
 def test_any_number_of_workers_gives_the_same_bytes(reference, tmp_path, workers):
     with begin(small(), out=tmp_path / "run", workers=workers) as execution:
-        assert execution.run.crew.size == workers
+        assert execution.run.executor.size == workers
         assert execution.run.note == ""
         done = execution.complete()
     assert bytes_of(done.folder) == bytes_of(reference.folder)
 
 
 def test_any_order_of_arrival_gives_the_same_bytes(reference, tmp_path):
-    with Reversed() as crew, begin(small(), out=tmp_path / "run", crew=crew) as execution:
+    with Reversed() as executor, begin(small(), out=tmp_path / "run", executor=executor) as execution:
         done = execution.complete()
     assert bytes_of(done.folder) == bytes_of(reference.folder)
 
@@ -205,7 +205,7 @@ def test_a_module_that_cannot_be_sent_runs_in_this_process_and_says_so(tmp_path)
         assert execution.run.note.startswith("runs in one process, since this cannot be sent to another: workers: ")
         assert "Local" in execution.run.note
         assert execution.run.note.isprintable()
-        assert execution.run.crew.size == 1
+        assert execution.run.executor.size == 1
         done = execution.complete()
     assert done.weights_sha256 == run(small(), out=tmp_path / "same", model=plain_module()).weights_sha256
 
@@ -280,15 +280,15 @@ def test_clients_score_for_themselves(tmp_path):
 
 
 def test_a_pool_serves_several_runs(reference, tmp_path):
-    with Pool(2) as crew:
+    with Pool(2) as executor:
         for name in "ab":
-            with begin(small(), out=tmp_path / name, crew=crew) as execution:
+            with begin(small(), out=tmp_path / name, executor=executor) as execution:
                 assert bytes_of(execution.complete().folder) == bytes_of(reference.folder)
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1025, "two", 1.0, True])
 def test_a_wrong_number_of_workers(tmp_path, workers):
-    with pytest.raises(ArgumentError, match="workers: 'auto' or a whole number from 1 to 1024 is needed, got"):
+    with pytest.raises(ArgumentError, match="workers: expected 'auto' or an integer from 1 to 1024, got"):
         run(small(), out=tmp_path / "run", workers=workers)
 
 

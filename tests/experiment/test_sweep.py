@@ -42,7 +42,7 @@ def test_every_value_goes_with_every_other():
         (("relabel.tau", tau), ("train.lr", lr)) for tau in (0.1, 0.4) for lr in (0.1, 0.2, 0.3)
     ]
     assert all((cell.config.relabel.tau, cell.config.train.lr) == tuple(cell.values.values()) for cell in found)
-    assert {(cell.host, cell.arm, cell.seed) for cell in found} == {("FedAvg", "as given", 5)}
+    assert {(cell.baseline, cell.arm, cell.seed) for cell in found} == {("FedAvg", "as given", 5)}
     assert len({cell.name for cell in found}) == 6
 
 
@@ -75,19 +75,21 @@ def test_any_key_of_any_table_can_be_swept(key, values):
         assert cell.config == overlay(base, nested({key: value}))
 
 
-def test_seeds_hosts_and_arms_come_from_the_comparison():
-    hosts = ["fedavg", {"name": "fedprox", "mu": 1.0, "label": "pulled", "train": {"lr": 0.01}}]
-    compare = {"seeds": [3, 8], "hosts": hosts, "arms": ["host-drop", "fedrela", "random"]}
+def test_seeds_baselines_and_arms_come_from_the_comparison():
+    baselines = ["fedavg", {"name": "fedprox", "mu": 1.0, "label": "pulled", "train": {"lr": 0.01}}]
+    compare = {"seeds": [3, 8], "baselines": baselines, "arms": ["baseline-drop", "fedrela", "random"]}
     found = cells(sweep=TAUS, compare=compare)
-    assert [(c.host, c.values["relabel.tau"], c.arm, c.seed) for c in found] == [
-        (host, tau, arm, seed) for host in ("FedAvg", "pulled") for tau in (0.1, 0.4)
-        for arm in ("host-drop", "fedrela", "random") for seed in (3, 8)
+    assert [(c.baseline, c.values["relabel.tau"], c.arm, c.seed) for c in found] == [
+        (baseline, tau, arm, seed) for baseline in ("FedAvg", "pulled") for tau in (0.1, 0.4)
+        for arm in ("baseline-drop", "fedrela", "random") for seed in (3, 8)
     ]  # fmt: skip
     last = found[-1].config
     assert (last.algorithm.params["mu"], last.train.lr, last.seed, last.relabel.moves) == (1.0, 0.01, 8, "random")
     assert (last.relabel.tau, found[0].config.train.lr) == (0.4, 0.05)
-    swept = cells(sweep={"algorithm.mu": [0.5], "train.lr": [0.7]}, compare={"hosts": hosts[1:]})[0].config
-    assert (swept.algorithm.params["mu"], swept.train.lr) == (0.5, 0.7), "what is swept is laid over what a host says"
+    swept = cells(sweep={"algorithm.mu": [0.5], "train.lr": [0.7]}, compare={"baselines": baselines[1:]})[0].config
+    assert (swept.algorithm.params["mu"], swept.train.lr) == (0.5, 0.7), (
+        "what is swept is laid over what a baseline says"
+    )
 
 
 def test_only_what_is_written_in_the_comparison_counts():
@@ -96,20 +98,22 @@ def test_only_what_is_written_in_the_comparison_counts():
 
 
 def test_runs_without_re_labelling_are_done_once():
-    arms = ["host", "host-drop", "fedrela"]
+    arms = ["baseline", "baseline-drop", "fedrela"]
     found = cells(sweep={"relabel.tau": [0.1, 0.4], "relabel.start": [2, 4]}, compare={"arms": arms})
     assert {arm: len({c.name for c in found if c.arm == arm}) for arm in arms} == {
-        "host": 1, "host-drop": 2, "fedrela": 4,
+        "baseline": 1, "baseline-drop": 2, "fedrela": 4,
     }  # fmt: skip
     assert len({cell.name for cell in cells(sweep={"relabel.enabled": [True, False], **TAUS})}) == 3
     many = {"relabel.start": [1, 2], "relabel.tau.3": [0.1, 0.2], "relabel.threshold": [1.0, "linear"]}
-    short = cells(sweep={"train.rounds": [3], **many}, compare={"arms": ["host"]})  # start = 4 would not do for them
+    short = cells(
+        sweep={"train.rounds": [3], **many}, compare={"arms": ["baseline"]}
+    )  # start = 4 would not do for them
     assert len(short) == 8
     assert len({cell.name for cell in short}) == 1
 
 
 def test_a_swept_run_equals_the_same_run_alone(tmp_path):
-    table = small(sweep={"relabel.tau": [0.1, 0.4], "relabel.start": [3, 5]}, compare={"arms": ["host", "fedrela"]})
+    table = small(sweep={"relabel.tau": [0.1, 0.4], "relabel.start": [3, 5]}, compare={"arms": ["baseline", "fedrela"]})
     sweep(table, out=tmp_path / "sweep")
     for cell in cells_of(parse_config(table)):
         alone = run(cell.config, out=tmp_path / "alone" / str(cell.values) / cell.arm)
@@ -143,7 +147,7 @@ def test_another_configuration_in_the_folder_is_refused(tmp_path):
 
 
 def test_the_summary_says_what_the_runs_say(tmp_path):
-    table = small(sweep=TAUS, compare={"seeds": [5, 7], "arms": ["host", "fedrela"]}, data={"validation": 0.3})
+    table = small(sweep=TAUS, compare={"seeds": [5, 7], "arms": ["baseline", "fedrela"]}, data={"validation": 0.3})
     found = sweep(table, out=tmp_path / "small")
     record = found.record
     assert record == Sweep.load(tmp_path / "small").record
@@ -175,7 +179,7 @@ def test_the_summary_says_what_the_runs_say(tmp_path):
 def point(value, validation, overall, moved):
     spread = {name: {"mean": mean} for name, mean in {"overall": overall, "moved": moved}.items()}
     held_back = None if validation is None else {"mean": validation}
-    return {"host": "h", "arm": "a", "values": {"k": value}, "figures": spread, "validation": held_back}
+    return {"baseline": "h", "arm": "a", "values": {"k": value}, "figures": spread, "validation": held_back}
 
 
 def test_of_equal_values_the_one_that_moves_less_is_chosen():
@@ -191,17 +195,17 @@ def test_without_validation_it_says_why_and_how(tmp_path):
     record = sweep(quick(sweep=TAUS), out=tmp_path / "a").record
     assert (record["choice"], record["points"][0]["validation"]) == ([], None)
     assert "data.validation is 0" in record["why_no_choice"]
-    arms = {"arms": ["host"]}
+    arms = {"arms": ["baseline"]}
     record = sweep(quick(sweep=TAUS, compare=arms, data={"validation": 0.3}), out=tmp_path / "b").record
     assert (record["choice"], record["why_no_choice"]) == ([], "There is nothing to choose: the values change no run.")
 
 
-def test_values_that_change_hosts_and_groups(tmp_path):
+def test_values_that_change_baselines_and_groups(tmp_path):
     imbalances = [{"kind": "step", "ratio": 6, "minority": [0]}, {"kind": "long_tail", "factor": 6}]
     swept = {"algorithm.name": ["fedavg", "fedprox"], "data.imbalance": imbalances}
     found = sweep(quick(sweep=swept, data={"validation": 0.2}), out=tmp_path)
     assert found.record["figures"] == ["majority", "minority", "head", "medium", "tail", "overall"]
-    assert {point["host"] for point in found.points} == {"as swept"}
+    assert {point["baseline"] for point in found.points} == {"as swept"}
     for step, tailed in zip(found.points[::2], found.points[1::2], strict=True):
         assert step["figures"]["head"]["mean"] is tailed["figures"]["minority"]["mean"] is None
         assert None not in (step["figures"]["minority"]["mean"], tailed["figures"]["head"]["mean"])

@@ -11,7 +11,6 @@ import pytest
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.params import Params, param
 from fedrela.core import Schedule
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
@@ -20,6 +19,7 @@ from fedrela.experiment.schema.across import check_fits
 from fedrela.experiment.schema.commented import commented_toml
 from fedrela.losses import LOSSES
 from fedrela.models import MODELS, model_options
+from fedrela.options import Params, param
 
 VALID = [
     "[model]\nname = 'logistic'",
@@ -101,7 +101,7 @@ def test_every_option_of_every_model_is_a_checked_key(name):
     for key in model_options(name):
         with pytest.raises(ArgumentError, match=rf"run.toml:3:{len(key) + 4}: model\.{key}: .+ needed, got a table"):
             parse_config(f"[model]\nname = '{name}'\n{key} = {{}}", name="run.toml")
-    with pytest.raises(ArgumentError, match=r"model\.hidden: at most 1000 layers are needed, got 1001"):
+    with pytest.raises(ArgumentError, match=r"model\.hidden: expected at most 1000 layers, got 1001"):
         parse_config({"model": {"hidden": [1] * 1001}})
 
 
@@ -115,7 +115,7 @@ class PairParams(Params):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low > self.high:
-            raise ArgumentError(f"low: at most high, {self.high}, is needed, got {self.low}")
+            raise ArgumentError(f"low: expected at most high, {self.high}, got {self.low}")
 
 
 class Pair(Algorithm):
@@ -127,13 +127,13 @@ def test_parameters_of_every_type_and_rules_between_them(monkeypatch):
     config = parse_config("[algorithm]\nname = 'pair'\nlow = 2\nhigh = 3\nway = 'down'\nswap = true")
     assert config.algorithm.params == {"low": 2.0, "high": 3, "way": "down", "swap": True}
     assert Pair(**config.algorithm.params).params == PairParams(2.0, 3, "down", True)
-    with pytest.raises(ArgumentError, match=r"high: a whole number of at least 0 is needed, got 'x'$"):
+    with pytest.raises(ArgumentError, match=r"high: expected an integer >= 0, got 'x'$"):
         parse_config("[algorithm]\nname = 'pair'\nlow = 2\nhigh = 'x'")
     for key, words in {
-        "low = 2": "algorithm.low: at most high, 1, is needed, got 2.0",
-        "high = 1.0": "algorithm.high: a whole number of at least 0 is needed, got 1.0",
-        "way = 'dwn'": "algorithm.way: one of up, down is needed, got 'dwn'",
-        "swap = 1": "algorithm.swap: true or false is needed, got 1",
+        "low = 2": "algorithm.low: expected at most high, 1, got 2.0",
+        "high = 1.0": "algorithm.high: expected an integer >= 0, got 1.0",
+        "way = 'dwn'": "algorithm.way: expected one of up, down, got 'dwn'",
+        "swap = 1": "algorithm.swap: expected true or false, got 1",
     }.items():
         place = f"run.toml:3:{key.index('=') + 3}: "
         with pytest.raises(ArgumentError) as error:
@@ -195,8 +195,8 @@ def test_what_shows_only_when_the_data_are_there():
         check_fits(config, clients=4, classes=4)
     assert list(error.value.lines(9)) == [
         "run.toml:4:15: train.min_clients: at most 2 is needed, the number of clients in a round, got 3",
-        "run.toml:6:23: relabel.forbidden[1][0]: a class id from 0 to 3 is needed, got 4",
-        "run.toml:6:26: relabel.forbidden[1][1]: a class id from 0 to 3 is needed, got 5",
+        "run.toml:6:23: relabel.forbidden[1][0]: expected a class id from 0 to 3, got 4",
+        "run.toml:6:26: relabel.forbidden[1][1]: expected a class id from 0 to 3, got 5",
         "run.toml:7:13: relabel.threshold: 4 z values are needed, one a class, got 3",
         "run.toml:9:1: relabel.tau.7: a client id from 0 to 3 is needed",
     ]

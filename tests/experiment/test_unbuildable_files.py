@@ -14,7 +14,7 @@ from fedrela.experiment.schema import Config
 
 FILES = all_files()
 WRONG = {"data": {"imbalance": {"kind": "step", "ratio": 2, "minority": [0, 12]}}}
-WORDS = "data.imbalance.minority: different class ids from 0 to 9 are needed, got [0, 12]"
+WORDS = "data.imbalance.minority: expected different class ids from 0 to 9, got [0, 12]"
 
 
 @pytest.mark.parametrize("case", FILES)

@@ -15,10 +15,10 @@ from experiment.layouts import DRESSES, LAYOUTS, place_of_mark
 
 CASES = {
     "data.imbalance": """
-kind = "step"; ratio = 2; minority = «[0, 12]   | .minority: different class ids from 0 to 9 are needed, got [0, 12]
-kind = "step"; minority = «[10]; ratio = 2      | .minority: different class ids from 0 to 9 are needed, got [10]
-kind = "step"; ratio = 2; order = «[1, 0]       | .order: each class id from 0 to 9 once is needed, got [1, 0]
-kind = "long_tail"; factor = 2; order = «[0]    | .order: each class id from 0 to 9 once is needed, got [0]
+kind = "step"; ratio = 2; minority = «[0, 12]   | .minority: expected different class ids from 0 to 9, got [0, 12]
+kind = "step"; minority = «[10]; ratio = 2      | .minority: expected different class ids from 0 to 9, got [10]
+kind = "step"; ratio = 2; order = «[1, 0]       | .order: expected each class id from 0 to 9 once, got [1, 0]
+kind = "long_tail"; factor = 2; order = «[0]    | .order: expected each class id from 0 to 9 once, got [0]
 order = «[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]; kind = "long_tail"; factor = 2 | .order: each class id from 0 to 9
 kind = "step"; ratio = 1e6                      | : class 5 would keep none of its 146 samples
 kind = "long_tail"; factor = 2; largest = 5000  | : class 0 has 142 samples, 5000 are wanted; lower `largest`
@@ -64,7 +64,7 @@ WHOLE = {
     ),
     "layout": (
         '[data]\nsource = "npz"\nroot = "own.npz"\noptions = { layout = «"chw" }',
-        "data.options.layout: one of auto, nchw, nhwc is needed, got 'chw'",
+        "data.options.layout: expected one of auto, nchw, nhwc, got 'chw'",
     ),
     "no such table": (CSV + 'data.root = «"none.csv"', "data.root: csv: "),
     "no such download": ('[data]\nroot = «"nowhere"\nsource = "cifar10"', "data.root: cifar10: no binary edition in "),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TAU = "a fraction from 0 to 1 is needed, got 5; the official code counts in per cent: 5 there is 0.05 here"
+TAU = "expected a fraction from 0 to 1, got 5; the official code counts in per cent: 5 there is 0.05 here"
 SEEDS = "seeds stand in [compare] seeds, and what they reach is averaged"
 
 WHOLE = {
@@ -24,11 +24,11 @@ WHOLE = {
     "swept: a word": ("[sweep]\n'relabel.preset' = ['paper', «'offical']", 'sweep."relabel.preset"[1]: one of paper'),
     "swept: a list among values": (
         "[sweep]\n'model.hidden' = [[8], [8, «0]]",
-        'sweep."model.hidden"[1][1]: a whole number from 1 to 1000000 is needed, got 0',
+        'sweep."model.hidden"[1][1]: expected an integer from 1 to 1000000, got 0',
     ),
     "swept: a value that is no list": (
         "[sweep]\n'model.hidden' = [[8], «8]",
-        'sweep."model.hidden"[1]: a list, each item a whole number, is needed, got 8',
+        'sweep."model.hidden"[1]: expected a list, each item an integer, got 8',
     ),
     "swept: not a number": ("[sweep]\n'relabel.tau' = [«nan]", 'sweep."relabel.tau"[0]: a fraction from 0 to 1'),
     "swept: a date": ("[sweep]\n'train.lr' = [0.1, «1979-05-27]", 'sweep."train.lr"[1]: a number'),
@@ -51,7 +51,7 @@ WHOLE = {
     ),
     "swept: a key below a number": (
         "[sweep]\n«'train.rounds.x' = [3]",
-        'sweep."train.rounds.x": train.rounds: a whole number from 1 to 1000000 is needed, got a table',
+        'sweep."train.rounds.x": train.rounds: expected an integer from 1 to 1000000, got a table',
     ),
     "swept: an empty name": ("[sweep]\n«'' = [3]", 'sweep."": unknown key; this table has seed, data'),
     "swept: an empty part": ("[sweep]\n«'relabel..tau' = [3]", 'sweep."relabel..tau": relabel.""'),
@@ -61,11 +61,11 @@ WHOLE = {
     ),
     "swept: a value that another table does not allow": (
         "[sweep]\n'relabel.tau' = [0.1, 0.2]\n'train.rounds' = [60, «40]\n[relabel]\nstart = 48",
-        'sweep."train.rounds"[1]: relabel.start: a round up to the last one, 40, is needed, got 48',
+        'sweep."train.rounds"[1]: relabel.start: expected a round up to the last one, 40, got 48',
     ),
     "swept: two values that do not go together": (
         "[sweep]\n'relabel.start' = [5, «48]\n'train.rounds' = [60, 40]",
-        'sweep."relabel.start"[1]: a round up to the last one, 40, is needed, got 48',
+        'sweep."relabel.start"[1]: expected a round up to the last one, 40, got 48',
     ),
     "swept: a name that another table does not allow": (
         "train.loss = 'focal'\n[sweep]\nalgorithm.name = ['fedavg', «'fedlc']",
@@ -73,11 +73,11 @@ WHOLE = {
     ),
     "swept: a kind that needs more": (
         "[sweep.data]\nimbalance.kind = ['natural', «'step']",
-        "sweep.data.imbalance.kind[1]: data.imbalance.ratio: a number of at least 1 is missing",
+        "sweep.data.imbalance.kind[1]: data.imbalance.ratio: a number >= 1 is missing",
     ),
     "swept: a table that needs more": (
         "[sweep]\n'data.partition' = [{ kind = 'iid', clients = 3 }, «{ kind = 'iid' }]",
-        'sweep."data.partition"[1].clients: a whole number from 1 to 1000000 is missing',
+        'sweep."data.partition"[1].clients: an integer from 1 to 1000000 is missing',
     ),
     "swept: a key in a table": (
         "[sweep]\n'data.partition' = [{ kind = 'iid', clients = 3, «alpah = 1 }]",
@@ -85,20 +85,20 @@ WHOLE = {
     ),
     "swept: an array of tables": (
         "[[sweep.data.imbalance]]\nkind = 'natural'\n[[sweep.data.imbalance]]\nkind = 'long_tail'\nfactor = «0",
-        "sweep.data.imbalance[1].factor: a number of at least 1 is needed, got 0",
+        "sweep.data.imbalance[1].factor: expected a number >= 1, got 0",
     ),
     "swept: no list": (
         "[sweep]\n'relabel.tau' = «0.1",
-        'sweep."relabel.tau": a list of values to try is needed, got 0.1',
+        'sweep."relabel.tau": expected a list of values to try, got 0.1',
     ),
-    "swept: text": ("sweep.title = «'mine'", "sweep.title: a list of values to try is needed, got 'mine'"),
+    "swept: text": ("sweep.title = «'mine'", "sweep.title: expected a list of values to try, got 'mine'"),
     "swept: no value": (
         "[sweep.relabel]\ntau = «[]",
-        "sweep.relabel.tau: a list of values to try is needed, got an empty",
+        "sweep.relabel.tau: expected a list of values to try, got an empty",
     ),
     "swept: an empty table": (
         "[sweep]\nrelabel = «{}",
-        "sweep.relabel: a list of values to try is needed, got a table",
+        "sweep.relabel: expected a list of values to try, got a table",
     ),
     "swept: a value twice": (
         "[sweep]\n'train.epochs' = [1, 2, «1]",
@@ -122,34 +122,34 @@ WHOLE = {
     "swept: a sweep": ("[sweep.sweep]\n«x = [1]", "sweep.sweep.x: [sweep] speaks of all runs, not of one"),
     "swept: too many": (
         f"«[sweep]\n'train.epochs' = {list(range(1, 72))}\n'train.batch_size' = {list(range(1, 72))}\n",
-        "sweep: at most 5000 combinations are needed, got 5041",
+        "sweep: expected at most 5000 combinations, got 5041",
     ),
     "swept: too many keys": (
         "«[sweep]\n" + "".join(f"k{i} = [1]\n" for i in range(51)),
-        "sweep: at most 50 keys are needed, got 51",
+        "sweep: expected at most 50 keys, got 51",
     ),
     "swept: too many with others": (
         f"«[sweep]\n'train.epochs' = {list(range(1, 60))}\n[compare]\nseeds = 100",
-        "sweep: at most 5000 runs are needed, got 5900 with the seeds, hosts and arms of [compare]",
+        "sweep: expected at most 5000 runs, got 5900 with the seeds, baselines and arms of [compare]",
     ),
     "swept: what arms set": (
-        "[sweep]\n«'relabel.lr_scale' = [0.1, 1.0]\n[compare]\narms = ['host', 'fedrela']",
+        "[sweep]\n«'relabel.lr_scale' = [0.1, 1.0]\n[compare]\narms = ['baseline', 'fedrela']",
         'sweep."relabel.lr_scale": [compare] arms set it; leave one of the two out',
     ),
-    "swept: what hosts set": (
-        "compare.hosts = ['fedavg', 'moon']\nsweep.algorithm.«name = ['fedavg', 'moon']",
-        "sweep.algorithm.name: [compare] hosts set it; leave one of the two out",
+    "swept: what baselines set": (
+        "compare.baselines = ['fedavg', 'moon']\nsweep.algorithm.«name = ['fedavg', 'moon']",
+        "sweep.algorithm.name: [compare] baselines set it; leave one of the two out",
     ),
-    "swept: a table that hosts set": (
-        "compare.hosts = ['fedavg', 'moon']\nsweep.«algorithm = [{ name = 'fedavg' }]",
-        "sweep.algorithm: [compare] hosts set it; leave one of the two out",
+    "swept: a table that baselines set": (
+        "compare.baselines = ['fedavg', 'moon']\nsweep.«algorithm = [{ name = 'fedavg' }]",
+        "sweep.algorithm: [compare] baselines set it; leave one of the two out",
     ),
-    "swept: a parameter that one of the hosts lacks": (
-        "compare.hosts = ['fedprox', 'fedavg']\nsweep.algorithm.«mu = [0.1, 1]",
+    "swept: a parameter that one of the baselines lacks": (
+        "compare.baselines = ['fedprox', 'fedavg']\nsweep.algorithm.«mu = [0.1, 1]",
         "sweep.algorithm.mu: unknown key; algorithm 'fedavg' has",
     ),
-    "swept: a value that one of the hosts does not allow": (
-        "compare.hosts = ['fedavg', { name = 'moon', train.rounds = 9 }]\n[sweep.relabel]\nstart = [9, «10]",
-        "sweep.relabel.start[1]: a round up to the last one, 9, is needed, got 10",
+    "swept: a value that one of the baselines does not allow": (
+        "compare.baselines = ['fedavg', { name = 'moon', train.rounds = 9 }]\n[sweep.relabel]\nstart = [9, «10]",
+        "sweep.relabel.start[1]: expected a round up to the last one, 9, got 10",
     ),
 }

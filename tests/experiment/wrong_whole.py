@@ -4,31 +4,31 @@ from __future__ import annotations
 
 # whole files; syntax errors keep the place that tomllib gives
 WHOLE = {
-    "seed": ("seed = «-1", "seed: a whole number from 0 to 9223372036854775807 is needed, got -1"),
-    "seed of 64 bits": ("seed = «9223372036854775808", "seed: a number of at most 64 bits is needed"),
-    "seed as text": ("\n\nseed = «'1'", "seed: a whole number from 0 to 9223372036854775807 is needed, got '1'"),
-    "seed as truth": ("seed = «true", "seed: a whole number from 0 to 9223372036854775807 is needed, got true"),
+    "seed": ("seed = «-1", "seed: expected an integer from 0 to 9223372036854775807, got -1"),
+    "seed of 64 bits": ("seed = «9223372036854775808", "seed: a number <= 64 bits is needed"),
+    "seed as text": ("\n\nseed = «'1'", "seed: expected an integer from 0 to 9223372036854775807, got '1'"),
+    "seed as truth": ("seed = «true", "seed: expected an integer from 0 to 9223372036854775807, got true"),
     "unknown table": ("[sweep]\n[«dota]\n", "dota: unknown key; nearest: data"),
     "unknown table inside": ("[data.«imbalanc.x]\n", "data.imbalanc: unknown key; nearest: imbalance"),
     "unknown array of tables": ("[[«trian]]\n[[trian]]\n", "trian: unknown key; nearest: train"),
-    "a table as value": ("data = «3", "data: a table is needed, got 3"),
-    "an array of tables": ("seed = 2\n«[[data]]\n[[data]]\n", "data: a table is needed, got a list"),
+    "a table as value": ("data = «3", "data: expected a table, got 3"),
+    "an array of tables": ("seed = 2\n«[[data]]\n[[data]]\n", "data: expected a table, got a list"),
     "a header for a word": ("«[data.source]\n", "data.source: one of cifar10"),
     "a header for a number": (
         "[data]\n  «[data.validation]",
-        "data.validation: a number from 0 to below 1 is needed, got a",
+        "data.validation: expected a number >= 0 and < 1, got a",
     ),
-    "a model as value": ("model = «'mlp'", "model: a table is needed, got 'mlp'"),
-    "an algorithm as value": ("seed = 1\nalgorithm = «'fedavg'", "algorithm: a table is needed, got 'fedavg'"),
-    "rounds as value": ("train = «60", "train: a table is needed, got 60"),
-    "re-labelling as truth": ("relabel = «false", "relabel: a table is needed, got false"),
-    "re-labelling as array": ("«[[relabel]]\ntau = 0.1", "relabel: a table is needed, got a list"),
-    "engine as text": ("engine = «'flower'", "engine: a table is needed, got 'flower'"),
-    "report as number": ("report = «0", "report: a table is needed, got 0"),
-    "comparison as list": ("compare = «[1, 2]", "compare: a table is needed, got a list"),
-    "sweep as number": ("sweep = «3", "sweep: a table is needed, got 3"),
+    "a model as value": ("model = «'mlp'", "model: expected a table, got 'mlp'"),
+    "an algorithm as value": ("seed = 1\nalgorithm = «'fedavg'", "algorithm: expected a table, got 'fedavg'"),
+    "rounds as value": ("train = «60", "train: expected a table, got 60"),
+    "re-labelling as truth": ("relabel = «false", "relabel: expected a table, got false"),
+    "re-labelling as array": ("«[[relabel]]\ntau = 0.1", "relabel: expected a table, got a list"),
+    "engine as text": ("engine = «'flower'", "engine: expected a table, got 'flower'"),
+    "report as number": ("report = «0", "report: expected a table, got 0"),
+    "comparison as list": ("compare = «[1, 2]", "compare: expected a table, got a list"),
+    "sweep as number": ("sweep = «3", "sweep: expected a table, got 3"),
     "a header for a loss": ("[train]\n«[train.loss]\nname = 'focal'", "train.loss: one of balanced_softmax"),
-    "a header for hidden": ("«[model.hidden]\nlayers = 2", "model.hidden: a list, each item a whole number,"),
+    "a header for hidden": ("«[model.hidden]\nlayers = 2", "model.hidden: a list, each item an integer,"),
     "fewer clients than the quorum": (
         "[train]\nmin_clients = «6\n[data]\npartition = { kind = 'iid', clients = 5 }",
         "train.min_clients: at most 5 is needed, the number of clients in a round, got 6",
@@ -43,24 +43,24 @@ WHOLE = {
     ),
     "start after the end": (
         "[train]\nrounds = 40\n\n[relabel]\nstart = «48\n",
-        "relabel.start: a round up to the last one, 40, is needed, got 48",
+        "relabel.start: expected a round up to the last one, 40, got 48",
     ),
     "start after the end, the other way round": (
         "relabel.start = «48\ntrain.rounds = 47\n",
-        "relabel.start: a round up to the last one, 47, is needed, got 48",
+        "relabel.start: expected a round up to the last one, 47, got 48",
     ),
     "rounds too few for client and start": (
         "[relabel]\nstart = «9\ntau = { 12 = 0.1 }\n[train]\nrounds = 8\n",
-        "relabel.start: a round up to the last one, 8, is needed, got 9 (and 1 more)",
+        "relabel.start: expected a round up to the last one, 8, got 9 (and 1 more)",
     ),
     "keys of other tables": ("[relabel]\n«rounds = 3\n[train]\ntau = 0.1\n", "relabel.rounds: unknown key"),
     "per cent in a sub-table": (
         "[relabel]\npreset = 'official'\n[relabel.tau]\n'0' = 0.05\n'1' = «5\n",
-        "relabel.tau.1: a fraction from 0 to 1 is needed, got 5; the official code counts in per cent: 5 there is 0.05",
+        "relabel.tau.1: expected a fraction from 0 to 1, got 5; the official code counts in per cent: 5 there is 0.05",
     ),
     "a dotted client id": (
         "[relabel]\ntau.«1.5 = 0.1\n",
-        "relabel.tau.1: a fraction from 0 to 1 is needed, got a table",
+        "relabel.tau.1: expected a fraction from 0 to 1, got a table",
     ),
     "algorithm and model at once": (
         "[algorithm]\nname = 'fedprox'\n«nu = 1\n[model]\nname = 'resnet8'\nwidht = 3\n",
@@ -68,7 +68,7 @@ WHOLE = {
     ),
     "an empty partition": (
         "[data]\npartition = «{}",
-        "data.partition.clients: a whole number from 1 to 1000000 is missing",
+        "data.partition.clients: an integer from 1 to 1000000 is missing",
     ),
     "option of another source": (
         'data.source = "csv"\n[data.options]\nlabel = "y"\n«lable = "y"',
@@ -88,15 +88,15 @@ WHOLE = {
     ),
     "option of another type": (
         'data.source = "csv"\n[data.options]\nheader = «1',
-        "data.options.header: true or false is needed, got 1",
+        "data.options.header: expected true or false, got 1",
     ),
     "option as text": (
         'data = { source = "gaussians", options.samples = «"9" }',
-        "data.options.samples: a whole number or a list, each item a whole number, is needed, got '9'",
+        "data.options.samples: expected an integer or a list, each item an integer, got '9'",
     ),
     "option with a wrong item": (
         'data.source = "csv"\ndata.options.ignore = «["a", 1.5]',
-        "data.options.ignore: a list, each item text or a whole number, is needed, got a list",
+        "data.options.ignore: expected a list, each item text or an integer, got a list",
     ),
     "option truth for number": (
         'data = { source = "csv", options.test_share = «true }',
@@ -104,7 +104,7 @@ WHOLE = {
     ),
     "two options": (
         'data.source = "csv"\n[data.options]\nseed = «"a"\nfiel = 3',
-        "data.options.seed: a whole number is needed, got 'a' (and 1 more)",
+        "data.options.seed: expected an integer, got 'a' (and 1 more)",
     ),
     "three at once": ("[data]\n«b = 1\na = 1\n[data.partition]\nclients = 0", "data.b: unknown key;"),
     "the schema's order is not the file's": (

@@ -15,7 +15,7 @@ from fedrela.core import Schedule
 from fedrela.engine.loop import RoundDone, next_round
 from fedrela.engine.plan import RelabelPlan, TrainPlan
 from fedrela.engine.problem import Problem
-from fedrela.engine.run import Crew, Plan, Run
+from fedrela.engine.run import Executor, Plan, Run
 from fedrela.metrics import Groups
 from fedrela.models import build
 from fedrela.models.inputs import Scaling
@@ -50,13 +50,13 @@ class Present(TrainPlan):
 
 
 def begin(
-    problem: Problem, algorithm: Algorithm, crew: Crew, relabel: int = 2, absent: Any = None, **train: Any
+    problem: Problem, algorithm: Algorithm, executor: Executor, relabel: int = 2, absent: Any = None, **train: Any
 ) -> Run:
     """Return a run that re-labels in one round; `absent` are clients that are never chosen, by round."""
     options = {"rounds": ROUNDS, "epochs": 1, "batch_size": 8} | train
     make = partial(build, "logistic", problem.input_shape, problem.num_classes, seed=3)
     plan = Present(**options, absent=absent or {})
-    return Run(problem, Plan(23, plan, RelabelPlan(schedule=Schedule(relabel), tau=0.3), algorithm, make), crew)
+    return Run(problem, Plan(23, plan, RelabelPlan(schedule=Schedule(relabel), tau=0.3), algorithm, make), executor)
 
 
 def rounds(run: Run) -> Iterator[tuple[RoundDone, dict[str, bytes]]]:

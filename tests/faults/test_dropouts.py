@@ -22,9 +22,9 @@ def serial():
         yield serial
 
 
-def check(plan: Dropouts, crew) -> list[dict[str, bytes]]:
+def check(plan: Dropouts, executor) -> list[dict[str, bytes]]:
     """Carry out a schedule, compare every round with a mean by hand, and return the state after each."""
-    run = begin(PROBLEM, Failing(plan.lost), crew, plan.relabel, min_clients=plan.least)
+    run = begin(PROBLEM, Failing(plan.lost), executor, plan.relabel, min_clients=plan.least)
     states = [snapshot(run)]
     for done, state in rounds(run):
         record, round = done.record, done.record.round
@@ -42,9 +42,9 @@ def check(plan: Dropouts, crew) -> list[dict[str, bytes]]:
     return states[1:]
 
 
-def check_against_the_never_chosen(plan: Dropouts, states: list[dict[str, bytes]], crew) -> None:
+def check_against_the_never_chosen(plan: Dropouts, states: list[dict[str, bytes]], executor) -> None:
     """Compare with a run in which nobody fails, and those who would have are never chosen."""
-    run = begin(PROBLEM, Failing(), crew, plan.relabel, plan.lost, min_clients=plan.least)
+    run = begin(PROBLEM, Failing(), executor, plan.relabel, plan.lost, min_clients=plan.least)
     assert [state for _, state in rounds(run)] == states
 
 

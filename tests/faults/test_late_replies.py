@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from batteries import count
-from fedrela.algorithms.average import shares, total
-from fedrela.algorithms.base import Field
+from fedrela.algorithms.average import sample_weights, weighted_sum
+from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.admit import admit
 from fedrela.records import Upload
 
 CLIENTS, SIZE = 12, 40
-FIELDS = {"weights": Field((SIZE,)), "steps": Field((), "int64")}
+FIELDS = {"weights": ArraySpec((SIZE,)), "steps": ArraySpec((), "int64")}
 
 
 def upload(rng, client, round):
@@ -63,7 +63,10 @@ def test_what_came_in_time_is_averaged_as_if_nothing_else_had_come():
         assert [one.client for one in found.admitted] == [one.client for one in good]
         assert found.norms == wanted.norms
         if good:
-            means = [total(each.admitted, "weights", shares(each.admitted)).tobytes() for each in (found, wanted)]
+            means = [
+                weighted_sum(each.admitted, "weights", sample_weights(each.admitted)).tobytes()
+                for each in (found, wanted)
+            ]
             assert means[0] == means[1] == by_hand(good).tobytes()
         kinds |= {reason for _, reason in excluded}
         copies += len(arrived) - len(good) - len(excluded)

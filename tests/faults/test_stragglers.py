@@ -29,8 +29,8 @@ def delays(number: int, above: float) -> dict[tuple[int, int], float]:
     return {(r + 1, k): float(waits[r, k]) for r in range(ROUNDS) for k in range(CLIENTS)}
 
 
-def check(crew, plan: dict[tuple[int, int], float], above: float) -> None:
-    found = list(rounds(begin(PROBLEM, Failing(delays=plan), crew, deadline=DEADLINE, give_up=9)))
+def check(executor, plan: dict[tuple[int, int], float], above: float) -> None:
+    found = list(rounds(begin(PROBLEM, Failing(delays=plan), executor, deadline=DEADLINE, give_up=9)))
     late = {done.record.round: dict(done.record.excluded) for done, _ in found}
     for (round, client), seconds in plan.items():
         if seconds == above:

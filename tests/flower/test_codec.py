@@ -13,13 +13,13 @@ from flwr.proto.recorddict_pb2 import RecordDict as Wire
 
 import flower.in_process  # noqa: F401  which lets messages be made outside of an app
 from batteries import count
-from fedrela.algorithms.base import Field
+from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.admit import admit
 from fedrela.flower.codec import ARRAYS, METRICS, Task, as_content, as_reply, read_reply, read_task
 from fedrela.records import Upload
 from fedrela.streams import stream
 
-FIELDS = {"weights": Field((40,)), "control": Field((3, 2)), "steps": Field((), "int64")}
+FIELDS = {"weights": ArraySpec((40,)), "control": ArraySpec((3, 2)), "steps": ArraySpec((), "int64")}
 EXPECTED, ROUND = {0: 12, 1: 30}, 4
 
 
@@ -37,7 +37,7 @@ def message(content):
 def judged(content):
     """Return what the gate makes of a reply, beside a sound one of another client."""
     said = read_reply(message(content))
-    for_itself = not isinstance(said, str) and said.client == 0  # the crew takes no reply for another client
+    for_itself = not isinstance(said, str) and said.client == 0  # the executor takes no reply for another client
     uploads = [upload(1), said] if for_itself else [upload(1)]
     return admit(uploads, round=ROUND, expected=EXPECTED, fields=FIELDS, reference=np.zeros(40, "f4"))
 

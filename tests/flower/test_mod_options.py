@@ -121,7 +121,7 @@ def test_messages_that_will_not_do_are_named(tmp_path):
     without.content["config"] = ConfigRecord({"server-round": 8})
     arrays = without.content.array_records.pop("arrays")
     without.content["one"], without.content["two"] = arrays, ArrayRecord()
-    with pytest.raises(ArgumentError, match="one record of arrays is needed, got 2"):
+    with pytest.raises(ArgumentError, match="expected one record of arrays, got 2"):
         mod(without, client.context, client.train)
 
 

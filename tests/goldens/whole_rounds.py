@@ -2,7 +2,7 @@
 
 usage: python tests/goldens/whole_rounds.py FOLDER_OF_FULL_GOLDENS
 
-Left out of the copies: nothing; whole numbers are stored as small integers.
+Left out of the copies: nothing; integers are stored as small integers.
 """
 
 from __future__ import annotations

@@ -167,16 +167,16 @@ def test_counts_come_in_any_form():
     [
         (
             lambda f, y: balanced_softmax(f, y, [1, 2]),
-            r"^counts: one number for each of 3 classes is needed, got shape \(2,\)$",
+            r"^counts: expected one number for each of 3 classes, got shape \(2,\)$",
         ),
-        (lambda f, y: fedlc(f, y, [1, 2, 3], -0.1), r"^tau: a number of at least 0 is needed, got -0.1$"),
-        (lambda f, y: logit_adjustment(f, y, [1, 2, 3], math.inf), r"^tau: a number of at least 0 is needed, got inf$"),
-        (lambda f, y: focal(f, y, math.nan), r"^gamma: a number of at least 0 is needed, got nan$"),
+        (lambda f, y: fedlc(f, y, [1, 2, 3], -0.1), r"^tau: expected a number >= 0, got -0.1$"),
+        (lambda f, y: logit_adjustment(f, y, [1, 2, 3], math.inf), r"^tau: expected a number >= 0, got inf$"),
+        (lambda f, y: focal(f, y, math.nan), r"^gamma: expected a number >= 0, got nan$"),
         (
             lambda f, y: class_balanced(f, y, [1, 2, 3], 1.0),
-            r"^beta: a number from 0 up to but without 1 is needed, got 1.0$",
+            r"^beta: expected a number from 0 up to but without 1, got 1.0$",
         ),
-        (lambda f, y: contrastive(f, f, f, 0.0), r"^temperature: a number above 0 is needed, got 0.0$"),
+        (lambda f, y: contrastive(f, f, f, 0.0), r"^temperature: expected a number > 0, got 0.0$"),
         (
             lambda f, y: contrastive(f, f, f[:, :2], 0.5),
             r"^contrastive: features of shape \(1, 3\) are needed from all",

@@ -210,15 +210,15 @@ def test_on_an_even_test_set_both_headlines_agree():
 @pytest.mark.parametrize(
     ("logits", "labels", "error", "message"),
     [
-        ([0.5], [0], ArgumentError, r"logits: floats, \(samples, classes\), are needed, got float64 \(1,\)"),
+        ([0.5], [0], ArgumentError, r"logits: expected floats, \(samples, classes\), got float64 \(1,\)"),
         ([[1, 2]], [0], ArgumentError, r"logits: floats, .*, got int64"),
         (np.empty((2, 0)), [0, 0], ArgumentError, r"logits: floats, .* \(2, 0\)"),
         (np.empty((0, 2)), [], ArgumentError, "as many rows as labels are needed, from 1, got 0 and 0"),
         ([[0.1, 0.2]], [0, 1], ArgumentError, "as many rows as labels are needed, from 1, got 1 and 2"),
-        ([[0.1, 0.2]], [0.0], ArgumentError, r"labels: a row of class ids is needed, got float64 \(1,\)"),
-        ([[0.1, 0.2]], [[0]], ArgumentError, r"labels: a row of class ids is needed, got int64 \(1, 1\)"),
-        ([[0.1, 0.2]] * 2, [1, 2], DataError, "labels: ids from 0 to 1 are needed, got 2 at place 1"),
-        ([[0.1, 0.2]], [-1], DataError, "labels: ids from 0 to 1 are needed, got -1 at place 0"),
+        ([[0.1, 0.2]], [0.0], ArgumentError, r"labels: expected a row of class ids, got float64 \(1,\)"),
+        ([[0.1, 0.2]], [[0]], ArgumentError, r"labels: expected a row of class ids, got int64 \(1, 1\)"),
+        ([[0.1, 0.2]] * 2, [1, 2], DataError, "labels: expected ids from 0 to 1, got 2 at place 1"),
+        ([[0.1, 0.2]], [-1], DataError, "labels: expected ids from 0 to 1, got -1 at place 0"),
     ],
 )
 def test_errors(logits, labels, error, message):
@@ -228,5 +228,5 @@ def test_errors(logits, labels, error, message):
 
 
 def test_groups_of_other_classes():
-    with pytest.raises(ArgumentError, match="groups: one group for each of 2 classes is needed, got 3"):
+    with pytest.raises(ArgumentError, match="groups: expected one group for each of 2 classes, got 3"):
         score([[0.1, 0.2]], [0], evaluation_groups([3, 2, 1]))

@@ -73,8 +73,6 @@ def test_mismatch_in_several_blocks(monkeypatch):
 
 @pytest.mark.parametrize("counts", [[1, 2], [[0.5]], [[0, 0]], [[1, -1]], np.empty((0, 3), int)])
 def test_errors(counts):
-    with pytest.raises(
-        ArgumentError, match=r"client_counts: whole numbers of at least 0, .*, are needed, got"
-    ) as caught:
+    with pytest.raises(ArgumentError, match=r"client_counts: expected integers >= 0, .*, got") as caught:
         measure_heterogeneity(counts)
     assert "\n" not in str(caught.value)

@@ -150,11 +150,11 @@ def without(arrays, name):
         (lambda a: a | {"x": a["head.bias"]}, "^arrays: 'x' is none of the model's 4 arrays$"),
         (
             lambda a: a | {"head.bias": np.zeros((1, 3), np.float32)},
-            r"^arrays: 'head.bias': float32 of shape \(3,\) is needed, got float32 of shape \(1, 3\)$",
+            r"^arrays: 'head.bias': expected float32 of shape \(3,\), got float32 of shape \(1, 3\)$",
         ),
         (
             lambda a: a | {"head.bias": np.zeros(3)},
-            r"^arrays: 'head.bias': float32 of shape \(3,\) is needed, got float64 of shape \(3,\)$",
+            r"^arrays: 'head.bias': expected float32 of shape \(3,\), got float64 of shape \(3,\)$",
         ),
         (lambda a: a | {"head.bias": np.zeros(3, ">f4")}, r"needed, got >f4 of shape \(3,\)$"),
     ],
@@ -180,7 +180,7 @@ def test_load_and_collect():
     flat.load(torch.from_numpy(block[1]))
     np.testing.assert_array_equal(flat.collect(), block[1])
     for wrong in (start[:-1], start.astype(np.float64), torch.zeros(3), start[None]):
-        with pytest.raises(ArgumentError, match=r"^vector: float32 of shape \(\d+,\) is needed, got"):
+        with pytest.raises(ArgumentError, match=r"^vector: expected float32 of shape \(\d+,\), got"):
             flat.load(wrong)
     with pytest.raises(ArgumentError, match=r"^vector: "):
         flat.collect(out=np.zeros(flat.layout.size))

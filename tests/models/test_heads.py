@@ -48,7 +48,7 @@ def test_simplex_etf_is_a_function_of_its_seed_and_not_of_threads():
 def test_too_few_features():
     with pytest.raises(ArgumentError, match=r"^simplex ETF: at least as many features.*got 9 features for 10 classes"):
         simplex_etf(9, 10, seed=0)
-    with pytest.raises(ArgumentError, match=r"^classes: at least 2 is needed, got 1$"):
+    with pytest.raises(ArgumentError, match=r"^classes: expected at least 2, got 1$"):
         simplex_etf(9, 1, seed=0)
 
 

@@ -218,7 +218,7 @@ def test_what_cannot_be_measured(x):
 
 @pytest.mark.parametrize("index", [[-1], [0, 3], [0.5], [True]])
 def test_wrong_index(index):
-    with pytest.raises(ArgumentError, match=r"^index: whole numbers from 0 to 2 are needed"):
+    with pytest.raises(ArgumentError, match=r"^index: integers from 0 to 2 are needed"):
         Scaling.fit(np.zeros((3, 1, 2, 2), np.uint8), index)
 
 

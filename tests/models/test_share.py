@@ -12,7 +12,7 @@ from torch import nn
 from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
-from fedrela.models.share import Part, Share
+from fedrela.models.share import ParameterSlice, ParameterSplit
 
 PARTS = ("body", "norm", "head", "own", "fixed")
 
@@ -28,7 +28,7 @@ def model() -> FlatModel:
     return flat
 
 
-def names(part: Part) -> list[str]:
+def names(part: ParameterSlice) -> list[str]:
     return [entry.name for entry in part.layout.entries]
 
 
@@ -36,7 +36,7 @@ def names(part: Part) -> list[str]:
 @given(st.sets(st.sampled_from(PARTS)))
 def test_every_array_is_shared_private_or_frozen(private):
     flat = model()
-    share = Share.of(flat.layout, sorted(private))
+    share = ParameterSplit.of(flat.layout, sorted(private))
     parts = set(names(share.shared)), set(names(share.private))
     frozen = {"fixed.weight", "fixed.bias"}
     assert parts[0] | parts[1] | frozen == {entry.name for entry in flat.layout.entries}
@@ -52,7 +52,7 @@ def test_every_array_is_shared_private_or_frozen(private):
 
 
 def test_buffers_are_shared_and_counters_are_not():
-    share = Share.of(model().layout)
+    share = ParameterSplit.of(model().layout)
     assert names(share.shared) == [
         "body.weight", "body.bias", "norm.weight", "norm.bias", "head.weight", "head.bias", "own.weight", "own.bias",
         "norm.running_mean", "norm.running_var",
@@ -63,7 +63,7 @@ def test_buffers_are_shared_and_counters_are_not():
 @pytest.mark.parametrize("private", [["own"], ["norm"], ["body", "head"], ["norm.weight"], list(PARTS[:4])])
 def test_writing_one_part_leaves_the_other(private):
     flat = model()
-    share = Share.of(flat.layout, private)
+    share = ParameterSplit.of(flat.layout, private)
     before = flat.read()
     share.private.write(flat, -share.private.read(flat))
     after = flat.read()
@@ -76,7 +76,7 @@ def test_writing_one_part_leaves_the_other(private):
 
 def test_a_read_only_vector_and_an_array_of_ones_own():
     flat = model()
-    part = Share.of(flat.layout, ["own"]).shared
+    part = ParameterSplit.of(flat.layout, ["own"]).shared
     out = np.zeros(part.layout.size, "f4")
     assert part.read(flat, out) is out
     out.flags.writeable = False
@@ -86,7 +86,7 @@ def test_a_read_only_vector_and_an_array_of_ones_own():
 
 
 def test_neighbours_are_copied_at_once():
-    share = Share.of(model().layout, ["own"])
+    share = ParameterSplit.of(model().layout, ["own"])
     assert len(share.shared.slices) == 2
     assert len(share.private.slices) == 1
 
@@ -94,10 +94,10 @@ def test_neighbours_are_copied_at_once():
 @pytest.mark.parametrize("size", [0, 5])
 def test_a_vector_of_another_length(size):
     flat = model()
-    with pytest.raises(ArgumentError, match="is needed, got float32 of shape"):
-        Share.of(flat.layout).shared.write(flat, np.zeros(size, "f4"))
+    with pytest.raises(ArgumentError, match="got float32 of shape"):
+        ParameterSplit.of(flat.layout).shared.write(flat, np.zeros(size, "f4"))
 
 
 def test_a_private_part_that_is_not_there():
     with pytest.raises(ArgumentError, match="private: the model has no part 'ow'"):
-        Share.of(model().layout, ["ow"])
+        ParameterSplit.of(model().layout, ["ow"])

@@ -41,7 +41,7 @@ def crop_of(image, draws):
 
 
 def stretch(image):
-    """AutoContrast in whole numbers, where Pillow's own is off by one now and then."""
+    """AutoContrast in integers, where Pillow's own is off by one now and then."""
     values = sample(image).numpy().astype(int)
     for channel in values:
         low, high = channel.min(), channel.max()
@@ -219,14 +219,14 @@ def test_what_views_need(view):
     rng = np.random.default_rng(0)
     with pytest.raises(ArgumentError, match=f"^{view.__name__}: images "):
         view(torch.zeros((3, 4), dtype=torch.uint8), rng)
-    with pytest.raises(ArgumentError, match=f"^{view.__name__}: raw images of uint8 are needed, got torch.float32"):
+    with pytest.raises(ArgumentError, match=f"^{view.__name__}: expected raw images of uint8, got torch.float32"):
         view(torch.zeros((3, 1, 4, 4)), rng)
 
 
 def test_what_the_strong_view_needs():
     rng = np.random.default_rng(0)
-    with pytest.raises(ArgumentError, match=r"^strong: images of 1 or 3 channels are needed, got 2"):
+    with pytest.raises(ArgumentError, match=r"^strong: expected images of 1 or 3 channels, got 2"):
         strong(pixels((3, 2, 4, 4)), rng)
-    for white, words in ((0, "at least 1"), (256, "at most 255"), (16.0, "a whole number")):
-        with pytest.raises(ArgumentError, match=f"^white: {words} is needed, got "):
+    for white, words in ((0, "at least 1"), (256, "at most 255"), (16.0, "an integer")):
+        with pytest.raises(ArgumentError, match=f"^white: expected {words}, got "):
             strong(pixels((3, 1, 4, 4)), rng, white=white)

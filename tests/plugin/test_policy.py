@@ -75,11 +75,11 @@ def test_a_client_without_a_file_lets_three_tenths_move_once():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tau = 5", "policy.toml:tau: a fraction from 0 to 1 is needed, got 5"),
-        ("max_fraction = '0.3'", "policy.toml:max_fraction: a fraction from 0 to 1 is needed, got '0.3'"),
+        ("tau = 5", "policy.toml:tau: expected a fraction from 0 to 1, got 5"),
+        ("max_fraction = '0.3'", "policy.toml:max_fraction: expected a fraction from 0 to 1, got '0.3'"),
         ("max_fractions = 0.3", "policy.toml:max_fractions: key: there is no 'max_fractions'; nearest: 'max_fraction'"),
-        ("enabled = 1", "policy.toml:enabled: true or false is needed, got 1"),
-        ("passes = 0", "policy.toml:passes: at least 1 is needed, got 0"),
+        ("enabled = 1", "policy.toml:enabled: expected true or false, got 1"),
+        ("passes = 0", "policy.toml:passes: expected at least 1, got 0"),
         ("forbidden = [[1, 2, 3]]", "policy.toml:forbidden: pairs of class numbers [from, to] are needed"),
         ("forbidden = [1, 2]", "policy.toml:forbidden: pairs of class numbers [from, to] are needed"),
         ("allowed = [[0, -1]]", "policy.toml:allowed: pairs of class numbers [from, to] are needed"),

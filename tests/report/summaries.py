@@ -7,7 +7,7 @@ from typing import Any
 
 Record = dict[str, Any]
 FIGURES = {"majority": (0.88, 0.87), "minority": (0.525, 0.77), "overall": (0.84, 0.86)}
-PAIRS = (("host", "fedrela"), ("host-drop", "fedrela-drop"), ("random", "fedrela"))
+PAIRS = (("baseline", "fedrela"), ("baseline-drop", "fedrela-drop"), ("random", "fedrela"))
 
 
 def spread(mean: float, deviation: float, seeds: int) -> Record:
@@ -26,16 +26,16 @@ def arm(treated: bool, moved: int, seeds: int, names: tuple[str, ...]) -> Record
 
 def compare_summary(seeds: int = 3, label: str = "FedAvg", names: tuple[str, ...] = tuple(FIGURES)) -> Record:
     arms = {
-        "host": arm(False, 0, seeds, names), "host-drop": arm(False, 0, seeds, names),
+        "baseline": arm(False, 0, seeds, names), "baseline-drop": arm(False, 0, seeds, names),
         "fedrela": arm(True, 113, seeds, names), "fedrela-drop": arm(True, 113, seeds, names),
         "random": arm(False, 113, seeds, names),
     }  # fmt: skip
     changes = {name: interval(b - a, 0.025, seeds) for name, (a, b) in zip(names, FIGURES.values(), strict=True)}
     pairs = [{"base": base, "treated": treated, "differences": changes} for base, treated in PAIRS]
-    hosts = [{"label": label, "algorithm": "fedavg", "arms": arms, "pairs": pairs}]
+    baselines = [{"label": label, "algorithm": "fedavg", "arms": arms, "pairs": pairs}]
     return {
         "format": "fedrela-summary-1", "kind": "compare", "name": "digits", "score": "last", "headline": names[-1],
-        "figures": list(names), "seeds": list(range(1, seeds + 1)), "hosts": hosts,
+        "figures": list(names), "seeds": list(range(1, seeds + 1)), "baselines": baselines,
     }  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def sweep_summary(keys: int) -> Record:
     )
     points = [
         {
-            "host": "FedAvg", "arm": "as given", "values": dict(zip(values, chosen, strict=True)),
+            "baseline": "FedAvg", "arm": "as given", "values": dict(zip(values, chosen, strict=True)),
             "figures": {
                 "minority": spread(0.5 + k / 100, 0.01, 2), "overall": spread(0.8 + k / 100, 0.01, 2),
                 "moved": spread(10.0 + k, 1.0, 2),
@@ -55,7 +55,7 @@ def sweep_summary(keys: int) -> Record:
         for k, chosen in enumerate(itertools.product(*values.values()))
     ]  # fmt: skip
     choice = {
-        "host": "FedAvg", "arm": "as given", "by": "balanced accuracy on what clients hold back",
+        "baseline": "FedAvg", "arm": "as given", "by": "balanced accuracy on what clients hold back",
         "values": points[0]["values"], "validation": 0.7, "test": {"minority": 0.5, "overall": 0.8},
         "best_test_values": points[-1]["values"], "best_test": points[-1]["figures"]["overall"]["mean"],
     }  # fmt: skip
@@ -68,10 +68,10 @@ def sweep_summary(keys: int) -> Record:
 
 def reproduce_summary() -> Record:
     published = {
-        ("10%", "host"): (88.43, 52.5), ("10%", "+FedReLa"): (87.4, 77.0),
-        ("30%", "host"): (89.86, 60.67), ("30%", "+FedReLa"): (90.17, 70.5),
+        ("10%", "baseline"): (88.43, 52.5), ("10%", "+FedReLa"): (87.4, 77.0),
+        ("30%", "baseline"): (89.86, 60.67), ("30%", "+FedReLa"): (90.17, 70.5),
     }  # fmt: skip
-    measured = {("10%", "host"): (0.8, 0.4, 0), ("10%", "+FedReLa"): (0.82, 0.6, 113)}
+    measured = {("10%", "baseline"): (0.8, 0.4, 0), ("10%", "+FedReLa"): (0.82, 0.6, 113)}
     entries = [
         {
             "at": {"dataset": "F-MNIST", "IR": "10", "method": "FedAvg", "minority share": share},

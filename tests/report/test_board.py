@@ -91,7 +91,7 @@ def test_a_whole_run(tmp_path):
         write_board(folder, tmp_path / "board")
 
 
-@pytest.mark.parametrize("name", ["events.out.tfevents.1700000000.host.1.0", EVENTS])
+@pytest.mark.parametrize("name", ["events.out.tfevents.1700000000.baseline.1.0", EVENTS])
 def test_two_runs_are_not_mixed(tmp_path, name):
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(ArgumentError, match=r"holds TensorBoard events already; choose another folder$"):

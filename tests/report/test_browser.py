@@ -47,7 +47,11 @@ def digits(**tables):
 def pages(tmp_path_factory):
     """A comparison, a sweep of one key and of two, and a table of the paper, all really run."""
     place = tmp_path_factory.mktemp("grids")
-    table = {"seeds": 2, "hosts": ["fedavg", {"name": "fedprox", "mu": 0.1}], "arms": ["host", "fedrela", "random"]}
+    table = {
+        "seeds": 2,
+        "baselines": ["fedavg", {"name": "fedprox", "mu": 0.1}],
+        "arms": ["baseline", "fedrela", "random"],
+    }
     compare(digits(compare=table), out=place / "compare", workers=1)
     sweep(digits(sweep={"relabel.tau": [0.01, 0.1, 0.3]}), out=place / "sweep", workers=1)
     two = {"relabel.tau": [0.1, 0.3], "relabel.start": [2, 3]}

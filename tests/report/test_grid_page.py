@@ -25,15 +25,15 @@ from report.summaries import compare_summary, interval, reproduce_summary, sweep
 from report.test_page import check_page
 
 torch.set_num_threads(1)
-ARMS = ["host", "fedrela", "random"]
+ARMS = ["baseline", "fedrela", "random"]
 ENDING = ["cost", "runs", "configuration"]
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     data = {"source": "digits", "options": {}, "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]}}
-    hosts = ["fedavg", {"name": "fedprox", "mu": 0.1, "label": "prox <b>"}]
-    table = {"seeds": [1, 2], "arms": ARMS, "hosts": hosts}
+    baselines = ["fedavg", {"name": "fedprox", "mu": 0.1, "label": "prox <b>"}]
+    table = {"seeds": [1, 2], "arms": ARMS, "baselines": baselines}
     config = small(data=data, relabel={"start": 4, "tau": 0.1}, compare=table)
     return compare(config, out=tmp_path_factory.mktemp("compared") / "grid", workers=1).folder
 
@@ -88,7 +88,7 @@ def test_the_page_of_a_comparison(compared):
 
 def test_rounds_before_re_labelling_are_drawn_once(compared):
     charts = [block.drawing for block in section(page_of(compared), "rounds").blocks if isinstance(block, Figure)]
-    assert len(charts) == 2 * 2  # two hosts, the headline and the rarest classes
+    assert len(charts) == 2 * 2  # two baselines, the headline and the rarest classes
     for chart in charts:
         assert "shared by all arms: from" in chart.description
         assert "at 3, at most" in chart.description  # T is 4
@@ -102,11 +102,11 @@ def test_the_change_by_class_is_the_mean_over_seeds(compared):
         arm: [
             folder.run_folder(cell).read_json("result.json")["accuracy"]["per_class"][0]
             for cell in folder.cells
-            if (cell["host"], cell["arm"]) == ("FedAvg", arm)
+            if (cell["baseline"], cell["arm"]) == ("FedAvg", arm)
         ]
-        for arm in ("host", "fedrela")
+        for arm in ("baseline", "fedrela")
     }
-    change = 100 * paired(shares["host"], shares["fedrela"]).mean
+    change = 100 * paired(shares["baseline"], shares["fedrela"]).mean
     shown = f"{change:+.1f}".replace("-", "−") if abs(change) >= 0.05 else "0.0"
     assert any(getattr(shape, "text", "") == shown for shape in first.shapes)
 
@@ -145,12 +145,12 @@ def test_a_comparison_that_is_not_done_has_a_page(compared, tmp_path):
     check_page(render(page))
 
 
-def test_failed_hosts_and_a_flattering_score_are_said_aloud(compared, tmp_path):
+def test_failed_baselines_and_a_flattering_score_are_said_aloud(compared, tmp_path):
     shutil.copytree(compared, tmp_path / "grid")
     folder = GridFolder.open(tmp_path / "grid")
     summary = folder.read_json("summary.json")
     summary["score"] = "best-test"
-    summary["hosts"][1] |= {"arms": {}, "pairs": [], "failed": "it diverged"}
+    summary["baselines"][1] |= {"arms": {}, "pairs": [], "failed": "it diverged"}
     folder.write_json("summary.json", summary)
     said = words(page_of(tmp_path / "grid"), "summary")
     assert "prox <b> is left out, since a run of it failed: it diverged" in said
@@ -159,18 +159,18 @@ def test_failed_hosts_and_a_flattering_score_are_said_aloud(compared, tmp_path):
 
 def test_which_differences_are_noise():
     summary = compare_summary()
-    pair = summary["hosts"][0]["pairs"][0]
+    pair = summary["baselines"][0]["pairs"][0]
     pair["differences"] = {
         "majority": interval(-0.03, 0.01, 3), "minority": interval(0.2, 0.1, 3), "overall": interval(0.01, 0.02, 3),
     }  # fmt: skip
-    assert verdicts(summary)["host", "fedrela"] == (
+    assert verdicts(summary)["baseline", "fedrela"] == (
         "Gains beyond noise, in points: FedAvg minority +20.0. Losses beyond noise: FedAvg majority -3.0. "
         "Within noise: FedAvg overall +1.0."
     )
     assert "So few seeds" in meaning(summary)
-    assert verdicts(compare_summary(seeds=1))["host", "fedrela"].startswith("With one seed nothing says")
+    assert verdicts(compare_summary(seeds=1))["baseline", "fedrela"].startswith("With one seed nothing says")
     assert meaning(compare_summary(seeds=1)).startswith("One seed was run.")
-    summary["hosts"] *= 2
+    summary["baselines"] *= 2
     assert "Of 18 differences about 1 would do so by chance alone." in meaning(summary)
 
 

@@ -79,7 +79,7 @@ def hostile_note(text: str) -> Record:
 # place -> the summary with a payload there, and the formats that show it
 PLACES: dict[str, tuple[Callable[[str], Record], set[str]]] = {
     "name": (hostile_name, {"md", "html"}),
-    "host label": (hostile_label, {"md", "html", "csv"}),
+    "baseline label": (hostile_label, {"md", "html", "csv"}),
     "group": (hostile_group, {"md", "html", "csv"}),
     "swept key": (hostile_key, {"md", "html", "csv"}),
     "swept value": (hostile_value, {"md", "html", "csv"}),

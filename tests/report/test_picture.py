@@ -202,10 +202,10 @@ def test_same_bytes_in_another_process():
 @pytest.mark.parametrize(
     ("counts", "names", "said"),
     [
-        ([1, 2], ["a", "b"], "whole numbers"),
-        ([[1.5, 2]], ["a", "b"], "whole numbers"),
-        ([[-1, 2]], ["a", "b"], "whole numbers"),
-        (np.zeros((0, 2), int), ["a", "b"], "whole numbers"),
+        ([1, 2], ["a", "b"], "integers"),
+        ([[1.5, 2]], ["a", "b"], "integers"),
+        ([[-1, 2]], ["a", "b"], "integers"),
+        (np.zeros((0, 2), int), ["a", "b"], "integers"),
         ([[1, 2]], ["a"], "2 names are needed, one a class, got 1"),
     ],
 )
@@ -215,5 +215,5 @@ def test_wrong_arguments(counts, names, said):
 
 
 def test_groups_of_another_data_set():
-    with pytest.raises(ArgumentError, match="groups: 2 classes are needed, got 3"):
+    with pytest.raises(ArgumentError, match="groups: expected 2 classes, got 3"):
         client_class_picture([[1, 2]], ["a", "b"], groups=evaluation_groups([3, 2, 1]))

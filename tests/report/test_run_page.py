@@ -127,8 +127,8 @@ def test_a_copy_elsewhere_gives_the_same_bytes_and_names_no_place(tabular, tmp_p
 
 def test_only_the_cost_depends_on_the_machine(tabular, tmp_path):
     shutil.copytree(tabular, tmp_path / "run")
-    host, timing = tmp_path / "run" / "host.json", tmp_path / "run" / "timing.jsonl"
-    host.write_text(host.read_text().replace('"cores": ', '"cores": 7'))
+    baseline, timing = tmp_path / "run" / "machine.json", tmp_path / "run" / "timing.jsonl"
+    baseline.write_text(baseline.read_text().replace('"cores": ', '"cores": 7'))
     slower = [
         {key: 2 * value if "seconds" in key else value for key, value in record.items()} for record in lines(timing)
     ]
@@ -233,8 +233,8 @@ def test_a_run_that_has_not_begun_has_a_page(tmp_path):
 def rewritten(tabular, target, change):
     """A folder with the same beginning and other rounds, as another engine would write them."""
     there = RunFolder.open(tabular)
-    host = there.read_json("host.json")
-    made = RunFolder.create(target, there.manifest, there.read("config.toml").decode(), host)
+    baseline = there.read_json("machine.json")
+    made = RunFolder.create(target, there.manifest, there.read("config.toml").decode(), baseline)
     for record in there.rounds():
         made.append_round({**record, **change(RoundRecord.from_record(record))})
     return made

@@ -44,7 +44,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 def test_the_papers_form_of_every_pair():
     table = compare_table(compare_summary())
-    assert table.columns == ("host", "pair", "majority", "minority", "overall", "labels moved")
+    assert table.columns == ("baseline", "pair", "majority", "minority", "overall", "labels moved")
     assert table.rows[0] == (
         "FedAvg", "FedReLa", "88.0 (87.0) -1.0", "52.5 (77.0) +24.5", "84.0 (86.0) +2.0", "113 ± 2",
     )  # fmt: skip
@@ -56,8 +56,14 @@ def test_the_papers_form_of_every_pair():
 def test_arms_and_differences():
     summary = compare_summary()
     arms = arms_table(summary)
-    assert [row[1] for row in arms.rows] == ["host", "host, lr / 10", "FedReLa", "FedReLa, lr / 10", "random moves"]
-    assert arms.rows[0] == ("FedAvg", "host", "88.0 ± 1.0", "52.5 ± 1.0", "84.0 ± 1.0", "0")
+    assert [row[1] for row in arms.rows] == [
+        "baseline",
+        "baseline, lr / 10",
+        "FedReLa",
+        "FedReLa, lr / 10",
+        "random moves",
+    ]
+    assert arms.rows[0] == ("FedAvg", "baseline", "88.0 ± 1.0", "52.5 ± 1.0", "84.0 ± 1.0", "0")
     differences = difference_table(summary)
     assert differences.rows[0][3] == "+24.5 (+22.0 to +27.0)"
     assert "Student's t" in differences.caption
@@ -65,8 +71,8 @@ def test_arms_and_differences():
 
 def test_one_seed_has_no_spread_and_a_missing_figure_is_a_hyphen():
     summary = compare_summary(seeds=1)
-    host = summary["hosts"][0]
-    host["arms"]["fedrela"]["minority"]["mean"] = host["pairs"][0]["differences"]["minority"]["mean"] = None
+    baseline = summary["baselines"][0]
+    baseline["arms"]["fedrela"]["minority"]["mean"] = baseline["pairs"][0]["differences"]["minority"]["mean"] = None
     assert arms_table(summary).rows[0][2] == "88.0"
     assert arms_table(summary).rows[2][3] == "-"
     assert compare_table(summary).rows[0][3] == "52.5"
@@ -77,15 +83,19 @@ def test_one_seed_has_no_spread_and_a_missing_figure_is_a_hyphen():
 
 def test_arms_without_a_pair_have_a_table_of_their_own():
     summary = compare_summary()
-    summary["hosts"] = [{**summary["hosts"][0], "arms": {"host": summary["hosts"][0]["arms"]["host"]}, "pairs": []}]
+    summary["baselines"] = [
+        {**summary["baselines"][0], "arms": {"baseline": summary["baselines"][0]["arms"]["baseline"]}, "pairs": []}
+    ]
     text = all_tables(summary)["table.md"].decode()
     assert text.count("|:---|") == 1
     assert "FedReLa" not in text
 
 
-def test_a_host_that_failed_is_left_out():
+def test_a_baseline_that_failed_is_left_out():
     summary = compare_summary()
-    summary["hosts"].append({"label": "MOON", "algorithm": "moon", "arms": {}, "pairs": [], "failed": "it diverged"})
+    summary["baselines"].append(
+        {"label": "MOON", "algorithm": "moon", "arms": {}, "pairs": [], "failed": "it diverged"}
+    )
     assert all("MOON" not in row for row in arms_table(summary).rows)
     assert len(all_tables(summary)["table.csv"]) > 0
 
@@ -93,7 +103,7 @@ def test_a_host_that_failed_is_left_out():
 def test_the_csv_of_a_comparison_has_one_value_a_column():
     rows = read_csv(all_tables(compare_summary())["table.csv"].decode())
     assert len(rows) == 3 * (5 + 1)  # figures of five arms, and FedReLa against two of them
-    found = [row for row in rows if (row["arm"], row["figure"], row["against"]) == ("fedrela", "minority", "host")]
+    found = [row for row in rows if (row["arm"], row["figure"], row["against"]) == ("fedrela", "minority", "baseline")]
     assert [(row["mean"], row["deviation"], row["difference_mean"]) for row in found] == [("77", "1", "24.5")]
     assert (found[0]["difference_low"], found[0]["difference_high"], found[0]["seeds"]) == ("22", "27", "3")
     assert all(row["against"] or not row["difference_mean"] for row in rows)
@@ -136,7 +146,7 @@ def test_arms_of_a_sweep_have_a_column():
     summary = sweep_summary(1)
     assert "arm" not in sweep_table(summary).columns
     summary["points"][0]["arm"] = "fedrela"
-    assert sweep_table(summary).columns[:2] == ["host", "arm"]
+    assert sweep_table(summary).columns[:2] == ["baseline", "arm"]
 
 
 def test_published_and_measured_one_below_the_other():
@@ -175,7 +185,7 @@ def test_one_arm_a_place_and_labels_moved():
         entry["published"]["moved"] = 1157
     summary |= {"entries": entries, "rows": ["variant"], "columns": []}
     (table,) = reproduce_tables(summary)
-    assert table.rows[0] == ["with host", "published", "88.43", "52.50", "1,157"]
+    assert table.rows[0] == ["with baseline", "published", "88.43", "52.50", "1,157"]
     assert table.rows[3] == ["with +FedReLa", "measured", "82.00", "60.00", "113"]
     for entry in entries:
         entry["published"] = {}
@@ -187,7 +197,7 @@ def test_the_csv_of_a_reproduction():
     assert rows[0]["published"] == "88.43"
     assert rows[0]["measured_mean"] == "80"
     assert rows[0]["minority share"] == "10%"
-    assert {row["arm"] for row in rows} == {"host", "FedReLa"}
+    assert {row["arm"] for row in rows} == {"baseline", "FedReLa"}
     assert rows[-1]["doubtful"] == "printed twice"
     assert rows[-1]["measured_mean"] == ""
 

@@ -17,14 +17,14 @@ from fedrela.runfolder import RunFolder, tensors
 from fedrela.runfolder.checkpoints import FORMAT
 from fedrela.runfolder.tensors import read_tensors, tensor_chunks
 from fedrela.runfolder.text import page, sealed
-from runfolder.toy import CONFIG, HOST, MANIFEST
+from runfolder.toy import CONFIG, MACHINE, MANIFEST
 
 DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
 
 
 @pytest.fixture
 def folder(fast_folder: Path) -> RunFolder:
-    return RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, HOST)
+    return RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, MACHINE)
 
 
 def save_rounds(folder: RunFolder, *rounds: int) -> None:
@@ -80,7 +80,7 @@ def test_the_format_is_that_of_safetensors(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "match"),
     [
-        ({"a": np.array([None])}, "integers, floats or booleans are needed, got object"),
+        ({"a": np.array([None])}, "expected integers, floats or booleans, got object"),
         ({"a": np.ones(1, complex)}, "got complex128"),
         ({"a": np.array(["x"])}, "got <U1"),
         ({"__metadata__": np.ones(1)}, "array '__metadata__'"),
@@ -105,7 +105,7 @@ def test_too_many_names(monkeypatch):
 
 
 def test_memory_holds_no_second_copy(fast_folder):
-    folder = RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, HOST)
+    folder = RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, MACHINE)
     arrays = {str(i): np.ones(1 << 18) for i in range(8)}  # 2 MiB each
     tracemalloc.start()
     folder.save_checkpoint(0, arrays, {})

@@ -13,7 +13,7 @@ from fedrela.errors import DataError
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
 from runfolder.faults import Fail, Notes
-from runfolder.toy import CONFIG, HOST, MANIFEST, carry_on, check_sound, compared, open_or_create
+from runfolder.toy import CONFIG, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create
 
 ERRORS = ("ENOSPC", "EIO", "EACCES", "short")
 
@@ -76,7 +76,7 @@ def test_a_failing_step_loses_nothing_and_can_be_tried_again(error, fast_folder,
 
 
 def test_the_line_says_where_and_why(fast_folder):
-    folder = RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, HOST)
+    folder = RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, MACHINE)
     with (
         verbs.observed(Fail(0, "ENOSPC")),
         pytest.raises(DataError, match=r"run: cannot be written: No space left on device; make room"),

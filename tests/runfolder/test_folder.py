@@ -16,12 +16,12 @@ from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.vouched import vouching
 from runfolder.faults import Fail
-from runfolder.toy import CONFIG, HOST, MANIFEST, carry_on, compared
+from runfolder.toy import CONFIG, MACHINE, MANIFEST, carry_on, compared
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, HOST)
+    return RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, MACHINE)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_the_second_process_is_told_who_is_first(folder):
     with folder.locked():  # death has released it
         owner = json.loads((folder.path / "lock").read_bytes())
         assert owner["pid"] == os.getpid()
-        assert owner.keys() == {"pid", "host", "started"}
+        assert owner.keys() == {"pid", "machine", "started"}
         assert folder.status == "running at round 0"
     assert folder.status == "new"
 
@@ -96,7 +96,7 @@ def test_status(tmp_path, fast_folder):
 def test_only_known_names(folder):
     for name in ("manifest.json", "config.toml", "rounds.jsonl", "result.json", "lock", "../x", "/etc/passwd", ""):
         with pytest.raises(
-            ArgumentError, match=r"one of host.json, relabelling.json, gallery.npz, report.html is needed"
+            ArgumentError, match=r"one of machine.json, relabelling.json, gallery.npz, report.html is needed"
         ):
             folder.write(name, b"x")
     for name in ("lock", "../x", "/etc/passwd", "checkpoint"):
@@ -174,14 +174,14 @@ def test_a_result_names_no_file_outside(finished):
 def test_a_fork_goes_on_from_the_newest_checkpoint(fast_folder):
     carry_on(fast_folder / "prefix", 5)
     prefix = RunFolder.open(fast_folder / "prefix")
-    arm = prefix.fork(fast_folder / "arm", MANIFEST | {"arm": 1}, CONFIG, HOST)
+    arm = prefix.fork(fast_folder / "arm", MANIFEST | {"arm": 1}, CONFIG, MACHINE)
     assert arm.status == "interrupted at round 4"
     assert arm.rounds() == prefix.rounds()[:4]
     assert arm.timing() == prefix.timing()[:4]
     assert [client for client, _ in arm.ledgers()] == [0, 2]
     assert np.array_equal(arm.load_checkpoint().arrays["weights"], prefix.load_checkpoint().arrays["weights"])
     assert arm.load_checkpoint().record == prefix.load_checkpoint().record
-    RunFolder.create(fast_folder / "alone", MANIFEST | {"arm": 1}, CONFIG, HOST)
+    RunFolder.create(fast_folder / "alone", MANIFEST | {"arm": 1}, CONFIG, MACHINE)
     carry_on(fast_folder / "arm")
     carry_on(fast_folder / "alone")
     assert compared(fast_folder / "arm") == compared(fast_folder / "alone")
@@ -189,21 +189,21 @@ def test_a_fork_goes_on_from_the_newest_checkpoint(fast_folder):
 
 def test_a_fork_needs_a_checkpoint_and_a_free_place(folder, fast_folder):
     with pytest.raises(DataError, match="has no checkpoint to go on from"):
-        folder.fork(fast_folder / "arm", MANIFEST, CONFIG, HOST)
+        folder.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
     carry_on(fast_folder / "prefix", 2)
     prefix = RunFolder.open(fast_folder / "prefix")
-    prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, HOST)
+    prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
     with pytest.raises(ArgumentError, match="exists already"):
-        prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, HOST)
+        prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
     with pytest.raises(ArgumentError, match="another run is here"):
-        prefix.fork(folder.path, MANIFEST | {"arm": 1}, CONFIG, HOST)
-    prefix.fork(folder.path, MANIFEST, CONFIG, HOST)  # begun, without a checkpoint yet
+        prefix.fork(folder.path, MANIFEST | {"arm": 1}, CONFIG, MACHINE)
+    prefix.fork(folder.path, MANIFEST, CONFIG, MACHINE)  # begun, without a checkpoint yet
     assert folder.load_checkpoint().round == 2
 
 
 def test_a_checkpoint_of_another_run_is_not_taken(fast_folder):
     carry_on(fast_folder / "one", 2)
-    other = RunFolder.create(fast_folder / "other", MANIFEST | {"seed": 2}, CONFIG, HOST)
+    other = RunFolder.create(fast_folder / "other", MANIFEST | {"seed": 2}, CONFIG, MACHINE)
     for name in ("checkpoint", "rounds.jsonl"):
         os.rename(fast_folder / "one" / name, other.path / name)
     with pytest.raises(IntegrityError, match="of another run, round or format"):

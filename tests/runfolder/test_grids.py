@@ -9,7 +9,7 @@ from fedrela.runfolder.grids import GridFolder
 
 RECORD = {
     "kind": "sweep", "name": "small", "base": "b", "config": "seed = 1\n", "facts": {},
-    "cells": [{"folder": "runs/one", "host": "FedAvg", "arm": "host", "seed": 1, "values": {}}],
+    "cells": [{"folder": "runs/one", "machine": "FedAvg", "arm": "machine", "seed": 1, "values": {}}],
 }  # fmt: skip
 
 

@@ -12,12 +12,12 @@ from fedrela.files import verbs
 from fedrela.runfolder import RunFolder, log
 from fedrela.runfolder.text import line, sealed
 from runfolder.faults import Fail, Notes
-from runfolder.toy import CONFIG, HOST, MANIFEST
+from runfolder.toy import CONFIG, MACHINE, MANIFEST
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, HOST)
+    return RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, MACHINE)
 
 
 @pytest.fixture

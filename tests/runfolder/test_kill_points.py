@@ -18,7 +18,7 @@ from pathlib import Path
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
 from runfolder.faults import WRITES, Kill, Notes
-from runfolder.toy import CONFIG, HOST, MANIFEST, Tell, carry_on, check_promises, check_sound, compared, nothing
+from runfolder.toy import CONFIG, MACHINE, MANIFEST, Tell, carry_on, check_promises, check_sound, compared, nothing
 
 
 def run(path: Path, tell: Tell = nothing) -> None:
@@ -28,7 +28,7 @@ def run(path: Path, tell: Tell = nothing) -> None:
 def fork(path: Path, tell: Tell = nothing) -> None:
     """Begin an arm that goes on from a shared prefix, where that has not been done."""
     if check_sound(path) in (None, 0):
-        RunFolder.open(path.parent / "prefix").fork(path, MANIFEST | {"arm": 1}, CONFIG, HOST)
+        RunFolder.open(path.parent / "prefix").fork(path, MANIFEST | {"arm": 1}, CONFIG, MACHINE)
 
 
 SCENARIOS: dict[str, Callable[..., None]] = {"run": run, "fork": fork}

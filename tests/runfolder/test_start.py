@@ -14,19 +14,19 @@ from fedrela.runfolder import RunFolder
 from fedrela.runfolder.start import first_files
 from fedrela.runfolder.text import page, sealed
 from runfolder.faults import Notes
-from runfolder.toy import CONFIG, HOST, MANIFEST
+from runfolder.toy import CONFIG, MACHINE, MANIFEST
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, HOST)
+    return RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, MACHINE)
 
 
 def test_what_is_created_can_be_opened(folder):
     again = RunFolder.open(str(folder.path))
     assert again.manifest == folder.manifest == MANIFEST
     assert again.read("config.toml") == CONFIG.encode()
-    assert again.read_json("host.json") == HOST
+    assert again.read_json("machine.json") == MACHINE
     assert again.read_json("manifest.json").keys() == {*MANIFEST, "files"}
     assert again.status == "new"
 
@@ -34,9 +34,9 @@ def test_what_is_created_can_be_opened(folder):
 def test_the_manifest_is_written_last(tmp_path):
     notes = Notes()
     with verbs.observed(notes):
-        RunFolder.create(tmp_path / "deep" / "run", MANIFEST, CONFIG, HOST)
+        RunFolder.create(tmp_path / "deep" / "run", MANIFEST, CONFIG, MACHINE)
     assert [arguments[1].name for verb, arguments in notes.done if verb == "rename"] == [
-        "host.json", "config.toml", "manifest.json",
+        "machine.json", "config.toml", "manifest.json",
     ]  # fmt: skip
 
 
@@ -44,17 +44,17 @@ def test_a_run_that_exists_is_not_created_again(folder):
     with pytest.raises(ArgumentError, match="exists already; `fedrela resume` goes on"):
         RunFolder.create(folder.path, MANIFEST, CONFIG, {"started": "tomorrow"})
     with pytest.raises(ArgumentError, match="another run is here"):
-        RunFolder.create(folder.path, MANIFEST | {"seed": 2}, CONFIG, HOST)
+        RunFolder.create(folder.path, MANIFEST | {"seed": 2}, CONFIG, MACHINE)
     with pytest.raises(ArgumentError, match="another run is here"):
-        RunFolder.create(folder.path, MANIFEST, "seed = 2\n", HOST)
-    assert folder.read_json("host.json") == HOST
+        RunFolder.create(folder.path, MANIFEST, "seed = 2\n", MACHINE)
+    assert folder.read_json("machine.json") == MACHINE
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "config.toml", "checkpoint", ".config.toml.part", "rounds.jsonl"])
 def test_other_peoples_folders_are_left_alone(name, tmp_path):
     (tmp_path / name).write_text("precious")
     with pytest.raises(ArgumentError, match="other files are here"):
-        RunFolder.create(tmp_path, MANIFEST, CONFIG, HOST)
+        RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE)
     assert os.listdir(tmp_path) == [name]
     assert (tmp_path / name).read_text() == "precious"
 
@@ -62,24 +62,24 @@ def test_other_peoples_folders_are_left_alone(name, tmp_path):
 def test_a_file_is_no_place_for_a_run(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ArgumentError, match="a folder is needed, something else is there"):
-        RunFolder.create(tmp_path / "file", MANIFEST, CONFIG, HOST)
+        RunFolder.create(tmp_path / "file", MANIFEST, CONFIG, MACHINE)
     with pytest.raises(DataError, match="cannot be written: "):
-        RunFolder.create(tmp_path / "file" / "run", MANIFEST, CONFIG, HOST)
+        RunFolder.create(tmp_path / "file" / "run", MANIFEST, CONFIG, MACHINE)
 
 
-@pytest.mark.parametrize("left", [["host.json"], ["host.json", "config.toml"], ["lock"], []])
+@pytest.mark.parametrize("left", [["machine.json"], ["machine.json", "config.toml"], ["lock"], []])
 def test_what_an_interrupted_creation_left_is_taken_over(left, tmp_path):
     for name in [*left, ".manifest.json.0123456789ab.part"]:
         (tmp_path / name).write_text("torn")
-    RunFolder.create(tmp_path, MANIFEST, CONFIG, HOST)
-    assert sorted(os.listdir(tmp_path)) == ["config.toml", "host.json", "lock", "manifest.json"]
-    assert RunFolder.open(tmp_path).read_json("host.json") == HOST
+    RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE)
+    assert sorted(os.listdir(tmp_path)) == ["config.toml", "machine.json", "lock", "manifest.json"]
+    assert RunFolder.open(tmp_path).read_json("machine.json") == MACHINE
 
 
 def test_two_creations_at_once(tmp_path):
     (tmp_path / "run").mkdir()
     with alone(tmp_path / "run" / "lock"), pytest.raises(BusyError, match="uses it"):
-        RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, HOST)
+        RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_two_creations_at_once(tmp_path):
 )
 def test_a_manifest_that_cannot_be_kept_is_refused(record, tmp_path):
     with pytest.raises(ArgumentError, match="record: ") as caught:
-        RunFolder.create(tmp_path / "run", record, CONFIG, HOST)
+        RunFolder.create(tmp_path / "run", record, CONFIG, MACHINE)
     assert "\n" not in str(caught.value)
     assert os.listdir(tmp_path) == []
 
@@ -101,7 +101,7 @@ def test_where_no_run_is(name, tmp_path):
 
 def test_a_manifest_that_cannot_be_read(folder):
     (folder.path / "manifest.json").unlink()
-    (folder.path / "manifest.json").symlink_to(folder.path / "host.json")
+    (folder.path / "manifest.json").symlink_to(folder.path / "machine.json")
     with pytest.raises(DataError, match=r"manifest.json: cannot be read: "):
         RunFolder.open(folder.path)
 
@@ -145,4 +145,4 @@ def test_no_write_leaves_the_folder_through_a_link(name, folder, tmp_path):
 def test_first_files_do_not_depend_on_the_host():
     one, two = (first_files(MANIFEST, CONFIG, {"started": day}) for day in ("today", "tomorrow"))
     assert one["manifest.json"] == two["manifest.json"]
-    assert one["host.json"] != two["host.json"]
+    assert one["machine.json"] != two["machine.json"]

@@ -16,9 +16,9 @@ from fedrela.runfolder import RunFolder
 
 MANIFEST = {"format": "toy-1", "classes": ["a", "b"]}
 CONFIG = "seed = 1\n"
-HOST = {"started": "today"}
+MACHINE = {"started": "today"}
 ROUNDS, EVERY, RELABEL, LATE = 7, 2, 4, (3, 5)
-NOT_COMPARED = ("lock", "host.json", "timing.jsonl", "exclusions.jsonl", "report.html", "checkpoint")
+NOT_COMPARED = ("lock", "machine.json", "timing.jsonl", "exclusions.jsonl", "report.html", "checkpoint")
 
 Tell = Callable[[str, int], None]
 
@@ -56,7 +56,7 @@ def open_or_create(path: Path) -> RunFolder:
     try:
         return RunFolder.open(path)
     except DataError:
-        return RunFolder.create(path, MANIFEST, CONFIG, HOST)
+        return RunFolder.create(path, MANIFEST, CONFIG, MACHINE)
 
 
 def carry_on(path: Path, last: int = ROUNDS, *, tell: Tell = nothing, begin: Any = open_or_create) -> None:

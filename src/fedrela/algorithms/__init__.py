@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedrela.algorithms.base import Algorithm, Exchange, Field, Sizes
+from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange, Sizes
 from fedrela.algorithms.climb import Climb
 from fedrela.algorithms.creff import Creff
 from fedrela.algorithms.fedavg import FedAvg
@@ -24,7 +24,7 @@ from fedrela.algorithms.reweight import Reweight
 from fedrela.algorithms.scaffold import Scaffold
 from fedrela.algorithms.smote import Smote
 
-__all__ = ["ALGORITHMS", "Algorithm", "Exchange", "Field", "Sizes"]
+__all__ = ["ALGORITHMS", "Algorithm", "ArraySpec", "Exchange", "Sizes"]
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "climb": Climb,

@@ -19,7 +19,7 @@ PIECE = 16384  # values
 WHOLE = slice(None)
 
 
-def shares(uploads: Sequence[Upload]) -> NDArray[np.float64]:
+def sample_weights(uploads: Sequence[Upload]) -> NDArray[np.float64]:
     """Return p_i = n_i / n over these clients.
 
     >>> shares([Upload(0, 1, 30, {}), Upload(3, 1, 10, {})]).tolist()
@@ -29,12 +29,12 @@ def shares(uploads: Sequence[Upload]) -> NDArray[np.float64]:
     return np.asarray(samples / samples.sum())
 
 
-def equal_shares(uploads: Sequence[Upload]) -> NDArray[np.float64]:
+def equal_weights(uploads: Sequence[Upload]) -> NDArray[np.float64]:
     """Return 1 / |S| for each of these clients."""
     return np.full(len(uploads), 1 / len(uploads))
 
 
-def total(uploads: Sequence[Upload], name: str, weights: ArrayLike, place: slice = WHOLE) -> NDArray[np.float64]:
+def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, place: slice = WHOLE) -> NDArray[np.float64]:
     """Return sum_i w_i a_i of one array in float64; with weights that sum to 1 it is their mean.
 
     Parameters

@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.algorithms.average import shares, total
+from fedrela.algorithms.average import sample_weights, weighted_sum
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params
 from fedrela.algorithms.samples import Samples
-from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import has_split, num_features
 from fedrela.models.layout import Layout
+from fedrela.options import Params
 
 
 @dataclass(frozen=True)
-class Field:
+class ArraySpec:
     """Shape and dtype of one array that is sent or kept."""
 
     shape: tuple[int, ...]
@@ -40,7 +40,7 @@ class Field:
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
-Fields = Mapping[str, Field]
+ArraySpecs = Mapping[str, ArraySpec]
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ class Algorithm:
         """Return what clients train: the model itself, or the model with other or further heads."""
         return model
 
-    def sends(self, sizes: Sizes) -> Fields:
+    def sends(self, sizes: Sizes) -> ArraySpecs:
         """Return what leaves a client after training beyond the weights."""
         return {}
 
-    def keeps(self, sizes: Sizes) -> Fields:
+    def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return what a client keeps between its turns, beyond its private modules."""
         return {}
 
@@ -169,29 +169,29 @@ class Algorithm:
         """Return the questions to clients before training."""
         return ()
 
-    def answers(self, exchange: str, sizes: Sizes) -> Fields:
+    def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
         """Return what leaves a client in an exchange."""
         return {}
 
-    def answer(self, exchange: str, turn: ClientTurn) -> Arrays:
+    def answer(self, exchange: str, context: ClientContext) -> Arrays:
         """Return a client's answer; nothing else of the turn is kept."""
         return {}
 
-    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+    def absorb(self, exchange: str, context: ServerContext) -> None:
         """Take the clients' answers, which are the uploads of this turn, into the server's state."""
 
-    def prepare(self, turn: ClientTurn) -> Samples:
+    def prepare(self, context: ClientContext) -> Samples:
         """Return what the client trains on: its samples, or more, fewer, mixed or augmented ones."""
-        return turn.samples
+        return context.samples
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Train `turn.model` and return what else the client sends."""
-        train(turn)
+        train(context)
         return {}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Return the next shared arrays, as one vector: here x <- sum_i p_i y_i."""
-        return total(turn.uploads, "weights", shares(turn.uploads))
+        return weighted_sum(context.uploads, "weights", sample_weights(context.uploads))
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return what the method is scored with, in evaluation mode, and what re-labelling asks."""

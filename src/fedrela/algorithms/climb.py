@@ -27,13 +27,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.algorithms.average import equal_shares, shares, total
-from fedrela.algorithms.base import Algorithm, Exchange, Field, Fields, Sizes
+from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.duals import client_weights, dual_step, not_below_zero
 from fedrela.algorithms.local import open_loss, train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+from fedrela.options import Params, param
 
 __all__ = ["Climb", "ClimbParams", "client_weights", "dual_step", "not_below_zero"]
 
@@ -68,9 +68,9 @@ class Climb(Algorithm):
     uploads = ("weights",)
     reduces_to = "its core while all losses lie within eps; fedavg with core fedavg and equal clients"
 
-    def keeps(self, sizes: Sizes) -> Fields:
+    def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return FedPD's nu_i."""
-        return {"dual": Field((sizes.trained,), sizes.dtype)} if self.params.core == "fedpd" else {}
+        return {"dual": ArraySpec((sizes.trained,), sizes.dtype)} if self.params.core == "fedpd" else {}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return lam = 0, w = 1, and no losses yet."""
@@ -81,13 +81,13 @@ class Climb(Algorithm):
         """Return the question for every client's loss, once an outer round."""
         return (Exchange("loss", "all", every=self.params.primal_steps),)
 
-    def answers(self, exchange: str, sizes: Sizes) -> Fields:
+    def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
         """Return F_i."""
-        return {"loss": Field((), "float64")}
+        return {"loss": ArraySpec((), "float64")}
 
-    def answer(self, exchange: str, turn: ClientTurn) -> Arrays:
+    def answer(self, exchange: str, context: ClientContext) -> Arrays:
         """Measure F_i at the model received, in evaluation mode and without augmentation."""
-        module, samples, loss = turn.model.module.eval(), turn.samples, open_loss(turn)
+        module, samples, loss = context.model.module.eval(), context.samples, open_loss(context)
         n, s, F = len(samples), self.params.loss_scale, 0.0
         as_run = self.params.losses == "as_run"
         y, size = torch.from_numpy(samples.labels).to(samples.device), max(1, n // s) if as_run else BATCH
@@ -96,31 +96,31 @@ class Climb(Algorithm):
                 F += float(loss(module(samples.scaled(at)), y[at])) * (1 if as_run else s * len(y[at]) / n)
         return {"loss": np.array(F)}
 
-    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+    def absorb(self, exchange: str, context: ServerContext) -> None:
         """Close the last outer round with its dual step, then fix this one's weights from lam."""
-        state, params = turn.state, self.params
+        state, params = context.state, self.params
         known = ~np.isnan(state["losses"])
         if known.any():  # who did not answer counts as the mean
             F = np.where(known, state["losses"], state["losses"][known].mean())
             state["lam"] = dual_step(state["lam"], F, lr=params.lambda_lr, eps=params.eps, cap=params.cap)
         w = client_weights(state["lam"])
         state["weights"] = not_below_zero(w) if params.weights == "intended" else w
-        state["losses"] = np.full(turn.clients, np.nan)
-        for upload in turn.uploads:
+        state["losses"] = np.full(context.clients, np.nan)
+        for upload in context.uploads:
             state["losses"][upload.client] = upload.arrays["loss"]
 
     def message(self, state: Arrays, client: int) -> Arrays:
         """Return w_i, where the client weighs its loss itself."""
         return {"weight": state["weights"][client : client + 1]} if self.params.core == "fedpd" else {}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Train as FedAvg, or solve FedPD's weighted local problem."""
         if self.params.core == "fedavg":
-            train(turn)
+            train(context)
             return {}
-        params, y, loss = self.params, turn.model.weights, open_loss(turn)
-        x, w = y.clone(), float(turn.received["weight"][0])
-        nu = torch.tensor(turn.state["dual"]).to(y) if turn.state else torch.zeros_like(y)
+        params, y, loss = self.params, context.model.weights, open_loss(context)
+        x, w = y.clone(), float(context.received["weight"][0])
+        nu = torch.tensor(context.state["dual"]).to(y) if context.state else torch.zeros_like(y)
 
         def weighted(batch: Batch) -> Tensor:
             return w * loss(batch.forward(), batch.y)
@@ -128,19 +128,19 @@ class Climb(Algorithm):
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(nu).add_(y - x, alpha=1 / params.eta)
 
-        train(turn, loss=weighted, correct=pull, clip=params.clip)
+        train(context, loss=weighted, correct=pull, clip=params.clip)
         nu = nu + params.dual_rate * (y - x) / params.eta
-        turn.state["dual"] = nu.cpu().numpy()
+        context.state["dual"] = nu.cpu().numpy()
         y.copy_(x + params.eta * nu)  # what FedPD reports in place of its model
         return {}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by the mean of w_i (y_i - x); in the FedPD core the weights are in y_i already."""
-        uploads, place = turn.uploads, slice(turn.trained)
-        w = equal_shares(uploads)
+        uploads, place = context.uploads, slice(context.trained)
+        w = equal_weights(uploads)
         if self.params.core == "fedavg":
-            w = w * turn.state["weights"][[upload.client for upload in uploads]]
-        new = total(uploads, "weights", shares(uploads))
-        x = turn.weights[place].astype(np.float64)
-        new[place] = x + self.params.lr_global * (total(uploads, "weights", w, place) - w.sum() * x)
+            w = w * context.state["weights"][[upload.client for upload in uploads]]
+        new = weighted_sum(uploads, "weights", sample_weights(uploads))
+        x = context.weights[place].astype(np.float64)
+        new[place] = x + self.params.lr_global * (weighted_sum(uploads, "weights", w, place) - w.sum() * x)
         return new

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear, one_hot
 
-from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, Local, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.practice import practise
-from fedrela.algorithms.turns import Arrays, ClientTurn, Local, ServerTurn
+from fedrela.algorithms.practice import train_on_server
 from fedrela.errors import ArgumentError
 from fedrela.models import heads
 from fedrela.models.arrays import FlatModel
+from fedrela.options import Params, param
 from fedrela.streams import stream
 
 TINY = 1e-6
@@ -105,10 +105,10 @@ class Creff(Algorithm):
     reduces_to = "fedavg in x always; in what is scored with retrain_epochs = 0"
     needs_split = True
 
-    def sends(self, sizes: Sizes) -> Fields:
+    def sends(self, sizes: Sizes) -> ArraySpecs:
         """Return C blocks of head gradients, and which of them are of classes that the client has."""
         C, d = sizes.classes, sizes.features
-        return {"gradient_weight": Field((C, C, d)), "gradient_bias": Field((C, C)), "present": Field((C,))}
+        return {"gradient_weight": ArraySpec((C, C, d)), "gradient_bias": ArraySpec((C, C)), "present": ArraySpec((C,))}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return random features and a random head."""
@@ -124,37 +124,37 @@ class Creff(Algorithm):
         """Return the re-trained head."""
         return {"weight": state["weight"], "bias": state["bias"]}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Measure the class gradients at the model received, then train."""
-        sent = self._class_gradients(turn)
-        train(turn)
+        sent = self._class_gradients(context)
+        train(context)
         return sent
 
-    def _class_gradients(self, turn: ClientTurn) -> Arrays:
-        module: Any = turn.model.module.eval()
-        weight, bias = (torch.tensor(turn.received[name]).to(turn.model.vector) for name in ("weight", "bias"))
+    def _class_gradients(self, context: ClientContext) -> Arrays:
+        module: Any = context.model.module.eval()
+        weight, bias = (torch.tensor(context.received[name]).to(context.model.vector) for name in ("weight", "bias"))
         C, d = weight.shape
         blocks, rows = np.zeros((C, C, d), np.float32), np.zeros((C, C), np.float32)
-        rng, labels, params = turn.stream("class gradients"), turn.samples.labels, self.params
+        rng, labels, params = context.stream("class gradients"), context.samples.labels, self.params
         for c in np.unique(labels).tolist():
             mine = np.flatnonzero(labels == c)
             draws = np.stack([rng.permutation(mine)[: params.images] for _ in range(params.repeats)])
             used, places = np.unique(draws, return_inverse=True)  # draws meet the same samples again
             with torch.no_grad():
-                f = module.features(turn.samples.scaled(used))[torch.from_numpy(places.reshape(draws.shape))]
+                f = module.features(context.samples.scaled(used))[torch.from_numpy(places.reshape(draws.shape))]
                 found = head_gradients(f, torch.full(draws.shape[1:], c, device=f.device), weight, bias)
             blocks[c], rows[c] = (part.mean(dim=0).cpu().numpy() for part in found)
         present = (np.bincount(labels, minlength=C) > 0).astype(np.float32)
         return {"gradient_weight": blocks, "gradient_bias": rows, "present": present}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Average as FedAvg; match the features to the clients' gradients and re-train a head on them."""
-        state, params = turn.state, self.params
+        state, params = context.state, self.params
         if params.retrain_epochs:
-            present = np.stack([upload.arrays["present"] for upload in turn.uploads])
+            present = np.stack([upload.arrays["present"] for upload in context.uploads])
             count = np.maximum(present.sum(axis=0), 1)
             real = [
-                torch.from_numpy(sum(upload.arrays[name] for upload in turn.uploads) / count.reshape(-1, *ones))
+                torch.from_numpy(sum(upload.arrays[name] for upload in context.uploads) / count.reshape(-1, *ones))
                 for name, ones in (("gradient_weight", (1, 1)), ("gradient_bias", (1,)))
             ]
             head = torch.from_numpy(state["weight"]), torch.from_numpy(state["bias"])
@@ -162,15 +162,17 @@ class Creff(Algorithm):
             old = torch.from_numpy(state["features"])
             new = match_features(old, (real[0], real[1]), head, seen, params.match_steps, params.match_lr)
             state["features"] = new.numpy()
-            state.update(self._retrain(turn, new))
-        return super().server(turn)
+            state.update(self._retrain(context, new))
+        return super().server(context)
 
-    def _retrain(self, turn: ServerTurn, features: Tensor) -> dict[str, NDArray[Any]]:
+    def _retrain(self, context: ServerContext, features: Tensor) -> dict[str, NDArray[Any]]:
         """Return a new head, trained on the features from random values."""
         C, m, d = features.shape
-        head = heads.linear(d, C, seed=turn.seed, purpose="re-trained head", round=turn.round)
+        head = heads.linear(d, C, seed=context.seed, purpose="re-trained head", round=context.round)
         local = Local(self.params.retrain_lr, self.params.retrain_epochs, self.params.retrain_batch)
-        practise(turn, FlatModel(head), features.reshape(C * m, d), torch.arange(C).repeat_interleave(m), local)
+        train_on_server(
+            context, FlatModel(head), features.reshape(C * m, d), torch.arange(C).repeat_interleave(m), local
+        )
         return _head(head)
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

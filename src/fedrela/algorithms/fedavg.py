@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from fedrela.algorithms.average import shares, total
+from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, Sizes
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.turns import ServerTurn
+from fedrela.algorithms.context import ServerContext
+from fedrela.options import Params, param
 
 RATES = {"average": 1.0, "momentum": 1.0, "adam": 0.01}
 
@@ -61,14 +61,14 @@ class FedAvg(Algorithm):
             moments["v"] += self.params.eps**2
         return {name: moments[name] for name in {"average": "", "momentum": "v", "adam": "mv"}[self.params.server]}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Average, and step by the change."""
-        new, params = total(turn.uploads, "weights", shares(turn.uploads)), self.params
+        new, params = weighted_sum(context.uploads, "weights", sample_weights(context.uploads)), self.params
         eta = params.server_lr or RATES[params.server]
         if params.server == "average" and eta == 1:
             return new
-        place, state = slice(turn.trained), turn.state
-        x = turn.weights[place].astype(np.float64)
+        place, state = slice(context.trained), context.state
+        x = context.weights[place].astype(np.float64)
         step = new[place] - x
         if params.server == "adam":
             state["v"] = params.beta2 * state["v"] + (1 - params.beta2) * step**2

@@ -25,12 +25,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.algorithms.average import equal_shares, shares, total
-from fedrela.algorithms.base import Algorithm, Exchange, Field, Fields, Sizes
+from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
 from fedrela.models.share import call_with
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class FedDyn(Algorithm):
     uploads = ("weights",)
     reduces_to = "fedprox with mu = alpha_i at a client's first turn"
 
-    def keeps(self, sizes: Sizes) -> Fields:
+    def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return h_i."""
-        return {"h": Field((sizes.trained,), sizes.dtype)}
+        return {"h": ArraySpec((sizes.trained,), sizes.dtype)}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return h = 0, the model to score, and n_mean, which is not known yet."""
@@ -70,38 +70,38 @@ class FedDyn(Algorithm):
         """Return the one question, how many samples each client has: every answer says so beside its arrays."""
         return (Exchange("samples", "all", every=0),) if self.params.scaling == "samples" else ()
 
-    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+    def absorb(self, exchange: str, context: ServerContext) -> None:
         """Keep the mean number of samples."""
-        turn.state["mean_samples"] = np.array(np.mean([upload.samples for upload in turn.uploads]))
+        context.state["mean_samples"] = np.array(np.mean([upload.samples for upload in context.uploads]))
 
     def broadcast(self, state: Arrays) -> Arrays:
         """Return n_mean, and the model to score where it is not the one that is trained from."""
         names = ("mean_samples", "average") if self.params.scored == "average" else ("mean_samples",)
         return {name: state[name] for name in names}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise the bent objective."""
-        y = turn.model.weights
+        y = context.model.weights
         x = y.clone()
-        h = torch.tensor(turn.state["h"]).to(y) if turn.state else torch.zeros_like(y)
-        mean = float(turn.received["mean_samples"]) or len(turn.samples)  # 0 where nobody was asked or answered
-        alpha, slope = self.params.alpha * mean / len(turn.samples), h - x
+        h = torch.tensor(context.state["h"]).to(y) if context.state else torch.zeros_like(y)
+        mean = float(context.received["mean_samples"]) or len(context.samples)  # 0 where nobody was asked or answered
+        alpha, slope = self.params.alpha * mean / len(context.samples), h - x
 
         def bend(gradient: Tensor, _: Tensor) -> None:
             gradient.add_(slope, alpha=alpha)
 
-        train(turn, correct=bend, clip=self.params.clip, weight_decay=turn.local.weight_decay + alpha)
-        turn.state["h"] = (h + (y - x)).cpu().numpy()
+        train(context, correct=bend, clip=self.params.clip, weight_decay=context.local.weight_decay + alpha)
+        context.state["h"] = (h + (y - x)).cpu().numpy()
         return {}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Average the clients, add the mean of all h_i."""
-        place, uploads = slice(turn.trained), turn.uploads
-        new = total(uploads, "weights", shares(uploads))
-        average = total(uploads, "weights", equal_shares(uploads), place)
-        turn.state["h"] = turn.state["h"] + len(uploads) / turn.clients * (average - turn.weights[place])
-        turn.state["average"] = average.astype(turn.weights.dtype)
-        new[place] = average + turn.state["h"]
+        place, uploads = slice(context.trained), context.uploads
+        new = weighted_sum(uploads, "weights", sample_weights(uploads))
+        average = weighted_sum(uploads, "weights", equal_weights(uploads), place)
+        context.state["h"] = context.state["h"] + len(uploads) / context.clients * (average - context.weights[place])
+        context.state["average"] = average.astype(context.weights.dtype)
+        new[place] = average + context.state["h"]
         return new
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

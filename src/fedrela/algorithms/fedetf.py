@@ -23,13 +23,13 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, normalize
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import dot_regression
 from fedrela.models.contract import num_features
 from fedrela.models.heads import EtfHead, simplex_etf, with_heads
+from fedrela.options import Params, param
 
 TEST_BATCH = 100  # samples that the official code tests at once
 
@@ -64,9 +64,9 @@ class FedEtf(Algorithm):
         etf = simplex_etf(num_features(model), classes, seed=seed)
         return with_heads(model, head=EtfHead(etf, batch_norm=self.params.bn_mode != "none"))
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise the dot regression."""
-        model: Any = turn.model.module
+        model: Any = context.model.module
         M = model.head.etf
 
         def loss(batch: Batch) -> Tensor:
@@ -74,7 +74,7 @@ class FedEtf(Algorithm):
             batch.scores = v @ M
             return dot_regression(v, batch.y, M)
 
-        train(turn, loss=loss)
+        train(context, loss=loss)
         if self.params.bn_mode == "official":
             model.head.norm.reset_parameters()
         return {}

@@ -21,13 +21,13 @@ import torch
 from torch import Tensor, nn
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import ProjectedEtfHead, simplex_etf, with_heads
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class FedEtfOriginal(Algorithm):
         etf = simplex_etf(self.params.projection or classes, classes, seed=seed)
         return with_heads(model, head=ProjectedEtfHead(num_features(model), etf, seed=seed, scale=self.params.scale))
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise the balanced softmax."""
-        model: Any = turn.model.module
-        counts, floor = torch.from_numpy(turn.counts).to(turn.model.vector), self.params.floor
+        model: Any = context.model.module
+        counts, floor = torch.from_numpy(context.counts).to(context.model.vector), self.params.floor
 
         def loss(batch: Batch) -> Tensor:
             batch.scores = cosines(model, batch.x)
             return balanced_softmax(model.head.scale * batch.scores, batch.y, counts, floor=floor)
 
-        train(turn, loss=loss)
+        train(context, loss=loss)
         return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

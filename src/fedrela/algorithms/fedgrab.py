@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
-from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn
+from fedrela.options import Params, param
 
 KEPT = ("u", "error", "former", "positive", "negative")
 
@@ -114,24 +114,24 @@ class FedGrab(Algorithm):
             head.requires_grad_(False)
         return model
 
-    def keeps(self, sizes: Sizes) -> Fields:
+    def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return the controllers."""
-        return {name: Field((sizes.classes,), "float64") for name in KEPT}
+        return {name: ArraySpec((sizes.classes,), "float64") for name in KEPT}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Train with multiplied gradients."""
-        classes = turn.counts.size
+        classes = context.counts.size
         balancer = Balancer.new(classes)
-        balancer.state |= turn.state
-        balancer.open = self._tail(turn.model.module, classes)
-        order = np.argsort(-turn.counts, kind="stable") if self.params.order == "frequency" else np.arange(classes)
-        draw = turn.stream("passed over").random
+        balancer.state |= context.state
+        balancer.open = self._tail(context.model.module, classes)
+        order = np.argsort(-context.counts, kind="stable") if self.params.order == "frequency" else np.arange(classes)
+        draw = context.stream("passed over").random
 
         def loss(batch: Batch) -> Tensor:
             return balanced_bce(batch.forward(), batch.y, balancer, passed_over(order, draw))
 
-        train(turn, loss=loss)
-        turn.state.update(balancer.state)
+        train(context, loss=loss)
+        context.state.update(balancer.state)
         return {}
 
     def _tail(self, module: nn.Module, classes: int) -> NDArray[np.bool_]:

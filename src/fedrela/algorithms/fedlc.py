@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import torch
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import fedlc
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class FedLC(Algorithm):
     reduces_to = "fedavg at tau = 0 with the full denominator"
     own_loss = True
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise the calibrated cross-entropy."""
-        counts, params = torch.from_numpy(turn.counts).to(turn.model.vector), self.params
+        counts, params = torch.from_numpy(context.counts).to(context.model.vector), self.params
         options = {"floor": params.floor, "exclude_label": params.denominator == "without_label"}
-        train(turn, loss=lambda batch: fedlc(batch.forward(), batch.y, counts, params.tau, **options))
+        train(context, loss=lambda batch: fedlc(batch.forward(), batch.y, counts, params.tau, **options))
         return {}

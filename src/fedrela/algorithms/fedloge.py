@@ -24,12 +24,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, normalize
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import Group, train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.models import heads
 from fedrela.models.contract import num_features
+from fedrela.options import Params, param
 
 NEVER = -1e10  # logit of a class that is not answered
 make_frame = lru_cache(maxsize=4)(heads.sparse_etf)  # arms and seeds of a comparison ask for the same ones again
@@ -81,20 +81,20 @@ class FedLoge(Algorithm):
         frame = heads.FixedHead(self._frames[shape], random.bias if params.frame_bias == "official" else None)
         return heads.with_heads(model, head=frame, auxiliary_head=auxiliary, local_head=local)
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Train the body through the frame, and both heads on what it makes."""
-        model: Any = turn.model.module
-        model.local_head.present.copy_(torch.from_numpy(turn.counts > 0))
+        model: Any = context.model.module
+        model.local_head.present.copy_(torch.from_numpy(context.counts > 0))
 
         def three(batch: Batch) -> Tensor:
             f = batch.features()
             fixed = f.detach()
             beside = [cross_entropy(head(fixed), batch.y) for head in (model.auxiliary_head, model.local_head)]
-            if turn.scores is not None:
+            if context.scores is not None:
                 batch.scores = self._scored(model, fixed)
             return cross_entropy(model.head(f), batch.y) + sum(beside)
 
-        train(turn, loss=three, groups=[Group("auxiliary_head"), Group("local_head")])
+        train(context, loss=three, groups=[Group("auxiliary_head"), Group("local_head")])
         return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

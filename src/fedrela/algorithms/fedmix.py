@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.base import Algorithm, Exchange, Field, Fields, Sizes
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -62,41 +62,45 @@ class FedMix(Algorithm):
         """Return the question for averages, once."""
         return (Exchange("means", "all", every=0),)
 
-    def answers(self, exchange: str, sizes: Sizes) -> Fields:
+    def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
         """Return as many averages as the largest client has groups, and which of them are used."""
         groups = self._groups(sizes)
-        return {"x": Field((groups, *sizes.inputs)), "y": Field((groups, sizes.classes)), "used": Field((groups,))}
+        return {
+            "x": ArraySpec((groups, *sizes.inputs)),
+            "y": ArraySpec((groups, sizes.classes)),
+            "used": ArraySpec((groups,)),
+        }
 
-    def answer(self, exchange: str, turn: ClientTurn) -> Arrays:
+    def answer(self, exchange: str, context: ClientContext) -> Arrays:
         """Average the client's samples, group by group."""
-        n, C = len(turn.samples), turn.counts.size
+        n, C = len(context.samples), context.counts.size
         size = self.params.group or n
-        order = turn.stream("groups").permutation(n)
+        order = context.stream("groups").permutation(n)
         parts = [order[at : at + size] for at in range(0, n, size)]
-        rows = int(turn.received["groups"])
-        x = np.zeros((rows, *turn.samples.inputs.shape[1:]), np.float32)
+        rows = int(context.received["groups"])
+        x = np.zeros((rows, *context.samples.inputs.shape[1:]), np.float32)
         y, used = np.zeros((rows, C), np.float32), np.zeros(rows, np.float32)
         for row, part in enumerate(parts):
-            x[row] = turn.samples.scaled(part).mean(dim=0).cpu().numpy()
-            y[row], used[row] = np.bincount(turn.samples.labels[part], minlength=C) / len(part), 1.0
+            x[row] = context.samples.scaled(part).mean(dim=0).cpu().numpy()
+            y[row], used[row] = np.bincount(context.samples.labels[part], minlength=C) / len(part), 1.0
         return {"x": x, "y": y, "used": used}
 
-    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+    def absorb(self, exchange: str, context: ServerContext) -> None:
         """Pool the averages."""
         for name in ("x", "y"):
-            turn.state[name] = np.concatenate([u.arrays[name][u.arrays["used"] > 0] for u in turn.uploads])
+            context.state[name] = np.concatenate([u.arrays[name][u.arrays["used"] > 0] for u in context.uploads])
 
     def broadcast(self, state: Arrays) -> Arrays:
         """Return the pool."""
         return {name: state[name] for name in ("x", "y", "groups")}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise the mixed loss."""
-        lam, rng = self.params.lam, turn.stream("mix")
+        lam, rng = self.params.lam, context.stream("mix")
         if lam == 0:
-            train(turn)
+            train(context)
             return {}
-        pool_x, pool_y = (torch.tensor(turn.received[name]).to(turn.model.vector) for name in ("x", "y"))
+        pool_x, pool_y = (torch.tensor(context.received[name]).to(context.model.vector) for name in ("x", "y"))
 
         def loss(batch: Batch) -> Tensor:
             drawn = int(rng.integers(len(pool_x)))
@@ -110,7 +114,7 @@ class FedMix(Algorithm):
                 value = in_weights_alone(value + lam * (slope * pool_x[drawn]).sum(), batch.module)
             return value
 
-        train(turn, loss=loss)
+        train(context, loss=loss)
         return {}
 
 

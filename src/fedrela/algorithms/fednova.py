@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.algorithms.average import shares, total
-from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.average import sample_weights, weighted_sum
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.steps import normalizer
-from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
 from fedrela.errors import ArgumentError
+from fedrela.options import Params, param
 
 __all__ = ["FedNova", "FedNovaParams", "normalizer", "normalizer_as_run"]
 
@@ -70,38 +70,38 @@ class FedNova(Algorithm):
     uploads = ("weights", "normalizer", "steps")
     reduces_to = "fedavg with equal numbers of steps and mu = 0"
 
-    def sends(self, sizes: Sizes) -> Fields:
+    def sends(self, sizes: Sizes) -> ArraySpecs:
         """Return a_i and tau_i."""
-        return {"normalizer": Field((), "float64"), "steps": Field((), "int64")}
+        return {"normalizer": ArraySpec((), "float64"), "steps": ArraySpec((), "int64")}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return the server's momentum, where it has one."""
         return {"momentum": np.zeros(sizes.trained)} if self.params.gmf else {}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise loss(y) + (mu / 2) ||y - x||^2 and count the way."""
-        x, mu, local = turn.model.weights.clone(), self.params.mu, turn.local
+        x, mu, local = context.model.weights.clone(), self.params.mu, context.local
 
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(y - x, alpha=mu)
 
-        train(turn, correct=pull if mu else None)
+        train(context, correct=pull if mu else None)
         count = normalizer if self.params.counting == "exact" else normalizer_as_run
-        a = count(turn.steps, momentum=local.momentum, lr=local.lr, mu=mu)
-        if a <= 0 < turn.steps:
-            raise ArgumentError(f"mu: lr * mu below 1 is needed, got {local.lr * mu:g}: the pull oversteps; lower mu")
-        return {"normalizer": np.array(a), "steps": np.array(turn.steps)}
+        a = count(context.steps, momentum=local.momentum, lr=local.lr, mu=mu)
+        if a <= 0 < context.steps:
+            raise ArgumentError(f"mu: expected lr * mu below 1, got {local.lr * mu:g}: the pull oversteps; lower mu")
+        return {"normalizer": np.array(a), "steps": np.array(context.steps)}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by tau_eff sum_i p_i (x - y_i) / a_i, with momentum where it is wanted."""
-        p, place = shares(turn.uploads), slice(turn.trained)
-        a, tau = (np.array([float(u.arrays[name]) for u in turn.uploads]) for name in ("normalizer", "steps"))
+        p, place = sample_weights(context.uploads), slice(context.trained)
+        a, tau = (np.array([float(u.arrays[name]) for u in context.uploads]) for name in ("normalizer", "steps"))
         tau_eff = p @ (tau if self.params.mu else a)
-        x = turn.weights[place].astype(np.float64)
-        way = tau_eff * ((p / a).sum() * x - total(turn.uploads, "weights", p / a, place))
-        if self.params.gmf and turn.lr:
-            turn.state["momentum"] = self.params.gmf * turn.state["momentum"] + way / turn.lr
-            way = turn.lr * turn.state["momentum"]
-        new = total(turn.uploads, "weights", p)
+        x = context.weights[place].astype(np.float64)
+        way = tau_eff * ((p / a).sum() * x - weighted_sum(context.uploads, "weights", p / a, place))
+        if self.params.gmf and context.lr:
+            context.state["momentum"] = self.params.gmf * context.state["momentum"] + way / context.lr
+            way = context.lr * context.state["momentum"]
+        new = weighted_sum(context.uploads, "weights", p)
         new[place] = x - way
         return new

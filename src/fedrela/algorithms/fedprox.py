@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.turns import Arrays, ClientTurn
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class FedProx(Algorithm):
     uploads = ("weights",)
     reduces_to = "fedavg at mu = 0"
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise loss(y) + (mu / 2) ||y - x||^2."""
-        x = turn.model.weights.clone()
+        x = context.model.weights.clone()
 
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(y - x, alpha=self.params.mu)
 
-        train(turn, correct=pull)
+        train(context, correct=pull)
         return {}

@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import Group, train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import linear, with_heads
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class FedRod(Algorithm):
         """Return the model with a personal head, the same at first for all clients."""
         return with_heads(model, personal_head=linear(num_features(model), classes, seed=seed, purpose="personal head"))
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Train body and generic head by the balanced softmax, and the personal head on what they answer."""
-        counts, floor = torch.from_numpy(turn.counts).to(turn.model.vector), self.params.floor
-        personal: Any = turn.model.module.personal_head
+        counts, floor = torch.from_numpy(context.counts).to(context.model.vector), self.params.floor
+        personal: Any = context.model.module.personal_head
 
         def both(batch: Batch) -> Tensor:
             f = batch.features()
@@ -64,7 +64,7 @@ class FedRod(Algorithm):
             mine = cross_entropy(generic.detach() + personal(f.detach()), batch.y)
             return balanced_softmax(generic, batch.y, counts, floor=floor) + mine
 
-        train(turn, loss=both, groups=[Group("personal_head", momentum=0.0, weight_decay=0.0)])
+        train(context, loss=both, groups=[Group("personal_head", momentum=0.0, weight_decay=0.0)])
         return {}
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
-from fedrela.algorithms.base import Algorithm, Exchange, Field, Fields, Sizes
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch, Samples
-from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
 from fedrela.models.views import strong, weak
+from fedrela.options import Params, param
 
 SUSPECT, JUMP = 1e4, 100.0  # a sum, and a relative change, that only a degenerate batch explains
 BATCH = 32  # of the prior estimation
@@ -116,49 +116,49 @@ class FedYoyo(Algorithm):
         """Return the question for the sums, every round."""
         return (Exchange("effective", "chosen"),)
 
-    def answers(self, exchange: str, sizes: Sizes) -> Fields:
+    def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
         """Return one sum a class."""
-        return {"sums": Field((sizes.classes,), "float64")}
+        return {"sums": ArraySpec((sizes.classes,), "float64")}
 
-    def answer(self, exchange: str, turn: ClientTurn) -> Arrays:
+    def answer(self, exchange: str, context: ClientContext) -> Arrays:
         """Measure the sums on the model received, in evaluation mode, without views."""
-        module: Any = turn.model.module.eval()
-        n = len(turn.samples)
+        module: Any = context.model.module.eval()
+        n = len(context.samples)
         with torch.no_grad():
-            parts = [module.features(turn.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
-            order = turn.stream("prior batches").permutation(n)
+            parts = [module.features(context.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
+            order = context.stream("prior batches").permutation(n)
             batches = [order[at : at + BATCH] for at in range(0, n, BATCH)]
-            labels = torch.from_numpy(turn.samples.labels).to(turn.samples.device)
-            return {"sums": effective_sums(torch.cat(parts), labels, batches, turn.counts.size)}
+            labels = torch.from_numpy(context.samples.labels).to(context.samples.device)
+            return {"sums": effective_sums(torch.cat(parts), labels, batches, context.counts.size)}
 
-    def absorb(self, exchange: str, turn: ServerTurn) -> None:
+    def absorb(self, exchange: str, context: ServerContext) -> None:
         """Follow the clients' sums and make a prior of them."""
-        before = turn.state["sums"]
-        now = 1.0 + np.sum([upload.arrays["sums"] for upload in turn.uploads], axis=0)
+        before = context.state["sums"]
+        now = 1.0 + np.sum([upload.arrays["sums"] for upload in context.uploads], axis=0)
         if not before.any():
             believed = now <= SUSPECT
             now = np.where(believed, now, now[believed].mean() if believed.any() else 1.0)
         else:
             now = self.params.inertia * before + (1 - self.params.inertia) * now
             now = keep_where_it_jumps(before, now)
-        turn.state["sums"], turn.state["prior"] = now, now / now.sum()
+        context.state["sums"], context.state["prior"] = now, now / now.sum()
 
     def broadcast(self, state: Arrays) -> Arrays:
         """Return the prior."""
         return {"prior": state["prior"]}
 
-    def prepare(self, turn: ClientTurn) -> Samples:
+    def prepare(self, context: ClientContext) -> Samples:
         """Return the samples with two views of each batch, one after the other."""
-        samples = turn.samples
+        samples = context.samples
         if self.params.views == "augmented":
             samples.view = partial(two_views, white=white_of(samples))
         return samples
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise adjusted cross-entropy and self-distillation."""
         params = self.params
-        q, own = turn.received["prior"].copy(), turn.counts / turn.counts.sum()
-        strength = params.lam * min(turn.round / params.warmup, 1.0)
+        q, own = context.received["prior"].copy(), context.counts / context.counts.sum()
+        strength = params.lam * min(context.round / params.warmup, 1.0)
         mixed = False
 
         def loss(batch: Batch) -> Tensor:
@@ -175,7 +175,7 @@ class FedYoyo(Algorithm):
                 value = value + strength * distillation(first + shift, last + shift, batch.y, params.temperature)
             return value
 
-        train(turn, loss=loss)
+        train(context, loss=loss)
         return {}
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import ClientTurn
 from fedrela.errors import ArgumentError
 from fedrela.losses import LOSSES
 from fedrela.models.arrays import FlatModel
@@ -47,7 +47,7 @@ class Group:
 
 
 def train(
-    turn: ClientTurn,
+    context: ClientContext,
     *,
     loss: Loss | None = None,
     correct: Correction | None = None,
@@ -76,20 +76,22 @@ def train(
         Instead of the configuration's. Weight decay is added after the clipping, and each optimiser's part of the
         gradient is clipped by itself.
     """
-    model, local = turn.model, turn.local
-    loss = loss or host_loss(turn)
+    model, local = context.model, context.local
+    loss = loss or configured_loss(context)
     limit = local.clip if clip is None else clip
-    steppers = _steppers(turn, groups, momentum, weight_decay)
-    order, view = turn.stream("order"), turn.stream("view")
+    steppers = _steppers(context, groups, momentum, weight_decay)
+    order, view = context.stream("order"), context.stream("view")
     smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.module.modules()) else 1
     model.module.train()
     for epoch in range(local.epochs):
-        kept = turn.scores if epoch == local.epochs - 1 else None
-        for batch in turn.samples.epoch(model.module, order.permutation(len(turn.samples)), local.batch_size, view):
+        kept = context.scores if epoch == local.epochs - 1 else None
+        for batch in context.samples.epoch(
+            model.module, order.permutation(len(context.samples)), local.batch_size, view
+        ):
             if len(batch.x) < smallest:
                 continue
             _step(model, batch, loss, correct, after_step, steppers, limit)
-            turn.steps += 1
+            context.steps += 1
             if kept is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
                 kept[batch.at] = batch.scores.detach().cpu().numpy()
     if not model.attached():
@@ -121,15 +123,15 @@ def _step(
             after_step(model.weights)
 
 
-def open_loss(turn: ClientTurn) -> Callable[[Tensor, Tensor], Tensor]:
+def open_loss(context: ClientContext) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the loss named in the configuration, of logits and labels, with the counts of the labels in force."""
-    function, counts = LOSSES[turn.local.loss], torch.from_numpy(turn.counts).to(turn.model.vector)
+    function, counts = LOSSES[context.local.loss], torch.from_numpy(context.counts).to(context.model.vector)
     return lambda logits, labels: function(logits, labels, counts)
 
 
-def host_loss(turn: ClientTurn) -> Loss:
+def configured_loss(context: ClientContext) -> Loss:
     """Return the loss named in the configuration, of a batch."""
-    function = open_loss(turn)
+    function = open_loss(context)
     return lambda batch: function(batch.forward(), batch.y)
 
 
@@ -145,10 +147,10 @@ def clip_norm(gradient: Tensor, limit: float) -> None:
 
 
 def _steppers(
-    turn: ClientTurn, groups: Sequence[Group], momentum: float | None, weight_decay: float | None
+    context: ClientContext, groups: Sequence[Group], momentum: float | None, weight_decay: float | None
 ) -> list[Sgd]:
     """Return the optimiser of the model, then those of the groups."""
-    model, local = turn.model, turn.local
+    model, local = context.model, context.local
     places = [_place(model, group.part) for group in groups]
     end = model.layout.trained
     ordered = sorted((place.start, place.stop) for place in places)

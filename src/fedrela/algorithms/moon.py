@@ -22,12 +22,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import open_loss, train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.losses import contrastive
+from fedrela.options import Params, param
 
 BATCH = 256  # samples of one forward pass of a frozen model
 
@@ -50,54 +50,54 @@ class Moon(Algorithm):
     reduces_to = "fedavg at mu = 0, and at every client's first turn"
     needs_split = True
 
-    def keeps(self, sizes: Sizes) -> Fields:
+    def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return the client's last model, buffers included."""
-        return {"previous": Field((sizes.shared,), sizes.dtype)}
+        return {"previous": ArraySpec((sizes.shared,), sizes.dtype)}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise loss and contrast."""
-        if self.params.mu and turn.state:
-            self._train(turn)
+        if self.params.mu and context.state:
+            self._train(context)
         else:
-            train(turn)
-        turn.state["previous"] = turn.share.shared.read(turn.model)
+            train(context)
+        context.state["previous"] = context.share.shared.read(context.model)
         return {}
 
-    def _train(self, turn: ClientTurn) -> None:
-        mu, temperature, loss, frozen = self.params.mu, self.params.temperature, open_loss(turn), _frozen(turn)
-        known = None if turn.samples.view else [_all_features(turn, vector) for vector in frozen]
+    def _train(self, context: ClientContext) -> None:
+        mu, temperature, loss, frozen = self.params.mu, self.params.temperature, open_loss(context), _frozen(context)
+        known = None if context.samples.view else [_all_features(context, vector) for vector in frozen]
 
         def objective(batch: Batch) -> Tensor:
             if known is not None:
                 others = torch.stack([z[batch.at] for z in known])
             else:
-                others = torch.stack([_features(turn, vector, batch.x) for vector in frozen])
+                others = torch.stack([_features(context, vector, batch.x) for vector in frozen])
             z = batch.features()
             value: Tensor = loss(batch.head(z), batch.y) + mu * contrastive(z, others[0], others[1:], temperature)
             return value
 
-        train(turn, loss=objective)
+        train(context, loss=objective)
 
 
-def _frozen(turn: ClientTurn) -> tuple[Tensor, Tensor]:
+def _frozen(context: ClientContext) -> tuple[Tensor, Tensor]:
     """Return the global model and the client's previous one, as vectors."""
-    now = turn.model.vector.clone()
-    with turn.model.holding(now):
-        turn.share.shared.write(turn.model, turn.state["previous"])
-        return now, turn.model.vector.clone()
+    now = context.model.vector.clone()
+    with context.model.holding(now):
+        context.share.shared.write(context.model, context.state["previous"])
+        return now, context.model.vector.clone()
 
 
-def _features(turn: ClientTurn, vector: Tensor, x: Tensor) -> Tensor:
+def _features(context: ClientContext, vector: Tensor, x: Tensor) -> Tensor:
     """Return the features of a frozen model, in evaluation mode."""
-    module: Any = turn.model.module
+    module: Any = context.model.module
     module.eval()
-    with turn.model.holding(vector):
+    with context.model.holding(vector):
         z: Tensor = module.features(x)
     module.train()
     return z
 
 
-def _all_features(turn: ClientTurn, vector: Tensor) -> Tensor:
+def _all_features(context: ClientContext, vector: Tensor) -> Tensor:
     """Return them for all samples of the client: without augmentation they are the same in every epoch."""
-    starts = range(0, len(turn.samples), BATCH)
-    return torch.cat([_features(turn, vector, turn.samples.scaled(slice(at, at + BATCH))) for at in starts])
+    starts = range(0, len(context.samples), BATCH)
+    return torch.cat([_features(context, vector, context.samples.scaled(slice(at, at + BATCH))) for at in starts])

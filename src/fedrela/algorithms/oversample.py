@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.params import Params, param
+from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.samples import Samples
-from fedrela.algorithms.turns import ClientTurn
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Oversample(Algorithm):
     uploads = ("weights",)
     reduces_to = "fedavg where a client's classes are equally frequent"
 
-    def prepare(self, turn: ClientTurn) -> Samples:
+    def prepare(self, context: ClientContext) -> Samples:
         """Return all samples, and repeated ones of the rarer classes."""
-        samples, rng = turn.samples, turn.stream("oversample")
-        wanted = int(self.params.ratio * turn.counts.max())
+        samples, rng = context.samples, context.stream("oversample")
+        wanted = int(self.params.ratio * context.counts.max())
         more = [
             rng.choice(np.flatnonzero(samples.labels == c), wanted - n)
-            for c, n in enumerate(turn.counts.tolist())
+            for c, n in enumerate(context.counts.tolist())
             if 0 < n < wanted
         ]
         if not more:

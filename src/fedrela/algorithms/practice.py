@@ -6,15 +6,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrela.algorithms.context import ClientContext, Local, ServerContext
 from fedrela.algorithms.local import train
 from fedrela.algorithms.samples import Samples
-from fedrela.algorithms.turns import ClientTurn, Local, ServerTurn
 from fedrela.models.arrays import FlatModel
 from fedrela.models.inputs import Scaling
-from fedrela.models.share import Share
+from fedrela.models.share import ParameterSplit
 
 
-def practise(turn: ServerTurn, model: FlatModel, x: Tensor, y: Tensor, local: Local, subject: int = 0) -> None:
+def train_on_server(
+    context: ServerContext, model: FlatModel, x: Tensor, y: Tensor, local: Local, subject: int = 0
+) -> None:
     """Train a model on inputs and labels at hand.
 
     Parameters
@@ -32,16 +34,16 @@ def practise(turn: ServerTurn, model: FlatModel, x: Tensor, y: Tensor, local: Lo
     """
     labels = y.cpu().numpy()
     samples = Samples(x, np.arange(len(labels)), labels, Scaling(), model.vector.device, dtype=x.dtype)
-    seed = int(turn.stream("practice").integers(2**62))
+    seed = int(context.stream("practice").integers(2**62))
     with torch.enable_grad():
         train(
-            ClientTurn(
+            ClientContext(
                 seed=seed,
-                round=turn.round,
-                rounds=turn.rounds,
+                round=context.round,
+                rounds=context.rounds,
                 client=subject,
                 model=model,
-                share=Share.of(model.layout),
+                share=ParameterSplit.of(model.layout),
                 samples=samples,
                 counts=np.bincount(labels),
                 local=local,

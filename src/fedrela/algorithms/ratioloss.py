@@ -30,13 +30,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.average import equal_shares, shares, total
+from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, Local, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.practice import practise
-from fedrela.algorithms.turns import Arrays, ClientTurn, Local, ServerTurn
+from fedrela.algorithms.practice import train_on_server
 from fedrela.errors import ArgumentError
+from fedrela.options import Params, param
 
 NO_RIVALS = 10.0  # r where the others do not move the chosen weights at all
 LARGEST = 5000.0  # the port has no limit, but divides its loss by the weights of a batch, which bounds their effect
@@ -144,37 +144,37 @@ class RatioLoss(Algorithm):
         """Return alpha."""
         return {"alpha": state["alpha"].astype(np.float32)}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise the weighted loss."""
-        alpha, weighting = torch.tensor(turn.received["alpha"]).to(turn.model.vector), self.params.weighting
-        train(turn, loss=lambda batch: ratio_loss(batch.forward(), batch.y, alpha, weighting))
+        alpha, weighting = torch.tensor(context.received["alpha"]).to(context.model.vector), self.params.weighting
+        train(context, loss=lambda batch: ratio_loss(batch.forward(), batch.y, alpha, weighting))
         return {}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Average the clients; take the next round's alpha from the probe set at the model they started from."""
         if self.params.beta:
-            turn.state["alpha"] = 1.0 + self.params.beta * self._ratios(turn)
-        new, place = total(turn.uploads, "weights", shares(turn.uploads)), slice(turn.trained)
-        new[place] = total(turn.uploads, "weights", equal_shares(turn.uploads), place)
+            context.state["alpha"] = 1.0 + self.params.beta * self._ratios(context)
+        new, place = weighted_sum(context.uploads, "weights", sample_weights(context.uploads)), slice(context.trained)
+        new[place] = weighted_sum(context.uploads, "weights", equal_weights(context.uploads), place)
         return new
 
-    def _ratios(self, turn: ServerTurn) -> NDArray[np.float64]:
+    def _ratios(self, context: ServerContext) -> NDArray[np.float64]:
         """Return r by the rule chosen."""
-        if turn.auxiliary is None:
+        if context.auxiliary is None:
             raise ArgumentError("ratioloss: the server has no probe set")
         if self.params.rule == "port":
-            return gradient_ratios(head_gradients(turn.model.module, *turn.auxiliary))
-        return ratios(self._pulls(turn, *turn.auxiliary), self.params.dominance)[0]
+            return gradient_ratios(head_gradients(context.model.module, *context.auxiliary))
+        return ratios(self._pulls(context, *context.auxiliary), self.params.dominance)[0]
 
-    def _pulls(self, turn: ServerTurn, x: Tensor, y: Tensor) -> NDArray[np.float64]:
+    def _pulls(self, context: ServerContext, x: Tensor, y: Tensor) -> NDArray[np.float64]:
         """Return U: for each class the change of the last layer after training on its probe samples."""
-        module: Any = turn.model.module
-        start, before = turn.model.vector.clone(), module.head.weight.detach().clone()
-        local = Local(turn.lr, self.params.probe_epochs, self.params.probe_batch, momentum=0.9, weight_decay=5e-4)
+        module: Any = context.model.module
+        start, before = context.model.vector.clone(), module.head.weight.detach().clone()
+        local = Local(context.lr, self.params.probe_epochs, self.params.probe_batch, momentum=0.9, weight_decay=5e-4)
         pulls = []
         for p in range(len(before)):
-            turn.model.vector.copy_(start)
-            practise(turn, turn.model, x[y == p], y[y == p], local, subject=p)
+            context.model.vector.copy_(start)
+            train_on_server(context, context.model, x[y == p], y[y == p], local, subject=p)
             pulls.append((module.head.weight.detach() - before).double().cpu().numpy())
-        turn.model.vector.copy_(start)
+        context.model.vector.copy_(start)
         return np.stack(pulls)

@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
-from fedrela.algorithms.turns import Arrays, ClientTurn
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Reweight(Algorithm):
     reduces_to = "fedavg at power = 0"
     own_loss = True
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Minimise the weighted cross-entropy."""
-        weights = class_weights(torch.from_numpy(turn.counts).to(turn.model.vector), self.params.power)
-        train(turn, loss=lambda batch: cross_entropy(batch.forward(), batch.y, weight=weights))
+        weights = class_weights(torch.from_numpy(context.counts).to(context.model.vector), self.params.power)
+        train(context, loss=lambda batch: cross_entropy(batch.forward(), batch.y, weight=weights))
         return {}
 
 

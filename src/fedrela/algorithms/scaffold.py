@@ -24,12 +24,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.algorithms.average import equal_shares, shares, total
-from fedrela.algorithms.base import Algorithm, Field, Fields, Sizes
+from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
+from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.steps import normalizer
-from fedrela.algorithms.turns import Arrays, ClientTurn, ServerTurn
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Scaffold(Algorithm):
     uploads = ("weights", "control")
     reduces_to = "fedavg in its first round with equal weights, and with identical clients"
 
-    def sends(self, sizes: Sizes) -> Fields:
+    def sends(self, sizes: Sizes) -> ArraySpecs:
         """Return the change of the control variate."""
-        return {"control": Field((sizes.trained,), sizes.dtype)}
+        return {"control": ArraySpec((sizes.trained,), sizes.dtype)}
 
-    def keeps(self, sizes: Sizes) -> Fields:
+    def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return the client's own control variate c_i."""
-        return {"control": Field((sizes.trained,), sizes.dtype)}
+        return {"control": ArraySpec((sizes.trained,), sizes.dtype)}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return c = 0."""
@@ -71,11 +71,11 @@ class Scaffold(Algorithm):
         """Return c."""
         return {"control": state["control"]}
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Train along g + c - c_i, then renew c_i."""
-        y, lr = turn.model.weights, turn.local.lr
-        x, c = y.clone(), torch.tensor(turn.received["control"]).to(y)
-        mine = torch.tensor(turn.state["control"]).to(y) if turn.state else torch.zeros_like(y)
+        y, lr = context.model.weights, context.local.lr
+        x, c = y.clone(), torch.tensor(context.received["control"]).to(y)
+        mine = torch.tensor(context.state["control"]).to(y) if context.state else torch.zeros_like(y)
         drift = c - mine
 
         def correct(gradient: Tensor, _: Tensor) -> None:
@@ -85,25 +85,25 @@ class Scaffold(Algorithm):
             weights.sub_(drift, alpha=lr)
 
         if self.params.correction == "gradient":
-            train(turn, correct=correct)
-            way = lr * normalizer(turn.steps, momentum=turn.local.momentum)
+            train(context, correct=correct)
+            way = lr * normalizer(context.steps, momentum=context.local.momentum)
         else:
-            train(turn, after_step=shift)
-            way = lr * turn.steps
+            train(context, after_step=shift)
+            way = lr * context.steps
         new = (x - y) / way - drift if way else mine  # with a rate of 0 nothing is learnt about the gradient
-        turn.state["control"] = new.cpu().numpy()
+        context.state["control"] = new.cpu().numpy()
         return {"control": (new - mine).cpu().numpy()}
 
-    def server(self, turn: ServerTurn) -> NDArray[Any]:
+    def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by lr_g mean (y_i - x), and renew c."""
-        p, place = shares(turn.uploads), slice(turn.trained)
-        new = total(turn.uploads, "weights", p)
+        p, place = sample_weights(context.uploads), slice(context.trained)
+        new = weighted_sum(context.uploads, "weights", p)
         mean = new[place]
         if self.params.weighting == "equal":
-            mean = total(turn.uploads, "weights", equal_shares(turn.uploads), place)
-        x = turn.weights[place].astype(np.float64)
+            mean = weighted_sum(context.uploads, "weights", equal_weights(context.uploads), place)
+        x = context.weights[place].astype(np.float64)
         new[place] = x + self.params.lr_global * (mean - x)
-        c = turn.state["control"]
-        change = total(turn.uploads, "control", np.full(len(turn.uploads), 1 / turn.clients))
-        turn.state["control"] = (c + change).astype(c.dtype)
+        c = context.state["control"]
+        change = weighted_sum(context.uploads, "control", np.full(len(context.uploads), 1 / context.clients))
+        context.state["control"] = (c + change).astype(c.dtype)
         return new

@@ -23,12 +23,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import open_loss, train
-from fedrela.algorithms.params import Params, param
 from fedrela.algorithms.samples import Batch, Samples
-from fedrela.algorithms.turns import Arrays, ClientTurn
 from fedrela.errors import ArgumentError
 from fedrela.models.inputs import Scaling
+from fedrela.options import Params, param
 
 
 @dataclass(frozen=True)
@@ -51,28 +51,28 @@ class Smote(Algorithm):
     uploads = ("weights",)
     reduces_to = "fedavg where a client's classes are equally frequent"
 
-    def _in_features(self, turn: ClientTurn) -> bool:
-        images = turn.samples.inputs.ndim == 4
+    def _in_features(self, context: ClientContext) -> bool:
+        images = context.samples.inputs.ndim == 4
         return bool(self.params.space == "features" or (self.params.space == "auto" and images))
 
-    def prepare(self, turn: ClientTurn) -> Samples:
+    def prepare(self, context: ClientContext) -> Samples:
         """Return the samples with made ones, where they are made in the space of inputs."""
-        if self._in_features(turn):
-            return turn.samples
-        samples = turn.samples
+        if self._in_features(context):
+            return context.samples
+        samples = context.samples
         real = samples.scaled(slice(None)).cpu().numpy()
-        flat, labels = self._fill(turn, real.reshape(len(real), -1))
+        flat, labels = self._fill(context, real.reshape(len(real), -1))
         inputs = torch.from_numpy(flat.reshape(-1, *real.shape[1:]))
         return Samples(inputs, np.arange(len(labels)), labels, Scaling(), samples.device, dtype=samples.dtype)
 
-    def client(self, turn: ClientTurn) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         """Train, with made features for the head where they are made there."""
-        if not self._in_features(turn):
-            train(turn)
+        if not self._in_features(context):
+            train(context)
             return {}
-        made, labels = self._made_features(turn)
-        loss, rng = open_loss(turn), turn.stream("made features")
-        share = len(labels) / len(turn.samples)
+        made, labels = self._made_features(context)
+        loss, rng = open_loss(context), context.stream("made features")
+        share = len(labels) / len(context.samples)
 
         def both(batch: Batch) -> Tensor:
             value = loss(batch.forward(), batch.y)
@@ -83,23 +83,23 @@ class Smote(Algorithm):
                 value = value + number / len(batch.y) * cross_entropy(split.head(made[at]), labels[at])
             return value
 
-        train(turn, loss=both)
+        train(context, loss=both)
         return {}
 
-    def _made_features(self, turn: ClientTurn) -> tuple[Tensor, Tensor]:
-        module: Any = turn.model.module.eval()
-        n = len(turn.samples)
+    def _made_features(self, context: ClientContext) -> tuple[Tensor, Tensor]:
+        module: Any = context.model.module.eval()
+        n = len(context.samples)
         with torch.no_grad():
-            parts = [module.features(turn.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
-        filled, labels = self._fill(turn, torch.cat(parts).cpu().numpy())
-        vector = turn.model.vector
+            parts = [module.features(context.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
+        filled, labels = self._fill(context, torch.cat(parts).cpu().numpy())
+        vector = context.model.vector
         return torch.from_numpy(filled[n:]).to(vector), torch.from_numpy(labels[n:]).to(vector.device)
 
-    def _fill(self, turn: ClientTurn, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _fill(self, context: ClientContext, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the rows with made ones after them, and the labels of all."""
-        labels, rng = turn.samples.labels, turn.stream("smote")
-        wanted = int(self.params.ratio * turn.counts.max())
-        lacking = {c: wanted - n for c, n in enumerate(turn.counts.tolist()) if 0 < n < wanted}
+        labels, rng = context.samples.labels, context.stream("smote")
+        wanted = int(self.params.ratio * context.counts.max())
+        lacking = {c: wanted - n for c, n in enumerate(context.counts.tolist()) if 0 < n < wanted}
         made, of = [rows], [labels]
         for c, number in lacking.items():
             mine = rows[labels == c]

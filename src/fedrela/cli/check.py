@@ -58,9 +58,9 @@ def _load(path: Path) -> Config:
 
 def in_words(config: Config) -> str:
     """Return in one line what a configuration would run."""
-    host = f"{config.algorithm.name} with {config.model.name}"
+    baseline = f"{config.algorithm.name} with {config.model.name}"
     rounds = _number(config.train.rounds, "round")
-    return f"{config.data.source}, {_clients(config)}, {host}, {rounds}, {_relabelling(config)}; seed {config.seed}"
+    return f"{config.data.source}, {_clients(config)}, {baseline}, {rounds}, {_relabelling(config)}; seed {config.seed}"
 
 
 def _clients(config: Config) -> str:

@@ -1,4 +1,4 @@
-"""``fedrela compare CONFIG``: hosts with and without re-labelling, matched arms, several seeds."""
+"""``fedrela compare CONFIG``: baselines with and without re-labelling, matched arms, several seeds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
 HELP = """
-Compare hosts with and without FedReLa: matched arms, several seeds, and every round before re-labelling trained once.
+Compare baselines with and without FedReLa: matched arms, several seeds, and every round before re-labelling trained once.
 
-[bold]Example[/]: fedrela compare examples/compare.toml; fedrela compare clinic.toml --seeds 5 --arms host,fedrela
+[bold]Example[/]: fedrela compare examples/compare.toml; fedrela compare clinic.toml --seeds 5 --arms baseline,fedrela
 
-The table \\[compare] of CONFIG names seeds, hosts and arms; without one the algorithm of CONFIG is compared in four
-arms with three seeds. Ctrl-C loses nothing: the same command goes on, also with more seeds, hosts or arms. It ends with
-a table, with what is within noise in words, and with report.html. A host that cannot be run is named (exit code 1).
+The table \\[compare] of CONFIG names seeds, baselines and arms; without one the algorithm of CONFIG is compared in four
+arms with three seeds. Ctrl-C loses nothing: the same command goes on, also with more seeds, baselines or arms. It ends with
+a table, with what is within noise in words, and with report.html. A baseline that cannot be run is named (exit code 1).
 """
 
 Out = Annotated[
@@ -51,7 +51,7 @@ def compare(
     dry_run: DryRun = False,
 ) -> None:
     """Compare; see `HELP`."""
-    from fedrela.experiment.crew import start_early
+    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
 
     screen, number = console(), read_workers(workers)
@@ -86,15 +86,15 @@ def with_choices(config: Config, seeds: int | None, arms: str | None) -> Config:
 
 
 def carry_out(screen: Console, plan: Compare, workers: int | str | None) -> None:
-    """Carry out what is left of a comparison and show what it found; with a failed host it ends with exit code 1."""
+    """Carry out what is left of a comparison and show what it found; with a failed baseline it ends with exit code 1."""
     say_plan(screen, plan.grid)
     run_grid(screen, plan.grid, workers)
     found = plan.conclude()
     say(screen)
     _show(screen, found)
     write_documents(screen, plan.grid.begin(), found.record)
-    for host, why in found.failures.items():
-        complain(f"{host}: left out, since a run of it failed: {why}")
+    for baseline, why in found.failures.items():
+        complain(f"{baseline}: left out, since a run of it failed: {why}")
     if found.failures:
         raise typer.Exit(1)
 
@@ -108,19 +108,19 @@ def _show(screen: Console, found: Comparison) -> None:
     if changes:
         draw_table(screen, compare_table(found.record))
     draw_table(screen, arms_table(found.record))
-    for host, base, treated, words in changes:
-        say(screen, inert(f"{host}: {arm_words(treated)} against {arm_words(base)}: {words}."))
+    for baseline, base, treated, words in changes:
+        say(screen, inert(f"{baseline}: {arm_words(treated)} against {arm_words(base)}: {words}."))
     say(screen)
 
 
 def _in_words(plan: Compare) -> str:
-    hosts, arms = ", ".join(host.label for host in plan.hosts), ", ".join(plan.table.arms)
-    return f"{hosts}; arms {arms}; seeds {', '.join(map(str, plan.table.seeds))}"
+    baselines, arms = ", ".join(baseline.label for baseline in plan.baselines), ", ".join(plan.table.arms)
+    return f"{baselines}; arms {arms}; seeds {', '.join(map(str, plan.table.seeds))}"
 
 
 def _list_runs(screen: Console, plan: Compare) -> None:
     rows = []
     for cell in plan.grid.cells:
         status = "done" if plan.grid.is_done(cell) else "to do"
-        rows.append((inert(cell.host), cell.arm, str(cell.seed), status, f"runs/{cell.name}"))
-    draw(screen, ("host", "arm", "seed", "", "folder"), rows, words=("host", "arm", "", "folder"))
+        rows.append((inert(cell.baseline), cell.arm, str(cell.seed), status, f"runs/{cell.name}"))
+    draw(screen, ("baseline", "arm", "seed", "", "folder"), rows, words=("baseline", "arm", "", "folder"))

@@ -19,7 +19,7 @@ Show what FedReLa does in federated training, on scikit-learn's digits, within a
 Digits 0, 1 and 2 are rare in training (imbalance ratio 20), and ten clients hold different shares of each. FedAvg
 trains for 60 rounds; with FedReLa clients re-label from round 48 on. Four arms share the first 47 rounds of each seed,
 so that re-labelling and the learning-rate drop of the official code can be told apart. What is finished in the folder
-is not done again. It is a fedrela compare; examples/compare.toml is the same with more hosts.
+is not done again. It is a fedrela compare; examples/compare.toml is the same with more baselines.
 """
 
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where the runs go.")]
@@ -28,7 +28,7 @@ Seeds = Annotated[int, typer.Option(metavar="NUMBER", help="How many seeds, from
 
 def demo(out: Out = Path("runs/demo"), seeds: Seeds = 3) -> None:
     """Run the demonstration; see `HELP`."""
-    from fedrela.experiment.crew import start_early
+    from fedrela.experiment.executor import start_early
 
     screen = console()
     say(screen, "Digits 0, 1 and 2 are rare (imbalance ratio 20) at ten clients; the test set is balanced.", "bold")

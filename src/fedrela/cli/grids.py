@@ -36,7 +36,7 @@ def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> N
     workers
         Processes, or ``"auto"``; by default what ``[engine]`` of the first cell says.
     """
-    from fedrela.experiment.crew import hired
+    from fedrela.experiment.executor import open_executor
 
     grid.begin()
     finished, began = grid.finished(), time.monotonic()
@@ -44,10 +44,13 @@ def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> N
         return
     engine = grid.cells[0].config.engine
     try:
-        with hired(workers or engine.workers, engine.device) as (crew, note), show_grid(screen, grid) as show:
+        with (
+            open_executor(workers or engine.workers, engine.device) as (executor, note),
+            show_grid(screen, grid) as show,
+        ):
             if note:
                 say(screen, f"note: {inert(note)}", "yellow")
-            for progress in grid.run(crew):
+            for progress in grid.run(executor):
                 show(progress)
     except KeyboardInterrupt:
         complain(f"{grid.out}: what is finished stays; the same command goes on where this one stopped")
@@ -124,4 +127,4 @@ def _words(task: Task) -> str:
     cell = task.cell
     what = "shared rounds" if cell is None else cell.arm
     values = "" if cell is None else "".join(f", {key} = {value}" for key, value in cell.values.items())
-    return inert(f"{task.host}, seed {task.seed}: {what}{values}", LONGEST)
+    return inert(f"{task.baseline}, seed {task.seed}: {what}{values}", LONGEST)

@@ -89,7 +89,7 @@ def _sources(screen: Console, _: str) -> None:
 
 
 def _tables(screen: Console, _: str) -> None:
-    from fedrela.experiment.reproduction.reading import paper_tables
+    from fedrela.reproduction.reading import paper_tables
 
     columns = ("table", "entries", "doubtful", "what it shows")
     rows = [

@@ -49,4 +49,4 @@ class Pace:
 
 def _kind(task: Task) -> Hashable:
     """Return what the time of a round depends on most."""
-    return task.host, task.config.data.source, task.config.model.name
+    return task.baseline, task.config.data.source, task.config.model.name

@@ -15,7 +15,7 @@ from fedrela.cli.show import complain, console, draw, inert, say
 from fedrela.core.checks import check_choice
 
 if TYPE_CHECKING:
-    from fedrela.experiment.reproduction.run import Reproduction
+    from fedrela.reproduction.run import Reproduction
 
 HELP = """
 Run a table of the paper again: the paper's layout, published and measured side by side.
@@ -63,8 +63,8 @@ def reproduce(
     dry_run: DryRun = False,
 ) -> None:
     """Reproduce a table; see `HELP`."""
-    from fedrela.experiment.reproduction.reading import paper_table
-    from fedrela.experiment.reproduction.table import SCALES
+    from fedrela.reproduction.reading import paper_table
+    from fedrela.reproduction.table import SCALES
 
     screen, number = console(), read_workers(workers)
     check_choice("--scale", scale, SCALES)
@@ -73,13 +73,13 @@ def reproduce(
         return
     table = paper_table(name)
     with progress_bar("preparing") as bar:
-        from fedrela.experiment.reproduction.run import Reproduction
+        from fedrela.reproduction.run import Reproduction
 
         place = out or RUNS / "reproduce" / f"{table.label.partition(':')[2]}-{scale}"
         plan = Reproduction(table, scale, place, every=every, seeds=seeds, root=data and data.absolute())
         if not dry_run:
             plan.check_data(bar.count)
-        from fedrela.experiment.reproduction.estimate import expected_seconds
+        from fedrela.reproduction.estimate import expected_seconds
 
         expected = expected_seconds(plan.grid, number)
     _say_what(screen, plan, expected)
@@ -91,10 +91,10 @@ def reproduce(
 
 def _list_tables(screen: Console) -> None:
     """Write every table with the runs and the time that each scale takes."""
-    from fedrela.experiment.reproduction.estimate import expected_seconds
-    from fedrela.experiment.reproduction.reading import paper_tables
-    from fedrela.experiment.reproduction.run import Reproduction
-    from fedrela.experiment.reproduction.table import SCALES
+    from fedrela.reproduction.estimate import expected_seconds
+    from fedrela.reproduction.reading import paper_tables
+    from fedrela.reproduction.run import Reproduction
+    from fedrela.reproduction.table import SCALES
 
     rows = []
     with progress_bar("counting runs"):
@@ -148,7 +148,7 @@ def _carry_out(screen: Console, plan: Reproduction, workers: int | str | None) -
 def _list_runs(screen: Console, plan: Reproduction) -> None:
     rows = [
         (
-            ", ".join([cell.host, *cell.values.values()]),
+            ", ".join([cell.baseline, *cell.values.values()]),
             cell.arm,
             str(cell.seed),
             "done" if plan.grid.is_done(cell) else "to do",

@@ -40,10 +40,10 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         return
     if status.startswith("running"):
         raise BusyError(f"{folder}: {status} in another process; wait until that has ended")
-    if there.read_json("host.json").get("elsewhere"):
+    if there.read_json("machine.json").get("elsewhere"):
         _go_on_elsewhere(there, number)
         return
-    from fedrela.experiment.crew import start_early
+    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
 
     start_early(number)

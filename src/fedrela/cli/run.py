@@ -63,7 +63,7 @@ def run(
     tensorboard: TensorBoard = None,
 ) -> None:
     """Run a configuration; see `HELP`."""
-    from fedrela.experiment.crew import start_early
+    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
 
     number, board = read_workers(workers), open_board(tensorboard)

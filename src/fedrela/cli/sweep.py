@@ -27,7 +27,7 @@ Try values for keys of a configuration, every one with every other, and say whic
 [bold]Example[/]: fedrela sweep examples/sweep.toml; fedrela sweep clinic.toml --out runs/tau --dry-run
 
 The table \[sweep] of CONFIG has keys of the other tables, such as "relabel.tau" = \[0.01, 0.03, 0.05]; \[compare] has
-seeds, hosts and arms, where you want more than one. No run is done twice: the same command goes on after Ctrl-C, and
+seeds, baselines and arms, where you want more than one. No run is done twice: the same command goes on after Ctrl-C, and
 also with more values, keys or seeds. It ends with a table, with what validation would choose (data.validation must be
 above 0) beside what the test set says of it, and with report.html. A run that fails is named (exit code 1).
 """
@@ -42,7 +42,7 @@ Out = Annotated[
 
 def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run: DryRun = False) -> None:
     """Sweep; see `HELP`."""
-    from fedrela.experiment.crew import start_early
+    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
 
     screen, number = console(), read_workers(workers)
@@ -88,7 +88,7 @@ def _show(screen: Console, found: Sweep) -> None:
 
 
 def _narrow(table: Table) -> Table:
-    """Leave out host and arm where there is one of them only; the width of a screen is for figures."""
+    """Leave out baseline and arm where there is one of them only; the width of a screen is for figures."""
     kept = [i for i in range(len(table.columns)) if i > 1 or len({row[i] for row in table.rows}) > 1]
     return replace(table, columns=[table.columns[i] for i in kept], rows=[[row[i] for i in kept] for row in table.rows])
 
@@ -99,10 +99,10 @@ def _in_words(plan: SweepPlan) -> str:
 
 
 def _list_runs(screen: Console, plan: SweepPlan) -> None:
-    """Write a line for each combination, host, arm and seed; some may share a run."""
+    """Write a line for each combination, baseline, arm and seed; some may share a run."""
     for cell in plan.grid.cells:
         state = "done " if plan.grid.is_done(cell) else "to do"
-        words = f"runs/{cell.name}  {cell.host}, {cell.arm}, seed {cell.seed}; {_pairs(cell.values)}"
+        words = f"runs/{cell.name}  {cell.baseline}, {cell.arm}, seed {cell.seed}; {_pairs(cell.values)}"
         say(screen, inert(f"{state}  {words}"))
 
 

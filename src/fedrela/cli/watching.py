@@ -79,7 +79,7 @@ class Watch(contextlib.ExitStack):
 def _facts(execution: Execution) -> Iterator[str]:
     """Yield where and how a run is carried out."""
     run, done = execution.run, execution.run.state.round
-    who = "clients on Flower" if run.crew.at_home else many(run.crew.size, "worker")
+    who = "clients on Flower" if run.executor.remote_clients else many(run.executor.size, "worker")
     yield f"run folder {execution.folder.path}; {who}" + (f"; goes on after round {done}" if done else "")
     if run.note:
         yield f"note: {run.note}"

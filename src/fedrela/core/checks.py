@@ -81,11 +81,11 @@ def as_labels(labels: ArrayLike) -> NDArray[Any]:
     """Return `labels` as a one-dimensional integer array of its own dtype, or raise."""
     y = as_array("labels", labels)
     if y.ndim != 1:
-        raise ArgumentError(f"labels: one dimension is needed, got shape {y.shape}")
+        raise ArgumentError(f"labels: expected one dimension, got shape {y.shape}")
     if y.size == 0 and y.dtype.kind == "f":
         return y.astype(np.int64)  # an empty list has no dtype of its own
     if y.dtype.kind not in "iu":
-        raise ArgumentError(f"labels: integers are needed, got {y.dtype}")
+        raise ArgumentError(f"labels: expected integers, got {y.dtype}")
     return y
 
 
@@ -100,7 +100,7 @@ def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> f
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not real or not 0 <= value <= 1:
         hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent_hint else ""
-        raise ArgumentError(f"{name}: a fraction from 0 to 1 is needed, got {value!r}{hint}")
+        raise ArgumentError(f"{name}: expected a fraction from 0 to 1, got {value!r}{hint}")
     return float(value)
 
 
@@ -109,13 +109,13 @@ def check_seed(seed: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ArgumentError(f"seed: a whole number from 0, or a NumPy generator, is needed, got {seed!r}") from None
+        raise ArgumentError(f"seed: expected an integer >= 0, or a NumPy generator, got {seed!r}") from None
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Return `value` where it is one of `choices`, or raise."""
     if value not in choices:
-        raise ArgumentError(f"{name}: one of {', '.join(choices)} is needed, got {value!r}")
+        raise ArgumentError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
     return value
 
 
@@ -123,11 +123,11 @@ def check_array(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type
     """Return `value` as an array of that shape and kind (booleans stay booleans), or raise."""
     array = as_array(name, value)
     if array.shape != shape:
-        raise ArgumentError(f"{name}: shape {shape} is needed, got {array.shape}")
+        raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")
     if dtype is np.bool_ and array.dtype != np.bool_:
-        raise ArgumentError(f"{name}: booleans are needed, got {array.dtype}")
+        raise ArgumentError(f"{name}: expected booleans, got {array.dtype}")
     if dtype is np.float64 and array.dtype.kind not in "fiu":
-        raise ArgumentError(f"{name}: numbers are needed, got {array.dtype}")
+        raise ArgumentError(f"{name}: expected numbers, got {array.dtype}")
     if dtype is np.float64 and not np.isfinite([array.min(initial=0), array.max(initial=0)]).all():
-        raise ArgumentError(f"{name}: finite numbers are needed, got NaN or infinity")
+        raise ArgumentError(f"{name}: expected finite numbers, got NaN or infinity")
     return array.astype(dtype, copy=False)

@@ -122,7 +122,7 @@ def preview(
            [0. , 0.9]])
     """
     if not isinstance(taus, Iterable):
-        raise ArgumentError(f"taus: a list of fractions is needed, got {taus!r}")
+        raise ArgumentError(f"taus: expected a list of fractions, got {taus!r}")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
     request = check_request(
         posterior, labels, num_classes=num_classes, allowed=allowed, eligible=eligible, tau=0.0, preset=preset,

@@ -156,7 +156,7 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
     [0, 0, 0, 1]
     """
     if not isinstance(ledger, Ledger | str | Path):
-        raise ArgumentError(f"undo: a ledger or the path of one is needed, got {type(ledger).__name__}")
+        raise ArgumentError(f"undo: expected a ledger or the path of one, got {type(ledger).__name__}")
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
     ledger.check()
     if labels is not None:

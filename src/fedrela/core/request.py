@@ -65,5 +65,5 @@ def _num_classes(num_classes: int | None, Q: NDArray[Any]) -> int:
     if num_classes is None:
         return max(Q.shape[1], 1) if Q.ndim == 2 else 1
     if isinstance(num_classes, bool) or not isinstance(num_classes, int | np.integer) or num_classes < 1:
-        raise ArgumentError(f"num_classes: a whole number from 1 is needed, got {num_classes!r}")
+        raise ArgumentError(f"num_classes: expected an integer >= 1, got {num_classes!r}")
     return int(num_classes)

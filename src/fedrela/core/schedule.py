@@ -38,10 +38,10 @@ class Schedule:
         whole, share = type(self.start) is int, type(self.start) is float
         if not (whole and self.start >= 1) and not (share and 0 < self.start <= 1):
             raise ArgumentError(
-                f"start: a round from 1 or a float in (0, 1] as share of the rounds is needed, got {self.start!r}"
+                f"start: expected a round from 1 or a float in (0, 1] as share of the rounds, got {self.start!r}"
             )
         if type(self.period) is not int or self.period < 0:
-            raise ArgumentError(f"period: 0 (one shot) or a number of rounds is needed, got {self.period!r}")
+            raise ArgumentError(f"period: expected 0 (one shot) or a number of rounds, got {self.period!r}")
 
     def first(self, rounds: int) -> int:
         """T, the first round in which re-labelling is due in a run of `rounds` rounds."""

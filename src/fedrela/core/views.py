@@ -59,7 +59,7 @@ def moves_frame(ledger: Ledger, class_names: Sequence[str] | None = None) -> Any
     """Return a data frame with a row for each moved sample."""
     names = list(ledger.class_names if class_names is None else class_names)
     if len(names) != ledger.num_classes and (names or class_names is not None):
-        raise ArgumentError(f"class_names: {ledger.num_classes} names are needed, got {len(names)}")
+        raise ArgumentError(f"class_names: expected {ledger.num_classes} names, got {len(names)}")
     columns = {name: getattr(ledger, name) for name in MOVES}
     if names:
         columns |= {side: [names[c] for c in columns[side]] for side in ("old", "new")}

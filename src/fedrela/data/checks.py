@@ -23,12 +23,12 @@ def check_labels(labels: ArrayLike) -> NDArray[np.int64]:
 
 
 def check_whole(name: str, value: object, least: int) -> int:
-    """Return `value` where it is a whole number of at least `least`, or raise."""
+    """Return `value` where it is an integer >= `least`, or raise."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"{name}: a whole number is needed, got {value!r}")
+        raise ArgumentError(f"{name}: expected an integer, got {value!r}")
     number = cast(SupportsIndex, value).__index__()
     if number < least:
-        raise ArgumentError(f"{name}: at least {least} is needed, got {number}")
+        raise ArgumentError(f"{name}: expected at least {least}, got {number}")
     return number
 
 
@@ -46,5 +46,5 @@ def check_alpha(alpha: float) -> float:
     """Return the Dirichlet concentration as a float, or raise."""
     low, high = ALPHA_RANGE
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not low <= alpha <= high:
-        raise ArgumentError(f"alpha: a number from {low:g} to {high:g} is needed, got {alpha!r}")
+        raise ArgumentError(f"alpha: expected a number from {low:g} to {high:g}, got {alpha!r}")
     return float(alpha)

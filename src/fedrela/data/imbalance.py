@@ -79,12 +79,12 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
     check_choice("side", side, SIDES)
     if not isinstance(minority, Iterable):
         if isinstance(minority, bool) or not 0 <= minority <= 1:
-            raise ArgumentError(f"minority: class ids or a share from 0 to 1 is needed, got {minority!r}")
+            raise ArgumentError(f"minority: expected class ids or a share from 0 to 1, got {minority!r}")
         number = int(np.floor(num_classes * float(minority) + 0.5))
         return np.arange(number) if side == "first" else np.arange(num_classes - number, num_classes)
     ids = sorted(int(c) for c in minority)
     if len(set(ids)) != len(ids) or any(not 0 <= c < num_classes for c in ids):
-        raise ArgumentError(f"minority: different class ids from 0 to {num_classes - 1} are needed, got {ids}")
+        raise ArgumentError(f"minority: expected different class ids from 0 to {num_classes - 1}, got {ids}")
     if side == "first":
         raise ArgumentError(f"side: only a share of the classes has one, but minority names {ids}; leave side out")
     return np.array(ids, np.int64)
@@ -114,7 +114,7 @@ def class_order(num_classes: int, order: str | Sequence[int] = "natural", *, see
         return stream(check_whole("seed", seed, 0), "class order").permutation(num_classes)
     ids = [int(c) for c in order]
     if sorted(ids) != list(range(num_classes)):
-        raise ArgumentError(f"order: each class id from 0 to {num_classes - 1} once is needed, got {ids}")
+        raise ArgumentError(f"order: expected each class id from 0 to {num_classes - 1} once, got {ids}")
     return np.array(ids, np.int64)
 
 
@@ -128,7 +128,7 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
     """
     y, wanted, seed = check_labels(labels), np.asarray(counts), check_whole("seed", seed, 0)
     if wanted.ndim != 1 or wanted.dtype.kind not in "iu" or (wanted.size and wanted.min() < 0):
-        raise ArgumentError(f"counts: one whole number of at least 0 a class is needed, got {wanted.tolist()}")
+        raise ArgumentError(f"counts: expected one integer of at least 0 a class, got {wanted.tolist()}")
     _check_range(y, wanted.size)
     kept = [np.empty(0, np.int64)]
     for c, number in enumerate(wanted):
@@ -235,7 +235,7 @@ def _check(num_classes: int, largest: int, name: str, value: float) -> None:
     check_whole("num_classes", num_classes, 1)
     check_whole("largest", largest, 0)
     if not value >= 1:
-        raise ArgumentError(f"{name}: largest over smallest class, at least 1, is needed, got {value!r}")
+        raise ArgumentError(f"{name}: expected largest over smallest class, at least 1, got {value!r}")
 
 
 def _check_range(labels: Ints, num_classes: int) -> None:

@@ -157,7 +157,7 @@ def _chosen_column(path: Path, cells: Sequence[str], header: Sequence[str] | Non
         return place
     if header is None:
         raise ArgumentError(
-            f"label_column: {path} has no header, so a number from 0 to {len(cells) - 1} is needed, got {wanted!r}"
+            f"label_column: expected {path} has no header, so a number from 0 to {len(cells) - 1}, got {wanted!r}"
         )
     if wanted in header:
         raise ArgumentError(f"label_column: {path} has {header.count(wanted)} columns {wanted!r}; give a number from 0")
@@ -237,7 +237,7 @@ def _class_ids(layout: Layout, words: list[str], lines: Sequence[int]) -> tuple[
 
 
 def _is_class_id(word: str, num_classes: int) -> bool:
-    """Whether a word is a whole number below `num_classes`, also as 3.0, the way numpy.savetxt writes it."""
+    """Whether a word is an integer below `num_classes`, also as 3.0, the way numpy.savetxt writes it."""
     return _is_number(word) and float(word).is_integer() and 0 <= float(word) < num_classes
 
 

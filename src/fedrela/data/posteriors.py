@@ -127,7 +127,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> PosteriorFile:
     Q, y = arrays["posterior"], arrays["labels"]
     if Q.ndim != 2 or not 2 <= Q.shape[1] <= MOST_CLASSES:
-        raise DataError(f"{path}: posterior: shape (n, C), C from 2 to {MOST_CLASSES}, is needed, got {Q.shape}")
+        raise DataError(f"{path}: posterior: expected shape (n, C), C from 2 to {MOST_CLASSES}, got {Q.shape}")
     n, C = Q.shape
     for key, shape, kinds, words in (
         ("labels", (n,), "iu", "integers"),
@@ -138,9 +138,9 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> PosteriorFile:
         value = arrays.get(key)
         if value is not None and (value.shape != shape or value.dtype.kind not in kinds):
             came = f"{value.dtype} of shape {value.shape}"
-            raise DataError(f"{path}: {key}: {words} of shape {shape} are needed, got {came}")
+            raise DataError(f"{path}: {key}: expected {words} of shape {shape}, got {came}")
     names = tuple(arrays["class_names"].tolist() if "class_names" in arrays else (str(c) for c in range(C)))
     if len(set(names)) < C:
-        raise DataError(f"{path}: class_names: {C} different names are needed, got {len(set(names))}")
+        raise DataError(f"{path}: class_names: expected {C} different names, got {len(set(names))}")
     y = y if np.iinfo(y.dtype).max >= C - 1 else y.astype(np.int64)  # room for every class a label may move to
     return PosteriorFile(path, Q, y, names, arrays.get("allowed"), arrays.get("eligible"))

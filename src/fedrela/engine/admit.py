@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms.base import Field, Fields
+from fedrela.algorithms.base import ArraySpec, ArraySpecs
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
 
 INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
-LARGEST_WHOLE = 2**53  # float64 holds every whole number up to here
+LARGEST_WHOLE = 2**53  # float64 holds every integer up to here
 LARGEST_SQUARE = float(np.finfo(np.float32).max)  # of a norm: beyond it float32 arithmetic overflows
 LONGEST_TEXT = 60  # of what a sender wrote, in a reason
 BLOCK = 80_000  # values: so many stay in the processor's cache
@@ -72,7 +72,7 @@ def admit(
     *,
     round: int,
     expected: Expected,
-    fields: Fields,
+    fields: ArraySpecs,
     reference: NDArray[Any] | None,
     norm_limit: float = 50.0,
 ) -> Verdict:
@@ -125,7 +125,7 @@ def admit(
 
 
 def check_upload(
-    upload: object, *, round: int, expected: Expected, fields: Fields, reference: NDArray[Any] | None
+    upload: object, *, round: int, expected: Expected, fields: ArraySpecs, reference: NDArray[Any] | None
 ) -> str | None:
     """Say why `admit` would leave this upload out whatever the others send, or None.
 
@@ -140,9 +140,9 @@ def check_upload(
     return verdict.excluded[0][1] if verdict.excluded else None
 
 
-def _check_arguments(fields: Fields, reference: NDArray[Any] | None, norm_limit: float) -> None:
+def _check_arguments(fields: ArraySpecs, reference: NDArray[Any] | None, norm_limit: float) -> None:
     if not (norm_limit == 0 or 1 <= norm_limit < float("inf")):
-        raise ArgumentError(f"norm_limit: 0 (off) or a number of at least 1 is needed, got {norm_limit}")
+        raise ArgumentError(f"norm_limit: expected 0 (off) or a number >= 1, got {norm_limit}")
     if reference is None:
         return
     if "weights" not in fields:
@@ -151,11 +151,11 @@ def _check_arguments(fields: Fields, reference: NDArray[Any] | None, norm_limit:
         _check_array("weights", reference, fields["weights"])
         _square("weights", reference, None)
     except _RefusedError as refused:
-        raise ArgumentError(f"reference: the weights that clients received are needed, got {refused}") from None
+        raise ArgumentError(f"reference: expected the weights that clients received, got {refused}") from None
 
 
 def _whole(value: object) -> int | None:
-    """Return a whole number from 0 to the largest one as int, or None for anything else, True and 1.0 included."""
+    """Return an integer from 0 to the largest one as int, or None for anything else, True and 1.0 included."""
     number = int(value) if type(value) in INTEGERS else -1  # type: ignore[call-overload]
     return number if 0 <= number <= LARGEST_WHOLE else None
 
@@ -179,7 +179,7 @@ def _addressed(upload: object, round: int, expected: Expected) -> Upload:
 
 
 def _judged(
-    upload: Upload, samples: int | None, fields: Fields, reference: NDArray[Any] | None
+    upload: Upload, samples: int | None, fields: ArraySpecs, reference: NDArray[Any] | None
 ) -> tuple[Upload, float] | str:
     """Return the upload in plain form and its norm (0 without a reference), or why it is left out."""
     try:
@@ -199,7 +199,7 @@ def _judged(
     return Upload(upload.client, upload.round, count, arrays), norm
 
 
-def _read(arrays: object, fields: Fields) -> dict[str, NDArray[Any]]:
+def _read(arrays: object, fields: ArraySpecs) -> dict[str, NDArray[Any]]:
     """Return the declared arrays; a mapping may decode them only now, and may fail in any way."""
     try:
         if not isinstance(arrays, Mapping):
@@ -221,7 +221,7 @@ def _read(arrays: object, fields: Fields) -> dict[str, NDArray[Any]]:
         raise _RefusedError("unreadable arrays") from None
 
 
-def _check_array(name: str, values: NDArray[Any], field: Field) -> None:
+def _check_array(name: str, values: NDArray[Any], field: ArraySpec) -> None:
     if values.shape != field.shape:
         raise _RefusedError(f"wrong shape: {name}: {_inert(str(values.shape))} where {field.shape} is needed")
     if values.dtype != np.dtype(field.dtype):

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fedrela.algorithms.base import Fields
+from fedrela.algorithms.base import ArraySpecs
 from fedrela.engine.blocks import Block, Handle
 from fedrela.engine.rows import Rows
 
@@ -18,17 +18,17 @@ class AreaHandle:
     """How another process finds an area."""
 
     block: Handle
-    fields: Fields
+    fields: ArraySpecs
 
 
 class Area:
     """Rows of named arrays that every process sees."""
 
-    def __init__(self, block: Block, fields: Fields, count: int = 0) -> None:
+    def __init__(self, block: Block, fields: ArraySpecs, count: int = 0) -> None:
         self.block, self.rows, self.count = block, Rows(fields), count
 
     @classmethod
-    def create(cls, fields: Fields, rows: int, folder: Path | None) -> Area:
+    def create(cls, fields: ArraySpecs, rows: int, folder: Path | None) -> Area:
         """Make an area of zeros."""
         return cls(Block.create(Rows(fields).nbytes * rows, folder=folder), fields, rows)
 

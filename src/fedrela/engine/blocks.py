@@ -55,7 +55,7 @@ class Block:
             The size above which a block is a file in any case.
         """
         if size < 0:
-            raise ArgumentError(f"block: a size of at least 0 is needed, got {size}")
+            raise ArgumentError(f"block: expected a size of at least 0, got {size}")
         size = max(size, 1)  # nothing cannot be mapped
         file = None
         if size <= min(limit, _free(SHARED_MEMORY)):
@@ -126,7 +126,7 @@ def share(array: NDArray[Any], folder: str | Path | None = None) -> SharedArray:
         To be kept while workers may open it with `shared_array`, and closed then.
     """
     if array.dtype.hasobject:
-        raise ArgumentError(f"share: an array of plain values is needed, got {array.dtype}; convert it")
+        raise ArgumentError(f"share: expected an array of plain values, got {array.dtype}; convert it")
     found = _on_disk(array)
     if found is not None:
         return SharedArray(*found, array.shape, array.dtype)

@@ -22,7 +22,7 @@ def save(run: Run, folder: RunFolder) -> None:
         rows = [run.areas["kept"].views(int(client)) for client in ids]
         arrays |= {f"kept.{name}": np.stack([row[name] for row in rows]) for name in run.kept}
     record = {
-        "at_home": run.crew.at_home,
+        "remote_clients": run.executor.remote_clients,
         "skipped": state.skipped,
         "relabelled": {str(client): round for client, round in sorted(state.relabelled.items())},
         "moved": {str(client): number for client, number in sorted(state.moved.items())},
@@ -33,8 +33,8 @@ def save(run: Run, folder: RunFolder) -> None:
 
 def restore(run: Run, checkpoint: Checkpoint) -> None:
     """Put a run into the state of a checkpoint; one that does not fit the run is an `IntegrityError`."""
-    elsewhere = bool(checkpoint.record.get("at_home"))
-    if elsewhere != run.crew.at_home:
+    elsewhere = bool(checkpoint.record.get("remote_clients"))
+    if elsewhere != run.executor.remote_clients:
         clients = "elsewhere" if elsewhere else "here"
         raise ArgumentError(f"checkpoint of round {checkpoint.round}: its clients are {clients}; go on as it began")
     try:

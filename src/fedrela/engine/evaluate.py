@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms.base import Algorithm, Field
+from fedrela.algorithms.base import Algorithm, ArraySpec
 from fedrela.engine.orders import Order
 from fedrela.engine.run import Run
-from fedrela.engine.station import SCORE_BATCH
+from fedrela.engine.runner import SCORE_BATCH
 from fedrela.errors import FedrelaError
 from fedrela.metrics import Scores, score
 
 
 def evaluate(run: Run, subject: str = "test") -> Scores | None:
     """Score the model on the test set, or on the samples that clients hold back; None where there are none."""
-    labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.station.setup.validation]
+    labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.runner.setup.validation]
     if not len(labels):
         return None
-    up = run.area(f"scores {subject}", {"scores": Field((len(labels), run.problem.num_classes))})
+    up = run.area(f"scores {subject}", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
     down = run.lay_down()
     batches = range(-(-len(labels) // SCORE_BATCH))
     orders = [Order("score", run.state.round, 0, down.handle, up.handle, row, subject=subject) for row in batches]
@@ -53,7 +53,7 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
 def _each_client(run: Run) -> NDArray[np.float64]:
     """Return each client's recall of each class with its private arrays, one client after the other."""
     problem, down, recall = run.problem, run.lay_down(), []
-    up = run.area("scores local", {"scores": Field((len(problem.y_test), problem.num_classes))})
+    up = run.area("scores local", {"scores": ArraySpec((len(problem.y_test), problem.num_classes))})
     for client in range(run.clients):
         _finish(run, [run.order("score_local", run.state.round, client, down, up, 0)])
         recall.append(_recall(score(up.views()["scores"], problem.y_test, None)))

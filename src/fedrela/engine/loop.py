@@ -242,7 +242,7 @@ def _record(
         chosen=chosen.tolist(),
         admitted=[upload.client for upload in verdict.admitted] if enough else [],
         excluded=_excluded(collected, verdict),
-        moved=None if run.crew.at_home else sum(len(moves.ledger) for moves in collected.moves.values()),
+        moved=None if run.executor.remote_clients else sum(len(moves.ledger) for moves in collected.moves.values()),
         skipped=not enough,
         norm_median=verdict.norm_median,
         norm_max=verdict.norm_max,

@@ -41,11 +41,11 @@ class Pool:
         Where processes cannot be started.
     """
 
-    at_home = False
+    remote_clients = False
 
     def __init__(self, size: int) -> None:
         if size < 1:
-            raise ArgumentError(f"workers: at least 1 is needed, got {size}")
+            raise ArgumentError(f"workers: expected at least 1, got {size}")
         self.size = size
         self._load: bytes | None = None
         self._busy = self._closed = False
@@ -77,7 +77,7 @@ class Pool:
             try:
                 message = LOAD + dumps((make, setup))
             except Exception as error:
-                text = f"workers: work that can be pickled is needed, got {one_line(error)}; define it in a module"
+                text = f"workers: expected work that can be pickled, got {one_line(error)}; define it in a module"
                 raise CannotSend(text) from error
             self._replace_ended()
             _load_all(self._workers, message)

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.samples import Samples
-from fedrela.algorithms.turns import ClientTurn
 from fedrela.core import Ledger, Relabelling, relabel
 from fedrela.core.control import random_moves
 from fedrela.core.draw import expected_flow
@@ -31,7 +31,7 @@ BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on
 
 
 def relabel_client(
-    turn: ClientTurn, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
+    context: ClientContext, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
 ) -> Moves:
     """Re-label the samples of a turn, which hold their original labels.
 
@@ -47,53 +47,56 @@ def relabel_client(
         Logits of the client's last training epoch, where they were collected, (n, C).
     """
     start = time.perf_counter()
-    original = turn.samples.labels
-    Q = posterior(turn, algorithm, plan, scores)
+    original = context.samples.labels
+    Q = posterior(context, algorithm, plan, scores)
     done = relabel(
         Q,
         original,
-        num_classes=turn.counts.size,
-        tau=plan.taus.get(turn.client, plan.tau),
-        allowed=_allowed(plan, turn.counts.size),
+        num_classes=context.counts.size,
+        tau=plan.taus.get(context.client, plan.tau),
+        allowed=_allowed(plan, context.counts.size),
         eligible=_eligible(Q, original, plan.min_agreement),
-        seed=turn.stream("relabel"),
+        seed=context.stream("relabel"),
         **plan.options,
     )
     ledger = done.ledger
     if plan.moves == "random":
-        ledger = random_moves(ledger, Q, turn.stream("random moves"))
+        ledger = random_moves(ledger, Q, context.stream("random moves"))
     histogram, expected = _figures(Q, done)
     return Moves(ledger, done.threshold, expected, histogram, time.perf_counter() - start)
 
 
 def posterior(
-    turn: ClientTurn, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
+    context: ClientContext, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
 ) -> NDArray[np.float64]:
     """Return the class probabilities of a client's samples, (n, C)."""
     if plan.collected and scores is not None and not np.isnan(scores).any():
         return _softmax(scores)
-    mean = np.zeros((len(turn.samples), turn.counts.size))
-    rng, module = turn.stream("posterior"), turn.model.module
-    before = turn.model.vector.clone() if plan.train_mode else None
-    module.train(plan.train_mode and len(turn.samples) > 1)
-    with torch_stream(turn.samples.device, turn.seed, "posterior", turn.round, turn.client), torch.no_grad():
+    mean = np.zeros((len(context.samples), context.counts.size))
+    rng, module = context.stream("posterior"), context.model.module
+    before = context.model.vector.clone() if plan.train_mode else None
+    module.train(plan.train_mode and len(context.samples) > 1)
+    with (
+        torch_stream(context.samples.device, context.seed, "posterior", context.round, context.client),
+        torch.no_grad(),
+    ):
         for _ in range(plan.passes):
-            for at, x in _batches(turn, plan, rng):
-                logits = algorithm.logits(module, x, turn.received)
+            for at, x in _batches(context, plan, rng):
+                logits = algorithm.logits(module, x, context.received)
                 mean[at] += _softmax(logits.cpu().numpy()) / plan.passes
     if before is not None:
-        turn.model.load(before)  # running statistics that moved in training mode are given back
+        context.model.load(before)  # running statistics that moved in training mode are given back
     module.train()
     return mean
 
 
 def _batches(
-    turn: ClientTurn, plan: RelabelPlan, rng: np.random.Generator
+    context: ClientContext, plan: RelabelPlan, rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
     """Yield samples in order and as they are, or as the official collection does: shuffled, small, augmented."""
-    samples: Samples = turn.samples
+    samples: Samples = context.samples
     order = rng.permutation(len(samples)) if plan.train_mode else np.arange(len(samples))
-    size = turn.local.batch_size if plan.train_mode else BATCH
+    size = context.local.batch_size if plan.train_mode else BATCH
     starts = list(range(0, len(order), size))
     if plan.train_mode and len(order) > 1 and len(order) - starts[-1] == 1:
         starts[-1:] = []  # BatchNorm cannot take one sample alone in training mode, so it joins those before it

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms.base import Fields
+from fedrela.algorithms.base import ArraySpecs
 from fedrela.errors import ArgumentError
 
 ALIGNMENT = 64  # bytes, one cache line
@@ -28,7 +28,7 @@ class Rows:
     ({'weights': 0, 'steps': 64}, 128)
     """
 
-    fields: Fields
+    fields: ArraySpecs
 
     @cached_property
     def offsets(self) -> dict[str, int]:
@@ -50,7 +50,7 @@ class Rows:
         return {name: read(start + self.offsets[name], f.shape, f.dtype) for name, f in self.fields.items()}
 
 
-def fill(place: str, target: Mapping[str, NDArray[Any]], arrays: Mapping[str, Any], fields: Fields) -> None:
+def fill(place: str, target: Mapping[str, NDArray[Any]], arrays: Mapping[str, Any], fields: ArraySpecs) -> None:
     """Copy arrays to where they belong; names, shapes and dtypes must be the declared ones."""
     if set(arrays) != set(fields):
         odd = sorted(set(arrays) ^ set(fields))[0]

@@ -12,33 +12,33 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from fedrela.algorithms.base import Algorithm, Field, Sizes
+from fedrela.algorithms.base import Algorithm, ArraySpec, Sizes
 from fedrela.engine.areas import Area
 from fedrela.engine.blocks import share
 from fedrela.engine.orders import Kind, Order
 from fedrela.engine.plan import RelabelPlan, TrainPlan
 from fedrela.engine.pool import CannotSend, Done, Pool
 from fedrela.engine.problem import Problem
+from fedrela.engine.runner import ClientRunner, Setup, kept_fields, make_model
 from fedrela.engine.serial import SerialPool
-from fedrela.engine.station import Setup, Station, kept_fields, make_model
 from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import need_split
-from fedrela.models.share import Share
+from fedrela.models.share import ParameterSplit
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Who does the clients' work: processes, this process, or clients elsewhere.
 
     Attributes
     ----------
     size
         How many orders are carried out at a time.
-    at_home
+    remote_clients
         Whether clients keep their labels and states themselves, and nothing of either is known here.
     """
 
-    at_home: bool
+    remote_clients: bool
 
     @property
     def size(self) -> int:
@@ -104,16 +104,16 @@ class Run:
     ----------
     problem, plan
         What to learn from, and how.
-    crew
+    executor
         Who does the clients' work; where a plan cannot be sent to processes it is done here, and `note` says so.
     folder
         Where blocks lie that are too large for shared memory.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, crew: Crew, folder: Path | None = None) -> None:
+    def __init__(self, problem: Problem, plan: Plan, executor: Executor, folder: Path | None = None) -> None:
         self.problem, self.plan, self.folder, self.note = problem, plan, folder, ""
         model = _checked_model(problem, plan)
-        parts = Share.of(model.layout, plan.algorithm.private)
+        parts = ParameterSplit.of(model.layout, plan.algorithm.private)
         self.layout = parts.shared.layout
         self.sizes = Sizes.of(
             model,
@@ -127,18 +127,18 @@ class Run:
         collected = plan.relabel.enabled and plan.relabel.collected
         self.keeps = kept_fields(plan.algorithm, self.sizes, parts, collected)
         self._up_fields = {
-            "weights": Field((self.layout.size,), self.layout.dtype),
+            "weights": ArraySpec((self.layout.size,), self.layout.dtype),
             **plan.algorithm.sends(self.sizes),
         }
-        self._kept_fields = {} if crew.at_home else self.keeps
-        self.station = Station(self._setup(self._kept_fields), model)
+        self._kept_fields = {} if executor.remote_clients else self.keeps
+        self.runner = ClientRunner(self._setup(self._kept_fields), model)
         self.state = State(
             round=0,
             weights=parts.shared.read(model),
             server={name: np.array(a) for name, a in plan.algorithm.start(model.module, self.sizes, plan.seed).items()},
             known=np.zeros(self.clients, bool),
         )
-        self.crew = self._load(crew)
+        self.executor = self._load(executor)
 
     @property
     def clients(self) -> int:
@@ -146,12 +146,12 @@ class Run:
         return len(self.problem.shards)
 
     @property
-    def sent(self) -> dict[str, Field]:
+    def sent(self) -> dict[str, ArraySpec]:
         """What a client sends after training."""
         return self._up_fields
 
     @property
-    def kept(self) -> dict[str, Field]:
+    def kept(self) -> dict[str, ArraySpec]:
         """What a client keeps between its turns, where it is kept here."""
         return self._kept_fields
 
@@ -161,7 +161,7 @@ class Run:
         labels: NDArray[np.int64] = self.areas["in_force"].views()["labels"]
         return labels
 
-    def area(self, name: str, fields: dict[str, Field], rows: int = 1) -> Area:
+    def area(self, name: str, fields: dict[str, ArraySpec], rows: int = 1) -> Area:
         """Return the area of that name, made anew where its fields or its size changed."""
         area = self.areas.get(name)
         if area is None or area.rows.fields != fields or area.count < rows:
@@ -178,7 +178,7 @@ class Run:
     def lay_down(self) -> Area:
         """Put where clients read it what every one of them receives: the weights and the algorithm's broadcast."""
         arrays = {"weights": self.state.weights, **self.plan.algorithm.broadcast(self.state.server)}
-        fields = {name: Field(array.shape, str(array.dtype)) for name, array in arrays.items()}
+        fields = {name: ArraySpec(array.shape, str(array.dtype)) for name, array in arrays.items()}
         down = self.area("down", fields)
         for name, place in down.views().items():
             place[...] = arrays[name]
@@ -192,34 +192,34 @@ class Run:
 
     def work(self, orders: Sequence[Order], deadline: float = 0.0) -> Iterator[Done]:
         """Have orders carried out; answers come as they are ready."""
-        return self.crew.run(orders, deadline=deadline or None)
+        return self.executor.run(orders, deadline=deadline or None)
 
     def close(self) -> None:
-        """Give back what the run holds; the crew stays."""
-        self.station.close()
-        setup = self.station.setup
+        """Give back what the run holds; the executor stays."""
+        self.runner.close()
+        setup = self.runner.setup
         for area in self.areas.values():
             area.close()
         for array in (setup.inputs, setup.labels, setup.test, setup.index):
             array.close()
 
-    def _load(self, crew: Crew) -> Crew:
-        if isinstance(crew, Pool):
+    def _load(self, executor: Executor) -> Executor:
+        if isinstance(executor, Pool):
             try:
-                crew.load(Station, self.station.setup)
-                return crew
+                executor.load(ClientRunner, self.runner.setup)
+                return executor
             except CannotSend as error:
                 self.note = f"runs in one process, since this cannot be sent to another: {error}"
-                crew = SerialPool()
-        crew.load(lambda station: station, self.station)
-        return crew
+                executor = SerialPool()
+        executor.load(lambda runner: runner, self.runner)
+        return executor
 
-    def _setup(self, kept: dict[str, Field]) -> Setup:
+    def _setup(self, kept: dict[str, ArraySpec]) -> Setup:
         problem, plan = self.problem, self.plan
         lengths = [len(shard.train) for shard in problem.shards]
         empty = np.empty(0, np.int64)
-        in_force = self.area("in_force", {"labels": Field(problem.y_train.shape, "int64")})
-        in_force.views()["labels"][...] = problem.y_train
+        current_labels = self.area("in_force", {"labels": ArraySpec(problem.y_train.shape, "int64")})
+        current_labels.views()["labels"][...] = problem.y_train
         return Setup(
             seed=plan.seed,
             train=plan.train,
@@ -235,7 +235,7 @@ class Run:
             index=share(np.concatenate([empty, *(shard.train for shard in problem.shards)]), self.folder),
             starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             validation=np.concatenate([empty, *(shard.validation for shard in problem.shards)]),
-            in_force=in_force.handle,
+            current_labels=current_labels.handle,
             kept=self.area("kept", kept, self.clients).handle if kept else None,
         )
 

@@ -23,7 +23,7 @@ class SerialPool:
     """
 
     size = 1
-    at_home = False
+    remote_clients = False
 
     def __init__(self) -> None:
         self._work: Work | None = None

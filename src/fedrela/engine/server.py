@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrela.algorithms.turns import ServerTurn
+from fedrela.algorithms.context import ServerContext
 from fedrela.engine.randomness import torch_stream
 from fedrela.engine.run import Run
 from fedrela.errors import FedrelaError
@@ -20,13 +20,13 @@ Result = TypeVar("Result")
 LARGEST = 1e12  # far beyond what any model learns with; from there on float32 sums overflow
 
 
-def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerTurn:
+def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerContext:
     """Return what the algorithm's server is given in a round."""
-    plan, station = run.plan, run.station
+    plan, runner = run.plan, run.runner
     weights = run.state.weights.view()
     weights.flags.writeable = False
-    station.load(weights)
-    return ServerTurn(
+    runner.load(weights)
+    return ServerContext(
         seed=plan.seed,
         round=round,
         rounds=plan.train.rounds,
@@ -36,20 +36,22 @@ def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerTurn:
         trained=run.layout.trained,
         lr=plan.train.local(round, plan.relabel.scale(round, plan.train.rounds)).lr,
         state=dict(run.state.server),
-        model=station.model,
+        model=runner.model,
         auxiliary=_auxiliary(run),
     )
 
 
-def serve(run: Run, round: int, uploads: Sequence[Upload], name: str, work: Callable[[ServerTurn], Result]) -> Result:
+def serve(
+    run: Run, round: int, uploads: Sequence[Upload], name: str, work: Callable[[ServerContext], Result]
+) -> Result:
     """Do a part of the server's work, which has the bits of one thread and random numbers of its own.
 
     The state is kept as copies: an array of the model or of an upload would change in the next turn.
     """
-    turn = server_turn(run, round, uploads)
-    with one_thread(), torch_stream(run.station.device, run.plan.seed, name, round):
-        result = work(turn)
-    run.state.server = {name: np.array(array) for name, array in turn.state.items()}
+    context = server_turn(run, round, uploads)
+    with one_thread(), torch_stream(run.runner.device, run.plan.seed, name, round):
+        result = work(context)
+    run.state.server = {name: np.array(array) for name, array in context.state.items()}
     return result
 
 
@@ -70,6 +72,6 @@ def _auxiliary(run: Run) -> tuple[Tensor, Tensor] | None:
     ids = run.problem.auxiliary
     if ids is None:
         return None
-    station, problem = run.station, run.problem
-    raw, y = (torch.from_numpy(array[ids]).to(station.device) for array in (problem.x_train, problem.y_train))
-    return problem.scaling.apply(raw, station.model.vector.dtype), y
+    runner, problem = run.runner, run.problem
+    raw, y = (torch.from_numpy(array[ids]).to(runner.device) for array in (problem.x_train, problem.y_train))
+    return problem.scaling.apply(raw, runner.model.vector.dtype), y

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedrela.experiment.comparing import Comparison as Comparison
     from fedrela.experiment.comparing import compare as compare
-    from fedrela.experiment.reproduction.run import reproduce as reproduce
     from fedrela.experiment.result import Result as Result
     from fedrela.experiment.running import begin as begin
     from fedrela.experiment.running import resume as resume
     from fedrela.experiment.running import run as run
     from fedrela.experiment.sweeping import Sweep as Sweep
     from fedrela.experiment.sweeping import sweep as sweep
+    from fedrela.reproduction.run import reproduce as reproduce
 
 __all__ = ["Comparison", "Result", "Sweep", "begin", "compare", "reproduce", "resume", "run", "sweep"]
 

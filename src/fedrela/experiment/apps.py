@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrela.engine.cores import usable_cores
-from fedrela.engine.run import Crew, Run
+from fedrela.engine.run import Executor, Run
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import build_data
@@ -54,9 +54,9 @@ def site_of(text: str, state: str) -> Site:
 
     config = parse_config(text)
     with one_thread():
-        federation, host = build_data(config), build_algorithm(config)
-        problem = build_problem(config, federation, host)
-        return Site(Run(problem, build_plan(config, problem, host), SerialPool()), config_sha256(config), state)
+        federation, baseline = build_data(config), build_algorithm(config)
+        problem = build_problem(config, federation, baseline)
+        return Site(Run(problem, build_plan(config, problem, baseline), SerialPool()), config_sha256(config), state)
 
 
 def serve(
@@ -89,7 +89,7 @@ def serve(
 
     check_servable(config)
     strategy = FedrelaStrategy(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
-    with _begin_or_resume(config, Path(out), strategy.crew) as execution:
+    with _begin_or_resume(config, Path(out), strategy.executor) as execution:
         result: Result = strategy.start(execution, watch and partial(watch, execution))
     return result
 
@@ -116,9 +116,9 @@ def check_servable(config: Config) -> None:
             raise ArgumentError("local_test: clients elsewhere do not score for themselves; leave it out")
 
 
-def _begin_or_resume(config: Config, out: Path, crew: Crew) -> contextlib.AbstractContextManager[Execution]:
+def _begin_or_resume(config: Config, out: Path, executor: Executor) -> contextlib.AbstractContextManager[Execution]:
     try:
         RunFolder.open(out)
     except DataError:
-        return begin(config, out=out, crew=crew)
-    return resume(out, crew=crew)
+        return begin(config, out=out, executor=executor)
+    return resume(out, executor=executor)

@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 DROP = 0.1  # what the official code multiplies the learning rate by
 ARMS: dict[str, dict[str, Any]] = {
-    "host": {"enabled": False, "lr_scale": 1.0},
-    "host-drop": {"enabled": False, "lr_scale": DROP},
+    "baseline": {"enabled": False, "lr_scale": 1.0},
+    "baseline-drop": {"enabled": False, "lr_scale": DROP},
     "fedrela": {"enabled": True, "lr_scale": 1.0, "moves": "fedrela"},
     "fedrela-drop": {"enabled": True, "lr_scale": DROP, "moves": "fedrela"},
     "random": {"enabled": True, "lr_scale": 1.0, "moves": "random"},
     "random-drop": {"enabled": True, "lr_scale": DROP, "moves": "random"},
 }
-MATCHED = ("host", "host-drop", "fedrela", "fedrela-drop")
+MATCHED = ("baseline", "baseline-drop", "fedrela", "fedrela-drop")
 PAIRS = (  # what an arm is compared with comes first
-    ("host", "fedrela"),
-    ("host-drop", "fedrela-drop"),
+    ("baseline", "fedrela"),
+    ("baseline-drop", "fedrela-drop"),
     ("random", "fedrela"),
     ("random-drop", "fedrela-drop"),
 )
 
 
 def arm_config(config: Config, arm: str, seed: int, changes: dict[str, Any] | None = None) -> Config:
-    """Return the configuration of one arm with one seed, and with further changes, such as another host."""
+    """Return the configuration of one arm with one seed, and with further changes, such as another baseline."""
     from fedrela.experiment.overlay import overlay  # which needs the schema, which names the arms
 
     if arm not in ARMS:
-        raise ArgumentError(f"arm: one of {', '.join(ARMS)} is needed, got {arm!r}")
+        raise ArgumentError(f"arm: expected one of {', '.join(ARMS)}, got {arm!r}")
     return overlay(config, {**(changes or {}), "seed": seed, "relabel": ARMS[arm]})

@@ -1,4 +1,4 @@
-"""Compare hosts with and without re-labelling: matched arms, several seeds, shared rounds trained once."""
+"""Compare baselines with and without re-labelling: matched arms, several seeds, shared rounds trained once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.running import Configuration, as_config
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.baselines import BaselineConfig
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.hosts import HostConfig
 from fedrela.experiment.schema.report import ReportConfig
 from fedrela.experiment.summary import figure_names, figures_of
 from fedrela.metrics.paired import Spread, in_words, paired
@@ -49,21 +49,24 @@ class Comparison:
     def changes(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield label, base and treated arm of each matched pair, and in words what differs and what is noise."""
         note = ["one seed cannot tell this from noise"] if len(self.record["seeds"]) == 1 else []
-        for host in self.record["hosts"]:
-            for pair in host["pairs"]:
+        for baseline in self.record["baselines"]:
+            for pair in baseline["pairs"]:
                 words = [f"{name} {in_words(change)}" for name, change in pair["differences"].items()]
-                yield host["label"], pair["base"], pair["treated"], "; ".join(words + note)
+                yield baseline["label"], pair["base"], pair["treated"], "; ".join(words + note)
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why a host could not be run, by its label."""
-        return {host["label"]: host["failed"] for host in self.record["hosts"] if "failed" in host}
+        """Why a baseline could not be run, by its label."""
+        return {baseline["label"]: baseline["failed"] for baseline in self.record["baselines"] if "failed" in baseline}
 
     def __str__(self) -> str:
         score = "" if self.record["score"] == "last" else f" ({self.record['score']} round)"
         return "\n".join(
-            [f"{host}, {treated} against {base}{score}: {words}" for host, base, treated, words in self.changes()]
-            + [f"{host}: failed: {why}" for host, why in self.failures.items()]
+            [
+                f"{baseline}, {treated} against {base}{score}: {words}"
+                for baseline, base, treated, words in self.changes()
+            ]
+            + [f"{baseline}: failed: {why}" for baseline, why in self.failures.items()]
         )
 
 
@@ -82,7 +85,7 @@ def compare(config: Configuration, *, out: str | Path, workers: int | str | None
     Raises
     ------
     FedrelaError
-        Where every host failed; one that failed beside others is in the summary, with the reason.
+        Where every baseline failed; one that failed beside others is in the summary, with the reason.
     """
     plan = Compare(as_config(config), out)
     plan.grid.complete(workers)
@@ -103,16 +106,16 @@ class Compare:
 
     Attributes
     ----------
-    hosts, table, grid
+    baselines, table, grid
         What is compared, the table ``[compare]``, and all runs.
     """
 
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:
         self.table = config.compare or CompareConfig()
-        self.hosts = self.table.hosts or (HostConfig.of(config.algorithm),)
+        self.baselines = self.table.baselines or (BaselineConfig.of(config.algorithm),)
         cells = [
-            Cell(arm_config(config, arm, seed, host.changes()), host.label, arm, seed)
-            for host in self.hosts
+            Cell(arm_config(config, arm, seed, baseline.changes()), baseline.label, arm, seed)
+            for baseline in self.baselines
             for seed in self.table.seeds
             for arm in self.table.arms
         ]
@@ -121,17 +124,17 @@ class Compare:
             base=base_digest(config), config=config_toml(config), facts={"score": self.table.score},
         )  # fmt: skip
 
-    def failure(self, host: HostConfig) -> str:
-        """Return why a run of a host failed; empty where none did."""
-        names = [cell.name for cell in self.grid.cells if cell.host == host.label]
+    def failure(self, baseline: BaselineConfig) -> str:
+        """Return why a run of a baseline failed; empty where none did."""
+        names = [cell.name for cell in self.grid.cells if cell.baseline == baseline.label]
         return next((self.grid.failures[name] for name in names if name in self.grid.failures), "")
 
     def summary(self) -> Record:
         """Return what all runs say together; each must be done, or have failed."""
-        failures = {host.label: self.failure(host) for host in self.hosts}
-        sound = [cell for cell in self.grid.cells if not failures[cell.host]]
+        failures = {baseline.label: self.failure(baseline) for baseline in self.baselines}
+        sound = [cell for cell in self.grid.cells if not failures[cell.baseline]]
         if not sound:
-            raise FedrelaError(f"{self.grid.out}: no host could be run: {next(iter(failures.values()))}")
+            raise FedrelaError(f"{self.grid.out}: no baseline could be run: {next(iter(failures.values()))}")
         first = self.grid.result(sound[0])
         return {
             "format": FORMAT,
@@ -141,7 +144,7 @@ class Compare:
             "headline": first.record["headline"],
             "figures": figure_names(first),
             "seeds": list(self.table.seeds),
-            "hosts": [self._host(host, failures[host.label]) for host in self.hosts],
+            "baselines": [self._baseline(baseline, failures[baseline.label]) for baseline in self.baselines],
         }
 
     def conclude(self) -> Comparison:
@@ -149,13 +152,13 @@ class Compare:
         summary = self.summary()
         return Comparison(self.grid.conclude(summary).path, summary)
 
-    def _host(self, host: HostConfig, failure: str) -> Record:
-        record: Record = {"label": host.label, "algorithm": host.algorithm.name, "arms": {}, "pairs": []}
+    def _baseline(self, baseline: BaselineConfig, failure: str) -> Record:
+        record: Record = {"label": baseline.label, "algorithm": baseline.algorithm.name, "arms": {}, "pairs": []}
         if failure:
             return record | {"failed": failure}
         found: dict[str, list[dict[str, float | None]]] = {}
         for cell in self.grid.cells:
-            if cell.host == host.label:
+            if cell.baseline == baseline.label:
                 found.setdefault(cell.arm, []).append(figures_of(self.grid.result(cell), self.table.score))
         record["arms"] = {arm: _spreads(runs) for arm, runs in found.items()}
         record["pairs"] = [
@@ -167,7 +170,7 @@ class Compare:
 
 
 def base_digest(config: Config) -> str:
-    """Return the digest of what all runs of a folder share: seeds, hosts and arms may be added to it later."""
+    """Return the digest of what all runs of a folder share: seeds, baselines and arms may be added to it later."""
     report = {name: field.default for name, field in ReportConfig.model_fields.items()}
     return config_sha256(overlay(config, {"seed": 1, "report": report}))
 

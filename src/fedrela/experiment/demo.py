@@ -1,7 +1,7 @@
 """The demonstration: FedReLa on imbalanced digits, four matched arms over three seeds.
 
 Three of the ten digits are rare in training (imbalance ratio 20), and ten clients hold different shares of each; the
-test set is balanced. ``examples/digits.toml`` is one run of it, ``examples/compare.toml`` has more hosts.
+test set is balanced. ``examples/digits.toml`` is one run of it, ``examples/compare.toml`` has more baselines.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Execution:
         run, folder = self.run, self.folder
         ledgers = self._ledgers()
         found = relabelling_record(run.problem, run.state, ledgers)
-        folder.write_json("relabelling.json", found | ({"moved": None} if run.crew.at_home else {}))
+        folder.write_json("relabelling.json", found | ({"moved": None} if run.executor.remote_clients else {}))
         if self.gallery:
             folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery))
         result = self._result()
@@ -96,7 +96,7 @@ class Execution:
             "confusion": record.get("confusion"),
             "loss": record.get("loss"),
             "headline": headline(np.bincount(problem.y_test, minlength=problem.num_classes)),
-            "moved": None if run.crew.at_home else sum(run.state.moved.values()),
+            "moved": None if run.executor.remote_clients else sum(run.state.moved.values()),
             "rounds": run.state.round,
             "weights_sha256": run.layout.sha256(run.state.weights),
             "config_sha256": self.config_sha256,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.engine.loop import RoundDone
-from fedrela.engine.run import Crew
+from fedrela.engine.run import Executor
 from fedrela.errors import BusyError, DataError, FedrelaError
-from fedrela.experiment.crew import hired
 from fedrela.experiment.execution import Execution
+from fedrela.experiment.executor import open_executor
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.result import Result
 from fedrela.experiment.running import begin, resume
@@ -33,12 +33,12 @@ class Cell:
     ----------
     config
         What is run.
-    host, arm, seed, values
-        What it is in the grid: the host algorithm's label, the arm, the seed, and values of swept keys.
+    baseline, arm, seed, values
+        What it is in the grid: the baseline algorithm's label, the arm, the seed, and values of swept keys.
     """
 
     config: Config
-    host: str
+    baseline: str
     arm: str
     seed: int
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -47,14 +47,14 @@ class Cell:
     def name(self) -> str:
         """The name of its run folder, which follows from its configuration alone."""
         relabel = self.config.relabel
-        what = ("host" if not relabel.enabled else relabel.moves) + ("" if relabel.lr_scale == 1 else "-drop")
+        what = ("baseline" if not relabel.enabled else relabel.moves) + ("" if relabel.lr_scale == 1 else "-drop")
         return f"{self.config.algorithm.name}-{what}-s{self.config.seed}-{address(self.config)}"
 
     def as_record(self) -> dict[str, Any]:
         """Return what ``grid.json`` says of it."""
         return {
             "folder": f"runs/{self.name}",
-            "host": self.host,
+            "baseline": self.baseline,
             "arm": self.arm,
             "seed": self.seed,
             "values": dict(self.values),
@@ -75,7 +75,7 @@ class Task:
     trunk
         Where it grows from, or None.
     cell
-        The cell, or None for a trunk; and `host` and `seed` of either.
+        The cell, or None for a trunk; and `baseline` and `seed` of either.
     """
 
     config: Config
@@ -83,7 +83,7 @@ class Task:
     first: int
     last: int
     trunk: Path | None
-    host: str
+    baseline: str
     seed: int
     cell: Cell | None = None
 
@@ -165,10 +165,17 @@ class Grid:
             shared = shared_rounds(cell.config)
             if shared > before and len(cells) > 1:
                 out = self.out / "trunks" / trunk_name(config, shared)
-                yield Task(config, out, before + 1, shared, trunk, of.host, of.seed)
+                yield Task(config, out, before + 1, shared, trunk, of.baseline, of.seed)
                 before, trunk = shared, out
             yield Task(
-                cell.config, self.place(cell), before + 1, cell.config.train.rounds, trunk, cell.host, cell.seed, cell
+                cell.config,
+                self.place(cell),
+                before + 1,
+                cell.config.train.rounds,
+                trunk,
+                cell.baseline,
+                cell.seed,
+                cell,
             )
 
     @property
@@ -176,12 +183,12 @@ class Grid:
         """All rounds, shared ones counted once."""
         return sum(task.rounds for task in self.tasks)
 
-    def run(self, crew: Crew) -> Iterator[Progress]:
+    def run(self, executor: Executor) -> Iterator[Progress]:
         """Carry out what is not done yet, with the folder locked; a run that fails is noted in `failures`."""
         with self.begin().locked():
             for task in self._left():
                 try:
-                    yield from self._carry_out(task, crew)
+                    yield from self._carry_out(task, executor)
                 except FAILURES as error:
                     if type(error) not in FAILURES:
                         raise
@@ -190,8 +197,8 @@ class Grid:
     def complete(self, workers: int | str | None = None) -> None:
         """Carry out what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
         engine = self.cells[0].config.engine
-        with hired(engine.workers if workers is None else workers, engine.device) as (crew, _):
-            for _ in self.run(crew):
+        with open_executor(engine.workers if workers is None else workers, engine.device) as (executor, _):
+            for _ in self.run(executor):
                 pass
 
     def conclude(self, summary: Mapping[str, Any]) -> GridFolder:
@@ -214,10 +221,10 @@ class Grid:
         earlier = self.tasks[: self.tasks.index(progress.task)]
         return sum(task.rounds for task in earlier) + progress.done.record.round - progress.task.first + 1
 
-    def _carry_out(self, task: Task, crew: Crew) -> Iterator[Progress]:
+    def _carry_out(self, task: Task, executor: Executor) -> Iterator[Progress]:
         if task.trunk is not None and task.trunk.name in self.failures:
             raise FedrelaError(f"the rounds before re-labelling failed: {self.failures[task.trunk.name]}")
-        with _begin_or_resume(task, crew) as execution:
+        with _begin_or_resume(task, executor) as execution:
             for done in execution.rounds(task.last):
                 yield Progress(task, done)
             if task.cell is not None:
@@ -229,13 +236,13 @@ def name_of(config: Config, out: str | Path) -> str:
     return Path(config.origin.name).stem if config.origin.places else Path(out).name
 
 
-def _begin_or_resume(task: Task, crew: Crew) -> contextlib.AbstractContextManager[Execution]:
+def _begin_or_resume(task: Task, executor: Executor) -> contextlib.AbstractContextManager[Execution]:
     """Begin a run, or go on with what was left of it."""
     status = _status(task.out)
     if status == "missing" or (status == "new" and task.trunk is not None):  # a fork that was cut off is made again
         trunk = None if task.trunk is None else RunFolder.open(task.trunk)
-        return begin(task.config, out=task.out, crew=crew, prefix=trunk)
-    return resume(task.out, crew=crew)
+        return begin(task.config, out=task.out, executor=executor, prefix=trunk)
+    return resume(task.out, executor=executor)
 
 
 def _status(path: Path) -> str:

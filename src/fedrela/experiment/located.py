@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.schema.problems import placed
-from fedrela.experiment.schema.words import printable
 from fedrela.experiment.toml.places import KeyPath
+from fedrela.text import printable
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config

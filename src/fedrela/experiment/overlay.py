@@ -1,4 +1,4 @@
-"""A configuration with some keys changed: what hosts, arms, seeds and swept values are made of."""
+"""A configuration with some keys changed: what baselines, arms, seeds and swept values are made of."""
 
 from __future__ import annotations
 

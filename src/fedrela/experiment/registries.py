@@ -52,14 +52,14 @@ def algorithms() -> Iterator[AlgorithmFacts]:
     ('mu', 'mu', 0.01, '>= 0')
     """
     for name, kind in ALGORITHMS.items():
-        host = kind()
+        baseline = kind()
         sent = [array for array in kind.uploads if array != "weights"]
-        sent += [_answers(host, exchange) for exchange in host.exchanges()]
+        sent += [_answers(baseline, exchange) for exchange in baseline.exchanges()]
         yield AlgorithmFacts(name, kind.paper, tuple(sent), tuple(map(_parameter, fields(kind.Params))))
 
 
-def _answers(host: Algorithm, exchange: Exchange) -> str:
-    names = ", ".join(host.answers(exchange.name, ANY_SIZES)) or "number of samples"
+def _answers(baseline: Algorithm, exchange: Exchange) -> str:
+    names = ", ".join(baseline.answers(exchange.name, ANY_SIZES)) or "number of samples"
     when = {0: "once", 1: "before each round"}.get(exchange.every, f"every {exchange.every} rounds")
     return f"{names} ({when}{', all clients' if exchange.who == 'all' else ''})"
 

@@ -17,11 +17,11 @@ from fedrela.algorithms import Algorithm
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
-from fedrela.engine.run import Crew, Run
+from fedrela.engine.run import Executor, Run
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.experiment.build import build_data
-from fedrela.experiment.crew import hired
 from fedrela.experiment.execution import Execution
+from fedrela.experiment.executor import open_executor
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
 from fedrela.experiment.result import Result
@@ -85,23 +85,23 @@ def begin(
     model: Model | None = None,
     source: Source | None = None,
     algorithm: Algorithm | None = None,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     prefix: RunFolder | None = None,
 ) -> Iterator[Execution]:
     """Give a run at its beginning, its folder locked; parameters as for `run`.
 
-    `crew` is a pool to use in place of one of this run's own, and `progress` is called while data are read. `prefix` is
+    `executor` is a pool to use in place of one of this run's own, and `progress` is called while data are read. `prefix` is
     a run that did the same up to its newest checkpoint: this one goes on from there.
     """
     config = as_config(config)
     with one_thread():
         federation = build_data(config, source=source, progress=progress)
         with contextlib.ExitStack() as held:
-            made = _make(config, federation, held, crew=crew, workers=workers, model=model, algorithm=algorithm)
+            made = _make(config, federation, held, executor=executor, workers=workers, model=model, algorithm=algorithm)
             manifest = manifest_of(config, federation, made)
             create = RunFolder.create if prefix is None else prefix.fork
-            folder = create(out, manifest.as_record(), run_toml(config), host_facts(config, made.crew))
+            folder = create(out, manifest.as_record(), run_toml(config), machine_facts(config, made.executor))
             held.enter_context(folder.locked())
             execution = _execution(config, made, folder)
             execution.restore()
@@ -116,7 +116,7 @@ def resume(
     model: Model | None = None,
     source: Source | None = None,
     algorithm: Algorithm | None = None,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Execution]:
     """Give an interrupted run at its newest checkpoint, its folder locked; parameters as for `run`."""
     there = RunFolder.open(folder)
@@ -128,7 +128,7 @@ def resume(
             raise ArgumentError(f"{folder}: it began with a source of your own; {advice}")
         federation = rebuild(wanted.data, source=source, root=config.data.root)
         with contextlib.ExitStack() as held:
-            made = _make(config, federation, held, crew=crew, workers=workers, model=model, algorithm=algorithm)
+            made = _make(config, federation, held, executor=executor, workers=workers, model=model, algorithm=algorithm)
             found = manifest_of(config, federation, made)
             _check_same(there.path, wanted.as_record(), found.as_record())
             execution = _execution(config, made, there)
@@ -148,19 +148,19 @@ def _make(
     federation: Federation,
     held: contextlib.ExitStack,
     *,
-    crew: Crew | None,
+    executor: Executor | None,
     workers: int | str | None,
     model: Model | None,
     algorithm: Algorithm | None,
 ) -> Run:
-    """Return the run itself; it ends with all that is held, and so does a crew of its own."""
-    host = build_algorithm(config, algorithm)
-    problem = build_problem(config, federation, host)
-    plan, note = build_plan(config, problem, host, model), ""
-    if crew is None:
+    """Return the run itself; it ends with all that is held, and so does an executor of its own."""
+    baseline = build_algorithm(config, algorithm)
+    problem = build_problem(config, federation, baseline)
+    plan, note = build_plan(config, problem, baseline, model), ""
+    if executor is None:
         wanted = config.engine.workers if workers is None else workers
-        crew, note = held.enter_context(hired(wanted, config.engine.device, len(federation.shards)))
-    made = Run(problem, plan, crew)
+        executor, note = held.enter_context(open_executor(wanted, config.engine.device, len(federation.shards)))
+    made = Run(problem, plan, executor)
     made.note = made.note or note
     held.callback(made.close)
     return made
@@ -202,7 +202,7 @@ def run_toml(config: Config) -> str:
     return toml_text({key: value for key, value in config.as_table().items() if key != "engine"})
 
 
-def host_facts(config: Config, crew: Crew) -> dict[str, Any]:
+def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
     """Return what is never compared: when and where the run began, and how it is carried out."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -211,7 +211,7 @@ def host_facts(config: Config, crew: Crew) -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "engine": config.engine.as_table(),
-        "elsewhere": crew.at_home,
+        "elsewhere": executor.remote_clients,
     }
 
 
@@ -219,7 +219,7 @@ def config_of(folder: RunFolder) -> Config:
     """Return the configuration of a run, ``[engine]`` as it began with."""
     text = folder.read("config.toml").decode()
     config = parse_config(text, name=str(folder.path / "config.toml"), folder=folder.path)
-    engine = folder.read_json("host.json").get("engine", {})
+    engine = folder.read_json("machine.json").get("engine", {})
     return parse_config({**config.as_table(), "engine": engine}, name=str(folder.path / "config.toml"))
 
 

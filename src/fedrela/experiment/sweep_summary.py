@@ -32,7 +32,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     figures = [*groups, headline]
     families: dict[tuple[str, str], list[list[Cell]]] = {}
     for cells in _by_point(grid.cells):
-        families.setdefault((cells[0].host, cells[0].arm), []).append(cells)
+        families.setdefault((cells[0].baseline, cells[0].arm), []).append(cells)
     points = {family: [_point(cells, grid, results, figures) for cells in all] for family, all in families.items()}
     several = {family: points[family] for family, all in families.items() if len({c[0].name for c in all}) > 1}
     choice = [found for family in several if (found := choice_of(several[family], headline))]
@@ -55,7 +55,7 @@ def _by_point(cells: Sequence[Cell]) -> list[list[Cell]]:
     """Return the seeds of each combination together."""
     found: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
-        found.setdefault((cell.host, cell.arm, repr(cell.values)), []).append(cell)
+        found.setdefault((cell.baseline, cell.arm, repr(cell.values)), []).append(cell)
     return list(found.values())
 
 
@@ -65,7 +65,7 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], fig
     validation = [None if result is None else result.record.get("validation", {}).get("balanced") for result in done]
     failure = next((grid.failures[cell.name] for cell in cells if cell.name in grid.failures), None)
     return {
-        "host": cells[0].host,
+        "baseline": cells[0].baseline,
         "arm": cells[0].arm,
         "values": dict(cells[0].values),
         "figures": {name: Spread.of([run.get(name) for run in runs]).as_record() for name in [*figures, "moved"]},
@@ -75,7 +75,7 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], fig
 
 
 def choice_of(points: Sequence[Record], headline: str) -> Record | None:
-    """Return what validation would choose among points of one host and arm; None where no point was validated.
+    """Return what validation would choose among points of one baseline and arm; None where no point was validated.
 
     Of equal ones it is the one that moved fewer labels, then the one that comes first.
     """
@@ -86,7 +86,7 @@ def choice_of(points: Sequence[Record], headline: str) -> Record | None:
     chosen = max(candidates, key=lambda point: (point["validation"]["mean"], -(point["figures"]["moved"]["mean"] or 0)))
     best = max(scored, key=lambda point: point["figures"][headline]["mean"])
     return {
-        "host": chosen["host"],
+        "baseline": chosen["baseline"],
         "arm": chosen["arm"],
         "by": HELD_BACK,
         "values": chosen["values"],

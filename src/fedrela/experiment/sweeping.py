@@ -41,24 +41,24 @@ class Sweep:
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """Host, arm, values, figures over seeds and validation of every combination."""
+        """Baseline, arm, values, figures over seeds and validation of every combination."""
         points: list[dict[str, Any]] = self.record["points"]
         return points
 
     @property
     def choice(self) -> list[dict[str, Any]]:
-        """For each host and arm the values that validation would choose, and what the test set says of them."""
+        """For each baseline and arm the values that validation would choose, and what the test set says of them."""
         choice: list[dict[str, Any]] = self.record["choice"]
         return choice
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a long table, one row a combination and seed, such as `pandas.DataFrame` takes.
 
-        Keys: ``host``, ``arm``, ``seed``, the swept keys with their dots, each figure as a share, ``moved`` and
+        Keys: ``baseline``, ``arm``, ``seed``, the swept keys with their dots, each figure as a share, ``moved`` and
         ``validation``; None stands for what is not known.
         """
         return [
-            {"host": point["host"], "arm": point["arm"], "seed": seed, **point["values"]}
+            {"baseline": point["baseline"], "arm": point["arm"], "seed": seed, **point["values"]}
             | {name: spread["values"][i] for name, spread in point["figures"].items()}
             | {"validation": point["validation"]["values"][i] if point["validation"] else None}
             for point in self.points
@@ -72,7 +72,7 @@ def sweep(config: Configuration, *, out: str | Path, workers: int | str | None =
     Parameters
     ----------
     config
-        A TOML file, or the same as a dictionary; keys and values stand in its table ``[sweep]``, seeds, hosts and arms
+        A TOML file, or the same as a dictionary; keys and values stand in its table ``[sweep]``, seeds, baselines and arms
         in ``[compare]``.
     out
         A folder, new, empty, or of this sweep; what is finished there is not done again.

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from fedrela.algorithms import ALGORITHMS, Algorithm, Field, Sizes
+from fedrela.algorithms import ALGORITHMS, Algorithm, ArraySpec, Sizes
 from fedrela.models import build
 from fedrela.models.arrays import FlatModel
-from fedrela.models.share import Share
+from fedrela.models.share import ParameterSplit
 
 CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
 
@@ -35,19 +35,19 @@ def traffic(
     >>> found.weights, found.up, found.kept
     (60, {'control': 60}, {'control': 60})
     """
-    host = _sketch(algorithm)
-    flat = FlatModel(host.module(build(model, input_shape, classes, **options), classes, 0))
-    share = Share.of(flat.layout, host.private)
+    baseline = _sketch(algorithm)
+    flat = FlatModel(baseline.module(build(model, input_shape, classes, **options), classes, 0))
+    share = ParameterSplit.of(flat.layout, baseline.private)
     shared = share.shared.layout
     sizes = Sizes.of(flat, shared, classes=classes, clients=CLIENTS, inputs=input_shape, largest=LARGEST)
-    state = host.start(flat.module, sizes, 0)
-    down = {name: array.nbytes for name, array in host.broadcast(state).items()}
-    down |= {f"{name} (its own)": array.nbytes for name, array in host.message(state, 0).items()}
-    kept = _bytes(host.keeps(sizes))
+    state = baseline.start(flat.module, sizes, 0)
+    down = {name: array.nbytes for name, array in baseline.broadcast(state).items()}
+    down |= {f"{name} (its own)": array.nbytes for name, array in baseline.message(state, 0).items()}
+    kept = _bytes(baseline.keeps(sizes))
     if share.private.layout.size:
         kept["private arrays"] = 4 * share.private.layout.size
-    exchanges = {one.name: sum(_bytes(host.answers(one.name, sizes)).values()) for one in host.exchanges()}
-    return Traffic(4 * sizes.shared, _bytes(host.sends(sizes)), down, exchanges, kept)
+    exchanges = {one.name: sum(_bytes(baseline.answers(one.name, sizes)).values()) for one in baseline.exchanges()}
+    return Traffic(4 * sizes.shared, _bytes(baseline.sends(sizes)), down, exchanges, kept)
 
 
 def _sketch(algorithm: str) -> Algorithm:
@@ -57,7 +57,7 @@ def _sketch(algorithm: str) -> Algorithm:
     return kind(**steps)
 
 
-def _bytes(declared: Mapping[str, Field]) -> dict[str, int]:
+def _bytes(declared: Mapping[str, ArraySpec]) -> dict[str, int]:
     return {name: field.nbytes for name, field in declared.items()}
 
 

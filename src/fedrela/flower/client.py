@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
-from fedrela.algorithms.base import Field
+from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.messages import one_line
 from fedrela.engine.orders import Answer, Order
 from fedrela.engine.run import Run
@@ -59,7 +59,7 @@ class Site:
         before = memory.recall(task.admitted) if self._has_changed(task.admitted) else Remembered(task.admitted)
         self._put_back(task.client, before)
         order = self._order(task, before)
-        answer = self.run.station(order)
+        answer = self.run.runner(order)
         row = self.run.areas["up" if task.kind == "train" else "answer"].views()
         if task.kind == "train":
             if self._has_changed(task.round):
@@ -82,7 +82,7 @@ class Site:
 
     def _order(self, task: Task, before: Remembered) -> Order:
         run, train = self.run, task.kind == "train"
-        fields = {name: Field(array.shape, str(array.dtype)) for name, array in task.down.items()}
+        fields = {name: ArraySpec(array.shape, str(array.dtype)) for name, array in task.down.items()}
         down = run.area("down", fields)
         for name, place in down.views().items():
             place[...] = task.down[name]
@@ -107,7 +107,7 @@ def client_of(context: Context) -> int:
     """Return which client a node is: its ``partition-id``."""
     number = context.node_config.get("partition-id")
     if type(number) is not int or number < 0:
-        raise ArgumentError(f"node-config: partition-id=NUMBER is needed, got {number!r}")
+        raise ArgumentError(f"node-config: expected partition-id=NUMBER, got {number!r}")
     return number
 
 

@@ -51,7 +51,7 @@ def recall(context: Context, experiment: str) -> Remembered | None:
 
 
 @contextlib.contextmanager
-def in_force(context: Context, experiment: str, yes: bool) -> Iterator[None]:
+def current_labels(context: Context, experiment: str, yes: bool) -> Iterator[None]:
     """Let the training function inside find the labels of the state; warn where it did not look."""
     if yes:
         context.state[TRAINING] = ConfigRecord({"experiment": experiment, "asked": False})

@@ -20,7 +20,7 @@ from torch import nn
 
 from fedrela.core import Ledger
 from fedrela.errors import ArgumentError
-from fedrela.flower.labels import LOG, Remembered, in_force, recall, remember
+from fedrela.flower.labels import LOG, Remembered, current_labels, recall, remember
 from fedrela.models.given import device_of
 from fedrela.plugin.oneshot import own_policy
 from fedrela.plugin.policy import Policy
@@ -79,7 +79,7 @@ def relabel_mod(
             return call_next(message, context)
         turn = _Turn(app, message, context)
         source = turn.labels()
-        with in_force(context, turn.store.experiment, source is not None):
+        with current_labels(context, turn.store.experiment, source is not None):
             reply = call_next(message, context)
         if source is not None and turn.plan.limits.stricter(turn.policy).share and not reply.has_error():
             moved = int(np.count_nonzero(source.labels != source.original))
@@ -185,7 +185,7 @@ def _call(what: str, function: Callable[..., Any], context: Context) -> Any:
 def _load(model: nn.Module, message: Message) -> None:
     records = message.content.array_records
     if len(records) != 1 and "arrays" not in records:
-        raise ArgumentError(f"relabel_mod: one record of arrays is needed, got {len(records)}; see load=")
+        raise ArgumentError(f"relabel_mod: expected one record of arrays, got {len(records)}; see load=")
     arrays = records["arrays"] if "arrays" in records else next(iter(records.values()))
     try:
         model.load_state_dict(arrays.to_torch_state_dict())

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from flwr.serverapp import Grid
 
 from fedrela.engine.loop import RoundDone
-from fedrela.flower.crew import FlowerCrew
+from fedrela.flower.executor import FlowerExecutor
 from fedrela.records import RoundRecord
 
 
@@ -39,25 +39,25 @@ class FedrelaStrategy:
     grid
         What a ``ServerApp`` is given.
     experiment, fingerprint, patience
-        As for `FlowerCrew`.
+        As for `FlowerExecutor`.
 
     Examples
     --------
     In a ``ServerApp``, with the composition root that `fedrela export-flower` writes::
 
         strategy = FedrelaStrategy(grid, experiment="clinic", fingerprint=config_sha256(config))
-        with begin(config, out=folder, crew=strategy.crew) as execution:
+        with begin(config, out=folder, executor=strategy.executor) as execution:
             result = strategy.start(execution)
     """
 
     def __init__(self, grid: Grid, *, experiment: str, fingerprint: str, patience: float = 600.0) -> None:
-        self.crew = FlowerCrew(grid, experiment=experiment, fingerprint=fingerprint, patience=patience)
+        self.executor = FlowerExecutor(grid, experiment=experiment, fingerprint=fingerprint, patience=patience)
 
     def start(self, execution: Execution, watch: Callable[[RoundRecord | None], None] | None = None) -> Any:
         """Carry out all rounds that are left, and return the result; `watch` is called before and after each."""
         records = execution.folder.rounds()
         self._remember(execution, (RoundRecord.from_record(record) for record in records))
-        self.crew.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
+        self.executor.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
         tell = watch or (lambda done: None)
         tell(None)
         for done in execution.rounds():
@@ -67,6 +67,6 @@ class FedrelaStrategy:
 
     def _remember(self, execution: Execution, records: Iterable[RoundRecord]) -> None:
         for record in records:
-            self.crew.admitted |= dict.fromkeys(record.admitted, record.round)
+            self.executor.admitted |= dict.fromkeys(record.admitted, record.round)
             if record.round % execution.every == 0:
-                self.crew.durable = record.round
+                self.executor.durable = record.round

@@ -91,12 +91,12 @@ def class_counts(logits: Tensor, counts: Counts, floor: float = 0.0) -> Tensor:
     n = (counts if isinstance(counts, Tensor) else torch.from_numpy(np.array(counts))).to(logits)
     if n.shape != logits.shape[1:]:
         needed = f"one number for each of {logits.shape[1]} classes"
-        raise ArgumentError(f"counts: {needed} is needed, got shape {tuple(n.shape)}")
+        raise ArgumentError(f"counts: expected {needed}, got shape {tuple(n.shape)}")
     return n.clamp(min=floor) if floor else n
 
 
 def strength(tau: float) -> float:
     """Return tau where it is a finite number of at least 0, or raise."""
     if not 0 <= tau < math.inf:
-        raise ArgumentError(f"tau: a number of at least 0 is needed, got {tau!r}")
+        raise ArgumentError(f"tau: expected a number >= 0, got {tau!r}")
     return tau

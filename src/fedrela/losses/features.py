@@ -32,7 +32,7 @@ def contrastive(z: Tensor, z_global: Tensor, z_previous: Tensor, temperature: fl
     0.0181
     """
     if not 0 < temperature < math.inf:
-        raise ArgumentError(f"temperature: a number above 0 is needed, got {temperature!r}")
+        raise ArgumentError(f"temperature: expected a number > 0, got {temperature!r}")
     previous = z_previous if z_previous.ndim == 3 else z_previous[None]
     if z_global.shape != z.shape or previous.shape[1:] != z.shape:
         came = f"{tuple(z_global.shape)} and {tuple(z_previous.shape)}"

@@ -22,7 +22,7 @@ def focal(logits: Tensor, labels: Tensor, gamma: float = 2.0) -> Tensor:
     0.0641
     """
     if not 0 <= gamma < math.inf:
-        raise ArgumentError(f"gamma: a number of at least 0 is needed, got {gamma!r}")
+        raise ArgumentError(f"gamma: expected a number >= 0, got {gamma!r}")
     log_p = log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
     # Where p_y rounds to 1 the slope of the power is infinite for gamma below 1: held away from there.
     miss = (-torch.expm1(log_p)).clamp(min=torch.finfo(logits.dtype).tiny)
@@ -56,7 +56,7 @@ def effective_weights(counts: Tensor, beta: float) -> Tensor:
     [1.2, 0.8, 0.0]
     """
     if not 0 <= beta < 1:
-        raise ArgumentError(f"beta: a number from 0 up to but without 1 is needed, got {beta!r}")
+        raise ArgumentError(f"beta: expected a number from 0 up to but without 1, got {beta!r}")
     present = counts > 0
     power = counts.masked_fill(~present, 1.0) * (math.log(beta) if beta else -math.inf)
     weights = (-1 / torch.expm1(power)).masked_fill(~present, 0.0)

@@ -98,13 +98,13 @@ def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) ->
     """
     x = np.asarray(logits)
     if x.ndim != 2 or x.shape[1] == 0 or x.dtype.kind != "f":
-        raise ArgumentError(f"logits: floats, (samples, classes), are needed, got {x.dtype} {x.shape}")
+        raise ArgumentError(f"logits: expected floats, (samples, classes), got {x.dtype} {x.shape}")
     C = x.shape[1]
     y = class_ids("labels", labels, C)
     if y.size != x.shape[0] or y.size == 0:
         raise ArgumentError(f"logits and labels: as many rows as labels are needed, from 1, got {len(x)} and {y.size}")
     if groups is not None and groups.of_class.size != C:
-        raise ArgumentError(f"groups: one group for each of {C} classes is needed, got {groups.of_class.size}")
+        raise ArgumentError(f"groups: expected one group for each of {C} classes, got {groups.of_class.size}")
     predicted, loss = _answers(x, y)
     answered = predicted != NO_ANSWER
     confusion = np.bincount(y[answered] * C + predicted[answered], minlength=C * C).reshape(C, C)
@@ -144,11 +144,11 @@ def class_ids(name: str, values: ArrayLike, num_classes: int) -> Ints:
     """Return class ids as 64-bit integers, or raise where one is none of the classes."""
     ids = np.asarray(values)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise ArgumentError(f"{name}: a row of class ids is needed, got {ids.dtype} {ids.shape}")
+        raise ArgumentError(f"{name}: expected a row of class ids, got {ids.dtype} {ids.shape}")
     wrong = (ids < 0) | (ids >= num_classes)
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise DataError(f"{name}: ids from 0 to {num_classes - 1} are needed, got {ids[i]} at place {i}")
+        raise DataError(f"{name}: expected ids from 0 to {num_classes - 1}, got {ids[i]} at place {i}")
     return ids.astype(np.int64, copy=False)
 
 
@@ -186,6 +186,6 @@ def _rankings(logits: NDArray[Any], y: Ints) -> tuple[float, float]:
     negative = np.bincount(place[y == 0], minlength=distinct.size)[::-1]
     true, false = np.cumsum(positive), np.cumsum(negative)
     half_pairs, lost = 2 * int(true[-1]) * int(false[-1]), int((positive * (2 * false - negative)).sum())
-    auroc = (half_pairs - lost) / half_pairs  # of whole numbers: exact but for this division
+    auroc = (half_pairs - lost) / half_pairs  # of integers: exact but for this division
     auprc = float((positive / true[-1] * (true / (true + false))).sum())
     return auroc, auprc

@@ -40,7 +40,7 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     if g.ndim != 1 or g.size == 0 or not np.isfinite(g).all() or g.min() < 0:
         raise ArgumentError("counts: one non-negative number a class is needed")
     if not 0 < cuts[0] <= cuts[1] <= 1:
-        raise ArgumentError(f"cuts: two ascending shares in (0, 1] are needed, got {cuts}")
+        raise ArgumentError(f"cuts: expected two ascending shares in (0, 1], got {cuts}")
     order = np.argsort(-g, kind="stable")
     group = np.full(g.size, TAIL)
     head_end, medium_end = (_crossing(g[order], cut) for cut in cuts)
@@ -75,7 +75,7 @@ class Groups:
     def members(self, name: str) -> NDArray[np.int64]:
         """Return the ascending class ids of a group."""
         if name not in self.names:
-            raise ArgumentError(f"group: one of {', '.join(self.names)} is needed, got {name!r}")
+            raise ArgumentError(f"group: expected one of {', '.join(self.names)}, got {name!r}")
         return np.flatnonzero(self.of_class == self.names.index(name))
 
 
@@ -90,7 +90,7 @@ def evaluation_groups(
 
     Parameters
     ----------
-    counts : (C,) or (K, C) whole numbers
+    counts : (C,) or (K, C) integers
         Training samples of each class, or of each class at each client.
     minority
         Ids of the minority classes; the groups are then majority and minority, and no protocol is needed.
@@ -98,7 +98,7 @@ def evaluation_groups(
         Which counts `shot_groups` sees. ``"counts"``: training counts, what the paper says. ``"fedloge"``: the sum
         of floored local test sizes, with which the published tables fit. ``"fedrela-release"``: the same, each
         client's test samples of a class capped at those there are. The last two depend on the partition.
-    test_counts : (C,) whole numbers
+    test_counts : (C,) integers
         Test samples of each class; ``"fedrela-release"`` needs them, ``"fedloge"`` takes 10,000 in all without.
 
     Examples
@@ -109,10 +109,10 @@ def evaluation_groups(
     [0, 1, 2]
     """
     if protocol not in PROTOCOLS:
-        raise ArgumentError(f"protocol: one of {', '.join(PROTOCOLS)} is needed, got {protocol!r}")
+        raise ArgumentError(f"protocol: expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     n = np.asarray(counts)
     if n.ndim not in (1, 2):
-        raise ArgumentError(f"counts: one number a class, or a row of them a client, is needed, got shape {n.shape}")
+        raise ArgumentError(f"counts: expected one number a class, or a row of them a client, got shape {n.shape}")
     if minority is not None:
         return _majority_minority(n.shape[-1], minority, protocol)
     return Groups(("head", "medium", "tail"), shot_groups(_protocol_counts(n, protocol, test_counts)), protocol)
@@ -134,7 +134,7 @@ def _majority_minority(num_classes: int, minority: Sequence[int] | NDArray[np.in
         raise ArgumentError(f"protocol: with minority classes there is none to choose, got {protocol!r}; leave it out")
     ids = np.asarray(minority, np.int64)
     if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < num_classes):
-        raise ArgumentError(f"minority: class ids from 0 to {num_classes - 1} are needed, got {ids.tolist()}")
+        raise ArgumentError(f"minority: expected class ids from 0 to {num_classes - 1}, got {ids.tolist()}")
     of_class = np.zeros(num_classes, np.int64)
     of_class[ids] = 1
     return Groups(("majority", "minority"), of_class, protocol)
@@ -150,7 +150,7 @@ def local_test_counts(
 
     Parameters
     ----------
-    client_counts : (K, C) non-negative whole numbers
+    client_counts : (K, C) non-negative integers
         Training samples ``n_kc``; N is their sum.
     test_size
         Samples of the whole test set.
@@ -164,13 +164,13 @@ def local_test_counts(
     """
     n = np.asarray(client_counts)
     if n.ndim != 2 or n.dtype.kind not in "iu" or (n.size and n.min() < 0):
-        form = "whole numbers of at least 0, (clients, classes), are needed"
+        form = "integers >= 0, (clients, classes), are needed"
         raise ArgumentError(f"client_counts: {form}, got {n.dtype} {n.shape}")
     if test_size < 1:
-        raise ArgumentError(f"test_size: at least 1 is needed, got {test_size}")
+        raise ArgumentError(f"test_size: expected at least 1, got {test_size}")
     most = np.asarray(np.inf if cap is None else cap, np.float64)
     if most.shape not in ((), n.shape[1:]):
-        raise ArgumentError(f"cap: one number, or one a class ({n.shape[1]}), is needed, got shape {most.shape}")
+        raise ArgumentError(f"cap: expected one number, or one a class ({n.shape[1]}), got shape {most.shape}")
     local: NDArray[np.float64] = np.floor(n / max(int(n.sum()), 1) * test_size)
     total: NDArray[np.float64] = np.minimum(local, most).sum(axis=0)
     return total.astype(np.int64)

@@ -49,7 +49,7 @@ def measure_heterogeneity(client_counts: ArrayLike) -> Heterogeneity:
 
     Parameters
     ----------
-    client_counts : (K, C) non-negative whole numbers
+    client_counts : (K, C) non-negative integers
         Samples of each class at each client, with one sample at least.
 
     Examples
@@ -60,8 +60,8 @@ def measure_heterogeneity(client_counts: ArrayLike) -> Heterogeneity:
     """
     n = np.asarray(client_counts)
     if n.ndim != 2 or n.dtype.kind not in "iu" or n.size == 0 or n.min() < 0 or not n.any():
-        form = "whole numbers of at least 0, (clients, classes), not all 0"
-        raise ArgumentError(f"client_counts: {form}, are needed, got {n.dtype} {n.shape}")
+        form = "integers >= 0, (clients, classes), not all 0"
+        raise ArgumentError(f"client_counts: expected {form}, got {n.dtype} {n.shape}")
     n = n.astype(np.int64, copy=False)
     total = n.sum(axis=0)
     present, filled = total > 0, n[n.sum(axis=1) > 0]

@@ -93,7 +93,7 @@ def t_quantile(probability: float, freedom: int) -> float:
     probability
         From 0.5 on and below 1.
     freedom
-        Degrees of freedom, a whole number from 1.
+        Degrees of freedom, an integer from 1.
 
     Examples
     --------
@@ -101,9 +101,9 @@ def t_quantile(probability: float, freedom: int) -> float:
     (4.3027, 2.0423)
     """
     if not 0.5 <= probability < 1:
-        raise ArgumentError(f"probability: a number from 0.5 to below 1 is needed, got {probability}")
+        raise ArgumentError(f"probability: expected a number from 0.5 to below 1, got {probability}")
     if freedom < 1:
-        raise ArgumentError(f"freedom: a whole number from 1 is needed, got {freedom}")
+        raise ArgumentError(f"freedom: expected an integer >= 1, got {freedom}")
     low, high = 0.0, math.pi / 2
     while low < (middle := (low + high) / 2) < high:  # until no number lies between
         low, high = (middle, high) if _within(middle, freedom) < 2 * probability - 1 else (low, middle)

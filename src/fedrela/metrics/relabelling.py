@@ -56,14 +56,14 @@ def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES) -> NDArray[np.int64]:
     """
     scores, limits = np.asarray(z, np.float64).ravel(), np.asarray(edges, np.float64)
     if limits.ndim != 1 or limits.size == 0 or not (np.diff(limits) > 0).all() or not np.isfinite(limits).all():
-        raise ArgumentError(f"edges: ascending numbers are needed, got {limits.tolist()}")
+        raise ArgumentError(f"edges: expected ascending numbers, got {limits.tolist()}")
     if np.isnan(scores).any():
-        raise ArgumentError(f"z: numbers are needed, got NaN at place {int(np.argmax(np.isnan(scores)))}")
+        raise ArgumentError(f"z: expected numbers, got NaN at place {int(np.argmax(np.isnan(scores)))}")
     return np.bincount(np.searchsorted(limits, scores, side="right"), minlength=limits.size + 1)
 
 
 def _pair(before: ArrayLike, after: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     a, b = class_ids("labels before", before, num_classes), class_ids("labels after", after, num_classes)
     if a.size != b.size:
-        raise ArgumentError(f"labels before and after: as many are needed, got {a.size} and {b.size}")
+        raise ArgumentError(f"labels before and after: expected as many, got {a.size} and {b.size}")
     return a, b

@@ -2,7 +2,7 @@
 
 An operation never changes its input and keeps the type. What differs between samples comes as an array with a row for
 each, so a sample's result depends on its own pixels and its own row only. Moves copy pixels and compute places in
-whole numbers; changes of grey levels take bytes with 255 as white and agree with Pillow's to within one level.
+integers; changes of grey levels take bytes with 255 as white and agree with Pillow's to within one level.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def sharpness(images: Tensor, factors: Rows) -> Tensor:
 def need_images(where: str, batch: Tensor) -> None:
     """Raise where a batch is not made of images."""
     if batch.ndim != 4 or 0 in batch.shape[1:]:
-        raise ArgumentError(f"{where}: images (n, channels, height, width) are needed, got shape {tuple(batch.shape)}")
+        raise ArgumentError(f"{where}: expected images (n, channels, height, width), got shape {tuple(batch.shape)}")
 
 
 def _blend(base: Tensor | int, images: Tensor, factors: Rows) -> Tensor:
@@ -187,7 +187,7 @@ def _blend(base: Tensor | int, images: Tensor, factors: Rows) -> Tensor:
 
 
 def _grey(images: Tensor) -> Tensor:
-    """Luma of RGB in whole numbers (ITU-R 601), ``(n, 1, height, width)``; one channel counts as three equal ones."""
+    """Luma of RGB in integers (ITU-R 601), ``(n, 1, height, width)``; one channel counts as three equal ones."""
     shares = torch.tensor([19595, 38470, 7471], dtype=torch.int32, device=images.device).view(3, 1, 1)
     return (images * shares).sum(1, keepdim=True, dtype=torch.int32).add_(1 << 15).bitwise_right_shift_(16)
 

@@ -11,12 +11,12 @@ from fedrela.errors import ArgumentError
 
 
 def whole(name: str, value: object, least: int = 1) -> int:
-    """Return `value` where it is a whole number of at least `least`, or raise."""
+    """Return `value` where it is an integer >= `least`, or raise."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"{name}: a whole number is needed, got {str(value)[:40]!r}")
+        raise ArgumentError(f"{name}: expected an integer, got {str(value)[:40]!r}")
     number = cast(SupportsIndex, value).__index__()
     if number < least:
-        raise ArgumentError(f"{name}: at least {least} is needed, got {number}")
+        raise ArgumentError(f"{name}: expected at least {least}, got {number}")
     return number
 
 
@@ -25,7 +25,7 @@ def real(name: str, value: object, least: float, below: float = math.inf) -> flo
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     if not least <= number < below:
         limit = "" if below == math.inf else f" and below {below:g}"
-        raise ArgumentError(f"{name}: a number of at least {least:g}{limit} is needed, got {str(value)[:40]!r}")
+        raise ArgumentError(f"{name}: expected a number >= {least:g}{limit}, got {str(value)[:40]!r}")
     return float(number)
 
 
@@ -40,9 +40,9 @@ def one_of(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def sizes(name: str, value: object) -> tuple[int, ...]:
-    """Return a list of whole numbers as a tuple, or raise."""
+    """Return a list of integers as a tuple, or raise."""
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentError(f"{name}: a list of whole numbers is needed, got {str(value)[:40]!r}")
+        raise ArgumentError(f"{name}: expected a list of integers, got {str(value)[:40]!r}")
     return tuple(whole(f"{name}[{place}]", size) for place, size in enumerate(value))
 
 
@@ -50,13 +50,13 @@ def image(model: str, input_shape: Sequence[int], smallest: int = 1) -> tuple[in
     """Return an input shape as (channels, height, width), or raise where it is no image or too small a one."""
     if len(input_shape) != 3:
         raise ArgumentError(
-            f"{model}: images (channels, height, width) are needed, got samples of shape {tuple(input_shape)}; "
+            f"{model}: expected images (channels, height, width), got samples of shape {tuple(input_shape)}; "
             "for tables take mlp or logistic"
         )
     channels, height, width = input_shape
     if min(height, width) < smallest:
         raise ArgumentError(
-            f"{model}: images of at least {smallest} x {smallest} pixels are needed, got {height} x {width}; "
+            f"{model}: expected images of at least {smallest} x {smallest} pixels, got {height} x {width}; "
             "for small ones take cnn_small or mlp"
         )
     return channels, height, width

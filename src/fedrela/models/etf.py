@@ -44,7 +44,7 @@ def check_room(features: int, classes: int) -> tuple[int, int]:
     d, C = whole("features", features), whole("classes", classes, 2)
     if d < C:
         raise ArgumentError(
-            f"simplex ETF: at least as many features as classes are needed, got {d} features for {C} classes; "
+            f"simplex ETF: expected at least as many features as classes, got {d} features for {C} classes; "
             "take a wider model, or a projection of at least that width"
         )
     return d, C

@@ -43,14 +43,14 @@ class Scaling:
         good = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean + self.std))
         if not (good and all(spread > 0 for spread in self.std)):
             raise ArgumentError(
-                f"scaling: as many finite means as positive stds are needed, got {self.mean} and {self.std}"
+                f"scaling: expected as many finite means as positive stds, got {self.mean} and {self.std}"
             )
 
     @classmethod
     def fit(cls, x_train: NDArray[Any], index: ArrayLike | None = None, *, chunk: int = CHUNK) -> Scaling:
         """Measure the training samples: mean and population standard deviation of each channel's raw values.
 
-        Sums are whole numbers, so neither the chunk nor the order of `index` changes a bit. A channel of one value
+        Sums are integers, so neither the chunk nor the order of `index` changes a bit. A channel of one value
         gets std 1.
 
         Parameters
@@ -84,7 +84,7 @@ class Scaling:
             squares = squares + np.square(images, dtype=np.uint16).sum((0, 2, 3), dtype=np.int64)
             size += images.size
         if not size:
-            raise DataError(f"scaling: at least one pixel is needed, got none of images {x_train.shape}")
+            raise DataError(f"scaling: expected at least one pixel, got none of images {x_train.shape}")
         count = size // x_train.shape[1]
         pairs = list(zip(total.tolist(), squares.tolist(), strict=True))  # Python's numbers, which have no limit
         variances = [(count * square - first * first) / count**2 for first, square in pairs]
@@ -117,7 +117,7 @@ class Scaling:
             mean, std = (tuple(_numbers(record[name])) for name in ("mean", "std"))
         except (KeyError, TypeError, OverflowError) as problem:
             raise ArgumentError(
-                f"scaling: a record with lists of numbers mean and std is needed, got {str(record)[:80]}"
+                f"scaling: expected a record with lists of numbers mean and std, got {str(record)[:80]}"
             ) from problem
         return cls(mean, std)
 
@@ -136,7 +136,7 @@ def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[N
         return
     places = np.sort(np.asarray(index).ravel())
     if len(places) and (places.dtype.kind not in "iu" or places[0] < 0 or places[-1] >= len(x)):
-        raise ArgumentError(f"index: whole numbers from 0 to {len(x) - 1} are needed, got {places[0]} to {places[-1]}")
+        raise ArgumentError(f"index: expected integers from 0 to {len(x) - 1}, got {places[0]} to {places[-1]}")
     yield from (x[places[start : start + size]] for start in range(0, len(places), size))
 
 

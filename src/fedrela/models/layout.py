@@ -93,7 +93,7 @@ class Layout:
         """Raise where an array or tensor is no vector of this layout."""
         shape, dtype = tuple(vector.shape), str(vector.dtype).removeprefix("torch.")
         if shape != (self.size,) or dtype != self.dtype:
-            raise ArgumentError(f"vector: {self.dtype} of shape ({self.size},) is needed, got {dtype} of shape {shape}")
+            raise ArgumentError(f"vector: expected {self.dtype} of shape ({self.size},), got {dtype} of shape {shape}")
 
     def check_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Raise where the names, a shape or a dtype differ from this layout's."""
@@ -107,4 +107,4 @@ class Layout:
             shape, dtype = tuple(arrays[entry.name].shape), arrays[entry.name].dtype
             if shape != entry.shape or dtype != self.dtype:
                 needed = f"{self.dtype} of shape {entry.shape}"
-                raise ArgumentError(f"arrays: {entry.name!r}: {needed} is needed, got {dtype} of shape {shape}")
+                raise ArgumentError(f"arrays: {entry.name!r}: expected {needed}, got {dtype} of shape {shape}")

@@ -23,14 +23,14 @@ from fedrela.models.layout import Entry, Layout
 
 
 @dataclass(frozen=True)
-class Part:
+class ParameterSlice:
     """Some arrays of a model as one vector: their layout there, and the slices of the model's vector they fill."""
 
     layout: Layout
     slices: tuple[slice, ...]
 
     @classmethod
-    def of(cls, layout: Layout, chosen: Callable[[Entry], bool]) -> Part:
+    def of(cls, layout: Layout, chosen: Callable[[Entry], bool]) -> ParameterSlice:
         """Return the part of a model's layout that consists of the chosen entries."""
         entries, slices, offset = [], list[slice](), 0
         for entry in filter(chosen, layout.entries):
@@ -68,14 +68,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Share:
+class ParameterSplit:
     """A model's arrays in two parts: what all share, and what stays with each client."""
 
-    shared: Part
-    private: Part
+    shared: ParameterSlice
+    private: ParameterSlice
 
     @classmethod
-    def of(cls, layout: Layout, private: Sequence[str] = ()) -> Share:
+    def of(cls, layout: Layout, private: Sequence[str] = ()) -> ParameterSplit:
         """Return the parts of a model's layout.
 
         Parameters
@@ -97,8 +97,8 @@ class Share:
             if not any(_belongs(entry.name, [name]) for entry in layout.entries):
                 raise ArgumentError(f"private: the model has no part {name!r}")
         return cls(
-            Part.of(layout, lambda entry: entry.kind != "frozen" and not _belongs(entry.name, private)),
-            Part.of(layout, lambda entry: entry.kind != "frozen" and _belongs(entry.name, private)),
+            ParameterSlice.of(layout, lambda entry: entry.kind != "frozen" and not _belongs(entry.name, private)),
+            ParameterSlice.of(layout, lambda entry: entry.kind != "frozen" and _belongs(entry.name, private)),
         )
 
 

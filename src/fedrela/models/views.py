@@ -52,9 +52,9 @@ def strong(
     """
     _need_bytes("strong", batch)
     if batch.shape[1] not in (1, 3):
-        raise ArgumentError(f"strong: images of 1 or 3 channels are needed, got {batch.shape[1]}")
+        raise ArgumentError(f"strong: expected images of 1 or 3 channels, got {batch.shape[1]}")
     if whole("white", white) > 255:
-        raise ArgumentError(f"white: at most 255 is needed, got {white}")
+        raise ArgumentError(f"white: expected at most 255, got {white}")
     draws = rng.random((len(batch), 10))
     images = augment.cropped(batch, draws[:, :3], pad=pad, flip=flip)
     images = _rescaled(autoaugment(_rescaled(images, white, 255), draws[:, 3:8]), 255, white)
@@ -176,4 +176,4 @@ def _rescaled(images: Tensor, white: int, target: int) -> Tensor:
 def _need_bytes(where: str, batch: Tensor) -> None:
     augment.need_images(where, batch)
     if batch.dtype != torch.uint8:
-        raise ArgumentError(f"{where}: raw images of uint8 are needed, got {batch.dtype}; scale them afterwards")
+        raise ArgumentError(f"{where}: expected raw images of uint8, got {batch.dtype}; scale them afterwards")

@@ -146,7 +146,7 @@ def _other_data(number: int) -> DataError:
 def relabeled_loader(loader: DataLoader[Any], source: InForce | None, *, label: Place | None = None) -> DataLoader[Any]:
     """Return a loader like `loader`, in the same order and batches, over its data set with the labels in force."""
     if not isinstance(loader, DataLoader):
-        raise ArgumentError(f"loader: a torch DataLoader is needed, got {type(loader).__name__}")
+        raise ArgumentError(f"loader: expected a torch DataLoader, got {type(loader).__name__}")
     if loader.batch_sampler is None:
         order: dict[str, Any] = {"batch_size": None, "sampler": loader.sampler}
     else:

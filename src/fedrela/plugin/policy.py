@@ -94,7 +94,7 @@ class Policy:
 
 def _switch(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ArgumentError(f"{name}: true or false is needed, got {value!r}")
+        raise ArgumentError(f"{name}: expected true or false, got {value!r}")
     return value
 
 
@@ -104,7 +104,7 @@ def _pairs(name: str, value: Any) -> Moves | None:
     try:
         return frozenset((whole(name, a, 0), whole(name, b, 0)) for a, b in value)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: pairs of class numbers [from, to] are needed, got {value!r}") from None
+        raise ArgumentError(f"{name}: expected pairs of class numbers [from, to], got {value!r}") from None
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {

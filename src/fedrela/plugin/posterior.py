@@ -42,7 +42,7 @@ def posterior(
     """
     rows, collate = as_rows(data)
     if len(rows) == 0:
-        raise ArgumentError("data: at least one row is needed, got none")
+        raise ArgumentError("data: expected at least one row, got none")
     device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
     scores, labels = [], np.empty(len(rows), np.int64)
     with _as_it_was(model):
@@ -94,7 +94,7 @@ def _probabilities(answer: Any) -> NDArray[np.float64]:
     logits = getattr(answer, "logits", answer)
     if not isinstance(logits, Tensor) or logits.ndim not in (1, 2):
         kind = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
-        raise ArgumentError(f"model: logits of shape (batch, classes) are needed, got {kind}; see forward=")
+        raise ArgumentError(f"model: expected logits of shape (batch, classes), got {kind}; see forward=")
     wide = logits.detach().cpu().double()
     if wide.ndim == 1 or wide.shape[1] == 1:  # one logit, of the second of two classes
         wide = torch.stack([torch.zeros(len(wide), dtype=wide.dtype), wide.reshape(-1)], dim=1)

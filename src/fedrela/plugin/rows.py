@@ -32,7 +32,7 @@ def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
         return TensorDataset(*map(torch.as_tensor, data)), default_collate
     if isinstance(data, IterableDataset) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
         raise ArgumentError(
-            f"data: a data set with a length and numbered rows is needed, got {type(data).__name__}; "
+            f"data: expected a data set with a length and numbered rows, got {type(data).__name__}; "
             "labels of a stream cannot be kept"
         )
     return data, default_collate
@@ -64,7 +64,7 @@ def place_of(row: Any, label: Place | None) -> Place:
     place = 1 if label is None else label
     if isinstance(row, tuple | list) and isinstance(place, int) and -len(row) <= place < len(row):
         return place
-    raise ArgumentError(f"data: rows (x, label) or mappings with a label are needed, got {type(row).__name__}")
+    raise ArgumentError(f"data: expected rows (x, label) or mappings with a label, got {type(row).__name__}")
 
 
 def class_of(value: Any, number: int) -> int:

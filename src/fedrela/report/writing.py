@@ -58,7 +58,7 @@ def check_formats(formats: Sequence[str]) -> None:
     """Raise where a format is unknown, or needs what is not installed."""
     for format in formats:
         if format not in FORMATS:
-            raise ArgumentError(f"format: one of {', '.join(FORMATS)} is needed, got {format!r}")
+            raise ArgumentError(f"format: expected one of {', '.join(FORMATS)}, got {format!r}")
         if format != "svg" and importlib.util.find_spec("matplotlib") is None:
             what = f"{format.upper()} needs matplotlib; run `pip install fedrela[plots]`, or choose svg"
             raise ArgumentError(f"format: {what}")

@@ -1,6 +1,6 @@
 """The run folder.
 
-Everything in it but the lock, ``host.json``, ``timing.jsonl``, ``exclusions.jsonl``, ``report.html`` and
+Everything in it but the lock, ``machine.json``, ``timing.jsonl``, ``exclusions.jsonl``, ``report.html`` and
 ``checkpoint/`` is the same, byte for byte, for the same run, wherever and however often it was interrupted.
 """
 
@@ -47,7 +47,9 @@ class RunFolder:
         return cls(path)
 
     @classmethod
-    def create(cls, path: str | Path, manifest: Mapping[str, Any], config: str, host: Mapping[str, Any]) -> RunFolder:
+    def create(
+        cls, path: str | Path, manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]
+    ) -> RunFolder:
         """Begin a run in a new or an empty folder.
 
         Parameters
@@ -58,14 +60,16 @@ class RunFolder:
             What the run is, as plain values: see `fedrela.records.RunManifest`.
         config
             The text of ``config.toml``.
-        host
-            Start time and facts of the host, which are never compared.
+        machine
+            Start time and facts of the machine, which are never compared.
         """
         with writing(Path(path)):
-            start.begin(Path(path), start.first_files(manifest, config, host))
+            start.begin(Path(path), start.first_files(manifest, config, machine))
         return cls(path)
 
-    def fork(self, target: str | Path, manifest: Mapping[str, Any], config: str, host: Mapping[str, Any]) -> RunFolder:
+    def fork(
+        self, target: str | Path, manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]
+    ) -> RunFolder:
         """Begin another run that goes on from the newest checkpoint of this one.
 
         Its checkpoint is written last: what an interrupted fork left is a run without one, and fork may be called
@@ -74,9 +78,9 @@ class RunFolder:
         checkpoint = self.load_checkpoint()
         if checkpoint is None:
             raise DataError(f"{self.path}: has no checkpoint to go on from; run it up to its first one")
-        begun = start.is_begun(Path(target), start.first_files(manifest, config, host)) and RunFolder(target)
+        begun = start.is_begun(Path(target), start.first_files(manifest, config, machine)) and RunFolder(target)
         if not begun or len(begun._checkpoints):
-            begun = self.create(target, manifest, config, host)
+            begun = self.create(target, manifest, config, machine)
         with begun.locked(), writing(begun.path):
             for name, data in self._history.heads(checkpoint.round).items():
                 write_bytes(begun.path / name, data)

@@ -1,7 +1,7 @@
 """How a run folder begins.
 
 The manifest comes last: a folder without it is not a run yet. What an interrupted creation left can be told from other
-people's files, because ``host.json`` is on disk before any name that could be somebody's own.
+people's files, because ``machine.json`` is on disk before any name that could be somebody's own.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import alone, digest, make_folders, read_plain, sweep, write_bytes
 from fedrela.files.atomic import ASIDE
-from fedrela.runfolder.names import CHECKPOINT, CONFIG, HOST, LEDGERS, LIMIT, LOCK, MANIFEST
+from fedrela.runfolder.names import CHECKPOINT, CONFIG, LEDGERS, LIMIT, LOCK, MACHINE, MANIFEST
 from fedrela.runfolder.text import Record, page
 from fedrela.runfolder.vouched import check_files, read_vouching, vouching
 
 
-def first_files(manifest: Mapping[str, Any], config: str, host: Mapping[str, Any]) -> dict[str, bytes]:
+def first_files(manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the files a run begins with, in the order in which they are written."""
     toml = config.encode()
-    return {HOST: page(host), CONFIG: toml, MANIFEST: vouching(manifest, {CONFIG: digest(toml)})}
+    return {MACHINE: page(machine), CONFIG: toml, MANIFEST: vouching(manifest, {CONFIG: digest(toml)})}
 
 
 def begin(path: Path, files: Mapping[str, bytes]) -> None:
@@ -53,7 +53,7 @@ def read_start(path: Path) -> tuple[Record, bytes]:
 
 
 def is_begun(path: Path, files: Mapping[str, bytes]) -> bool:
-    """Whether the very run that begins with `files` is at `path`, whatever its host."""
+    """Whether the very run that begins with `files` is at `path`, whatever its machine."""
     return (path / MANIFEST).exists() and read_start(path)[1] == files[MANIFEST]
 
 
@@ -68,5 +68,5 @@ def _check_free(path: Path, files: Mapping[str, bytes]) -> None:
     if MANIFEST in names:
         raise ArgumentError(f"{path}: another run is here; choose a new or an empty folder")
     asides = {name for name in names if (found := ASIDE.fullmatch(name)) and found[1] in files}
-    if names - asides - {LOCK, HOST} - ({CONFIG} if HOST in names else set()):
+    if names - asides - {LOCK, MACHINE} - ({CONFIG} if MACHINE in names else set()):
         raise ArgumentError(f"{path}: other files are here; choose a new or an empty folder")

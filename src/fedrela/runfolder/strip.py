@@ -18,7 +18,7 @@ from fedrela.runfolder.grids import GRID, SUMMARY, TABLES, GridFolder
 from fedrela.runfolder.vouched import vouching
 
 FROM_RUN = (
-    names.HOST, names.CONFIG, names.MANIFEST, names.ROUNDS, names.TIMING, names.EXCLUSIONS, names.RELABELLING,
+    names.MACHINE, names.CONFIG, names.MANIFEST, names.ROUNDS, names.TIMING, names.EXCLUSIONS, names.RELABELLING,
 )  # fmt: skip
 FROM_GRID = (GRID, names.CONFIG, SUMMARY, *TABLES)
 

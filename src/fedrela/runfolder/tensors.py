@@ -32,7 +32,7 @@ def tensor_chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memory
     for name, array in named:
         code = CODES.get(array.dtype.newbyteorder("<").str)
         if code is None or name == "__metadata__":
-            raise ArgumentError(f"array {name!r}: integers, floats or booleans are needed, got {array.dtype}")
+            raise ArgumentError(f"array {name!r}: expected integers, floats or booleans, got {array.dtype}")
         header[name] = {"dtype": code, "shape": array.shape, "data_offsets": (end, end + array.nbytes)}
         end += array.nbytes
     try:

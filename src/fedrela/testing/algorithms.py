@@ -13,7 +13,7 @@ from fedrela.core import Schedule
 from fedrela.engine import checkpoint
 from fedrela.engine.loop import next_round
 from fedrela.engine.plan import RelabelPlan, TrainPlan
-from fedrela.engine.run import Crew, Plan, Run
+from fedrela.engine.run import Executor, Plan, Run
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import DataError
 from fedrela.models import build
@@ -29,7 +29,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def check_algorithm(
-    make: Callable[[], Algorithm], *, model: str = "mlp", crew: Crew | None = None, inputs: str = "images"
+    make: Callable[[], Algorithm], *, model: str = "mlp", executor: Executor | None = None, inputs: str = "images"
 ) -> list[str]:
     """Run an algorithm for a few rounds on a tiny federation, in several ways, and compare.
 
@@ -39,7 +39,7 @@ def check_algorithm(
         Makes the algorithm, with parameters that keep it quick.
     model
         ``"mlp"``, ``"cnn_small"`` (no BatchNorm) or ``"resnet8"`` (BatchNorm).
-    crew
+    executor
         A pool of processes, to compare with this process alone.
     inputs
         ``"images"`` or ``"tables"``.
@@ -65,8 +65,8 @@ def check_algorithm(
         "goes on from a checkpoint": case.resumes,
         "is untouched where nothing is re-labelled": case.tau_zero,
     }
-    if crew is not None:
-        checks["gives the same bits in processes"] = partial(case.repeats, crew)
+    if executor is not None:
+        checks["gives the same bits in processes"] = partial(case.repeats, executor)
     for name, check in checks.items():
         try:
             check()
@@ -82,18 +82,18 @@ class Case:
         self.make, self.model, self.inputs = make, model, inputs
         self.first = self._run(SerialPool())
 
-    def begin(self, crew: Crew, *, enabled: bool = True, tau: float = 0.2) -> Run:
+    def begin(self, executor: Executor, *, enabled: bool = True, tau: float = 0.2) -> Run:
         """Return a run at its beginning."""
         algorithm = self.make()
         problem = small_federation(self.inputs, auxiliary=algorithm.auxiliary)
         train = TrainPlan(rounds=ROUNDS, participation=0.6, epochs=1, batch_size=8, lr=0.02, norm_limit=0.0)
         relabel = RelabelPlan(enabled=enabled, schedule=Schedule(RELABEL_AT), tau=tau)
         network = partial(build, self.model, problem.input_shape, CLASSES, seed=1, **MODELS[self.model])
-        return Run(problem, Plan(1, train, relabel, algorithm, network), crew)
+        return Run(problem, Plan(1, train, relabel, algorithm, network), executor)
 
-    def _run(self, crew: Crew, **choices: Any) -> list[dict[str, bytes]]:
+    def _run(self, executor: Executor, **choices: Any) -> list[dict[str, bytes]]:
         """Return the state after every round, as bytes."""
-        run = self.begin(crew, **choices)
+        run = self.begin(executor, **choices)
         try:
             return [self._round(run) for _ in range(ROUNDS)]
         finally:
@@ -136,9 +136,9 @@ class Case:
             sent.append({name: (field.shape, field.dtype, field.nbytes) for name, field in run.sent.items()})
         assert sent[0] == sent[1], "names, shapes or bytes differ"
 
-    def repeats(self, crew: Crew) -> None:
+    def repeats(self, executor: Executor) -> None:
         """Compare the same run again."""
-        _same(self.first, self._run(crew))
+        _same(self.first, self._run(executor))
 
     def tau_zero(self) -> None:
         """Compare re-labelling that moves nothing with none at all."""

@@ -34,7 +34,7 @@ def small_federation(inputs: str = "images", *, auxiliary: int = 0) -> Problem:
     ([17, 21, 14, 25, 16], (3, 8, 8))
     """
     if inputs not in ("images", "tables"):
-        raise ArgumentError(f"inputs: images or tables is needed, got {inputs!r}")
+        raise ArgumentError(f"inputs: expected images or tables, got {inputs!r}")
     rng = stream(1, "small federation")
     labels = [np.repeat(np.arange(CLASSES), counts) for counts in CLIENTS]
     y = np.concatenate([*labels, np.repeat(np.arange(CLASSES), auxiliary)])

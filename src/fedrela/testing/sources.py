@@ -71,7 +71,7 @@ def _row_digests(x: NDArray[Any]) -> list[bytes]:
 def _is_source(first: Source, second: Source) -> None:
     for source in (first, second):
         if not isinstance(source, Source):
-            raise DataError(f"fedrela.data.sources.Source is needed, got {type(source).__name__}")
+            raise DataError(f"expected fedrela.data.sources.Source, got {type(source).__name__}")
 
 
 def _form(first: Source, second: Source) -> None:
@@ -89,10 +89,10 @@ def _not_empty(first: Source, second: Source) -> None:
 def _class_names(first: Source, second: Source) -> None:
     names = first.class_names
     if len(names) < 2:
-        raise DataError(f"class_names: two classes at least are needed, got {len(names)}")
+        raise DataError(f"class_names: expected two classes at least, got {len(names)}")
     for name in names:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise DataError(f"class_names: printable text is needed, got {name!r}")
+            raise DataError(f"class_names: expected printable text, got {name!r}")
     if len(set(names)) != len(names):
         raise DataError(f"class_names: {next(n for i, n in enumerate(names) if n in names[:i])!r} is there twice")
 

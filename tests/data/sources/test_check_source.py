@@ -65,9 +65,9 @@ counter = itertools.count()
 shared = np.zeros((30, 3), np.float32)
 BAD = {
     "no source": (lambda: {"x_train": 1}, "returns a Source: .*got dict"),
-    "list": (lambda: table(x_train=[[1.0]]), "shapes and types: mine: x_train: a NumPy array is needed, got list"),
+    "list": (lambda: table(x_train=[[1.0]]), "shapes and types: mine: x_train: expected a NumPy array, got list"),
     "float64": (lambda: table(x_train=np.zeros((30, 3))), "shapes and types: .*float64"),
-    "label": (lambda: table(y_train=np.arange(30)), "shapes and types: .*labels from 0 to 2 are needed, got 29"),
+    "label": (lambda: table(y_train=np.arange(30)), "shapes and types: expected .*labels from 0 to 2, got 29"),
     "int32": (lambda: table(y_test=np.zeros(6, np.int32)), "shapes and types: .*int64"),
     "clients": (lambda: table(client_train=np.zeros(30)), "shapes and types: .*client_train: int64"),
     "no test": (
@@ -107,18 +107,18 @@ def test_the_first_fault_is_named(case):
 
 
 WRONG_PARTS = {
-    "list x_train": ({"x_train": [[1.0, 2.0, 3.0]] * 30}, "mine: x_train: a NumPy array is needed, got list"),
-    "list y_train": ({"y_train": [0] * 30}, "mine: y_train: a NumPy array is needed, got list"),
-    "no x_test": ({"x_test": None}, "mine: x_test: a NumPy array is needed, got NoneType"),
-    "list clients": ({"client_train": [0] * 30}, "mine: client_train: a NumPy array is needed, got list"),
-    "list numeric": ({"numeric": [True] * 3}, "mine: numeric: a NumPy array is needed, got list"),
-    "no names": ({"class_names": None}, "mine: class_names: a tuple of texts is needed, got NoneType"),
-    "one text as names": ({"class_names": "abc"}, "mine: class_names: a tuple of texts is needed, got str"),
+    "list x_train": ({"x_train": [[1.0, 2.0, 3.0]] * 30}, "mine: x_train: expected a NumPy array, got list"),
+    "list y_train": ({"y_train": [0] * 30}, "mine: y_train: expected a NumPy array, got list"),
+    "no x_test": ({"x_test": None}, "mine: x_test: expected a NumPy array, got NoneType"),
+    "list clients": ({"client_train": [0] * 30}, "mine: client_train: expected a NumPy array, got list"),
+    "list numeric": ({"numeric": [True] * 3}, "mine: numeric: expected a NumPy array, got list"),
+    "no names": ({"class_names": None}, "mine: class_names: expected a tuple of texts, got NoneType"),
+    "one text as names": ({"class_names": "abc"}, "mine: class_names: expected a tuple of texts, got str"),
     "numbers as names": ({"class_names": ("a", "b", 3)}, "mine: class_names: .* got int in it"),
-    "one text as features": ({"feature_names": "pqr"}, "mine: feature_names: a tuple of texts is needed, got str"),
-    "no name": ({"name": None}, "source: name: text is needed, got NoneType"),
-    "a label too large": ({"y_test": np.arange(6)}, "mine: y_test: labels from 0 to 2 are needed, got 5"),
-    "a label below 0": ({"y_test": np.arange(6) % 3 - 1}, "mine: y_test: labels from 0 to 2 are needed, got -1"),
+    "one text as features": ({"feature_names": "pqr"}, "mine: feature_names: expected a tuple of texts, got str"),
+    "no name": ({"name": None}, "source: name: expected text, got NoneType"),
+    "a label too large": ({"y_test": np.arange(6)}, "mine: y_test: expected labels from 0 to 2, got 5"),
+    "a label below 0": ({"y_test": np.arange(6) % 3 - 1}, "mine: y_test: expected labels from 0 to 2, got -1"),
 }
 
 

@@ -95,10 +95,10 @@ def change(part, how):
 
 
 WRONG = {
-    "truncated": (change("train", lambda d, e: d[:-1]), "bytes are needed, got"),
-    "one record less": (change("train", lambda d, e: d[: -e.record_bytes]), "bytes are needed, got"),
-    "one record more": (change("test", lambda d, e: d + d[: e.record_bytes]), "bytes are needed, got"),
-    "empty": (change("test", lambda d, e: b""), "bytes are needed, got 0"),
+    "truncated": (change("train", lambda d, e: d[:-1]), "expected bytes, got"),
+    "one record less": (change("train", lambda d, e: d[: -e.record_bytes]), "expected bytes, got"),
+    "one record more": (change("test", lambda d, e: d + d[: e.record_bytes]), "expected bytes, got"),
+    "empty": (change("test", lambda d, e: b""), "expected bytes, got 0"),
     "label out of range": (
         change("test", lambda d, e: d[: e.label_bytes - 1] + bytes([e.classes]) + d[e.label_bytes :]),
         "record 0: label",
@@ -180,5 +180,5 @@ def test_nothing_there_says_what_to_put_where(tmp_path):
 
 def test_the_real_edition_has_the_real_sizes(tmp_path, noise):
     put_folder(tmp_path, CIFAR100, {"train.bin": b"", "test.bin": b"", "fine_label_names.txt": b""})
-    with pytest.raises(DataError, match=r"train\.bin: 153700000 bytes are needed, got 0"):
+    with pytest.raises(DataError, match=r"train\.bin: expected 153700000 bytes, got 0"):
         load("cifar100", tmp_path)

@@ -115,9 +115,9 @@ WRONG = {
     "float images": (lambda a: a.update(x_train=a["x_train"] / 255), "images of uint8"),
     "label too large": (lambda a: a.update(y_train=np.arange(12)), "sample 3: label 3; 0 to 2 are classes"),
     "negative label": (lambda a: a.update(y_test=np.arange(6) - 1), "y_test: sample 0: labels count from 0, got -1"),
-    "text labels": (lambda a: a.update(y_train=np.array(["a", "b"] * 6)), "integer labels are needed, got <U1"),
-    "NaN labels": (lambda a: a.update(y_train=np.full(12, np.nan)), "integer labels are needed, got float64"),
-    "infinite labels": (lambda a: a.update(y_test=np.full(6, np.inf)), "integer labels are needed, got float64"),
+    "text labels": (lambda a: a.update(y_train=np.array(["a", "b"] * 6)), "expected integer labels, got <U1"),
+    "NaN labels": (lambda a: a.update(y_train=np.full(12, np.nan)), "expected integer labels, got float64"),
+    "infinite labels": (lambda a: a.update(y_test=np.full(6, np.inf)), "expected integer labels, got float64"),
     "names not in UTF-8": (lambda a: a.update(class_names=np.array([b"a", b"\xff", b"c"])), "UTF-8, got b'.xff'"),
     "no names": (lambda a: a.update(class_names=np.zeros(0, "U1")), "C from 1 to 65536"),
     "too many names": (lambda a: a.update(class_names=np.arange(65537).astype("U5")), "C from 1 to 65536"),
@@ -152,10 +152,10 @@ UNNAMED = {
     "past int64": (np.array([0, 2**64 - 1] * 6, np.uint64), "sample 1: .*got 18446744073709551615"),
     "more classes than samples": (np.arange(12) + 1, "sample 11: labels from 0 to 11 are needed .*got 12"),
     "negative": (np.arange(12) % 2 - 1, "sample 0: labels count from 0, got -1; number the classes anew"),
-    "text": (np.array(["a", "b"] * 6), "integer labels are needed, got <U1"),
-    "bytes": (np.array([b"a", b"b"] * 6), "integer labels are needed, got .S1"),
-    "NaN": (np.full(12, np.nan), "integer labels are needed, got float64"),
-    "infinite": (np.full(12, np.inf), "integer labels are needed, got float64"),
+    "text": (np.array(["a", "b"] * 6), "expected integer labels, got <U1"),
+    "bytes": (np.array([b"a", b"b"] * 6), "expected integer labels, got .S1"),
+    "NaN": (np.full(12, np.nan), "expected integer labels, got float64"),
+    "infinite": (np.full(12, np.inf), "expected integer labels, got float64"),
 }
 
 

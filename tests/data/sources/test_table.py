@@ -154,7 +154,7 @@ def test_wrong_options(csv_file):
         ({"missing": "mean"}, "one of error, drop, indicate"),
         ({"test_share": 1.0}, "fraction between 0 and 1"),
         ({"delimiter": ",,"}, "one character"),
-        ({"seed": -3}, "seed: at least 0 is needed, got -3"),
+        ({"seed": -3}, "seed: expected at least 0, got -3"),
         ({"ignore": ["age", "colour", "site"]}, "no column is left"),
     ):
         with pytest.raises(ArgumentError, match=message):
@@ -183,7 +183,7 @@ def test_a_delimiter_is_hinted_at_beside_decimal_commas(csv_file):
 
 def test_arrays_of_endless_columns_and_no_row(tmp_path):
     np.save(tmp_path / "set.npy", np.zeros((0, 10**15)))
-    with pytest.raises(DataError, match="at least one value is needed, got shape"):
+    with pytest.raises(DataError, match="expected at least one value, got shape"):
         load("csv", tmp_path / "set.npy")
 
 
@@ -217,7 +217,7 @@ def test_npy_tables(tmp_path):
         load("csv", tmp_path / "set.npy", label=-1)
     table[:, 1] += 0.5
     np.save(tmp_path / "set.npy", table)
-    with pytest.raises(DataError, match=r"a whole number or text is needed, got 3\.5"):
+    with pytest.raises(DataError, match=r"expected an integer or text, got 3\.5"):
         load("csv", tmp_path / "set.npy", label=-1, missing="drop")
 
 

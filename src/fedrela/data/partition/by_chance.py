@@ -31,7 +31,7 @@ def iid(labels: ArrayLike, clients: int, *, seed: int, min_size: int = 1) -> Par
 def hold_out(parts: Sequence[NDArray[np.int64]], share: float, *, seed: int) -> tuple[Parts, Parts]:
     """Split every client's samples into training and validation samples.
 
-    The share is rounded to the nearest whole number of samples; one sample always stays for training. The choice
+    The share is rounded to the nearest integer of samples; one sample always stays for training. The choice
     of a client depends on its own number and samples only.
 
     Examples

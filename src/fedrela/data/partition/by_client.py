@@ -37,7 +37,7 @@ def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> 
     """
     ids = np.asarray(client_ids)
     if ids.ndim != 1 or ids.size == 0:
-        raise DataError(f"client_ids: one id a sample is needed, got shape {ids.shape}")
+        raise DataError(f"client_ids: expected one id a sample, got shape {ids.shape}")
     seed = check_whole("seed", seed, 0)
     names, group = np.unique(ids, return_inverse=True)
     wanted = names.size if clients is None else check_whole("clients", clients, 1)

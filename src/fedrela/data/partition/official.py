@@ -22,7 +22,7 @@ def official_owner(labels: NDArray[np.int64], clients: int, alpha: float, numpy_
     classes are absent follow another stream than labels with all of them.
     """
     if not 0 <= numpy_seed <= LARGEST_SEED:
-        raise ArgumentError(f"numpy_seed: a number from 0 to {LARGEST_SEED} is needed, got {numpy_seed}")
+        raise ArgumentError(f"numpy_seed: expected a number from 0 to {LARGEST_SEED}, got {numpy_seed}")
     legacy = np.random.RandomState(numpy_seed)
     num_classes = int(labels.max()) + 1 if labels.size else 0
     legacy.binomial(1, 1.0, size=(clients, num_classes))  # unused there too, but it advances the stream

@@ -61,7 +61,7 @@ def from_arrays(
     clients = None if client_ids is None else encode_clients(client_ids, f"{name}: client_ids")
     for what, array in (("y", values), ("client_ids", clients)):
         if array is not None and array.shape != samples.shape[:1]:
-            raise ArgumentError(f"{what}: one a sample, shape {samples.shape[:1]}, is needed, got {array.shape}")
+            raise ArgumentError(f"{what}: expected one a sample, shape {samples.shape[:1]}, got {array.shape}")
     rows = as_samples(samples, layout, f"{name}: x")
     labels, names = encode_labels(values, class_names, f"{name}: y")
     if x_test is None or y_test is None:

@@ -72,29 +72,29 @@ def check_source_arrays(source: Source) -> None:
     ids = source.client_train
     if ids is not None and (ids.shape != source.y_train.shape or ids.dtype != np.int64):
         raise DataError(
-            f"{source.name}: client_train: int64 {source.y_train.shape} is needed, got {ids.dtype} {ids.shape}"
+            f"{source.name}: client_train: expected int64 {source.y_train.shape}, got {ids.dtype} {ids.shape}"
         )
     width = source.x_train.shape[1:]
     if source.numeric is not None and (source.numeric.shape != width or source.numeric.dtype != np.bool_):
-        raise DataError(f"{source.name}: numeric: a boolean a feature is needed, got {source.numeric.shape}")
+        raise DataError(f"{source.name}: numeric: expected a boolean a feature, got {source.numeric.shape}")
     if source.feature_names and (len(source.feature_names),) != width:
-        raise DataError(f"{source.name}: feature_names: one a feature is needed, got {len(source.feature_names)}")
+        raise DataError(f"{source.name}: feature_names: expected one a feature, got {len(source.feature_names)}")
 
 
 def _check_types(source: Source) -> None:
     if not isinstance(source.name, str):
-        raise DataError(f"source: name: text is needed, got {type(source.name).__name__}")
+        raise DataError(f"source: name: expected text, got {type(source.name).__name__}")
     for key in ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric"):
         value = getattr(source, key)
         if not isinstance(value, np.ndarray) and not (value is None and key in ("client_train", "numeric")):
-            raise DataError(f"{source.name}: {key}: a NumPy array is needed, got {type(value).__name__}")
+            raise DataError(f"{source.name}: {key}: expected a NumPy array, got {type(value).__name__}")
     for key in ("class_names", "feature_names"):
         texts = getattr(source, key)
         if not isinstance(texts, tuple | list):
-            raise DataError(f"{source.name}: {key}: a tuple of texts is needed, got {type(texts).__name__}")
+            raise DataError(f"{source.name}: {key}: expected a tuple of texts, got {type(texts).__name__}")
         kinds = [type(text).__name__ for text in texts if not isinstance(text, str)]
         if kinds:
-            raise DataError(f"{source.name}: {key}: a tuple of texts is needed, got {kinds[0]} in it")
+            raise DataError(f"{source.name}: {key}: expected a tuple of texts, got {kinds[0]} in it")
 
 
 def _check_part(source: Source, part: str) -> None:
@@ -103,7 +103,7 @@ def _check_part(source: Source, part: str) -> None:
         form = "uint8 (n, channels, height, width) or float32 (n, features) is needed"
         raise DataError(f"{source.name}: x_{part}: {form}, got {x.dtype} {x.shape}")
     if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
-        raise DataError(f"{source.name}: y_{part}: int64 ({len(x)},) is needed, got {y.dtype} {y.shape}")
+        raise DataError(f"{source.name}: y_{part}: expected int64 ({len(x)},), got {y.dtype} {y.shape}")
     if y.size and (y.min() < 0 or y.max() >= source.num_classes):
         odd = y.min() if y.min() < 0 else y.max()
         needed = f"labels from 0 to {source.num_classes - 1} are needed" if source.num_classes else "no class is named"

@@ -141,7 +141,7 @@ def _decode_records(
 ) -> None:
     expected = len(y) * edition.record_bytes
     if size != expected:
-        raise DataError(f"{where}: {expected} bytes are needed, got {size}; get it again")
+        raise DataError(f"{where}: expected {expected} bytes, got {size}; get it again")
     for start in range(0, len(y), BLOCK_RECORDS):
         number = min(BLOCK_RECORDS, len(y) - start)
         raw = np.frombuffer(read_exactly(stream, number * edition.record_bytes, where), np.uint8)

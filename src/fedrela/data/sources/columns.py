@@ -86,7 +86,7 @@ def read_table(path: Path, header: bool, delimiter: str | None) -> Table:
 
 def _from_text(path: Path, header: bool, delimiter: str) -> Table:
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise ArgumentError(f"delimiter: one character is needed, got {delimiter!r}")
+        raise ArgumentError(f"delimiter: expected one character, got {delimiter!r}")
     rows: list[list[str]] = []
     lines: list[int] = []
     with reading(path, "table of text"):
@@ -118,18 +118,18 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Table:
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
         if not array.size:  # it may declare any number of columns
-            raise DataError(f"{path}: {name or 'array'}: at least one value is needed, got shape {array.shape}")
+            raise DataError(f"{path}: {name or 'array'}: expected at least one value, got shape {array.shape}")
         if array.ndim == 1 and name:
             columns[name] = _column(array)
         elif array.ndim == 2:
             prefix = f"{name}." if name else ""
             columns |= {f"{prefix}{j}": _column(array[:, j]) for j in range(array.shape[1])}
         else:
-            raise DataError(f"{path}: {name or 'array'}: a table or a column is needed, got shape {array.shape}")
+            raise DataError(f"{path}: {name or 'array'}: expected a table or a column, got shape {array.shape}")
     _check_names(path, list(columns))
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or lengths == {0}:
-        raise DataError(f"{path}: columns of one length, at least 1, are needed, got {sorted(lengths)[:5]}")
+        raise DataError(f"{path}: expected columns of one length, at least 1, got {sorted(lengths)[:5]}")
     return Table(path, columns, [f"{path}: row {i}" for i in range(lengths.pop())])
 
 

@@ -76,7 +76,7 @@ def one_hot(source: Source, categories: Sequence[int]) -> Source:
     """Return a table source with the columns at these positions encoded as categories."""
     width = source.x_train.shape[1]
     if not all(isinstance(j, int) and 0 <= j < width for j in categories) or len(set(categories)) != len(categories):
-        raise ArgumentError(f"categories: different positions from 0 to {width - 1} are needed, got {categories!r}")
+        raise ArgumentError(f"categories: expected different positions from 0 to {width - 1}, got {categories!r}")
     rows = np.concatenate([source.x_train, source.x_test])
     train = np.arange(len(rows)) < len(source.x_train)
     features = Features()

@@ -69,7 +69,7 @@ def _images(path: Path, cache: str | Path | None, progress: Progress | None) -> 
     else:
         images = map_idx(path, 3)
     if images.shape[1:] != (28, 28):
-        raise DataError(f"{path}: images of 28x28 are needed, got {images.shape[1:]}")
+        raise DataError(f"{path}: expected images of 28x28, got {images.shape[1:]}")
     return images[:, np.newaxis]
 
 

@@ -102,7 +102,7 @@ def _counts(count: int | Sequence[int], classes: int, option: str) -> list[int]:
     several = isinstance(count, list | tuple) or (isinstance(count, np.ndarray) and count.ndim == 1)
     counts = list(cast(Sequence[int], count)) if several else [cast(int, count)] * classes
     if len(counts) != classes:
-        raise ArgumentError(f"gaussians: {option}: one count, or one a class, {classes}, is needed, got {len(counts)}")
+        raise ArgumentError(f"gaussians: {option}: expected one count, or one a class, {classes}, got {len(counts)}")
     return [check_whole(f"gaussians: {option}", n, 1) for n in counts]
 
 

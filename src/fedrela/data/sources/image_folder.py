@@ -87,9 +87,9 @@ def _load(
     progress: Progress | None,
 ) -> Source:
     if isinstance(size, bool) or not 1 <= size <= LARGEST:
-        raise ArgumentError(f"size: from 1 to {LARGEST} pixels are needed, got {size!r}")
+        raise ArgumentError(f"size: expected from 1 to {LARGEST} pixels, got {size!r}")
     if channels not in MODES:
-        raise ArgumentError(f"channels: 1 (grey) or 3 (colour) is needed, got {channels!r}")
+        raise ArgumentError(f"channels: expected 1 (grey) or 3 (colour), got {channels!r}")
     listing = _listing(name, root, train_list, test_list, test)
     parts = {"x_train": listing.train, "x_test": listing.test}
 

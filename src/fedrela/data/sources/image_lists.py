@@ -78,7 +78,7 @@ def _read_list(root: Path, path: Path) -> list[tuple[Path, int]]:
         where = f"{path}:{number}"
         fields = line.rsplit(maxsplit=1)
         if len(fields) != 2 or not (fields[1].isascii() and fields[1].isdigit() and len(fields[1]) < 7):
-            raise DataError(f"{where}: a path and a label are needed, got {line.strip()[:80]!r}")
+            raise DataError(f"{where}: expected a path and a label, got {line.strip()[:80]!r}")
         samples.append((inside(root, fields[0].strip(), where), int(fields[1])))
     if not samples:
         raise DataError(f"{path}: names no image; a path and a label a line are needed")
@@ -103,9 +103,7 @@ def _annotated(folder: Path, number: dict[str, int]) -> list[tuple[Path, int]]:
         where = f"{annotations}:{line_number}"
         fields = line.split("\t")
         if len(fields) < 2 or fields[1].strip() not in number:
-            raise DataError(
-                f"{where}: a file name, a tab and a class of the training set are needed, got {line[:80]!r}"
-            )
+            raise DataError(f"{where}: expected a file name, a tab and a class of the training set, got {line[:80]!r}")
         samples.append((inside(folder / "images", fields[0].strip(), where), number[fields[1].strip()]))
     if not samples:
         raise DataError(f"{annotations}: names no image")

@@ -35,7 +35,7 @@ def class_names_from_lines(text: bytes, classes: int, where: str) -> tuple[str, 
         raise DataError(f"{where}: no text of class names") from None
     names = [line for line in lines if line]
     if len(names) != classes:
-        raise DataError(f"{where}: {classes} class names are needed, got {len(names)}")
+        raise DataError(f"{where}: expected {classes} class names, got {len(names)}")
     return check_class_names(names, where)
 
 
@@ -78,7 +78,7 @@ def check_labels(values: NDArray[Any], classes: int, where: str) -> NDArray[np.i
 def label_numbers(values: NDArray[Any], where: str) -> NDArray[Any]:
     """Return `values` where they are integers from 0 on, whatever their type, or name the first that is not."""
     if values.dtype.kind not in "iub":
-        raise DataError(f"{where}: integer labels are needed, got {values.dtype}")
+        raise DataError(f"{where}: expected integer labels, got {values.dtype}")
     negative = values < 0
     if negative.any():
         i = int(np.argmax(negative))
@@ -109,24 +109,24 @@ def encode_clients(values: ArrayLike, where: str) -> NDArray[np.int64]:
 
 
 def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
-    """Return `values` as integers where every one is a whole number, and as text otherwise.
+    """Return `values` as integers where every one is an integer, and as text otherwise.
 
     >>> plain_values(np.array([1.0, 2.0]), "y"), plain_values(np.array(["07", "b"]), "y").tolist()
     (array([1, 2]), ['07', 'b'])
     """
     if values.ndim != 1 or not values.size:
-        raise DataError(f"{where}: one dimension and at least one value is needed, got shape {values.shape}")
+        raise DataError(f"{where}: expected one dimension and at least one value, got shape {values.shape}")
     values = _simplest(values)
     if values.dtype.kind == "f":
         whole = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)
         if not whole.all():
             i = int(np.argmin(whole))
-            raise DataError(f"{where}: sample {i}: a whole number or text is needed, got {values[i]}")
+            raise DataError(f"{where}: sample {i}: expected an integer or text, got {values[i]}")
         return values.astype(np.int64)
     if values.dtype.kind in "iub":
         return values.astype(np.int64)
     if values.dtype.kind not in "US":
-        raise DataError(f"{where}: whole numbers or text are needed, got {values.dtype}")
+        raise DataError(f"{where}: expected integers or text, got {values.dtype}")
     texts = np.char.strip(np.char.decode(values, "utf-8", "replace") if values.dtype.kind == "S" else values)
     if all(INTEGER.fullmatch(text) for text in texts):
         return texts.astype(np.int64)

@@ -50,7 +50,7 @@ def read_header(stream: IO[bytes], size: int, where: str) -> Header:
     if dtype.hasobject:
         raise DataError(f"{where}: holds Python objects, which means a pickle, and pickles are never read")
     if dtype.kind not in "biufUS" or not dtype.itemsize:
-        raise DataError(f"{where}: numbers or text are needed, got {dtype}")
+        raise DataError(f"{where}: expected numbers or text, got {dtype}")
     header = Header(shape, fortran, dtype, stream.tell())
     declared, held = header.nbytes, size - header.offset
     if declared > LARGEST_ARRAY:

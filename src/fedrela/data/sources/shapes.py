@@ -23,11 +23,11 @@ def image_layout(shape: tuple[int, ...], layout: str, where: str) -> str:
     ['nhw', 'nchw', 'nhwc', 'nchw']
     """
     if layout not in LAYOUTS:
-        raise ArgumentError(f"layout: one of {', '.join(LAYOUTS)} is needed, got {layout!r}")
+        raise ArgumentError(f"layout: expected one of {', '.join(LAYOUTS)}, got {layout!r}")
     if len(shape) == 3:
         return "nhw"
     if len(shape) != 4:
-        raise DataError(f"{where}: images (n, height, width) or with channels are needed, got shape {shape}")
+        raise DataError(f"{where}: expected images (n, height, width) or with channels, got shape {shape}")
     if layout != "auto":
         return layout
     if shape[1] in COLOURS:
@@ -58,19 +58,19 @@ def channels_first_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]
 def check_bytes(dtype: np.dtype[Any], where: str) -> None:
     """Raise where images are not unsigned bytes."""
     if dtype != np.uint8:
-        raise DataError(f"{where}: images of uint8 (0 to 255) are needed, got {dtype}; convert them first")
+        raise DataError(f"{where}: expected images of uint8 (0 to 255), got {dtype}; convert them first")
 
 
 def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
     """Return numbers ``(n, features)`` as float32; one that is not finite there is an error with its place."""
     if values.ndim != 2 or not values.shape[1] or values.dtype.kind not in "biuf":
-        raise DataError(f"{where}: a table of numbers (n, features) is needed, got {values.dtype} {values.shape}")
+        raise DataError(f"{where}: expected a table of numbers (n, features), got {values.dtype} {values.shape}")
     with np.errstate(over="ignore"):
         rows = values.astype(np.float32)
     finite = np.isfinite(rows)
     if not finite.all():
         i, j = (int(k) for k in np.argwhere(~finite)[0])
-        raise DataError(f"{where}: row {i}, column {j}: a finite number is needed, got {values[i, j]}")
+        raise DataError(f"{where}: row {i}, column {j}: expected a finite number, got {values[i, j]}")
     return rows
 
 

@@ -34,7 +34,7 @@ def stratified(
     """
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not number or not 0 < share < 1:
-        raise ArgumentError(f"test_share: a fraction between 0 and 1 is needed, got {share!r}")
+        raise ArgumentError(f"test_share: expected a fraction between 0 and 1, got {share!r}")
     generator = stream(check_whole("seed", seed, 0), purpose)
     held_out = np.zeros(len(labels), np.bool_)
     for c in np.unique(labels):

@@ -102,7 +102,7 @@ def _roles(
     max_categories: int,
 ) -> Roles:
     if missing not in RULES:
-        raise ArgumentError(f"missing: one of {', '.join(RULES)} is needed, got {missing!r}")
+        raise ArgumentError(f"missing: expected one of {', '.join(RULES)}, got {missing!r}")
     label_name = table.find(label, "label")
     client_name = None if client is None else table.find(client, "client")
     ignored = {table.find(name, "ignore") for name in ignore}

@@ -40,7 +40,7 @@ class Config(Table):
         default=EngineConfig(), description="how the run is carried out; never changes a result"
     )
     report: ReportConfig = Field(default=ReportConfig(), description="what the report shows")
-    compare: CompareConfig | None = Field(default=None, description="seeds, hosts and arms of a comparison")
+    compare: CompareConfig | None = Field(default=None, description="seeds, baselines and arms of a comparison")
     sweep: Annotated[dict[str, Any], AfterValidator(check_sweep)] | None = Field(
         default=None, description="values to try for keys of the other tables"
     )

@@ -31,7 +31,7 @@ def faults_across(config: Config) -> Iterator[Fault]:
     """Yield what is wrong between tables, as far as the configuration alone shows it."""
     rounds, start = config.train.rounds, config.relabel.start
     if start > rounds:
-        yield Fault(("relabel", "start"), "value", f"a round up to the last one, {rounds}, is needed, got {start}")
+        yield Fault(("relabel", "start"), "value", f"expected a round up to the last one, {rounds}, got {start}")
     if config.train.loss != LOSS and config.algorithm.kind().own_loss:
         what = f"algorithm {config.algorithm.name!r} has a loss of its own; leave it out"
         yield Fault(("train", "loss"), "value", what)
@@ -55,7 +55,7 @@ def class_faults(config: Config, classes: int) -> Iterator[Fault]:
     for i, pair in enumerate(config.relabel.forbidden):
         for j, c in enumerate(pair):
             if c >= classes:
-                what = f"a class id from 0 to {classes - 1} is needed, got {c}"
+                what = f"expected a class id from 0 to {classes - 1}, got {c}"
                 yield Fault(("relabel", "forbidden", i, j), "value", what)
     threshold = config.relabel.threshold
     if isinstance(threshold, tuple) and len(threshold) != classes:

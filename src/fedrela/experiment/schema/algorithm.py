@@ -45,7 +45,7 @@ class AlgorithmConfig(Table):
 
     def _faults(self, key: str, value: Any) -> list[Fault]:
         """Check one parameter alone: rules between parameters need all of them, and come later."""
-        from fedrela.algorithms.params import Params
+        from fedrela.options import Params
 
         own = next(param for param in self._fields() if param.name == key)
         alone = [(key, Any, field(default=own.default, metadata=own.metadata))]

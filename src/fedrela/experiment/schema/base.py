@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.words import not_one_of, shown
+from fedrela.text import not_one_of, shown
 
 MOST_CLIENTS = 1_000_000
 MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
@@ -106,5 +106,5 @@ def stated_by(rule: Callable[[Any], Any]) -> PlainValidator:
 
 
 def said_of(value: Any, error: ArgumentError) -> str:
-    """Return the words of an error, ``name: what is needed, got value``, without the name and with a short value."""
+    """Return the words of an error, ``name: expected what, got value``, without the name and with a short value."""
     return str(error).partition(": ")[2].replace(f"got {value!r}", f"got {shown(value)}")

@@ -1,4 +1,4 @@
-"""The table ``[compare]``: which seeds, hosts and arms a comparison has, and which round it scores."""
+"""The table ``[compare]``: which seeds, baselines and arms a comparison has, and which round it scores."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import BeforeValidator, Field, PlainValidator
 
 from fedrela.experiment.arms import ARMS, MATCHED
 from fedrela.experiment.schema.base import BrokenRuleError, Fault, Table, one_of
-from fedrela.experiment.schema.hosts import HostConfig, check_hosts
+from fedrela.experiment.schema.baselines import BaselineConfig, check_baselines
 from fedrela.experiment.schema.problems import WrongConfigError, dotted
-from fedrela.experiment.schema.words import not_one_of, shown
+from fedrela.text import not_one_of, shown
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
@@ -27,12 +27,12 @@ def check_seeds(value: Any) -> tuple[int, ...]:
         return tuple(range(1, value + 1))
     if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_SEEDS:
         number = f" of {len(value)}" if isinstance(value, list | tuple) else ""
-        what = f"a number of seeds from 1 to {MOST_SEEDS}, or a list of so many, is needed, got {shown(value)}{number}"
+        what = f"expected a number of seeds from 1 to {MOST_SEEDS}, or a list of so many, got {shown(value)}{number}"
         raise BrokenRuleError(Fault((), "value", what))
     faults = []
     for i, seed in enumerate(value):
         if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
-            faults.append(Fault((i,), "value", f"a whole number from 0 is needed, got {shown(seed)}"))
+            faults.append(Fault((i,), "value", f"expected an integer >= 0, got {shown(seed)}"))
         elif seed in value[:i]:
             faults.append(Fault((i,), "value", f"{seed} is there already; leave one of the two out"))
     if faults:
@@ -44,7 +44,7 @@ def check_arms(value: Any) -> tuple[str, ...]:
     """Return different arms."""
     if not isinstance(value, list | tuple) or not value:
         got = "an empty one" if isinstance(value, list | tuple) else shown(value)
-        raise BrokenRuleError(Fault((), "value", f"a list of arms out of {', '.join(ARMS)} is needed, got {got}"))
+        raise BrokenRuleError(Fault((), "value", f"expected a list of arms out of {', '.join(ARMS)}, got {got}"))
     faults = []
     for i, arm in enumerate(value):
         if not isinstance(arm, str) or arm not in ARMS:
@@ -57,12 +57,12 @@ def check_arms(value: Any) -> tuple[str, ...]:
 
 
 class CompareConfig(Table):
-    """Seeds, hosts and arms: every host is run in every arm with every seed."""
+    """Seeds, baselines and arms: every baseline is run in every arm with every seed."""
 
     seeds: Annotated[tuple[int, ...], PlainValidator(check_seeds)] = Field(
         default=(1, 2, 3), description="a number: 1, 2 and so on up to it; or a list of seeds"
     )
-    hosts: Annotated[tuple[HostConfig, ...] | None, BeforeValidator(check_hosts)] = Field(
+    baselines: Annotated[tuple[BaselineConfig, ...] | None, BeforeValidator(check_baselines)] = Field(
         default=None, description="algorithms by name, or tables like [algorithm] with label, train and model"
     )
     arms: Annotated[tuple[str, ...], PlainValidator(check_arms)] = Field(
@@ -73,9 +73,11 @@ class CompareConfig(Table):
     )
 
     def as_table(self) -> dict[str, Any]:
-        """Return the keys that were given, each host as a table; a sweep takes seeds, hosts and arms from no others."""
-        hosts = {} if self.hosts is None else {"hosts": [host.as_table() for host in self.hosts]}
-        return {key: value for key, value in (super().as_table() | hosts).items() if key in self.model_fields_set}
+        """Return the keys that were given, each baseline as a table; a sweep takes seeds, baselines and arms from no others."""
+        baselines = (
+            {} if self.baselines is None else {"baselines": [baseline.as_table() for baseline in self.baselines]}
+        )
+        return {key: value for key, value in (super().as_table() | baselines).items() if key in self.model_fields_set}
 
 
 def compare_faults(config: Config) -> Iterator[Fault]:
@@ -85,20 +87,20 @@ def compare_faults(config: Config) -> Iterator[Fault]:
     if config.compare.score == "best-validation" and not config.data.validation:
         what = "data.validation above 0 is needed for it: what clients hold back chooses the round"
         yield Fault(("compare", "score"), "value", what)
-    for i, host in enumerate(config.compare.hosts or ()):
-        for fault in _host_faults(config, host):
-            yield fault._replace(path=("compare", "hosts", i, *fault.path))
+    for i, baseline in enumerate(config.compare.baselines or ()):
+        for fault in _baseline_faults(config, baseline):
+            yield fault._replace(path=("compare", "baselines", i, *fault.path))
 
 
-def _host_faults(config: Config, host: HostConfig) -> Iterator[Fault]:
+def _baseline_faults(config: Config, baseline: BaselineConfig) -> Iterator[Fault]:
     from fedrela.experiment.overlay import overlay  # which needs the schema that this is a part of
 
     try:
-        overlay(config, host.changes())
+        overlay(config, baseline.changes())
     except WrongConfigError as error:
         for problem in error.problems:
             table, *keys = problem.path
-            if table in ("train", "model") and keys and keys[0] in getattr(host, str(table)):
+            if table in ("train", "model") and keys and keys[0] in getattr(baseline, str(table)):
                 yield Fault(problem.path, "key" if problem.at == "key" else "value", problem.tell())
-            else:  # a rule between this host and what the other tables say
+            else:  # a rule between this baseline and what the other tables say
                 yield Fault((), "value", f"{dotted(problem.path)}: {problem.tell()}")

@@ -18,8 +18,8 @@ from fedrela.experiment.schema.base import BrokenRuleError, Fault, Table, one_of
 from fedrela.experiment.schema.imbalance import ImbalanceConfig
 from fedrela.experiment.schema.options import check_options, plain_option
 from fedrela.experiment.schema.partition import PartitionConfig
-from fedrela.experiment.schema.words import shown
 from fedrela.metrics.groups import PROTOCOLS, evaluation_groups
+from fedrela.text import shown
 
 
 def _root(value: Any, info: ValidationInfo) -> Path | None:
@@ -27,7 +27,7 @@ def _root(value: Any, info: ValidationInfo) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str | Path):
-        raise BrokenRuleError(Fault((), "value", f"a path is needed, got {shown(value)}"))
+        raise BrokenRuleError(Fault((), "value", f"expected a path, got {shown(value)}"))
     if not str(value) or any(ord(ch) < 32 for ch in str(value)):
         what = "a path of at least one character and without control characters is needed"
         raise BrokenRuleError(Fault((), "value", f"{what}, got {shown(str(value))}"))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator
 
 from fedrela.experiment.schema.base import BrokenRuleError, Fault, Table
-from fedrela.experiment.schema.words import not_one_of, shown
+from fedrela.text import not_one_of, shown
 
 MOST_WORKERS = 1024
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
@@ -20,7 +20,7 @@ def _workers(value: Any) -> str | int:
         return "auto"
     if type(value) is int and 1 <= value <= MOST_WORKERS:
         return value
-    what = f"'auto' or a whole number from 1 to {MOST_WORKERS} is needed, got {shown(value)}"
+    what = f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {shown(value)}"
     raise BrokenRuleError(Fault((), "value", what))
 
 

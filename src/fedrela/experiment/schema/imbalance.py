@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, model_validator
 
 from fedrela.data.imbalance import KINDS, SIDES, Imbalance, class_order, minority_classes
 from fedrela.experiment.schema.base import MOST_SAMPLES, BrokenRuleError, Fault, Table, one_of
-from fedrela.experiment.schema.words import shown
+from fedrela.text import shown
 
 ORDERS = ("natural", "random")
 
@@ -21,11 +21,11 @@ def _ids_or(needed: str, other: Callable[[Any], Any]) -> PlainValidator:
         if not isinstance(value, list | tuple):
             found = other(value)
             if found is None:
-                raise BrokenRuleError(Fault((), "value", f"{needed} is needed, got {shown(value)}"))
+                raise BrokenRuleError(Fault((), "value", f"expected {needed}, got {shown(value)}"))
             return found
         for i, c in enumerate(value):
             if isinstance(c, bool) or not isinstance(c, int) or c < 0:
-                raise BrokenRuleError(Fault((i,), "value", f"a class id of at least 0 is needed, got {shown(c)}"))
+                raise BrokenRuleError(Fault((i,), "value", f"expected a class id of at least 0, got {shown(c)}"))
         return tuple(value)
 
     return PlainValidator(check)

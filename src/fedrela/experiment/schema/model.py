@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from fedrela.experiment.schema.base import Fault, Table, one_of
 from fedrela.experiment.schema.named import further_keys, settle
 from fedrela.experiment.schema.options import misfit
-from fedrela.experiment.schema.words import not_one_of
+from fedrela.text import not_one_of
 
 DTYPES = ("float32", "float64")
 WIDEST = 1_000_000  # units of a layer; larger numbers are slips that would end in a lack of memory
@@ -27,7 +27,7 @@ def _names() -> Iterable[str]:
 def _size_faults(path: tuple[str | int, ...], value: Any, hint: Any) -> list[Fault]:
     what = misfit(value, hint)
     if not what and isinstance(value, int) and not 1 <= value <= WIDEST:
-        what = f"a whole number from 1 to {WIDEST} is needed, got {value}"
+        what = f"expected an integer from 1 to {WIDEST}, got {value}"
     return [Fault(path, "value", what)] if what else []
 
 
@@ -66,7 +66,7 @@ class ModelConfig(Table):
         if not isinstance(value, tuple) or not get_origin(hint):
             return _size_faults((key,), value, hint)
         if len(value) > DEEPEST:
-            return [Fault((key,), "value", f"at most {DEEPEST} layers are needed, got {len(value)}")]
+            return [Fault((key,), "value", f"expected at most {DEEPEST} layers, got {len(value)}")]
         return [fault for i, size in enumerate(value) for fault in _size_faults((key, i), size, get_args(hint)[0])]
 
     @property

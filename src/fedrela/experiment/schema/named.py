@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedrela.experiment.schema.base import BrokenRuleError, Fault, Table
-from fedrela.experiment.schema.words import unknown
+from fedrela.text import unknown
 
 Check = Callable[[str, Any], list[Fault]]
 

@@ -9,9 +9,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fedrela.data.sources import SOURCES, source_options
 from fedrela.experiment.schema.base import BrokenRuleError, Fault
-from fedrela.experiment.schema.words import shown, unknown
+from fedrela.text import shown, unknown
 
-_KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+_KINDS = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
 
 
 def plain_option(value: Any) -> Any:
@@ -19,7 +19,7 @@ def plain_option(value: Any) -> Any:
     items = enumerate(value) if isinstance(value, list | tuple) else [(None, value)]
     for i, item in items:
         if not isinstance(item, str | bool | int | float) or (isinstance(item, float) and not math.isfinite(item)):
-            what = f"text, a finite number, true or false, or a list of these is needed, got {shown(item)}"
+            what = f"expected text, a finite number, true or false, or a list of these, got {shown(item)}"
             raise BrokenRuleError(Fault(() if i is None else (i,), "value", what))
     return tuple(value) if isinstance(value, list | tuple) else value
 
@@ -41,9 +41,9 @@ def misfit(value: Any, hint: Any) -> str:
     """Say what a type hint wants where a value is something else; empty where it fits.
 
     >>> misfit("9", int | None), misfit(9, float)
-    ("a whole number is needed, got '9'", '')
+    ("expected an integer, got '9'", '')
     """
-    return "" if _fits(value, hint) else f"{' or '.join(_words(hint))} is needed, got {shown(value)}"
+    return "" if _fits(value, hint) else f"expected {' or '.join(_words(hint))}, got {shown(value)}"
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:

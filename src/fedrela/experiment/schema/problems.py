@@ -13,12 +13,12 @@ from pydantic.fields import FieldInfo
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.base import BrokenRuleError, Fault
-from fedrela.experiment.schema.words import LONGEST_KEY, printable, shown, unknown
 from fedrela.experiment.toml.places import KeyPath, Places, Position
 from fedrela.experiment.toml.text import toml_key
+from fedrela.text import LONGEST_KEY, printable, shown, unknown
 
 KINDS: dict[Any, str] = {
-    int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path", tuple: "a list",
+    int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", tuple: "a list",
     list: "a list", dict: "a table",
 }  # fmt: skip
 LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
@@ -74,7 +74,7 @@ def _missing(model: type[BaseModel], path: KeyPath) -> str:
 
 
 def _not_wanted(model: type[BaseModel], path: KeyPath, value: Any) -> str:
-    return f"{_wanted_at(model, path)} is needed, got {shown(value)}"
+    return f"expected {_wanted_at(model, path)}, got {shown(value)}"
 
 
 def _unknown_key(model: type[BaseModel], path: KeyPath) -> str:
@@ -106,16 +106,17 @@ def wanted(field: FieldInfo) -> str:
 
     >>> from pydantic import Field
     >>> wanted(FieldInfo.from_annotated_attribute(float, Field(ge=0, lt=1)))
-    'a number from 0 to below 1'
+    'a number >= 0 and < 1'
     """
     kind = _kind(field.annotation)
     noun = KINDS[dict if issubclass(kind, BaseModel) else kind]
     low, above, high, below = (_limit(field, name) for name in ("ge", "gt", "le", "lt"))
     if above:
-        return f"{noun} above {above}" + (f" and of at most {high}" if high else "")
-    if high or below:
-        return f"{noun} from {low} to {high or 'below ' + below}"
-    return f"{noun} of at least {low}" if low else noun
+        return f"{noun} > {above}" + (f" and <= {high}" if high else "")
+    if high:
+        return f"{noun} from {low} to {high}"
+    limits = [f">= {low}"] * bool(low) + [f"< {below}"] * bool(below)
+    return " ".join([noun, " and ".join(limits)]).strip()
 
 
 def _limit(field: FieldInfo, name: str) -> str:

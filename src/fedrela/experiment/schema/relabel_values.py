@@ -10,7 +10,7 @@ from fedrela.core.checks import check_fraction
 from fedrela.core.options import QUANTILES
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.base import BrokenRuleError, Fault, said_of
-from fedrela.experiment.schema.words import shown
+from fedrela.text import shown
 
 OTHERS = "default"  # the key of all clients that a table of tau does not name
 USUAL_TAU = 0.05
@@ -48,16 +48,16 @@ def check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
     if _is_number(value):
         return float(value)
     if not isinstance(value, list | tuple) or not value:
-        what = f"one of {', '.join(QUANTILES)}, a z value, or a list with one a class, is needed, got {shown(value)}"
+        what = f"expected one of {', '.join(QUANTILES)}, a z value, or a list with one a class, got {shown(value)}"
         raise BrokenRuleError(Fault((), "value", what))
     if wrong := [i for i, z in enumerate(value) if not _is_number(z)]:
-        raise BrokenRuleError(*(Fault((i,), "value", f"a z value is needed, got {shown(value[i])}") for i in wrong))
+        raise BrokenRuleError(*(Fault((i,), "value", f"expected a z value, got {shown(value[i])}") for i in wrong))
     return tuple(map(float, value))
 
 
 def check_pairs(value: Any) -> tuple[tuple[int, int], ...]:
     """Return pairs of two different class ids."""
-    needed = "of class ids [from, to] is needed, got"
+    needed = "expected of class ids [from, to], got"
     if not isinstance(value, list | tuple):
         raise BrokenRuleError(Fault((), "value", f"a list of pairs {needed} {shown(value)}"))
     for i, pair in enumerate(value):
@@ -66,9 +66,9 @@ def check_pairs(value: Any) -> tuple[tuple[int, int], ...]:
             raise BrokenRuleError(Fault((i,), "value", f"a pair {needed} {shown(pair)}{number}"))
         for j, c in enumerate(pair):
             if type(c) is not int or c < 0:
-                raise BrokenRuleError(Fault((i, j), "value", f"a class id of at least 0 is needed, got {shown(c)}"))
+                raise BrokenRuleError(Fault((i, j), "value", f"expected a class id of at least 0, got {shown(c)}"))
         if pair[0] == pair[1]:
-            raise BrokenRuleError(Fault((i,), "value", f"two different classes are needed, got {pair[0]} twice"))
+            raise BrokenRuleError(Fault((i,), "value", f"expected two different classes, got {pair[0]} twice"))
     return tuple((pair[0], pair[1]) for pair in value)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fedrela.experiment.schema.base import BrokenRuleError, Fault
-from fedrela.experiment.schema.words import shown
 from fedrela.experiment.toml.text import toml_value
+from fedrela.text import shown
 
 MOST_CELLS = 5_000  # runs; their configurations alone take two seconds to check
 MOST_KEYS = 50
@@ -85,10 +85,10 @@ def check_sweep(sweep: dict[str, Any]) -> dict[str, Any]:
     """
     entries = entries_of(sweep)
     if len(entries) > MOST_KEYS:
-        raise BrokenRuleError(Fault((), "value", f"at most {MOST_KEYS} keys are needed, got {len(entries)}"))
+        raise BrokenRuleError(Fault((), "value", f"expected at most {MOST_KEYS} keys, got {len(entries)}"))
     faults = [fault for entry in entries for fault in _faults_of(entry)] + list(_overlaps(entries))
     if not faults and (number := number_of_points(entries)) > MOST_CELLS:
-        faults = [Fault((), "value", f"at most {MOST_CELLS} combinations are needed, got {number}")]
+        faults = [Fault((), "value", f"expected at most {MOST_CELLS} combinations, got {number}")]
     if faults:
         raise BrokenRuleError(*faults)
     return sweep
@@ -107,7 +107,7 @@ def _faults_of(entry: Entry) -> Iterator[Fault]:
         yield Fault(entry.path, "key", what)
     elif not isinstance(entry.values, list | tuple) or not entry.values:
         got = "an empty one" if isinstance(entry.values, list | tuple) else shown(entry.values)
-        yield Fault(entry.path, "value", f"a list of values to try is needed, got {got}")
+        yield Fault(entry.path, "value", f"expected a list of values to try, got {got}")
     else:
         seen: set[str] = set()
         for i, value in enumerate(entry.values):

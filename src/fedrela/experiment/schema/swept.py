@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
 SET_BY = {  # what a key of [compare] sets in every run
-    "hosts": (("algorithm", "name"),),
+    "baselines": (("algorithm", "name"),),
     "arms": (("relabel", "enabled"), ("relabel", "lr_scale"), ("relabel", "moves")),
 }
 
 
 def compared(config: Config, key: str) -> tuple[Any, ...]:
-    """Return the seeds, hosts or arms that ``[compare]`` gives; empty where it gives none, defaults do not count."""
+    """Return the seeds, baselines or arms that ``[compare]`` gives; empty where it gives none, defaults do not count."""
     table = config.compare
     return getattr(table, key) or () if table is not None and key in table.model_fields_set else ()
 
@@ -34,8 +34,8 @@ def sweep_faults(config: Config) -> list[Fault]:
     if faults := [*_set_elsewhere(config, entries), *_too_many(config, entries)]:
         return faults
     found: dict[Fault, None] = {}
-    for host in compared(config, "hosts") or (None,):
-        found |= dict.fromkeys(_faults_below(config, {} if host is None else host.changes(), entries))
+    for baseline in compared(config, "baselines") or (None,):
+        found |= dict.fromkeys(_faults_below(config, {} if baseline is None else baseline.changes(), entries))
     return list(found)
 
 
@@ -47,31 +47,31 @@ def _set_elsewhere(config: Config, entries: Sequence[Entry]) -> Iterator[Fault]:
 
 
 def _too_many(config: Config, entries: Sequence[Entry]) -> Iterator[Fault]:
-    others = math.prod(len(compared(config, key)) or 1 for key in ("seeds", "hosts", "arms"))
+    others = math.prod(len(compared(config, key)) or 1 for key in ("seeds", "baselines", "arms"))
     if (number := others * number_of_points(entries)) > MOST_CELLS:
-        what = f"at most {MOST_CELLS} runs are needed, got {number} with the seeds, hosts and arms of [compare]"
+        what = f"expected at most {MOST_CELLS} runs, got {number} with the seeds, baselines and arms of [compare]"
         yield Fault(("sweep",), "value", what)
 
 
-def _faults_below(config: Config, host: Mapping[str, Any], entries: Sequence[Entry]) -> Iterator[Fault]:
-    """Yield the faults of all combinations, over what a host lays over the configuration; the same may come again."""
+def _faults_below(config: Config, baseline: Mapping[str, Any], entries: Sequence[Entry]) -> Iterator[Fault]:
+    """Yield the faults of all combinations, over what a baseline lays over the configuration; the same may come again."""
     elsewhere: set[tuple[KeyPath, str]] = set()
     for point in points_of(entries):
-        for problem in _problems(config, host, point.values):
+        for problem in _problems(config, baseline, point.values):
             words = problem.tell()
             own = list(_own_faults(entries, point, problem, words))
             yield from own
             if not own and (problem.path, words) not in elsewhere:
                 elsewhere.add((problem.path, words))
-                entry, place = _culprit(config, host, entries, point, problem)
+                entry, place = _culprit(config, baseline, entries, point, problem)
                 yield Fault(("sweep", *entry.path, place), "value", f"{dotted(problem.path)}: {words}")
 
 
-def _problems(config: Config, host: Mapping[str, Any], values: Mapping[str, Any]) -> list[Problem]:
+def _problems(config: Config, baseline: Mapping[str, Any], values: Mapping[str, Any]) -> list[Problem]:
     from fedrela.experiment.overlay import laid_over, nested, overlay  # which need the schema that this is a part of
 
     try:
-        overlay(config, laid_over(host, nested(values)))
+        overlay(config, laid_over(baseline, nested(values)))
     except WrongConfigError as error:
         return error.problems
     return []
@@ -95,12 +95,12 @@ def _own_fault(entry: Entry, place: int, problem: Problem, words: str) -> Fault:
 
 
 def _culprit(
-    config: Config, host: Mapping[str, Any], entries: Sequence[Entry], point: Point, problem: Problem
+    config: Config, baseline: Mapping[str, Any], entries: Sequence[Entry], point: Point, problem: Problem
 ) -> tuple[Entry, int]:
     """Return the first entry without which the problem goes away, or the last one, and the place of its value."""
     pairs = list(zip(entries, point.places, strict=True))
     for entry, place in pairs:
         others = {key: value for key, value in point.values.items() if key != entry.key}
-        if all(other.path != problem.path for other in _problems(config, host, others)):
+        if all(other.path != problem.path for other in _problems(config, baseline, others)):
             return entry, place
     return pairs[-1]

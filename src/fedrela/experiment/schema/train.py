@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, PlainValidator, model_validator
 
 from fedrela.experiment.schema.base import MOST_CLIENTS, MOST_SAMPLES, BrokenRuleError, Fault, Table, one_of
-from fedrela.experiment.schema.words import shown
+from fedrela.text import shown
 
 MOST_ROUNDS = 1_000_000
 SCHEDULES = {"constant": (), "step": ("milestones", "gamma"), "cosine": ("lr_end",)}  # with the keys of each
@@ -25,9 +25,9 @@ def _losses() -> Iterable[str]:
 def _milestones(value: Any) -> tuple[int | float, ...]:
     if not isinstance(value, list | tuple):
         raise BrokenRuleError(
-            Fault((), "value", f"a list of rounds, or of shares of them, is needed, got {shown(value)}")
+            Fault((), "value", f"expected a list of rounds, or of shares of them, got {shown(value)}")
         )
-    what = "a round from 1, or a share of the rounds above 0 and below 1, is needed, got "
+    what = "expected a round from 1, or a share of the rounds above 0 and below 1, got "
     moments = [(type(m) is int and 1 <= m <= MOST_ROUNDS) or (type(m) is float and 0 < m < 1) for m in value]
     if faults := [Fault((i,), "value", what + shown(value[i])) for i, fits in enumerate(moments) if not fits]:
         raise BrokenRuleError(*faults)
@@ -82,10 +82,10 @@ class TrainConfig(Table):
         self.check_used("schedule", SCHEDULES[self.schedule], among=OF_SCHEDULES)
         faults = []
         if 0 < self.norm_limit < 1:
-            what = "0 (off) or a number of at least 1 is needed, since half of all updates are above the median, got "
+            what = "0 (off) or a number >= 1 is needed, since half of all updates are above the median, got "
             faults.append(Fault(("norm_limit",), "value", what + shown(self.norm_limit)))
         late = [(i, m) for i, m in enumerate(self.milestones) if m > self.rounds]
-        what = f"a round up to the last one, {self.rounds}, is needed, got "
+        what = f"expected a round up to the last one, {self.rounds}, got "
         faults += [Fault(("milestones", i), "value", what + shown(m)) for i, m in late]
         if faults:
             raise BrokenRuleError(*faults)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fedrela.experiment.schema.problems import Problem
-from fedrela.experiment.schema.words import shown
 from fedrela.experiment.toml.locate import DEEPEST
 from fedrela.experiment.toml.places import KeyPath
+from fedrela.text import shown
 
 INT64 = range(-(2**63), 2**63)
 
@@ -28,7 +28,7 @@ def as_plain(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """
     problems: list[Problem] = []
     if not isinstance(raw, Mapping):
-        _complain(problems, (), f"a table is needed, got {shown(raw)}")
+        _complain(problems, (), f"expected a table, got {shown(raw)}")
         return {}, problems
     return _plain(raw, (), problems), problems
 
@@ -44,9 +44,9 @@ def _plain(value: Any, path: KeyPath, problems: list[Problem]) -> Any:
     elif isinstance(value, str | PurePath):
         return _text(str(value), path, problems)
     elif isinstance(value, int) and value not in INT64:
-        _complain(problems, path, "a number of at most 64 bits is needed, got a larger one")
+        _complain(problems, path, "expected a number <= 64 bits, got a larger one")
     elif not isinstance(value, bool | int | float | datetime.date | datetime.time):
-        _complain(problems, path, f"a value that TOML can hold is needed, got {shown(value)}")
+        _complain(problems, path, f"expected a value that TOML can hold, got {shown(value)}")
     return value
 
 
@@ -63,7 +63,7 @@ def _text(text: str, path: KeyPath, problems: list[Problem]) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        _complain(problems, path, f"text that UTF-8 can hold is needed, got {shown(text)}")
+        _complain(problems, path, f"expected text that UTF-8 can hold, got {shown(text)}")
     return text
 
 

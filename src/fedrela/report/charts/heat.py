@@ -56,7 +56,7 @@ def heat_map(
     """
     found = np.array([floats(row) for row in matrix], np.float64) if len(matrix) else np.empty((0, 0))
     if found.size and found.shape != (len(rows), len(columns)):
-        raise ArgumentError(f"matrix: {len(rows)} rows of {len(columns)} numbers are needed, got {found.shape}")
+        raise ArgumentError(f"matrix: expected {len(rows)} rows of {len(columns)} numbers, got {found.shape}")
     said = description or _in_words(found, rows, columns, percent)
     if not found.size or np.isnan(found).all():
         return sentence(title, said, "There are no values to draw.")

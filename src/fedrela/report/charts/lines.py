@@ -128,7 +128,7 @@ def _lines(series: Sequence[Series]) -> list[Line]:
             turn, colour = (0, 0) if one.style else divmod(len(found), SERIES)
             style = one.style or f"c{colour}"
             if not STYLE.fullmatch(style):
-                raise ArgumentError(f"style: c0 to c5, g0 to g2 or ink is needed, got {printable(style)}")
+                raise ArgumentError(f"style: expected c0 to c5, g0 to g2 or ink, got {printable(style)}")
             found.append(Line(one.name, x[order], y[order], low[order], high[order], style, turn))
     return found
 

@@ -115,7 +115,7 @@ def _decimals(step: float) -> int:
 
 
 def inner_axis(values: Floats, most: int = 7) -> Axis:
-    """Return an axis that ends where the values end, with round signs inside; whole ones for whole numbers.
+    """Return an axis that ends where the values end, with round signs inside; whole ones for integers.
 
     >>> inner_axis(np.arange(1.0, 61.0)).ticks[:2]
     ((10.0, '10'), (20.0, '20'))

@@ -27,7 +27,7 @@ def client_class_picture(
 
     Parameters
     ----------
-    counts : (K, C) non-negative whole numbers
+    counts : (K, C) non-negative integers
         Samples of each class at each client.
     class_names
         C names; whatever is in them is shown as text.

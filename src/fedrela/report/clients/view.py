@@ -92,12 +92,12 @@ def view(counts: ArrayLike, class_names: Sequence[str], *, groups: Groups | None
 def _checked(counts: ArrayLike, class_names: Sequence[str], groups: Groups | None) -> tuple[Ints, list[str]]:
     n = np.asarray(counts)
     if n.ndim != 2 or n.dtype.kind not in "iu" or n.size == 0 or n.min() < 0:
-        form = "whole numbers of at least 0, (clients, classes), are needed"
+        form = "integers >= 0, (clients, classes), are needed"
         raise ArgumentError(f"counts: {form}, got {n.dtype} {n.shape}")
     if len(class_names) != n.shape[1]:
         raise ArgumentError(f"class_names: {n.shape[1]} names are needed, one a class, got {len(class_names)}")
     if groups is not None and groups.of_class.shape != n.shape[1:]:
-        raise ArgumentError(f"groups: {n.shape[1]} classes are needed, got {groups.of_class.size}")
+        raise ArgumentError(f"groups: expected {n.shape[1]} classes, got {groups.of_class.size}")
     return n.astype(np.int64, copy=False), [limited(printable(name), LONGEST_NAME) for name in class_names]
 
 

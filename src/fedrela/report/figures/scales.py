@@ -78,7 +78,7 @@ def colour_step(step: int, number: int) -> int:
 
 
 def step_names(limits: list[int], whole: bool) -> list[str]:
-    """Put the steps into words, for whole numbers or for means.
+    """Put the steps into words, for integers or for means.
 
     >>> step_names([1, 2, 5], whole=True), step_names([1, 2, 5], whole=False)
     (['1', '2 to 4', '5 or more'], ['below 2', '2 to 5', '5 or more'])

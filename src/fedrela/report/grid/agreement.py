@@ -16,7 +16,7 @@ from fedrela.report.figures.palette import SERIES
 from fedrela.report.figures.shapes import Drawing, Lines, Shape
 from fedrela.report.run.words import name
 from fedrela.report.tables.cells import points
-from fedrela.report.tables.reproduce import HOST, TREATED, figure_of
+from fedrela.report.tables.reproduce import MACHINE, TREATED, figure_of
 
 HEIGHT = 300.0
 TITLE = "Gains by FedReLa, in points"
@@ -57,8 +57,8 @@ def _gain(arms: Mapping[str, Mapping[str, Any]], figure: Mapping[str, Any], sour
     treated = figure_of(arms[TREATED], figure["of"], source)
     if figure.get("gain"):
         return treated
-    host = figure_of(arms[HOST], figure["of"], source) if HOST in arms else None
-    return None if host is None or treated is None else treated - host
+    baseline = figure_of(arms[MACHINE], figure["of"], source) if MACHINE in arms else None
+    return None if baseline is None or treated is None else treated - baseline
 
 
 def agreement_words(found: Sequence[Gain]) -> str:

@@ -21,9 +21,9 @@ MOST_HOSTS = 4  # that get figures of their own beside the tables
 def class_changes(summary: Summary, runs: Runs) -> list[Block]:
     """Return what re-labelling changed for each class, mean over seeds."""
     blocks: list[Block] = []
-    for k, host in enumerate(summary["hosts"][:MOST_HOSTS], 1):
-        for pair in [pair for pair in host["pairs"] if pair["base"].startswith("host")][:1]:
-            base, treated = (runs.of(host["label"], pair[key]) for key in ("base", "treated"))
+    for k, baseline in enumerate(summary["baselines"][:MOST_HOSTS], 1):
+        for pair in [pair for pair in baseline["pairs"] if pair["base"].startswith("baseline")][:1]:
+            base, treated = (runs.of(baseline["label"], pair[key]) for key in ("base", "treated"))
             if not base or not treated or base[0].accuracy is None:
                 continue
             before, after = (
@@ -32,7 +32,7 @@ def class_changes(summary: Summary, runs: Runs) -> list[Block]:
             )
             chart = change_chart(
                 base[0].classes, numbers(before), numbers(after), groups=base[0].groups,
-                title=f"{name(host['label'])}: accuracy by class",
+                title=f"{name(baseline['label'])}: accuracy by class",
                 words=(arm_words(pair["base"]), arm_words(pair["treated"])),
             )  # fmt: skip
             seeds = f"Mean over {many(len(base), 'seed')}, after the last round."
@@ -44,26 +44,28 @@ def label_moves(summary: Summary, runs: Runs) -> list[Block]:
     """Return how many labels every arm moved, and from where to where FedReLa did."""
     rows: list[tuple[str, ...]] = []
     maps: list[Figure] = []
-    for host in summary["hosts"]:
-        for arm, found in host["arms"].items():
-            stories = [story for story in runs.of(host["label"], arm) if story.enabled]
+    for baseline in summary["baselines"]:
+        for arm, found in baseline["arms"].items():
+            stories = [story for story in runs.of(baseline["label"], arm) if story.enabled]
             if not stories:
                 continue
             moved, samples = found["moved"], stories[0].samples
             share = None if moved["mean"] is None else moved["mean"] / max(samples, 1)
-            rows.append((name(host["label"]), arm_words(arm), spread_count(moved), percent(share)))
+            rows.append((name(baseline["label"]), arm_words(arm), spread_count(moved), percent(share)))
             if arm == "fedrela" and len(maps) < MOST_HOSTS:
-                maps += _flow(host, runs, f"flow-{len(maps) + 1}")
+                maps += _flow(baseline, runs, f"flow-{len(maps) + 1}")
     if not rows:
         return [Text("No arm moves labels.")]
     return [
-        Table(("host", "arm", "labels moved", "of all"), rows, ("host", "arm"), "Training labels, mean over seeds"),
+        Table(
+            ("baseline", "arm", "labels moved", "of all"), rows, ("baseline", "arm"), "Training labels, mean over seeds"
+        ),
         *maps,
     ]
 
 
-def _flow(host: Mapping[str, Any], runs: Runs, key: str) -> list[Figure]:
-    stories = [story for story in runs.of(host["label"], "fedrela") if story.relabelling]
+def _flow(baseline: Mapping[str, Any], runs: Runs, key: str) -> list[Figure]:
+    stories = [story for story in runs.of(baseline["label"], "fedrela") if story.relabelling]
     flows = [
         np.array(story.relabelling["flow"]) for story in stories if story.relabelling and story.relabelling["moved"]
     ]
@@ -73,15 +75,17 @@ def _flow(host: Mapping[str, Any], runs: Runs, key: str) -> list[Figure]:
     a, b = divmod(int(flow.argmax()), len(classes))
     most = f"The most frequent move is from {name(classes[a])} to {name(classes[b])}, {flow[a, b]:.1f} labels."
     chart = heat_map(
-        flow.tolist(), classes, classes, title=f"{name(host['label'])} + FedReLa: labels moved", description=most,
+        flow.tolist(), classes, classes, title=f"{name(baseline['label'])} + FedReLa: labels moved", description=most,
         row_label="original class", column_label="new class",
     )  # fmt: skip
     return [Figure(key, chart, f"Mean over {many(len(flows), 'seed')}. {most}")]
 
 
 def left_out(summary: Summary) -> list[Block]:
-    """Say where figures of only some hosts are shown."""
-    more = len(summary["hosts"]) - MOST_HOSTS
+    """Say where figures of only some baselines are shown."""
+    more = len(summary["baselines"]) - MOST_HOSTS
     return (
-        [Text(f"Figures of the first {MOST_HOSTS} hosts; {more} more are in the tables.", "muted")] if more > 0 else []
+        [Text(f"Figures of the first {MOST_HOSTS} baselines; {more} more are in the tables.", "muted")]
+        if more > 0
+        else []
     )

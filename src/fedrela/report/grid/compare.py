@@ -28,9 +28,9 @@ def compare_page(summary: Summary, runs: Runs) -> Page:
 def _opening(summary: Summary) -> list[Block]:
     """Return what a reader must know first."""
     blocks: list[Block] = [
-        Text(f"{name(host['label'])} is left out, since a run of it failed: {host['failed']}", "warning")
-        for host in summary["hosts"]
-        if "failed" in host
+        Text(f"{name(baseline['label'])} is left out, since a run of it failed: {baseline['failed']}", "warning")
+        for baseline in summary["baselines"]
+        if "failed" in baseline
     ]
     if summary["score"] == "best-test":
         said = (
@@ -43,9 +43,9 @@ def _opening(summary: Summary) -> list[Block]:
 
 def _lead(summary: Summary, runs: Runs) -> str:
     """Say what was run, in one sentence."""
-    hosts = listed([name(host["label"]) for host in summary["hosts"]])
-    arms = many(max(len(host["arms"]) for host in summary["hosts"]), "matched arm")
-    return f"{setting(runs)}: {hosts} in {arms} each, over {many(len(summary['seeds']), 'seed')}."
+    baselines = listed([name(baseline["label"]) for baseline in summary["baselines"]])
+    arms = many(max(len(baseline["arms"]) for baseline in summary["baselines"]), "matched arm")
+    return f"{setting(runs)}: {baselines} in {arms} each, over {many(len(summary['seeds']), 'seed')}."
 
 
 def _sections(summary: Summary, runs: Runs) -> list[Section]:
@@ -72,8 +72,11 @@ def _gains(summary: Summary) -> list[Block]:
     blocks: list[Block] = []
     for k, ((base, treated), said) in enumerate(verdicts(summary).items(), 1):
         rows = [
-            (f"{name(host['label'])}, {figure}", *(pair["differences"][figure][key] for key in ("mean", "low", "high")))
-            for host, pair in pairs(summary)
+            (
+                f"{name(baseline['label'])}, {figure}",
+                *(pair["differences"][figure][key] for key in ("mean", "low", "high")),
+            )
+            for baseline, pair in pairs(summary)
             if (pair["base"], pair["treated"]) == (base, treated)
             for figure in summary["figures"]
         ]
@@ -85,10 +88,10 @@ def _gains(summary: Summary) -> list[Block]:
 def _curves(summary: Summary, runs: Runs) -> list[Block]:
     """Return accuracy over rounds: the headline, and the group of the rarest classes."""
     shown = dict.fromkeys([summary["figures"][-1], summary["figures"][max(len(summary["figures"]) - 2, 0)]])
-    hosts = summary["hosts"][:MOST_HOSTS]
+    baselines = summary["baselines"][:MOST_HOSTS]
     figures = [
-        accuracy_curves(runs, host, figure, f"rounds-{k}-{kind}")
-        for k, host in enumerate(hosts, 1)
+        accuracy_curves(runs, baseline, figure, f"rounds-{k}-{kind}")
+        for k, baseline in enumerate(baselines, 1)
         for figure, kind in zip(shown, ("headline", "rarest"), strict=False)
     ]
     return [*(figure for figure in figures if figure is not None), *left_out(summary)]

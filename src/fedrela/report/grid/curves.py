@@ -1,4 +1,4 @@
-"""Accuracy over rounds of all arms of a host: what they share once, then each arm by itself, mean over seeds."""
+"""Accuracy over rounds of all arms of a baseline: what they share once, then each arm by itself, mean over seeds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from fedrela.report.tables.arms import arm_words
 SHARED = "shared by all arms"
 
 
-def accuracy_curves(runs: Runs, host: Mapping[str, Any], figure: str, key: str) -> Figure | None:
-    """Draw one accuracy of all arms of a host over rounds, with a mark at T; None where no round was scored."""
-    arms = {arm: stories for arm in host["arms"] if (stories := runs.of(host["label"], arm)) and _scored(stories)}
+def accuracy_curves(runs: Runs, baseline: Mapping[str, Any], figure: str, key: str) -> Figure | None:
+    """Draw one accuracy of all arms of a baseline over rounds, with a mark at T; None where no round was scored."""
+    arms = {
+        arm: stories for arm in baseline["arms"] if (stories := runs.of(baseline["label"], arm)) and _scored(stories)
+    }
     if not arms:
         return None
     stories = next(iter(arms.values()))
@@ -34,7 +36,7 @@ def accuracy_curves(runs: Runs, host: Mapping[str, Any], figure: str, key: str) 
         series.insert(0, _series(SHARED, mean[:shared], deviation[:shared], 1, "ink"))
     seeds = len(stories)
     chart = line_chart(
-        series, title=f"{name(host['label'])}: {name(figure)} accuracy", x_label="round", y_label="test accuracy",
+        series, title=f"{name(baseline['label'])}: {name(figure)} accuracy", x_label="round", y_label="test accuracy",
         marks=[(first, f"T = {first}")] if 1 < first <= rounds else [],
     )  # fmt: skip
     band = f"Mean over {seeds} seeds; bands are one standard deviation." if seeds > 1 else "One seed."

@@ -17,21 +17,21 @@ SPANS = ("train_seconds", "evaluate_seconds", "relabel_seconds")
 
 
 def cost(runs: Runs) -> Section:
-    """Return the time of a run of every host and arm: the only part of a page that differs between machines."""
+    """Return the time of a run of every baseline and arm: the only part of a page that differs between machines."""
     groups: dict[tuple[str, str], list[Story]] = {}
     for cell, story in zip(runs.cells, runs.stories, strict=True):
         if story is not None and story.timing:
-            groups.setdefault((cell["host"], cell["arm"]), []).append(story)
+            groups.setdefault((cell["baseline"], cell["arm"]), []).append(story)
     rows = []
-    for (host, arm), stories in groups.items():
+    for (baseline, arm), stories in groups.items():
         spans = np.mean(
             [[sum(record.get(span, 0.0) for record in s.timing) for span in SPANS] for s in stories], axis=0
         )
         a_round = spans[:2].sum() / max(len(stories[0].timing), 1)
-        rows.append((name(host), arm_words(arm), f"{len(stories)}", *map(seconds, (a_round, *spans.tolist()))))
-    columns = ("host", "arm", "runs", "a round", "training", "scoring", "re-labelling")
+        rows.append((name(baseline), arm_words(arm), f"{len(stories)}", *map(seconds, (a_round, *spans.tolist()))))
+    columns = ("baseline", "arm", "runs", "a round", "training", "scoring", "re-labelling")
     blocks: list[Block] = [
-        Table(columns, rows, ("host", "arm"), "Time of a run, mean over its runs, the shared rounds included")
+        Table(columns, rows, ("baseline", "arm"), "Time of a run, mean over its runs, the shared rounds included")
     ]
     said = (
         "FedReLa sends nothing of its own: uploads keep their names, shapes and bytes. Re-labelling is summed over "
@@ -45,15 +45,15 @@ def list_of_runs(runs: Runs) -> Section:
     keys = list(dict.fromkeys(key for cell in runs.cells for key in cell["values"]))
     rows = [
         (
-            name(cell["host"]), arm_words(cell["arm"]), str(cell["seed"]),
+            name(cell["baseline"]), arm_words(cell["arm"]), str(cell["seed"]),
             *(value_text(cell["values"].get(key, "")) for key in keys),
             "not finished" if story is None else "done", cell["folder"],
         )
         for cell, story in zip(runs.cells, runs.stories, strict=True)
     ]  # fmt: skip
-    columns = ("host", "arm", "seed", *keys, "status", "folder")
+    columns = ("baseline", "arm", "seed", *keys, "status", "folder")
     more = f"The first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
-    table = Table(columns, rows[:MOST_ROWS], ("host", "arm", *keys, "status", "folder"), more)
+    table = Table(columns, rows[:MOST_ROWS], ("baseline", "arm", *keys, "status", "folder"), more)
     said = "Folders below the one of this page; fedrela report with one of them writes the page of that run."
     return Section("runs", "Runs", [Text(said), table])
 

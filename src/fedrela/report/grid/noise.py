@@ -30,13 +30,13 @@ def verdict(difference: Mapping[str, Any]) -> str:
 
 
 def verdicts(summary: Summary) -> dict[tuple[str, str], str]:
-    """Return for every kind of matched pair what the differences of all hosts say."""
+    """Return for every kind of matched pair what the differences of all baselines say."""
     kinds: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for host, pair in pairs(summary):
+    for baseline, pair in pairs(summary):
         found = kinds.setdefault((pair["base"], pair["treated"]), {})
         for figure in summary["figures"]:
             difference = pair["differences"][figure]
-            words = f"{name(host['label'])} {name(figure)} {points(difference['mean'])}"
+            words = f"{name(baseline['label'])} {name(figure)} {points(difference['mean'])}"
             if difference["mean"] is not None:
                 found.setdefault(verdict(difference), []).append(words)
     return {kind: _sentences(found) for kind, found in kinds.items()}

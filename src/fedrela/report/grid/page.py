@@ -47,6 +47,6 @@ def _samples(folder: GridFolder) -> Section:
     for cell in folder.cells:
         if cell["arm"].startswith("fedrela") and (folder.place(cell) / "result.json").exists():
             found = gallery(Story.read(folder.run_folder(cell)))
-            said = Text(f"From {name(cell['host'])} with seed {cell['seed']}, {cell['folder']}.", "muted")
+            said = Text(f"From {name(cell['baseline'])} with seed {cell['seed']}, {cell['folder']}.", "muted")
             return Section(found.key, found.title, [said, *found.blocks])
     return Section("samples", "Re-labelled samples", [])

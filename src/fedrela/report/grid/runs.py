@@ -42,10 +42,12 @@ class Runs:
         """How many runs are not finished."""
         return sum(story is None for story in self.stories)
 
-    def of(self, host: str, arm: str) -> list[Story]:
-        """Return the finished runs of a host and arm, one a seed."""
+    def of(self, baseline: str, arm: str) -> list[Story]:
+        """Return the finished runs of a baseline and arm, one a seed."""
         found = zip(self.cells, self.stories, strict=True)
-        return [story for cell, story in found if story is not None and (cell["host"], cell["arm"]) == (host, arm)]
+        return [
+            story for cell, story in found if story is not None and (cell["baseline"], cell["arm"]) == (baseline, arm)
+        ]
 
 
 def mean_over_seeds(

@@ -27,8 +27,8 @@ def sweep_page(summary: Summary, runs: Runs) -> Page:
 def _lead(summary: Summary, runs: Runs) -> str:
     """Say what was run, in one sentence."""
     keys = listed([f"{name(key)} over {many(len(summary['values'][key]), 'value')}" for key in summary["keys"]])
-    hosts = listed(list(dict.fromkeys(name(point["host"]) for point in summary["points"])))
-    return f"{setting(runs)}: {hosts} with {keys}, over {many(len(summary['seeds']), 'seed')}."
+    baselines = listed(list(dict.fromkeys(name(point["baseline"]) for point in summary["points"])))
+    return f"{setting(runs)}: {baselines} with {keys}, over {many(len(summary['seeds']), 'seed')}."
 
 
 def _opening(summary: Summary) -> list[Block]:
@@ -58,7 +58,7 @@ def choice_words(summary: Summary, choice: Mapping[str, Any]) -> str:
     chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
     test = listed([f"{name(figure)} {percent(choice['test'][figure])}" for figure in summary["figures"]])
     said = (
-        f"{name(arm_name(choice['host'], choice['arm']))}: {choice['by']} is highest at {chosen} "
+        f"{name(arm_name(choice['baseline'], choice['arm']))}: {choice['by']} is highest at {chosen} "
         f"({percent(choice['validation'])}), so that is what one would choose. There the test set says: {test}."
     )
     if choice["best_test"] <= choice["test"][headline]:

@@ -25,7 +25,7 @@ def cost(story: Story) -> Section:
     times = {span: np.array([record.get(span, 0.0) for record in story.timing]) for span in SPANS}
     if story.timing:
         blocks += [Facts(_times(story, times)), Figure("time", _chart(story, times), _note(story))]
-    if machine := _machine(story.host):
+    if machine := _machine(story.machine):
         blocks.append(Text(f"This section alone depends on the machine. {machine}", "muted"))
     return Section("cost", "Cost", blocks)
 
@@ -89,11 +89,11 @@ def _note(story: Story) -> str:
     return "Re-labelling is summed over clients, which may work side by side: its part is drawn as the most it can be."
 
 
-def _machine(host: Mapping[str, Any]) -> str:
-    if not host:
+def _machine(machine: Mapping[str, Any]) -> str:
+    if not machine:
         return ""
-    workers = (host.get("engine") or {}).get("workers")
-    said = [f"{host.get('system', '')} {host.get('machine', '')}".strip(), f"Python {host.get('python', '?')}"]
-    said += [many(host["cores"], "core")] if host.get("cores") else []
+    workers = (machine.get("engine") or {}).get("workers")
+    said = [f"{machine.get('system', '')} {machine.get('machine', '')}".strip(), f"Python {machine.get('python', '?')}"]
+    said += [many(machine["cores"], "core")] if machine.get("cores") else []
     said += [f"workers {workers}"] if workers is not None else []
-    return f"{', '.join(said)}; begun {host.get('started', 'at an unknown time')}."
+    return f"{', '.join(said)}; begun {machine.get('started', 'at an unknown time')}."

@@ -16,7 +16,7 @@ from fedrela.errors import IntegrityError
 from fedrela.metrics.groups import Groups
 from fedrela.records import RoundRecord, RunManifest
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.names import GALLERY, HOST, RELABELLING, RESULT
+from fedrela.runfolder.names import GALLERY, MACHINE, RELABELLING, RESULT
 
 Record = dict[str, Any]
 
@@ -35,7 +35,7 @@ class Story:
         One record a round that was done.
     relabelling, result, gallery
         What is there once a run has finished; None before, and where it was not kept.
-    host
+    machine
         Facts of the machine.
     """
 
@@ -48,7 +48,7 @@ class Story:
     relabelling: Record | None
     result: Record | None
     gallery: dict[str, NDArray[Any]] | None
-    host: Record
+    machine: Record
 
     @classmethod
     def read(cls, folder: RunFolder, *, samples: bool = True) -> Story:
@@ -67,7 +67,7 @@ class Story:
             relabelling=_optional(folder, RELABELLING),
             result=_optional(folder, RESULT),
             gallery=_gallery(folder) if samples else None,
-            host=_optional(folder, HOST) or {},
+            machine=_optional(folder, MACHINE) or {},
         )
 
     @property

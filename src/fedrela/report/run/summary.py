@@ -10,7 +10,7 @@ from fedrela.report.run.words import listed, many, name, percent
 
 
 def title(story: Story) -> str:
-    """Return a title: the data, the host, and whether it was helped."""
+    """Return a title: the data, the baseline, and whether it was helped."""
     helped = ""
     if story.enabled:
         helped = " with FedReLa" if story.config["relabel"]["moves"] == "fedrela" else " with random moves"
@@ -24,8 +24,8 @@ def lead(story: Story) -> str:
     who = f"{many_samples} at {many(data['clients'], 'client')} ({_imbalance(data['recipe'])})"
     model = name(story.config["model"]["name"])
     share = f" with {train['participation']:.3g} of the clients a round" if train["participation"] < 1 else ""
-    host = f"{name(story.manifest.algorithm['name'])} with {model} for {many(story.all_rounds, 'round')}{share}"
-    return f"{name(data['source'])}, {who}: {host}; {_relabelling(story)}; seed {story.config['seed']}."
+    baseline = f"{name(story.manifest.algorithm['name'])} with {model} for {many(story.all_rounds, 'round')}{share}"
+    return f"{name(data['source'])}, {who}: {baseline}; {_relabelling(story)}; seed {story.config['seed']}."
 
 
 def _imbalance(recipe: dict[str, Any]) -> str:

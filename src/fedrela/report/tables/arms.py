@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 DROP = ", lr / 10"
-WORDS = {"host": "host", "fedrela": "FedReLa", "random": "random moves"}
+WORDS = {"baseline": "baseline", "fedrela": "FedReLa", "random": "random moves"}
 SCORES = {
     "last": "after the last round",
     "best-validation": "after the round that is best on what clients hold back",
@@ -17,28 +17,28 @@ SCORES = {
 def arm_words(arm: str) -> str:
     """Return what an arm does.
 
-    >>> arm_words("host"), arm_words("fedrela-drop"), arm_words("as given")
-    ('host', 'FedReLa, lr / 10', 'as given')
+    >>> arm_words("baseline"), arm_words("fedrela-drop"), arm_words("as given")
+    ('baseline', 'FedReLa, lr / 10', 'as given')
     """
     kind = arm.removesuffix("-drop")
     return WORDS.get(kind, kind) + (DROP if is_drop(arm) else "")
 
 
-def arm_name(host: str, arm: str) -> str:
-    """Return how an arm of a host is called.
+def arm_name(baseline: str, arm: str) -> str:
+    """Return how an arm of a baseline is called.
 
-    >>> arm_name("FedAvg", "fedrela-drop"), arm_name("FedAvg", "host-drop"), arm_name("FedAvg", "as given")
+    >>> arm_name("FedAvg", "fedrela-drop"), arm_name("FedAvg", "baseline-drop"), arm_name("FedAvg", "as given")
     ('FedAvg + FedReLa, lr / 10', 'FedAvg, lr / 10', 'FedAvg')
     """
-    if arm in ("host", "host-drop"):
-        return host + arm_words(arm).removeprefix("host")
-    return host if arm == "as given" else f"{host} + {arm_words(arm)}"
+    if arm in ("baseline", "baseline-drop"):
+        return baseline + arm_words(arm).removeprefix("baseline")
+    return baseline if arm == "as given" else f"{baseline} + {arm_words(arm)}"
 
 
 def pair_name(base: str, treated: str) -> str:
     """Return in few words what a matched pair of arms tells.
 
-    >>> pair_name("host", "fedrela"), pair_name("random-drop", "fedrela-drop")
+    >>> pair_name("baseline", "fedrela"), pair_name("random-drop", "fedrela-drop")
     ('FedReLa', 'over random moves, lr / 10')
     """
     what = f"over {WORDS['random']}" if base.startswith("random") else WORDS["fedrela"]
@@ -48,17 +48,17 @@ def pair_name(base: str, treated: str) -> str:
 def pair_title(base: str, treated: str) -> str:
     """Return which arms a matched pair compares.
 
-    >>> pair_title("host", "fedrela"), pair_title("random-drop", "fedrela-drop")
-    ('FedReLa against the host', 'FedReLa against random moves, both with lr / 10')
+    >>> pair_title("baseline", "fedrela"), pair_title("random-drop", "fedrela-drop")
+    ('FedReLa against the baseline', 'FedReLa against random moves, both with lr / 10')
     """
-    other = WORDS["random"] if base.startswith("random") else "the host"
+    other = WORDS["random"] if base.startswith("random") else "the baseline"
     return f"FedReLa against {other}" + (f", both with{DROP[1:]}" if is_drop(treated) else "")
 
 
 def drop_words(arms: Iterable[str]) -> str:
     """Explain the learning-rate drop where some arm has it.
 
-    >>> drop_words(["host", "host-drop"])
+    >>> drop_words(["baseline", "baseline-drop"])
     '; lr / 10: the learning rate divided by 10 from re-labelling on'
     """
     return f";{DROP[1:]}: the learning rate divided by 10 from re-labelling on" if any(map(is_drop, arms)) else ""

@@ -1,4 +1,4 @@
-"""Figures as the words of a table: shares in per cent, gains in points, the paper's `host (+FedReLa) gain`."""
+"""Figures as the words of a table: shares in per cent, gains in points, the paper's `baseline (+FedReLa) gain`."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _with_deviation(mean: str, deviation: str) -> str:
     return mean if NONE in (mean, deviation) else f"{mean} ± {deviation}"
 
 
-def paper_cell(host: float | None, treated: float | None, difference: float | None = None, digits: int = 1) -> str:
-    """Write a pair as the paper does, ``host (+FedReLa) +gain`` or ``-trade-off``; what is missing is left out.
+def paper_cell(baseline: float | None, treated: float | None, difference: float | None = None, digits: int = 1) -> str:
+    """Write a pair as the paper does, ``baseline (+FedReLa) +gain`` or ``-trade-off``; what is missing is left out.
 
     Parameters
     ----------
-    host, treated
+    baseline, treated
         Shares without and with FedReLa.
     difference
         By how much the second exceeds the first, where it is not their plain difference.
@@ -73,11 +73,11 @@ def paper_cell(host: float | None, treated: float | None, difference: float | No
     ('52.5', '(77.0)', '-')
     """
     if treated is None:
-        return percent(host, digits)
-    if host is None:
+        return percent(baseline, digits)
+    if baseline is None:
         return f"({percent(treated, digits)})"
-    gain = treated - host if difference is None else difference
-    return f"{percent(host, digits)} ({percent(treated, digits)}) {points(gain, digits)}"
+    gain = treated - baseline if difference is None else difference
+    return f"{percent(baseline, digits)} ({percent(treated, digits)}) {points(gain, digits)}"
 
 
 def interval_points(difference: Spread) -> str:

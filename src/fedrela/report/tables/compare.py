@@ -17,69 +17,75 @@ INTERVAL = ("mean", "deviation", "low", "high")
 
 def compare_tables(summary: Summary) -> list[Table]:
     """Return all tables of a comparison; those of pairs only where there are any."""
-    if not any(host["pairs"] for host in summary["hosts"]):
+    if not any(baseline["pairs"] for baseline in summary["baselines"]):
         return [arms_table(summary)]
     return [compare_table(summary), difference_table(summary), arms_table(summary)]
 
 
 def compare_table(summary: Summary) -> Table:
-    """Return the matched pairs in the paper's form, ``host (+FedReLa) +gain / -trade-off``."""
+    """Return the matched pairs in the paper's form, ``baseline (+FedReLa) +gain / -trade-off``."""
     rows = []
-    for host, pair in pairs(summary):
-        base, treated = host["arms"][pair["base"]], host["arms"][pair["treated"]]
+    for baseline, pair in pairs(summary):
+        base, treated = baseline["arms"][pair["base"]], baseline["arms"][pair["treated"]]
         cells = (
             paper_cell(base[figure]["mean"], treated[figure]["mean"], pair["differences"][figure]["mean"])
             for figure in summary["figures"]
         )
-        rows.append((host["label"], _told_apart(pair), *cells, spread_count(treated["moved"])))
+        rows.append((baseline["label"], _told_apart(pair), *cells, spread_count(treated["moved"])))
     caption = f"{score_words(summary)}: without (with) FedReLa, and the gain or trade-off in points"
-    return _table(("host", "pair", *summary["figures"], MOVED), rows, f"{caption}; {_mean(summary)}{_drop(summary)}.")
+    return _table(
+        ("baseline", "pair", *summary["figures"], MOVED), rows, f"{caption}; {_mean(summary)}{_drop(summary)}."
+    )
 
 
 def difference_table(summary: Summary) -> Table:
     """Return by how much the second arm of each pair exceeds the first, seed by seed, with 95 % intervals."""
     rows = [
-        (host["label"], _told_apart(pair), *(interval_points(pair["differences"][name]) for name in summary["figures"]))
-        for host, pair in pairs(summary)
+        (
+            baseline["label"],
+            _told_apart(pair),
+            *(interval_points(pair["differences"][name]) for name in summary["figures"]),
+        )
+        for baseline, pair in pairs(summary)
     ]
     words = "Paired differences in points"
     if len(summary["seeds"]) > 1:
         words += f", mean over {len(summary['seeds'])} seeds with the 95 % interval of Student's t"
-    return _table(("host", "pair", *summary["figures"]), rows, f"{words}{_drop(summary)}.")
+    return _table(("baseline", "pair", *summary["figures"]), rows, f"{words}{_drop(summary)}.")
 
 
 def arms_table(summary: Summary) -> Table:
-    """Return every host and arm by itself."""
+    """Return every baseline and arm by itself."""
     rows = [
         (
-            host["label"],
+            baseline["label"],
             arm_words(arm),
             *(spread_percent(found[name]) for name in summary["figures"]),
             spread_count(found["moved"]),
         )
-        for host in summary["hosts"]
-        for arm, found in host["arms"].items()
+        for baseline in summary["baselines"]
+        for arm, found in baseline["arms"].items()
     ]
     caption = f"{score_words(summary)}; {seeds_words(summary)}{_drop(summary)}."
-    return _table(("host", "arm", *summary["figures"], MOVED), rows, caption)
+    return _table(("baseline", "arm", *summary["figures"], MOVED), rows, caption)
 
 
 def compare_values(summary: Summary) -> Values:
-    """Return a comparison for machines, one row a host, arm, figure and arm it is compared with, in per cent."""
+    """Return a comparison for machines, one row a baseline, arm, figure and arm it is compared with, in per cent."""
     columns = (
-        "host", "algorithm", "arm", "figure", "mean", "deviation", "against", "difference_mean",
+        "baseline", "algorithm", "arm", "figure", "mean", "deviation", "against", "difference_mean",
         "difference_deviation", "difference_low", "difference_high", "moved_mean", "moved_deviation", "seeds",
     )  # fmt: skip
     rows: list[list[Value]] = []
-    for host in summary["hosts"]:
-        for arm, found in host["arms"].items():
-            of_arm = [pair for pair in host["pairs"] if pair["treated"] == arm]
+    for baseline in summary["baselines"]:
+        for arm, found in baseline["arms"].items():
+            of_arm = [pair for pair in baseline["pairs"] if pair["treated"] == arm]
             for pair in of_arm or [None]:
                 for figure in summary["figures"]:
                     difference = pair and pair["differences"][figure]
                     rows.append(
                         [
-                            host["label"], host["algorithm"], arm, figure, *in_percent(found[figure], INTERVAL[:2]),
+                            baseline["label"], baseline["algorithm"], arm, figure, *in_percent(found[figure], INTERVAL[:2]),
                             pair and pair["base"], *in_percent(difference, INTERVAL),
                             *counted(found["moved"], INTERVAL[:2]), len(summary["seeds"]),
                         ]
@@ -88,10 +94,10 @@ def compare_values(summary: Summary) -> Values:
 
 
 def pairs(summary: Summary) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield every host with each of its matched pairs."""
-    for host in summary["hosts"]:
-        for pair in host["pairs"]:
-            yield host, pair
+    """Yield every baseline with each of its matched pairs."""
+    for baseline in summary["baselines"]:
+        for pair in baseline["pairs"]:
+            yield baseline, pair
 
 
 def _told_apart(pair: Mapping[str, Any]) -> str:
@@ -104,7 +110,7 @@ def _mean(summary: Summary) -> str:
 
 
 def _drop(summary: Summary) -> str:
-    return drop_words(arm for host in summary["hosts"] for arm in host["arms"])
+    return drop_words(arm for baseline in summary["baselines"] for arm in baseline["arms"])
 
 
 def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]], caption: str) -> Table:

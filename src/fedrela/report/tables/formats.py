@@ -64,8 +64,8 @@ def paragraph(text: object) -> str:
 def csv_text(values: Values) -> str:
     """Return values as CSV: numbers as they are, text that looks like a formula behind an apostrophe.
 
-    >>> print(csv_text(Values(["host", "gain"], [["=1+1", -0.5], ["a,b", None]])), end="")
-    host,gain
+    >>> print(csv_text(Values(["baseline", "gain"], [["=1+1", -0.5], ["a,b", None]])), end="")
+    baseline,gain
     "'=1+1",-0.5
     "a,b",
     """
@@ -75,13 +75,13 @@ def csv_text(values: Values) -> str:
 def latex(table: Table) -> str:
     r"""Return a table as a LaTeX float that needs the package booktabs and nothing else.
 
-    >>> print(latex(Table(["host", "gain"], [["R&D", "-1.0"]], ["host"], "In %.")), end="")
+    >>> print(latex(Table(["baseline", "gain"], [["R&D", "-1.0"]], ["baseline"], "In %.")), end="")
     \begin{table}
     \centering
     \caption{In \%.}
     \begin{tabular}{lr}
     \toprule
-    host & gain \\
+    baseline & gain \\
     \midrule
     R\&D & $-$1.0 \\
     \bottomrule

@@ -11,7 +11,7 @@ from fedrela.report.tables.values import Value, Values, counted, in_percent
 
 Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]
-HOST, TREATED = "host", "+FedReLa"
+MACHINE, TREATED = "baseline", "+FedReLa"
 DOUBTFUL = "†"
 DIGITS = 2  # as the paper prints
 
@@ -19,7 +19,7 @@ DIGITS = 2  # as the paper prints
 def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
     """Return the table of a reproduction: for every row of the paper's a published and a measured one.
 
-    Where the paper has both arms in a place, they stand in one cell, ``host (+FedReLa) +gain / -trade-off``. A dagger
+    Where the paper has both arms in a place, they stand in one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
     marks what is doubtful in the paper, a hyphen what was not measured.
 
     Parameters
@@ -77,11 +77,11 @@ def _sources(summary: Summary) -> list[str]:
 
 
 def is_paired(summary: Summary) -> bool:
-    """Whether some place of the table has both a host and the same host with FedReLa."""
+    """Whether some place of the table has both a baseline and the same baseline with FedReLa."""
     arms: dict[tuple[tuple[str, str], ...], set[str]] = {}
     for entry in summary["entries"]:
         arms.setdefault(tuple(sorted(entry["at"].items())), set()).add(entry["arm"])
-    return any({HOST, TREATED} <= found for found in arms.values())
+    return any({MACHINE, TREATED} <= found for found in arms.values())
 
 
 def doubts(summary: Summary) -> list[str]:
@@ -135,10 +135,10 @@ def _cell(arms: Mapping[str, Entry], figure: Mapping[str, str], source: str) -> 
     """Write what was published or measured of a figure at one place."""
     values = {arm: figure_of(entry, figure["of"], source) for arm, entry in arms.items()}
     if figure["of"] == "moved":
-        moved = values.get(TREATED, values.get(HOST))
+        moved = values.get(TREATED, values.get(MACHINE))
         return NONE if moved is None else f"{moved:,.0f}"
-    if set(values) == {TREATED, HOST}:
-        text = paper_cell(values[HOST], values[TREATED], digits=DIGITS)
+    if set(values) == {TREATED, MACHINE}:
+        text = paper_cell(values[MACHINE], values[TREATED], digits=DIGITS)
     else:  # one arm only: its row or column says which
         text = paper_cell(next(iter(values.values()), None), None, digits=DIGITS)
     doubtful = source == "published" and text != NONE and any(entry["doubtful"] for entry in arms.values())

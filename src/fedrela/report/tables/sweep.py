@@ -31,7 +31,7 @@ def sweep_table(summary: Summary) -> Table:
     columns = [*words, *figures, *([VALIDATION] if validated else []), MOVED]
     rows = [
         [
-            *_who(summary, point["host"], point["arm"]),
+            *_who(summary, point["baseline"], point["arm"]),
             *(value_text(point["values"][key]) for key in keys),
             *(spread_percent(point["figures"][name]) for name in figures),
             *([_validation(point)] if validated else []),
@@ -51,15 +51,15 @@ def wide_table(summary: Summary) -> Table | None:
     *first, last = keys
     across = summary["values"][last]
     rows = []
-    for host, arm in arms_of(summary):
-        found = {address(point["values"], keys): point for point in points_of(summary, host, arm)}
+    for baseline, arm in arms_of(summary):
+        found = {address(point["values"], keys): point for point in points_of(summary, baseline, arm)}
         for figure in figures:
             for down in summary["values"][first[0]] if first else [None]:
                 start = dict.fromkeys(first, down)
                 cells = [found.get(address({**start, last: value}, keys)) for value in across]
                 shown = (NONE if point is None else _cell(point["figures"][figure], figure) for point in cells)
                 name = MOVED if figure == "moved" else figure
-                rows.append([*_who(summary, host, arm), name, *map(value_text, start.values()), *shown])
+                rows.append([*_who(summary, baseline, arm), name, *map(value_text, start.values()), *shown])
     words = [*_who(summary), "figure", *first]
     columns = [*words, *map(value_text, across)]
     return Table(columns, rows, words, f"The same, with {last} from left to right.")
@@ -69,14 +69,14 @@ def sweep_values(summary: Summary) -> Values:
     """Return a sweep for machines: one row a point, shares in per cent."""
     keys, figures = summary["keys"], summary["figures"]
     names = [*figures, "validation", "moved"]
-    columns = ["host", "arm", *keys, *(f"{name}_{part}" for name in names for part in PARTS), "seeds"]
+    columns = ["baseline", "arm", *keys, *(f"{name}_{part}" for name in names for part in PARTS), "seeds"]
     rows: list[list[Value]] = []
     for point in summary["points"]:
         found = point["figures"]
         shares = [*(found[name] for name in figures), point["validation"]]
         spreads = [value for share in shares for value in in_percent(share, PARTS)] + counted(found["moved"], PARTS)
         values = [_plain(point["values"][key]) for key in keys]
-        rows.append([point["host"], point["arm"], *values, *spreads, len(summary["seeds"])])
+        rows.append([point["baseline"], point["arm"], *values, *spreads, len(summary["seeds"])])
     return Values(columns, rows)
 
 
@@ -90,24 +90,24 @@ def value_text(value: object) -> str:
 
 
 def address(values: Mapping[str, object], keys: Sequence[str]) -> tuple[str, ...]:
-    """Return what tells one point from the others of its host and arm."""
+    """Return what tells one point from the others of its baseline and arm."""
     return tuple(repr(values[key]) for key in keys)
 
 
 def arms_of(summary: Summary) -> list[tuple[str, str]]:
-    """Return every pair of host and arm, in the order of the points."""
-    return list(dict.fromkeys((point["host"], point["arm"]) for point in summary["points"]))
+    """Return every pair of baseline and arm, in the order of the points."""
+    return list(dict.fromkeys((point["baseline"], point["arm"]) for point in summary["points"]))
 
 
-def points_of(summary: Summary, host: str, arm: str) -> list[Point]:
-    """Return the points of a host and arm."""
-    return [point for point in summary["points"] if (point["host"], point["arm"]) == (host, arm)]
+def points_of(summary: Summary, baseline: str, arm: str) -> list[Point]:
+    """Return the points of a baseline and arm."""
+    return [point for point in summary["points"] if (point["baseline"], point["arm"]) == (baseline, arm)]
 
 
-def _who(summary: Summary, host: str = "host", arm: str = "arm") -> list[str]:
-    """Return host and arm, the names of their columns without any; a sweep without arms has no such column."""
+def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list[str]:
+    """Return baseline and arm, the names of their columns without any; a sweep without arms has no such column."""
     named = any(point["arm"] != "as given" for point in summary["points"])
-    return [host, *([arm_words(arm)] if named else [])]
+    return [baseline, *([arm_words(arm)] if named else [])]
 
 
 def _cell(spread: Spread, figure: str) -> str:

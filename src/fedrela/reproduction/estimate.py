@@ -1,0 +1,83 @@
+"""How long runs will take: work counted in samples, its price from a short trial on this machine (`price_here`).
+
+The trial trains `cnn_small` on grey images of 28x28. `RELATIVE` says how much dearer a sample of another
+network or size is, and `BASELINES` how much dearer another algorithm's step: measured once beside that same network, on one
+core, save those of ``resnet50`` and ``moon``, which are judged by their operations. It is an estimate; the time left
+that is shown during a run comes from its own rounds.
+"""
+
+from __future__ import annotations
+
+from fedrela.data.imbalance import long_tail_counts, step_counts
+from fedrela.engine.cores import usable_cores
+from fedrela.experiment.grid import Grid
+from fedrela.experiment.schema import Config
+from fedrela.reproduction.trial import price_here
+
+# source -> training samples, test samples, classes
+SIZES = {
+    "cifar10": (50_000, 10_000, 10),
+    "cifar100": (50_000, 10_000, 100),
+    "digits": (1_437, 360, 10),
+    "fashion_mnist": (60_000, 10_000, 10),
+    "imagenet_lt": (115_846, 50_000, 1000),
+}
+# (network, channels and side of its images) -> price of a training sample; cnn_small on 1x28 is 1
+RELATIVE = {
+    ("cnn_small", "1x28"): 1.0,
+    ("cnn_small", "3x32"): 2.3,
+    ("convnet", "1x28"): 7.8,
+    ("convnet", "3x32"): 10.7,
+    ("mlp", "1x8"): 0.11,
+    ("resnet18", "3x32"): 400.0,
+    ("resnet34", "3x32"): 760.0,
+    ("resnet50", "3x224"): 2_800.0,
+    ("resnet8", "3x32"): 100.0,
+    ("simple_cnn", "1x28"): 0.9,
+    ("simple_cnn", "3x32"): 1.2,
+}
+IMAGES = {"digits": "1x8", "fashion_mnist": "1x28", "cifar10": "3x32", "cifar100": "3x32", "imagenet_lt": "3x224"}
+BASELINES = {"climb": 1.2, "fedetf": 1.1, "fedloge": 1.1, "fedlc": 1.05, "fedprox": 1.1, "fedyoyo": 2.6, "moon": 1.7}
+FORWARD = 1 / 3  # of a training step
+ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take beside the training
+
+
+def expected_seconds(grid: Grid, workers: int | str | None = None) -> float:
+    """Return about how many seconds the runs of a grid take on this machine, as far as they are not done yet."""
+    return estimated_seconds(grid, price_here(), workers if isinstance(workers, int) else usable_cores())
+
+
+def estimated_seconds(grid: Grid, price: float, cores: int) -> float:
+    """Return the seconds that the runs of a grid take which are not done yet, shared rounds counted once.
+
+    Parameters
+    ----------
+    grid
+        The runs.
+    price
+        Seconds of one training sample of `cnn_small` on grey images of 28x28.
+    cores
+        Processes that train clients.
+    """
+    left = [task for task in grid.tasks if task.cell is None or not grid.is_done(task.cell)]
+    return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in left)
+
+
+def round_work(config: Config) -> float:
+    """Return the work of one round, in training samples of `cnn_small` on grey images of 28x28."""
+    train, data = config.train, config.data
+    _, tested, _ = SIZES[data.source]
+    trained = train.participation * training_samples(config) * train.epochs * BASELINES.get(config.algorithm.name, 1.0)
+    return RELATIVE[config.model.name, IMAGES[data.source]] * (trained + FORWARD * tested / train.evaluate_every)
+
+
+def training_samples(config: Config) -> int:
+    """Return how many training samples imbalance leaves, over all clients."""
+    wanted = config.data.imbalance
+    samples, _, classes = SIZES[config.data.source]
+    largest = wanted.largest or samples // classes
+    if wanted.ratio is not None:
+        return int(step_counts(classes, largest, wanted.ratio, wanted.minority).sum())
+    if wanted.factor is not None:
+        return int(long_tail_counts(classes, largest, wanted.factor).sum())
+    return samples

@@ -1,0 +1,182 @@
+"""Measure what a table of the paper shows: its entries as runs of one grid, and what they say beside the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fedrela.core.checks import check_choice
+from fedrela.data.cache import Progress as Reading
+from fedrela.data.sources import load
+from fedrela.errors import DataError, FedrelaError
+from fedrela.experiment.arms import ARMS
+from fedrela.experiment.comparing import FORMAT
+from fedrela.experiment.grid import Cell, Grid
+from fedrela.experiment.summary import figures_of
+from fedrela.experiment.toml.text import toml_text
+from fedrela.files import digest
+from fedrela.metrics.paired import Spread
+from fedrela.reproduction.published import Entry
+from fedrela.reproduction.reading import paper_table
+from fedrela.reproduction.table import NO_FILES, SCALES, Figure, PaperTable
+from fedrela.runfolder.text import Record
+
+Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one a seed
+
+
+def reproduce(
+    name: str, *, out: str | Path, scale: str = "smoke", every: bool = False, seeds: int | None = None,
+    root: str | Path | None = None, workers: int | str | None = None,
+) -> Record:  # fmt: skip
+    """Measure a table of the paper below a folder, or what is left of it, and return its summary.
+
+    Parameters
+    ----------
+    name
+        The paper's label, with or without ``tab:``.
+    out, scale, every, seeds, root
+        As for `Reproduction`.
+    workers
+        Processes, or ``"auto"``, which is the default.
+    """
+    folder = None if root is None else Path(root).absolute()
+    plan = Reproduction(paper_table(name), scale, out, every=every, seeds=seeds, root=folder)
+    plan.check_data()
+    plan.grid.complete(workers)
+    return plan.conclude()
+
+
+class Reproduction:
+    """A table of the paper that is to be measured below a folder.
+
+    Parameters
+    ----------
+    table
+        Which one.
+    scale
+        ``paper``, ``cpu`` or ``smoke``.
+    out
+        Where the runs lie, or will lie.
+    every
+        Whether every entry is run, and not only the scale's own choice.
+    seeds
+        How many, from 1 on; by default the scale's own.
+    root
+        The folder that holds data sets; by default where every source looks by itself.
+
+    Attributes
+    ----------
+    grid
+        All runs.
+    """
+
+    def __init__(
+        self, table: PaperTable, scale: str, out: str | Path, *, every: bool = False, seeds: int | None = None,
+        root: Path | None = None,
+    ) -> None:  # fmt: skip
+        check_choice("scale", scale, SCALES)
+        self.table, self.scale, self.root = table, scale, root
+        self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, seeds + 1))
+        self._cells = {id(entry): self._cells_of(entry) for entry in table.chosen(scale, every)}
+        made_from = {"reproduce": table.label, "scale": scale, "sha256": table.sha256}
+        self.grid = Grid(
+            out, [cell for cells in self._cells.values() for cell in cells], kind="reproduce", name=table.label,
+            base=digest(repr((made_from, root)).encode()), config=toml_text(made_from), facts={"scale": scale},
+        )  # fmt: skip
+
+    def _cells_of(self, entry: Entry) -> list[Cell]:
+        table, baseline = self.table, self.table.place(entry)["method"]
+        values = {axis: value for axis, value in entry.at.items() if axis != "method"}
+        return [
+            Cell(table.config(entry, arm, self.scale, seed, self.root), baseline, arm, seed, values)
+            for arm in table.arms(entry)
+            for seed in self.seeds
+        ]
+
+    def check_data(self, progress: Reading | None = None) -> None:
+        """Raise where files of a data set are missing, in one line that says how to get them.
+
+        `progress` is called with (done, total, what) while files are decoded, which happens once.
+        """
+        wanted = {cell.config.data.source: cell.config.data.options for cell in self.grid.cells}
+        for source in sorted(wanted.keys() - set(NO_FILES)):
+            try:
+                load(source, self.root, progress=progress, **wanted[source])
+            except DataError as error:
+                where = f"{self.table.label} at scale {self.scale}"
+                raise DataError(f"{where}: {error}; --data DIR says where it lies") from None
+
+    def conclude(self) -> Record:
+        """Write ``summary.json`` and return what it says; each run must be done, or have failed."""
+        summary = self.summary()
+        self.grid.conclude(summary)
+        return summary
+
+    def summary(self) -> Record:
+        """Return the table with what was published and measured at every entry."""
+        table, failures = self.table, self.grid.failures
+        if all(cell.name in failures for cell in self.grid.cells):
+            raise FedrelaError(f"{self.grid.out}: no run could be done: {next(iter(failures.values()))}")
+        return {
+            "format": FORMAT,
+            "kind": "reproduce",
+            "name": table.label,
+            "title": table.title,
+            "caption": table.caption,
+            "scale": self.scale,
+            "seeds": list(self.seeds),
+            "pair": list(table.pair),
+            "figures": [{"name": figure.name, "of": figure.of, "gain": figure.gain} for figure in table.figures],
+            "rows": list(table.rows),
+            "columns": list(table.columns),
+            "entries": [self._entry(entry) for entry in table.entries],
+            "ours": list(table.ours),
+            "reduction": list(table.scales[self.scale].reduction),
+            "notes": [*table.notes, _about(table.pair), *self._failed()],
+        }
+
+    def _entry(self, entry: Entry) -> Record:
+        return {
+            "at": dict(entry.at),
+            "arm": entry.arm,
+            "published": dict(entry.published),
+            "measured": self._measured(entry),
+            "doubtful": entry.doubtful,
+        }
+
+    def _measured(self, entry: Entry) -> Record | None:
+        """Return every figure over seeds; None where the entry was not run, or a run of it failed."""
+        cells = self._cells.get(id(entry))
+        if cells is None or any(cell.name in self.grid.failures for cell in cells):
+            return None
+        runs: dict[str, list[dict[str, float | None]]] = {}
+        for cell in cells:
+            result = self.grid.result(cell)
+            runs.setdefault(cell.arm, []).append({"overall": result.accuracy["overall"], **figures_of(result)})
+        return {figure.of: self._spread(figure, entry, runs).as_record() for figure in self.table.figures}
+
+    def _spread(self, figure: Figure, entry: Entry, runs: Runs) -> Spread:
+        names = figure.sum or (figure.of,)
+        after = [_total(run, names) for run in runs[self.table.arm(entry)]]
+        if not figure.gain:
+            return Spread.of(after)
+        before = [_total(run, names) for run in runs[self.table.pair[0]]]
+        pairs = zip(before, after, strict=True)
+        return Spread.of([None if low is None or high is None else high - low for low, high in pairs])
+
+    def _failed(self) -> list[str]:
+        return [f"failed: {name}: {why}" for name, why in self.grid.failures.items()]
+
+
+def _total(run: Mapping[str, float | None], names: tuple[str, ...]) -> float | None:
+    values = [run.get(name) for name in names]
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _about(pair: tuple[str, str]) -> str:
+    """Say which arms are shown, and how that differs from the official code."""
+    drops = {ARMS[arm]["lr_scale"] for arm in pair}
+    rate = "at the same learning rate" if drops == {1.0} else "both with the learning rate lowered to a tenth"
+    official = "The official code lowers it with FedReLa only, and reports the best test accuracy of all rounds."
+    return f"Measured are the arms {pair[0]} and {pair[1]}, {rate}, after the last round. {official}"

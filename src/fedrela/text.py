@@ -1,0 +1,76 @@
+"""Words for messages: foreign values and keys as short, harmless text, and the known word nearest to a wrong one."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+LONGEST_VALUE = 40  # characters of a value in a message
+LONGEST_KEY = 60
+_KINDS: dict[type, str] = {dict: "a table", list: "a list", tuple: "a list"}
+
+
+def shown(value: Any) -> str:
+    """Return a value from a configuration as one short word for a message, as TOML writes it.
+
+    >>> shown(True), shown("step"), shown([1, 2]), shown({})
+    ('true', "'step'", 'a list', 'a table')
+    >>> shown("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'..."
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return repr(value[:LONGEST_VALUE]) + ("..." if len(value) > LONGEST_VALUE else "")
+    if value is None or isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return "a date or time"
+    return _KINDS.get(type(value), f"a Python {type(value).__name__}")
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """Return the known word most like `word`, or an empty string where none is like it.
+
+    >>> nearest("alpah", ["kind", "clients", "alpha"]), nearest("xyz", ["kind"])
+    ('alpha', '')
+    """
+    names = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(str(word)[:LONGEST_KEY].casefold(), names, 1, 0.5)
+    return names[near[0]] if near else ""
+
+
+def printable(text: str, longest: int | None = None) -> str:
+    r"""Return foreign text as one line; what does not print becomes an escape, and long text is cut.
+
+    >>> printable("a\nb"), printable("abcdef", 3)
+    ('a\\nb', 'abc...')
+    """
+    line = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in text[:longest])
+    return line if longest is None or len(text) <= longest else f"{line}..."
+
+
+def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
+    """Say that a value is none of the words allowed, and which of them is nearest.
+
+    >>> not_one_of("stepp", ["natural", "step"])
+    "expected one of natural, step, got 'stepp'; nearest: step"
+    """
+    words = list(allowed)
+    near = nearest(value, words) if isinstance(value, str) else ""
+    return f"expected one of {', '.join(words)}{more}, got {shown(value)}" + (f"; nearest: {near}" if near else "")
+
+
+def unknown(what: str, word: str, known: Iterable[str], place: str) -> str:
+    """Say that a word is not known, and which is nearest or which there are.
+
+    >>> unknown("key", "alpah", ["kind", "alpha"], "here")
+    'unknown key; nearest: alpha'
+    >>> unknown("option", "x", [], "source 'digits'")
+    "unknown option; source 'digits' has none"
+    """
+    names = list(known)
+    near = nearest(word, names)
+    return f"unknown {what}; " + (f"nearest: {near}" if near else f"{place} has {', '.join(names) or 'none'}")
