@@ -77,7 +77,7 @@ class FreshDraws:
 
 
 def against_official(n: int, C: int, rounds: int) -> None:
-    import reference
+    from helpers import reference
 
     Q, y = client(n, C)
     ours, theirs = interleaved(

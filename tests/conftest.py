@@ -17,6 +17,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    import batteries
+    from helpers import batteries
 
     batteries.NIGHTLY = config.getoption("--nightly")

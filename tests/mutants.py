@@ -25,8 +25,8 @@ import numpy as np  # noqa: F401
 import pytest
 import sklearn.linear_model  # noqa: F401
 
-import batteries
 import conftest  # noqa: F401  (first: it limits threads)
+from helpers import batteries
 
 TESTS = Path(__file__).resolve().parent
 SOURCE = TESTS.parent / "src"

@@ -19,7 +19,7 @@ __all__ = ["Ledger", "Preview", "Relabeler", "Relabelling", "Schedule", "preview
 
 _SUBPACKAGES = (
     "algorithms", "core", "data", "engine", "errors", "experiment", "flower", "losses", "metrics", "models", "plugin",
-    "report", "testing",
+    "report", "reproduction", "testing",
 )  # fmt: skip
 
 

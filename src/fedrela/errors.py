@@ -13,9 +13,27 @@ class FedrelaError(Exception):
 
 
 class ArgumentError(FedrelaError, ValueError):
-    """A wrong argument, option or configuration value."""
+    """A wrong argument, option or configuration value.
+
+    Attributes
+    ----------
+    argument
+        Name of the argument, or empty where the error is about no single one.
+    reason
+        What is wrong with it, without the name.
+
+    Examples
+    --------
+    >>> error = ArgumentError("expected a number from 0 to 1, got 5", argument="tau")
+    >>> str(error), error.argument
+    ('tau: expected a number from 0 to 1, got 5', 'tau')
+    """
 
     exit_code = 2
+
+    def __init__(self, reason: str, *, argument: str = "") -> None:
+        super().__init__(f"{argument}: {reason}" if argument else reason)
+        self.argument, self.reason = argument, reason
 
 
 class DataError(FedrelaError, ValueError):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from algorithms.context_by_hand import server_turn, uploads_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from batteries import examples
 from fedrela.algorithms import average
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
+from helpers.batteries import examples
+from helpers.contexts import server_turn, uploads_of
 
 VALUES = st.floats(-1e6, 1e6, width=32)
 SAMPLES = st.lists(st.integers(1, 10_000), min_size=1, max_size=8)

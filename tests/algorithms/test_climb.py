@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, linear
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torch.nn.functional import cross_entropy
 
-from algorithms.rounds_by_hand import Bowl, ByHand, bowls, first_logit
-from algorithms.through_engine import equal_clients, rounds_of, weights_of
-from batteries import examples
-from engine.federations import doubled, normed, table_problem, tiny_mlp
 from fedrela.algorithms.climb import Climb, client_weights, dual_step, not_below_zero
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
 from fedrela.losses import LOSSES
 from fedrela.records import Upload
 from goldens.whole_rounds import joined, load
+from helpers.batteries import examples
+from helpers.contexts import blobs, linear
+from helpers.engine_federations import doubled, normed, table_problem, tiny_mlp
+from helpers.rounds_by_hand import Bowl, ByHand, bowls, first_logit
+from helpers.through_engine import equal_clients, rounds_of, weights_of
 
 W, B = np.random.default_rng(1).normal(size=(4, 5)), np.zeros(4)
 

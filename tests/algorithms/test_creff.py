@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, linear
 
-from engine.federations import Made
 from fedrela.algorithms.creff import Creff, head_gradients, match_features, match_loss
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from goldens.class_gradients import load
+from helpers.engine_federations import Made
 
 QUICK = {"retrain_epochs": 2, "match_steps": 2, "features": 6, "repeats": 2}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from algorithms.context_by_hand import blobs, client_turn, linear, server_turn
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.records import Upload
+from helpers.contexts import blobs, client_context, linear, server_turn
 
 
 def test_one_step_on_everything_is_central_descent():
@@ -17,7 +17,7 @@ def test_one_step_on_everything_is_central_descent():
     sizes, sent, parts = (7, 20, 13), [], []
     for client, n in enumerate(sizes):
         x, y = blobs(n=n, seed=client, dtype="f8")
-        context = client_turn(linear(W, b), x, y, batch_size=n, lr=0.3)
+        context = client_context(linear(W, b), x, y, batch_size=n, lr=0.3)
         FedAvg().client(context)
         sent.append(Upload(client, 1, n, {"weights": context.model.collect()}))
         parts.append((x, y))
@@ -32,7 +32,7 @@ def test_a_client_starts_without_momentum():
     x, y = blobs()
     rng = np.random.default_rng(1)
     W, b = rng.normal(size=(4, 5)), rng.normal(size=4)
-    context = client_turn(linear(W, b), x.astype("f8"), y, momentum=0.9, batch_size=8)
+    context = client_context(linear(W, b), x.astype("f8"), y, momentum=0.9, batch_size=8)
     start = context.model.collect()
     FedAvg().client(context)
     once = context.model.collect()

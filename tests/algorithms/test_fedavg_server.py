@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from algorithms.context_by_hand import server_turn, uploads_of
 
-from algorithms.through_engine import rounds_of, weights_of
-from engine.federations import normed
 from fedrela.algorithms.base import Sizes
 from fedrela.algorithms.fedavg import FedAvg
+from helpers.contexts import server_turn, uploads_of
+from helpers.engine_federations import normed
+from helpers.through_engine import rounds_of, weights_of
 
 SIZES = Sizes(shared=5, trained=3, classes=2, features=0, clients=2, inputs=(1,), largest=9)
 SAMPLES = (1, 3)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, linear
 from torch.nn.functional import cross_entropy
 
-from algorithms.rounds_by_hand import Bowl, ByHand, bowls, first_logit
-from algorithms.through_engine import equal_clients, rounds_of
-from engine.federations import doubled, normed, table_problem
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.feddyn import FedDyn
 from fedrela.algorithms.fedprox import FedProx
 from fedrela.losses import LOSSES
 from fedrela.models.arrays import FlatModel
 from goldens.whole_rounds import FEDDYN, load
+from helpers.contexts import blobs, linear
+from helpers.engine_federations import doubled, normed, table_problem
+from helpers.rounds_by_hand import Bowl, ByHand, bowls, first_logit
+from helpers.through_engine import equal_clients, rounds_of
 
 W, B = np.random.default_rng(1).normal(size=(4, 5)), np.zeros(4)
 

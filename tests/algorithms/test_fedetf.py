@@ -7,14 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, client_turn
 from torch import nn
 from torch.nn.functional import normalize
 
-from algorithms.collected import official_model, posteriors
-from algorithms.one_step import one_step, whose_features_are
-from algorithms.through_engine import rounds_of
-from engine.federations import CLASSES, COLUMNS, Made, doubled
 from fedrela.algorithms.fedetf import FedEtf
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
@@ -22,6 +17,11 @@ from fedrela.errors import ArgumentError
 from fedrela.models import Classifier, build
 from fedrela.models.heads import EtfHead
 from goldens.frames_and_losses import load
+from helpers.collected import official_model, posteriors
+from helpers.contexts import blobs, client_context
+from helpers.engine_federations import CLASSES, COLUMNS, Made, doubled
+from helpers.one_step import one_step, whose_features_are
+from helpers.through_engine import rounds_of
 
 MODES = ("aggregated", "none", "official")
 BN = {"head.norm.weight", "head.norm.bias", "head.norm.running_mean", "head.norm.running_var"}
@@ -136,7 +136,7 @@ def test_a_last_batch_of_one_sample_is_left_out_where_there_is_a_bn():
     x, y = blobs(n=9)
     for mode, steps in (("aggregated", 1), ("official", 1), ("none", 2)):
         algorithm = FedEtf(bn_mode=mode)
-        context = client_turn(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
+        context = client_context(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
         algorithm.client(context)
         assert context.steps == steps
 
@@ -147,7 +147,7 @@ def test_a_client_of_one_class_and_double_precision(mode):
     algorithm = FedEtf(bn_mode=mode)
     module = algorithm.module(doubled(), CLASSES, 0)
     assert module.head.etf.dtype == torch.float64
-    context = client_turn(module, x, np.full(len(y), 2), batch_size=8, epochs=30)
+    context = client_context(module, x, np.full(len(y), 2), batch_size=8, epochs=30)
     algorithm.client(context)
     logits = algorithm.logits(module.eval(), torch.from_numpy(x), {})
     assert logits.isfinite().all()
@@ -158,7 +158,7 @@ def test_a_client_of_one_class_and_double_precision(mode):
 def test_the_cosines_are_collected():
     x, y = blobs(n=8)
     algorithm = FedEtf(bn_mode="none")
-    context = client_turn(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
+    context = client_context(algorithm.module(mlp(8), CLASSES, 0), x, y, batch_size=8)
     expected = algorithm.logits(context.model.module, torch.from_numpy(x), {}).detach().numpy()
     context.scores = np.zeros((8, CLASSES), "f4")
     algorithm.client(context)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, client_turn
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.one_step import one_step
-from algorithms.through_engine import rounds_of
-from engine.federations import CLASSES, COLUMNS, Made
 from fedrela.algorithms.fedetf_original import FedEtfOriginal
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError
 from fedrela.models import Classifier, build
 from goldens.frames_and_losses import load
+from helpers.contexts import blobs, client_context
+from helpers.engine_federations import CLASSES, COLUMNS, Made
+from helpers.one_step import one_step
+from helpers.through_engine import rounds_of
 
 X, Y = blobs(n=24)
 COUNTS = np.bincount(Y, minlength=CLASSES)
@@ -59,7 +59,7 @@ def test_s_and_the_length_of_the_projection_do_not_matter_to_the_score():
 
 def trained(counts, **params):
     algorithm = FedEtfOriginal(**params)
-    context = client_turn(model_of(algorithm), X, Y, stored=True, batch_size=8, momentum=0.9, weight_decay=1e-3)
+    context = client_context(model_of(algorithm), X, Y, stored=True, batch_size=8, momentum=0.9, weight_decay=1e-3)
     context.counts = counts
     algorithm.client(context)
     return context.model
@@ -104,7 +104,7 @@ def test_a_client_of_one_class_is_told_from_the_others_by_the_floor():
     found = []
     for floor in (0.0, 1.0):
         algorithm = FedEtfOriginal(floor=floor)
-        context = client_turn(model_of(algorithm), X, np.full(len(Y), 2), batch_size=8)
+        context = client_context(model_of(algorithm), X, np.full(len(Y), 2), batch_size=8)
         context.counts, start = one, context.model.collect()
         algorithm.client(context)
         found.append(np.array_equal(context.model.collect(), start))
@@ -112,7 +112,7 @@ def test_a_client_of_one_class_is_told_from_the_others_by_the_floor():
 
 
 def test_the_cosines_are_collected_and_not_s_times_them():
-    context = client_turn(model_of(FedEtfOriginal(scale=10.0)), X, Y, batch_size=len(Y))
+    context = client_context(model_of(FedEtfOriginal(scale=10.0)), X, Y, batch_size=len(Y))
     expected = FedEtfOriginal().logits(context.model.module, torch.from_numpy(X), {}).detach().numpy()
     context.scores = np.zeros((len(Y), CLASSES), "f4")
     FedEtfOriginal().client(context)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
-from engine.federations import Made
 from fedrela.algorithms.fedgrab import Balancer, FedGrab, balanced_bce, gain, passed_over
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from goldens.class_gradients import load
+from helpers.engine_federations import Made
 
 
 def test_the_controller_and_the_map_are_the_official_ones():

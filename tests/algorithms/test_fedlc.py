@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from algorithms.context_by_hand import blobs, client_turn, linear
 
-from algorithms.one_step import one_step, whose_logits_are
-from algorithms.through_engine import weights_of
-from engine.federations import normed
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedlc import FedLC
 from goldens.frames_and_losses import load
+from helpers.contexts import blobs, client_context, linear
+from helpers.engine_federations import normed
+from helpers.one_step import one_step, whose_logits_are
+from helpers.through_engine import weights_of
 
 FORMS = {"inf": {}, "floor1e8": {"floor": 1e-8}, "excl_y": {"denominator": "without_label"}}
 
@@ -54,7 +54,7 @@ def test_a_client_of_one_class_learns_nothing_unless_counts_are_raised(params):
     rng = np.random.default_rng(1)
     W, b = rng.normal(size=(4, 5)), rng.normal(size=4)
     for floor, still in ((0.0, True), (1.0, False)):
-        context = client_turn(linear(W, b), x, np.full(len(y), 2), batch_size=8)
+        context = client_context(linear(W, b), x, np.full(len(y), 2), batch_size=8)
         context.counts = np.array([0, 0, len(y), 0])
         start = context.model.collect()
         FedLC(floor=floor, **params).client(context)
@@ -66,7 +66,7 @@ def test_it_collects_the_logits_that_it_is_scored_with():
     x, y = blobs(n=8)
     module = linear(np.ones((4, 5), "f4"), np.zeros(4, "f4"))
     expected = (x @ np.ones((5, 4))).astype("f4")
-    context = client_turn(module, x, y, batch_size=8)
+    context = client_context(module, x, y, batch_size=8)
     context.scores, context.counts = np.zeros((8, 4), "f4"), np.bincount(y, minlength=4)
     FedLC(tau=3.0).client(context)
     np.testing.assert_allclose(context.scores, expected, atol=1e-5)

@@ -7,13 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import batches, blobs, client_turn
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.collected import official_model, posteriors
-from algorithms.through_engine import rounds_of
-from engine.federations import CLASSES, COLUMNS, Made, doubled
 from fedrela.algorithms import fedloge
 from fedrela.algorithms.fedloge import FedLoge, realign_locally
 from fedrela.engine.evaluate import evaluate_locally
@@ -26,6 +22,10 @@ from fedrela.metrics.groups import evaluation_groups
 from fedrela.models import Classifier, build
 from fedrela.models.heads import FixedHead, sparse_etf
 from goldens.frames_and_losses import load
+from helpers.collected import official_model, posteriors
+from helpers.contexts import batches, blobs, client_context
+from helpers.engine_federations import CLASSES, COLUMNS, Made, doubled
+from helpers.through_engine import rounds_of
 
 X, Y = blobs(n=45)
 
@@ -47,7 +47,7 @@ def copied(parameter, values):
 @pytest.mark.parametrize("bias", ["zero", "official"])
 def test_three_optimisers_to_the_bit_and_the_frame_stays(bias):
     algorithm = quick(frame_bias=bias)
-    context = client_turn(model_of(algorithm), X, Y, epochs=2, batch_size=8, momentum=0.5, weight_decay=1e-3)
+    context = client_context(model_of(algorithm), X, Y, epochs=2, batch_size=8, momentum=0.5, weight_decay=1e-3)
     module = context.model.module
     before = module.head.matrix.clone(), module.head.bias.clone()
     algorithm.client(context)
@@ -78,7 +78,7 @@ def test_the_heads_beside_have_no_gradient_on_the_body(clip):
         with torch.no_grad():
             module.auxiliary_head.weight.mul_(factor)
             module.local_head.weight.mul_(-factor)
-        context = client_turn(module, X, Y, epochs=2, batch_size=8, momentum=0.5, clip=clip)
+        context = client_context(module, X, Y, epochs=2, batch_size=8, momentum=0.5, clip=clip)
         quick().client(context)
         found = context.model.read()
         bodies.add(b"".join(a.tobytes() for name, a in found.items() if name.startswith("body.")))
@@ -201,7 +201,7 @@ def test_what_a_client_may_answer():
     assert all(own >= every for own, every in zip(found["own"], found["all"], strict=True))
     assert found["own"] != found["all"]
     algorithm = quick(local_classes="own")
-    context = client_turn(model_of(algorithm), X, Y, batch_size=8)
+    context = client_context(model_of(algorithm), X, Y, batch_size=8)
     context.counts = np.array([9, 0, 5, 0])
     algorithm.client(context)
     module, x = context.model.module.eval(), torch.from_numpy(X)
@@ -213,7 +213,7 @@ def test_what_a_client_may_answer():
 @pytest.mark.parametrize("scored", ["global", "frame"])
 def test_what_is_scored_is_collected(scored):
     algorithm = quick(scored=scored)
-    context = client_turn(model_of(algorithm), X, Y, batch_size=len(Y))
+    context = client_context(model_of(algorithm), X, Y, batch_size=len(Y))
     expected = algorithm.logits(context.model.module, torch.from_numpy(X), {}).detach().numpy()
     context.scores = np.zeros((len(Y), CLASSES), "f4")
     algorithm.client(context)
@@ -223,7 +223,7 @@ def test_what_is_scored_is_collected(scored):
 def test_collecting_changes_no_bit():
     found = set()
     for scores in (None, np.zeros((len(Y), CLASSES), "f4")):
-        context = client_turn(model_of(), X, Y, batch_size=8)
+        context = client_context(model_of(), X, Y, batch_size=8)
         context.scores = scores
         quick().client(context)
         found.add(context.model.sha256())
@@ -232,7 +232,7 @@ def test_collecting_changes_no_bit():
 
 def test_double_precision_and_a_client_of_one_class():
     module = model_of(make=doubled, algorithm=quick(beta=0.2))
-    context = client_turn(module, X.astype("f8"), np.full(len(Y), 1), batch_size=8)
+    context = client_context(module, X.astype("f8"), np.full(len(Y), 1), batch_size=8)
     context.counts = np.array([0, len(Y), 0, 0])
     quick().client(context)
     assert context.model.vector.isfinite().all()

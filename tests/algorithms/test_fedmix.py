@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, client_turn, linear
 from torch.nn.functional import cross_entropy
 
-from engine.federations import Made
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedmix import FedMix
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
+from helpers.contexts import blobs, client_context, linear
+from helpers.engine_federations import Made
 
 
 def final(algorithm, rounds=3):
@@ -48,7 +48,7 @@ def one_step(x_bar, y_bar, *, second_order=True, lam=0.2):
     torch.manual_seed(0)
     module = linear(np.random.default_rng(1).normal(size=(3, 5)).astype("f4"), np.zeros(3, "f4"))
     before = module.weight.detach().clone()
-    context = client_turn(module, x, y, batch_size=9, lr=1.0)
+    context = client_context(module, x, y, batch_size=9, lr=1.0)
     context.received = {"x": x_bar[None].astype("f4"), "y": y_bar[None].astype("f4")}
     FedMix(lam=lam, second_order=second_order).client(context)
     return before, before - module.weight.detach(), torch.from_numpy(x), torch.from_numpy(y)

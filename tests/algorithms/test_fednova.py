@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, client_turn, linear
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from algorithms.rounds_by_hand import Bowl, ByHand, bowls, first_logit
-from algorithms.through_engine import equal_clients, rounds_of, weights_of
-from batteries import examples
-from engine.federations import normed
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fednova import FedNova, normalizer, normalizer_as_run
 from fedrela.errors import ArgumentError
 from fedrela.losses import LOSSES
 from goldens.whole_rounds import FEDNOVA, load
+from helpers.batteries import examples
+from helpers.contexts import blobs, client_context, linear
+from helpers.engine_federations import normed
+from helpers.rounds_by_hand import Bowl, ByHand, bowls, first_logit
+from helpers.through_engine import equal_clients, rounds_of, weights_of
 
 
 @pytest.fixture(autouse=True)
@@ -153,9 +153,9 @@ def test_buffers_are_averaged_by_samples():
 
 def test_a_step_that_batchnorm_cannot_take_is_not_counted():
     x, y = blobs(n=9)
-    context = client_turn(nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 4)), x, y, batch_size=8, epochs=3)
+    context = client_context(nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 4)), x, y, batch_size=8, epochs=3)
     assert FedNova().client(context) == {"normalizer": 3.0, "steps": 3}
-    context = client_turn(nn.Sequential(nn.Linear(5, 4)), x, y, batch_size=8, epochs=3, momentum=0.9)
+    context = client_context(nn.Sequential(nn.Linear(5, 4)), x, y, batch_size=8, epochs=3, momentum=0.9)
     assert FedNova().client(context) == {"normalizer": normalizer(6, momentum=0.9), "steps": 6}
 
 
@@ -171,6 +171,6 @@ def test_a_rate_of_zero_moves_nothing():
 
 def test_a_pull_that_oversteps_is_said():
     x, y = blobs(n=4)
-    context = client_turn(linear(torch.zeros(4, 5).numpy(), torch.zeros(4).numpy()), x, y, batch_size=2, lr=1.0)
+    context = client_context(linear(torch.zeros(4, 5).numpy(), torch.zeros(4).numpy()), x, y, batch_size=2, lr=1.0)
     with pytest.raises(ArgumentError, match="lower mu"):
         FedNova(mu=3.0).client(context)

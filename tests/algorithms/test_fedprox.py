@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, client_turn, linear
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from batteries import examples
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
 from fedrela.algorithms.local import train
 from fedrela.losses import LOSSES
+from helpers.batteries import examples
+from helpers.contexts import blobs, client_context, linear
 
 RNG = np.random.default_rng(2)
 W, B = RNG.normal(size=(4, 5)), RNG.normal(size=4)
@@ -23,7 +23,7 @@ W, B = RNG.normal(size=(4, 5)), RNG.normal(size=4)
 
 def run(algorithm, n=24, **local):
     x, y = blobs(n=n, dtype="f8")
-    context = client_turn(linear(W, B), x, y, **({"batch_size": 8} | local))
+    context = client_context(linear(W, B), x, y, **({"batch_size": 8} | local))
     algorithm.client(context)
     return context.model.collect()
 
@@ -42,7 +42,7 @@ def test_the_term_in_the_loss_gives_the_same(mu):
     plain = linear(W, B)
     anchor = [p.detach().clone() for p in plain.parameters()]
     optimiser = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)
-    context = client_turn(linear(W, B), x, y, stored=True, batch_size=8, epochs=3, momentum=0.9, weight_decay=1e-3)
+    context = client_context(linear(W, B), x, y, stored=True, batch_size=8, epochs=3, momentum=0.9, weight_decay=1e-3)
     FedProx(mu=mu).client(context)
     for start in (0, 8, 16) * 3:
         optimiser.zero_grad()
@@ -85,7 +85,7 @@ class Slope(nn.Module):
 def test_under_a_constant_gradient_it_stops_at_the_closed_form(eta, mu, tau):
     slope = [0.7, -1.3, 0.2]
     none = np.zeros((tau, 1)), np.zeros(tau, int)
-    context = client_turn(Slope([1.0, 2.0, 3.0], slope), *none, lr=eta, batch_size=1, loss="first logit")
+    context = client_context(Slope([1.0, 2.0, 3.0], slope), *none, lr=eta, batch_size=1, loss="first logit")
     x = context.model.weights.clone()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LOSSES, "first logit", lambda logits, labels, counts: logits[0, 0])
@@ -106,7 +106,7 @@ def test_buffers_are_not_pulled():
     for algorithm in (FedAvg(), FedProx(mu=5.0)):
         torch.manual_seed(0)
         module = nn.Sequential(nn.BatchNorm1d(5, dtype=torch.float64), nn.Linear(5, 4, dtype=torch.float64))
-        context = client_turn(module, x, y, batch_size=24, lr=0.0)
+        context = client_context(module, x, y, batch_size=24, lr=0.0)
         algorithm.client(context)
         found.append(context.model.read()["0.running_mean"])
     assert found[0].tobytes() == found[1].tobytes()

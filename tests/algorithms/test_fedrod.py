@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import batches, blobs, client_turn
 from torch.nn.functional import cross_entropy
 
-from algorithms.one_step import one_step, whose_logits_are
-from algorithms.through_engine import rounds_of, weights_of
-from engine.federations import CLASSES, COLUMNS, Made, normed
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedrod import FedRod
 from fedrela.engine.evaluate import evaluate_locally
@@ -19,6 +15,10 @@ from fedrela.engine.serial import SerialPool
 from fedrela.losses import balanced_softmax
 from fedrela.models import build
 from goldens.frames_and_losses import load
+from helpers.contexts import batches, blobs, client_context
+from helpers.engine_federations import CLASSES, COLUMNS, Made, normed
+from helpers.one_step import one_step, whose_logits_are
+from helpers.through_engine import rounds_of, weights_of
 
 X, Y = blobs(n=45)
 COUNTS = np.bincount(Y, minlength=CLASSES)
@@ -29,7 +29,7 @@ def model_of(seed=0):
 
 
 def trained(module, y=Y, counts=COUNTS, floor=1.0, **local):
-    context = client_turn(module, X, y, **({"batch_size": 8, "epochs": 2} | local))
+    context = client_context(module, X, y, **({"batch_size": 8, "epochs": 2} | local))
     context.counts = counts
     FedRod(floor=floor).client(context)
     return context
@@ -106,7 +106,7 @@ def test_an_empty_personal_head_answers_as_the_generic_one():
 def test_a_client_of_one_class_moves_the_generic_model_only_where_counts_are_raised(floor, still):
     one = np.full(len(Y), 2)
     module = model_of()
-    before = client_turn(model_of(), X, one)
+    before = client_context(model_of(), X, one)
     context = trained(module, one, np.array([0, 0, len(Y), 0]), floor, momentum=0.9)
     assert (generic(context) == generic(before)) == still
     names = "personal_head.weight", "personal_head.bias"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import client_turn, linear
 from torch.nn.functional import cross_entropy
 
-from engine.federations import Made, image_problem
 from fedrela.algorithms.context import ServerContext
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedyoyo import FedYoyo, distillation, effective_sums, keep_where_it_jumps, two_views
@@ -16,6 +14,8 @@ from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from fedrela.records import Upload
 from goldens.class_gradients import load
+from helpers.contexts import client_context, linear
+from helpers.engine_federations import Made, image_problem
 
 GOLDEN = load("fedyoyo")
 
@@ -43,7 +43,7 @@ def test_one_local_epoch_is_the_official_one(round):
     step = {name.split("_", 2)[2]: array for name, array in GOLDEN.items() if name.startswith(f"step_r{round}_")}
     pairs = np.stack([step["weak"], step["strong"]], axis=1)
     module = linear(step["W0"], step["b0"])
-    context = client_turn(
+    context = client_context(
         module, pairs, step["y"], stored=True, view=lambda raw, rng: torch.cat([raw[:, 0], raw[:, 1]]),
         lr=0.1, batch_size=8, epochs=1,
     )  # fmt: skip
@@ -79,7 +79,7 @@ def test_how_the_prior_is_mixed(mix, share, monkeypatch):
         "fedrela.algorithms.fedyoyo.cross_entropy", lambda z, y: seen.append(z.detach()) or cross_entropy(z, y)
     )
     module = linear(np.zeros((2, 3), "f4"), np.zeros(2, "f4"))
-    context = client_turn(module, np.zeros((6, 3), "f4"), np.array([0, 0, 0, 0, 0, 1]), batch_size=2, lr=1e-9)
+    context = client_context(module, np.zeros((6, 3), "f4"), np.array([0, 0, 0, 0, 0, 1]), batch_size=2, lr=1e-9)
     context.received = {"prior": np.array([0.5, 0.5])}
     FedYoyo(prior_mix=mix, views="none", lam=0.0, tau=1.0).client(context)
     q, own = seen[-1][0].exp().double().numpy(), np.array([5, 1]) / 6

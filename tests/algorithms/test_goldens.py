@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from algorithms.context_by_hand import client_turn, linear
 
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
 from goldens.local_training import BATCH, FEDPROX, clients, load
+from helpers.contexts import client_context, linear
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def folder(request):
 
 def trained(algorithm, golden, client):
     options = {name: float(golden[name]) for name in ("lr", "momentum", "weight_decay")}
-    context = client_turn(
+    context = client_context(
         linear(golden["W0"], golden["b0"]), client.x, client.y, stored=True,
         epochs=int(golden["epochs"]), batch_size=BATCH, **options,
     )  # fmt: skip

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
-from algorithms.context_by_hand import batches, bits, blobs, client_turn, two_parts
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.local import Group, train
 from fedrela.errors import ArgumentError
+from helpers.contexts import batches, bits, blobs, client_context, two_parts
 
 
 def test_groups_are_optimisers_of_their_own_to_the_bit():
     x, y = blobs(n=45)
-    context = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=1e-3)
+    context = client_context(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=1e-3)
     train(context, groups=[Group("1", lr=0.3, momentum=0.5, weight_decay=0.0)])
     plain = two_parts()
     optimisers = [
@@ -34,7 +34,7 @@ def test_what_a_group_leaves_open_is_as_for_the_rest():
     found = []
     own = {"momentum": 0.5, "weight_decay": 0.01}
     for plan, groups, instead in ((own, [], {}), ({"momentum": 0.9}, [], own), ({"momentum": 0.9}, [Group("1")], own)):
-        context = client_turn(two_parts(), x, y, epochs=2, batch_size=8, **plan)
+        context = client_context(two_parts(), x, y, epochs=2, batch_size=8, **plan)
         train(context, groups=groups, **instead)
         found.append(bits(context.model.module))
     assert found[0] == found[1] == found[2]
@@ -53,4 +53,4 @@ def test_groups_that_cannot_be(groups, message):
     x, y = blobs()
     module = nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 5))
     with pytest.raises(ArgumentError, match=message):
-        train(client_turn(module, x, y), groups=[Group(part) for part in groups])
+        train(client_context(module, x, y), groups=[Group(part) for part in groups])

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import batches, bits, blobs, client_turn, two_parts
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from batteries import examples
 from fedrela.algorithms.local import clip_norm, configured_loss, train
 from fedrela.errors import ArgumentError
 from fedrela.losses import LOSSES
+from helpers.batteries import examples
+from helpers.contexts import batches, bits, blobs, client_context, two_parts
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("weight_decay", [0.0, 1e-3])
 def test_equals_torchs_optimiser_to_the_bit(momentum, weight_decay):
     x, y = blobs(n=45)
-    context = client_turn(two_parts(), x, y, epochs=3, batch_size=8, momentum=momentum, weight_decay=weight_decay)
+    context = client_context(two_parts(), x, y, epochs=3, batch_size=8, momentum=momentum, weight_decay=weight_decay)
     train(context)
     plain = two_parts()
     optimiser = torch.optim.SGD(
@@ -55,7 +55,7 @@ def test_a_short_gradient_is_not_touched():
 
 def test_weight_decay_comes_after_clipping():
     x, y = blobs(n=8)
-    context = client_turn(two_parts(), x, y, batch_size=8, weight_decay=0.5, clip=1e-3)
+    context = client_context(two_parts(), x, y, batch_size=8, weight_decay=0.5, clip=1e-3)
     before = context.model.weights.clone()
     train(context)
     plain = two_parts()
@@ -72,7 +72,7 @@ def test_clipping_of_the_configuration_and_its_override():
     x, y = blobs()
     found = {}
     for name, local, own in (("off", 0.0, None), ("plan", 0.01, None), ("own", 0.0, 0.01), ("none", 0.01, 0.0)):
-        context = client_turn(two_parts(), x, y, clip=local)
+        context = client_context(two_parts(), x, y, clip=local)
         train(context, clip=own)
         found[name] = bits(context.model.module)
     assert found["plan"] == found["own"] != found["off"] == found["none"]
@@ -86,9 +86,9 @@ def test_correction_sees_gradient_and_weights_before_the_step():
         seen.append((gradient.clone(), weights.clone()))
         gradient.add_(weights, alpha=0.5)
 
-    context = client_turn(two_parts(), x, y, batch_size=8, momentum=0.9)
+    context = client_context(two_parts(), x, y, batch_size=8, momentum=0.9)
     train(context, correct=correct)
-    decayed = client_turn(two_parts(), x, y, batch_size=8, momentum=0.9, weight_decay=0.5)
+    decayed = client_context(two_parts(), x, y, batch_size=8, momentum=0.9, weight_decay=0.5)
     train(decayed)
     assert len(seen) == context.steps == 2
     torch.testing.assert_close(context.model.weights, decayed.model.weights)  # it enters the momentum as decay does
@@ -96,7 +96,7 @@ def test_correction_sees_gradient_and_weights_before_the_step():
 
 def test_after_each_step_the_weights_may_be_changed():
     x, y = blobs(n=24)
-    context = client_turn(two_parts(), x, y, batch_size=8)
+    context = client_context(two_parts(), x, y, batch_size=8)
     norms = []
 
     def after(weights):
@@ -115,9 +115,9 @@ def normed() -> nn.Sequential:
 
 def test_one_sample_before_batch_norm_is_no_step():
     x, y = blobs(n=9)
-    context = client_turn(normed(), x, y, stored=True, batch_size=4, epochs=2, momentum=0.9)
+    context = client_context(normed(), x, y, stored=True, batch_size=4, epochs=2, momentum=0.9)
     train(context)
-    without = client_turn(normed(), x[:8], y[:8], stored=True, batch_size=4, epochs=2, momentum=0.9)
+    without = client_context(normed(), x[:8], y[:8], stored=True, batch_size=4, epochs=2, momentum=0.9)
     train(without)
     assert context.steps == without.steps == 4
     assert context.model.vector.equal(without.model.vector)
@@ -125,7 +125,7 @@ def test_one_sample_before_batch_norm_is_no_step():
 
 def test_one_sample_without_batch_norm_is_a_step():
     x, y = blobs(n=9)
-    context = client_turn(two_parts(), x, y, batch_size=4)
+    context = client_context(two_parts(), x, y, batch_size=4)
     train(context)
     assert context.steps == 3
 
@@ -133,7 +133,7 @@ def test_one_sample_without_batch_norm_is_a_step():
 @pytest.mark.parametrize(("module", "n"), [(normed, 1), (two_parts, 0)])
 def test_a_client_without_a_step_changes_nothing(module, n):
     x, y = blobs(n=n)
-    context = client_turn(module(), x, y)
+    context = client_context(module(), x, y)
     before = context.model.vector.clone()
     train(context)
     assert context.steps == 0
@@ -142,7 +142,7 @@ def test_a_client_without_a_step_changes_nothing(module, n):
 
 def test_steps_add_up_over_stages():
     x, y = blobs(n=24)
-    context = client_turn(two_parts(), x, y, batch_size=8)
+    context = client_context(two_parts(), x, y, batch_size=8)
     train(context)
     train(context)
     assert context.steps == 6
@@ -151,9 +151,9 @@ def test_steps_add_up_over_stages():
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_loss_of_the_configuration_sees_the_counts(name):
     x, y = blobs()
-    context = client_turn(two_parts(), x, y, loss=name)
+    context = client_context(two_parts(), x, y, loss=name)
     train(context)
-    plain = client_turn(two_parts(), x, y)
+    plain = client_context(two_parts(), x, y)
     counts = torch.from_numpy(np.bincount(y, minlength=4)).float()
     train(plain, loss=lambda batch: LOSSES[name](batch.forward(), batch.y, counts))
     assert context.model.vector.equal(plain.model.vector)
@@ -161,7 +161,7 @@ def test_the_loss_of_the_configuration_sees_the_counts(name):
 
 def test_logits_of_the_last_epoch_are_left_where_they_are_wanted():
     x, y = blobs(n=21)
-    context = client_turn(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9)
+    context = client_context(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9)
     context.scores = np.full((21, 4), np.nan, np.float32)
     seen = {}
 
@@ -177,7 +177,7 @@ def test_logits_of_the_last_epoch_are_left_where_they_are_wanted():
 def test_a_loss_with_several_views_or_without_logits_leaves_none():
     x, y = blobs(n=16)
     for leave in (lambda batch: torch.cat([batch.forward()] * 2), lambda batch: None):
-        context = client_turn(two_parts(), x, y)
+        context = client_context(two_parts(), x, y)
         context.scores = np.full((16, 4), np.nan, np.float32)
 
         def loss(batch, leave=leave):
@@ -190,7 +190,7 @@ def test_a_loss_with_several_views_or_without_logits_leaves_none():
 
 def test_gradients_that_were_replaced_are_noticed():
     x, y = blobs()
-    context = client_turn(two_parts(), x, y)
+    context = client_context(two_parts(), x, y)
 
     def loss(batch):
         batch.module.zero_grad(set_to_none=True)
@@ -202,7 +202,7 @@ def test_gradients_that_were_replaced_are_noticed():
 
 def test_the_module_is_in_training_mode():
     x, y = blobs()
-    context = client_turn(normed(), x, y)
+    context = client_context(normed(), x, y)
     context.model.module.eval()
     modes = set()
     default = configured_loss(context)
@@ -217,7 +217,7 @@ def test_the_module_is_in_training_mode():
 
 def test_the_order_is_the_turns_own():
     x, y = blobs()
-    turns = [client_turn(two_parts(), x, y, batch_size=4) for _ in range(3)]
+    turns = [client_context(two_parts(), x, y, batch_size=4) for _ in range(3)]
     turns[2].round = 2
     for context in turns:
         train(context)

@@ -7,18 +7,18 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import batches, blobs, client_turn
 from torch import nn
 from torch.nn.functional import cosine_similarity, cross_entropy
 
-from algorithms.through_engine import rounds_of, weights_of
-from engine.federations import CLASSES, COLUMNS, doubled, image_problem, normed, tiny_mlp
 from fedrela.algorithms import moon
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.local import train
 from fedrela.algorithms.moon import Moon
 from fedrela.models import build
 from goldens.frames_and_losses import MOON, load
+from helpers.contexts import batches, blobs, client_context
+from helpers.engine_federations import CLASSES, COLUMNS, doubled, image_problem, normed, tiny_mlp
+from helpers.through_engine import rounds_of, weights_of
 
 PROJECTED = partial(build, "mlp", (COLUMNS,), CLASSES, seed=7, hidden=[6], projection=5)
 
@@ -49,7 +49,7 @@ def step_from(golden, z_start):
     """Return a turn whose model starts at `z_start`, with the golden's targets."""
     target = golden["target"].astype(int)
     module = Given(z_start, golden["logits"])
-    return client_turn(module, np.zeros((8, 1), "f4"), target, stored=True, lr=1.0, batch_size=8)
+    return client_context(module, np.zeros((8, 1), "f4"), target, stored=True, lr=1.0, batch_size=8)
 
 
 @pytest.mark.parametrize("name", [name for name in MOON if "2prev" not in name])
@@ -92,9 +92,9 @@ def a_client_that_has_been_here(view=None):
     torch.manual_seed(3)
     x, y = blobs(n=22)
     local = {"lr": 0.1, "momentum": 0.9, "epochs": 3, "batch_size": 8}
-    former = client_turn(normed(5), *blobs(n=30, seed=8), **local)
+    former = client_context(normed(5), *blobs(n=30, seed=8), **local)
     Moon().client(former)
-    context = client_turn(normed(5), x, y, view=view, **local)
+    context = client_context(normed(5), x, y, view=view, **local)
     context.state = dict(former.state)
     return context, former.model.module, x, y
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.algorithms import ALGORITHMS
 from fedrela.errors import ArgumentError
 from fedrela.options import Params, allowed, param
+from helpers.batteries import examples
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import client_turn
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from engine.federations import Made
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.oversample import Oversample
 from fedrela.algorithms.reweight import Reweight, class_weights
@@ -17,6 +15,8 @@ from fedrela.algorithms.smote import Smote
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from fedrela.models import Classifier
+from helpers.contexts import client_context
+from helpers.engine_federations import Made
 
 LABELS = np.array([0] * 12 + [1] * 5 + [3])
 
@@ -24,7 +24,7 @@ LABELS = np.array([0] * 12 + [1] * 5 + [3])
 def turn_of(labels=LABELS, **local):
     x = np.random.default_rng(0).normal(size=(len(labels), 5)).astype("f4")
     torch.manual_seed(0)
-    return client_turn(Classifier(nn.Linear(5, 6), 6, 4), x, labels, **local)
+    return client_context(Classifier(nn.Linear(5, 6), 6, 4), x, labels, **local)
 
 
 @pytest.mark.parametrize(("ratio", "wanted"), [(1.0, 12), (0.5, 6)])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, client_turn, uploads_of
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from engine.federations import Made, normed, table_problem
 from fedrela.algorithms.context import ServerContext
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.ratioloss import (
@@ -27,6 +25,8 @@ from fedrela.errors import ArgumentError
 from fedrela.models import Classifier
 from fedrela.models.arrays import FlatModel
 from goldens.class_gradients import ALPHA, load
+from helpers.contexts import blobs, client_context, uploads_of
+from helpers.engine_federations import Made, normed, table_problem
 
 CASES = {"alpha1d_as_called": "as_run", "alpha2d_intended": "per_sample", "alphaNone": "per_sample"}
 
@@ -202,7 +202,7 @@ def test_the_client_trains_with_the_weights_received():
     moved = []
     for alpha in (np.ones(4), np.array([1.0, 5.0, 1.0, 1.0])):
         torch.manual_seed(0)
-        context = client_turn(nn.Linear(5, 4), x, y)
+        context = client_context(nn.Linear(5, 4), x, y)
         context.received = {"alpha": alpha.astype("f4")}
         RatioLoss().client(context)
         moved.append(context.model.collect())

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from batteries import examples
 from fedrela.algorithms import samples as samples_file
 from fedrela.algorithms.samples import Samples
 from fedrela.models.inputs import Scaling
+from helpers.batteries import examples
 
 CPU = torch.device("cpu")
 MODULE = nn.Identity()

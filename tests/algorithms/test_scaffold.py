@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, linear
 from torch.nn.functional import cross_entropy
 
-from algorithms.rounds_by_hand import Bowl, ByHand, bowls, first_logit
-from algorithms.through_engine import equal_clients, rounds_of, weights_of
-from engine.federations import doubled, normed
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fednova import normalizer
 from fedrela.algorithms.scaffold import Scaffold
 from fedrela.losses import LOSSES
 from goldens.whole_rounds import joined, load
+from helpers.contexts import blobs, linear
+from helpers.engine_federations import doubled, normed
+from helpers.rounds_by_hand import Bowl, ByHand, bowls, first_logit
+from helpers.through_engine import equal_clients, rounds_of, weights_of
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algorithms.through_engine import rounds_of
-from engine.federations import doubled, normed, table_problem
 from fedrela.algorithms.base import Sizes
 from fedrela.algorithms.climb import Climb
 from fedrela.algorithms.fedavg import FedAvg
@@ -18,6 +16,8 @@ from fedrela.algorithms.fednova import FedNova
 from fedrela.algorithms.moon import Moon
 from fedrela.algorithms.scaffold import Scaffold
 from fedrela.records import Shard
+from helpers.engine_federations import doubled, normed, table_problem
+from helpers.through_engine import rounds_of
 
 BASELINES = {
     "fedavgm": FedAvg(server="momentum"),

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiment.small_runs import small
 from fedrela.experiment.arms import MATCHED
 from fedrela.experiment.grid import Grid
 from fedrela.experiment.toml.text import toml_text
 from fedrela.runfolder.grids import GridFolder
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 

@@ -224,7 +224,7 @@ def test_wrong_options(run, digits, arguments, said):
         (
             "[data]\npartition = { kind = 'iid', min_size = 0, clients = 1000000000000 }",
             2,
-            "run.toml:2:53: data.partition.clients: an integer from 1 to 1000000 is needed",
+            "run.toml:2:53: data.partition.clients: expected an integer from 1 to 1000000",
         ),
         (
             DIGITS.replace("[0, 1, 2]", "[0, 12]"),

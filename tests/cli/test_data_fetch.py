@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-import local_site as answers
 from fedrela.files import Part
-from local_site import Site, running_site
-from toy_downloads import DATA, PATH, SHA256, add_toys
+from helpers import local_site as answers
+from helpers.local_site import Site, running_site
+from helpers.toy_downloads import DATA, PATH, SHA256, add_toys
 
 
 @pytest.fixture

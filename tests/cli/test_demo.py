@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiment.small_runs import small
 from fedrela.experiment import demo
 from fedrela.experiment.arms import MATCHED
 from fedrela.experiment.comparing import Comparison
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 

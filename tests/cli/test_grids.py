@@ -10,12 +10,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from experiment.small_runs import small
 from fedrela.cli.grids import run_grid, say_plan, show_grid
 from fedrela.cli.pace import Pace
 from fedrela.experiment.comparing import Compare
 from fedrela.experiment.grid import Grid, Progress
 from fedrela.experiment.load import parse_config
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 BAD = {"name": "fedprox", "label": "bad", "train": {"lr": 1e30, "give_up": 1}}

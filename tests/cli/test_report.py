@@ -7,11 +7,11 @@ import sys
 import pytest
 import torch
 
-from experiment.small_runs import small
 from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 

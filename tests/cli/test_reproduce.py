@@ -66,7 +66,7 @@ def test_without_a_name_the_tables_are_listed(run):
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        (["tab:nothing"], 2, "table: one of step, lt, "),
+        (["tab:nothing"], 2, "table: expected one of step, lt, "),
         (["tab:step", "--scale", "huge"], 2, "--scale: expected one of paper, cpu, smoke, got 'huge'"),
         (["tab:lt", "--scale", "cpu", "--data", "nowhere"], 3, "tab:lt at scale cpu: cifar10: "),
     ],

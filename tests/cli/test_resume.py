@@ -7,10 +7,10 @@ import re
 import pytest
 import torch
 
-from experiment.small_runs import bytes_of, small
 from fedrela.data.sources import load
 from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
+from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)
 

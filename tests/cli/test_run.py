@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiment.small_runs import bytes_of, small
 from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
 from fedrela.experiment.load import config_toml, parse_config
 from fedrela.runfolder import RunFolder
+from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)
 LONG = small(train={"rounds": 80, "epochs": 1}, relabel={"start": 0.8, "tau": 0.2}, engine={"checkpoint_every": 5})
@@ -146,7 +146,7 @@ def test_a_folder_with_other_files_and_a_wrong_number_of_workers(run):
     for workers in ("0", "two", "-1", "1.5"):
         done = run("run", config, "--workers", workers)
         assert done.code == 2
-        assert "workers: 'auto' or an integer from 1 to 1024 is needed" in done.err
+        assert "workers: expected 'auto' or an integer from 1 to 1024" in done.err
     done = run("run", config, "--out", ".")
     assert done.code == 2
     assert done.err == "fedrela: .: other files are here; choose a new or an empty folder\n"

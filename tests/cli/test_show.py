@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.cli import show
+from helpers.batteries import examples
 
 PAYLOADS = [
     "\x1b[31mred", "\x1b]0;title\x07", "\x1b]8;;http://x\x07link", "a\rb", "a\nb", "a\tb", "\x00", "\x7f", "\x9b31m",

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiment.small_runs import small
 from fedrela.experiment.sweeping import Sweep
 from fedrela.experiment.toml.text import toml_text
 from fedrela.runfolder.grids import GridFolder
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 TAUS = {"relabel.tau": [0.1, 0.4]}
@@ -129,7 +129,7 @@ def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):
     ("text", "said"),
     [
         ("[sweep]\n'relabel.tua' = [0.1]", 'bad.toml:2:1: sweep."relabel.tua": unknown key; nearest: tau'),
-        ("[sweep]\n'relabel.tau' = [0.1, 5]", 'bad.toml:2:23: sweep."relabel.tau"[1]: a fraction from 0 to 1'),
+        ("[sweep]\n'relabel.tau' = [0.1, 5]", 'bad.toml:2:23: sweep."relabel.tau"[1]: expected a fraction from 0 to 1'),
         ("seed = 3", 'bad.toml: sweep: keys with values to try are needed, such as [sweep] "relabel.tau" ='),
     ],
 )

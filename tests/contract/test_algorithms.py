@@ -6,13 +6,13 @@ import inspect
 
 import pytest
 
-import batteries
-from contract.quick import VARIANTS, quick
 from fedrela.algorithms import ALGORITHMS
 from fedrela.engine.pool import Pool
 from fedrela.errors import ArgumentError
 from fedrela.testing import check_algorithm
 from fedrela.testing.algorithms import MODELS
+from helpers import batteries
+from helpers.quick import VARIANTS, quick
 
 MODEL_NAMES = tuple(MODELS)
 

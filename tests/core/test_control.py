@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from batteries import examples
 from fedrela.core.control import random_moves
+from helpers.batteries import examples
 
 
 def ledger_of(n, classes, tau, seed):

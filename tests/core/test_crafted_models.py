@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import batteries
 import fedrela
-from core.cases import make, softmax
+from helpers import batteries
+from helpers.core_cases import make, softmax
 
 SETTINGS = [(C, tau) for C in (2, 10, 100) for tau in (0.01, 0.05, 0.10)]
 ATTEMPTS = -(-batteries.count(200, 5000) // len(SETTINGS))

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fedrela
-import reference
-from batteries import examples
-from core.cases import clients, settled
+from helpers import reference
+from helpers.batteries import examples
+from helpers.core_cases import clients, settled
 
 battery = examples(250, 10_000)  # two references: 500 and 20,000 comparisons
 small = clients(max_n=40, max_C=9)

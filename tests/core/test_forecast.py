@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fedrela
-from core.cases import make
 from fedrela.errors import ArgumentError
+from helpers.core_cases import make
 
 CASE = make(300, 6, 0.1, 8, skew=1.5, skill=3.0, digits=None)
 

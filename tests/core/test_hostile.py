@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import batteries
 import fedrela
-from core.cases import make
+from helpers import batteries
+from helpers.core_cases import make
 
 
 def spoil(Q, i, j, value):

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from batteries import examples
-from core.cases import make
 from fedrela.errors import ArgumentError, DataError, IntegrityError
+from helpers.batteries import examples
+from helpers.core_cases import make
 
 CASE = make(120, 5, 0.2, 4, skew=1.5, skill=1.0, digits=None)
 DONE = fedrela.relabel(CASE.Q, CASE.y.astype(np.uint8), tau=0.2, threshold=[1.0] * 5, seed=2)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from batteries import examples
-from core.cases import Case, clients, settled, styles
+from helpers.batteries import examples
+from helpers.core_cases import Case, clients, settled, styles
 
 battery = examples(300, 20_000)
 INTEGERS = st.sampled_from(["i1", "u1", ">i2", "<u2", "i4", ">i8", "i8", "u8"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fedrela
-from core.cases import make
 from fedrela.errors import ArgumentError
+from helpers.core_cases import make
 
 CASE = make(200, 6, 0.1, 5, skew=1.5, skill=1.5, digits=None)
 SURE = np.zeros(CASE.Q.shape)  # with these draws every positive probability succeeds
@@ -184,34 +184,34 @@ def test_draws_succeed_strictly_below_rho():
     ("options", "message"),
     [
         ({"tau": 5}, "tau: expected a fraction from 0 to 1, got 5; the official code counts in per cent"),
-        ({"tau": -0.1}, "tau: a fraction"),
-        ({"tau": float("nan")}, "tau: a fraction"),
-        ({"tau": "0.05"}, "tau: a fraction"),
-        ({"tau": True}, "tau: a fraction"),
+        ({"tau": -0.1}, "tau: expected a fraction"),
+        ({"tau": float("nan")}, "tau: expected a fraction"),
+        ({"tau": "0.05"}, "tau: expected a fraction"),
+        ({"tau": True}, "tau: expected a fraction"),
         ({"preset": "papr"}, "preset: expected one of paper, official, got 'papr'"),
-        ({"spread": "std"}, "spread: one of sample, population"),
+        ({"spread": "std"}, "spread: expected one of sample, population"),
         ({"threshold": "lower"}, "one of higher, order, linear"),
         ({"threshold": [1.0, 2.0]}, r"expected shape \(6,\), got \(2,\)"),
-        ({"threshold": float("nan")}, "threshold .z values.: finite numbers are needed"),
-        ({"threshold": float("inf")}, "finite numbers are needed"),
-        ({"threshold": float("-inf")}, "finite numbers are needed"),
+        ({"threshold": float("nan")}, "threshold .z values.: expected finite numbers"),
+        ({"threshold": float("inf")}, "expected finite numbers"),
+        ({"threshold": float("-inf")}, "expected finite numbers"),
         ({"threshold": [[1.0], [1.0, 2.0]]}, "its rows differ in length"),
-        ({"seed": -1, "uniforms": None}, "seed: an integer >= 0"),
-        ({"seed": "a", "uniforms": None}, "seed: an integer >= 0"),
-        ({"seed": 1.5, "uniforms": None}, "seed: an integer >= 0"),
+        ({"seed": -1, "uniforms": None}, "seed: expected an integer >= 0"),
+        ({"seed": "a", "uniforms": None}, "seed: expected an integer >= 0"),
+        ({"seed": 1.5, "uniforms": None}, "seed: expected an integer >= 0"),
         ({"allowed": [[True], [True, False]]}, "allowed: its rows differ in length"),
-        ({"target": "best"}, "target: one of argmax, winner"),
-        ({"normalize": "rank"}, "normalize: one of zscore, minmax, none"),
-        ({"max_fraction": 30}, "max_fraction: a fraction from 0 to 1"),
-        ({"allowed": np.ones((5, 5), bool)}, r"allowed: shape \(6, 6\)"),
-        ({"allowed": np.ones((6, 6))}, "allowed: booleans"),
-        ({"eligible": np.ones(3, bool)}, r"eligible: shape \(200,\)"),
-        ({"eligible": np.arange(200)}, "eligible: booleans"),
-        ({"uniforms": np.zeros((200, 5))}, r"uniforms: shape \(200, 6\)"),
-        ({"uniforms": np.full((200, 6), np.nan)}, "uniforms: finite numbers"),
-        ({"num_classes": 0}, "num_classes: an integer >= 1"),
-        ({"num_classes": 6.0}, "num_classes: an integer >= 1"),
-        ({"num_classes": True}, "num_classes: an integer >= 1"),
+        ({"target": "best"}, "target: expected one of argmax, winner"),
+        ({"normalize": "rank"}, "normalize: expected one of zscore, minmax, none"),
+        ({"max_fraction": 30}, "max_fraction: expected a fraction from 0 to 1"),
+        ({"allowed": np.ones((5, 5), bool)}, r"allowed: expected shape \(6, 6\)"),
+        ({"allowed": np.ones((6, 6))}, "allowed: expected booleans"),
+        ({"eligible": np.ones(3, bool)}, r"eligible: expected shape \(200,\)"),
+        ({"eligible": np.arange(200)}, "eligible: expected booleans"),
+        ({"uniforms": np.zeros((200, 5))}, r"uniforms: expected shape \(200, 6\)"),
+        ({"uniforms": np.full((200, 6), np.nan)}, "uniforms: expected finite numbers"),
+        ({"num_classes": 0}, "num_classes: expected an integer >= 1"),
+        ({"num_classes": 6.0}, "num_classes: expected an integer >= 1"),
+        ({"num_classes": True}, "num_classes: expected an integer >= 1"),
     ],
 )
 def test_wrong_arguments_raise(options, message):
@@ -227,7 +227,7 @@ def test_wrong_arguments_raise(options, message):
         (CASE.Q, CASE.y[:-1], "posterior and labels differ in length: 200 and 199"),
         (CASE.Q, CASE.y.astype(float), "labels: expected integers, got float64"),
         (CASE.Q, CASE.y > 2, "labels: expected integers, got bool"),
-        (CASE.Q, CASE.y[:, None], "labels: one dimension"),
+        (CASE.Q, CASE.y[:, None], "labels: expected one dimension"),
         ([[0.5, 0.5], [1.0]], [0, 1], "posterior: its rows differ in length"),
         ([0.5, 0.5, 0.5], [0, 0], "posterior and labels differ in length: 3 and 2"),
         ([[0.5, 0.5]] * 2, [[0], [1, 2]], "labels: its rows differ in length"),

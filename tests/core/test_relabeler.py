@@ -9,9 +9,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import fedrela
-from core.cases import make
 from fedrela import Relabeler
 from fedrela.errors import ArgumentError, DataError
+from helpers.core_cases import make
 
 CASE = make(150, 4, 0.1, 3, skew=1.5, skill=1.0, digits=None)
 NAMES = np.array(["ant", "bee", "cat", "elephant"])

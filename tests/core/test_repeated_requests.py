@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import fedrela
-from batteries import count
-from core.cases import make
+from helpers.batteries import count
+from helpers.core_cases import make
 
 
 class Client(RuleBasedStateMachine):

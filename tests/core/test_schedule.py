@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela import Schedule
 from fedrela.errors import ArgumentError
+from helpers.batteries import examples
 
 
 def passes(plan: Schedule, rounds: int, turns: set[int]) -> list[int]:

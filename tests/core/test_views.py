@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from batteries import examples
-from core.cases import Case, clients, make
 from fedrela.core.views import LONGEST_TABLE, safe
 from fedrela.errors import ArgumentError
+from helpers.batteries import examples
+from helpers.core_cases import Case, clients, make
 
 SIDES = ("text-align: left", "text-align: right")
 COLUMNS = ["index", "old", "new", "posterior", "z", "rho"]

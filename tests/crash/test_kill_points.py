@@ -13,13 +13,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from batteries import count
-from crash.forks import KILLED, drive, in_fork
-from crash.points import Point, points, spread
-from crash.tiny import ROUNDS, VARIANTS, Variant, difference, everything, newest
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
-from runfolder.faults import Kill, Notes
+from helpers.batteries import count
+from helpers.disk_faults import Kill, Notes
+from helpers.forks import KILLED, drive, in_fork
+from helpers.kill_points import Point, points, spread
+from helpers.tiny_run import ROUNDS, VARIANTS, Variant, difference, everything, newest
 
 PHASES = (*range(1, ROUNDS + 1), ROUNDS + 1)  # rounds, each until it is written, and the end; 0 is the beginning
 ALL = 10**6

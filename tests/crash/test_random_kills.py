@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from batteries import count
-from crash.forks import KILLED, drive, ended, fork
-from crash.survivors import PARENT, SESSION, processes, shared_bytes, wait_for
-from crash.tiny import ROUNDS, VARIANTS, Variant, difference, everything
 from fedrela.engine.pool import CannotSend, Pool
 from fedrela.experiment.toml.text import toml_text
 from fedrela.files import is_taken
+from helpers.batteries import count
+from helpers.forks import KILLED, drive, ended, fork
+from helpers.survivors import PARENT, SESSION, processes, shared_bytes, wait_for
+from helpers.tiny_run import ROUNDS, VARIANTS, Variant, difference, everything
 
 SEED, MOST = 20260, 5  # kills of one run
 SECONDS_A_ROUND = 0.05  # about

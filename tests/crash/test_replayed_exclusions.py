@@ -10,16 +10,16 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from batteries import count
-from crash.forks import KILLED, drive, in_fork
-from crash.points import Point, points, spread
-from crash.tiny import Variant
-from faults.failing import Failing
 from fedrela.engine.loop import next_round
 from fedrela.experiment import begin
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
-from runfolder.faults import Kill, Notes
+from helpers.batteries import count
+from helpers.disk_faults import Kill, Notes
+from helpers.failing import Failing
+from helpers.forks import KILLED, drive, in_fork
+from helpers.kill_points import Point, points, spread
+from helpers.tiny_run import Variant
 
 LATE = (4, 5)  # rounds, the first of which is the one of re-labelling; checkpoints follow rounds 3 and 6
 DEADLINE = 0.3

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import torch
 
-from batteries import count
-from crash.arrivals import Shuffled, Waiting
-from crash.tiny import difference, everything
 from fedrela.engine.pool import Pool
 from fedrela.experiment import begin, resume, run
+from helpers.arrivals import Shuffled, Waiting
+from helpers.batteries import count
+from helpers.tiny_run import difference, everything
 
 CONFIG: dict[str, Any] = {
     "data": {

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import local_site as answers
 from fedrela.data.fetch import RECORD, fetch
 from fedrela.errors import DataError, IntegrityError
 from fedrela.files import Part
-from local_site import Site, running_site
-from toy_downloads import CUT, DATA, PART, PATH, SHA256, TAG, add_toys, failure, get
+from helpers import local_site as answers
+from helpers.local_site import Site, running_site
+from helpers.toy_downloads import CUT, DATA, PART, PATH, SHA256, TAG, add_toys, failure, get
 
 
 @pytest.fixture

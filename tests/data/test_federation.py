@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.federation import Federation, Recipe, build_federation, rebuild
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition.plan import PartitionPlan
@@ -18,6 +17,7 @@ from fedrela.data.sources import from_arrays, load
 from fedrela.data.standardize import Moments, pooled
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment.build import groups_of
+from helpers.batteries import examples
 
 DIGITS = load("digits")
 STEP = Imbalance("step", ratio=20, minority=(0, 1, 2))
@@ -133,7 +133,7 @@ def test_counts_with_and_without_what_is_held_back():
 
 
 def test_wrong_standardisation():
-    with pytest.raises(ArgumentError, match="standardize: one of pooled, local, none"):
+    with pytest.raises(ArgumentError, match="standardize: expected one of pooled, local, none"):
         Recipe(standardize="both")
 
 
@@ -199,10 +199,10 @@ def test_ten_thousand_clients_cost_index_memory_only():
         ({"kind": "iid", "clients": 3, "alpha": 1.0}, "alpha: kind 'iid' does not use it"),
         ({"kind": "shards", "clients": 3}, "classes_per_client: kind 'shards' needs it"),
         ({"kind": "natural", "min_size": 3}, "min_size: kind 'natural' does not use it"),
-        ({"kind": "blocks"}, "kind: one of dirichlet, iid, natural, shards"),
-        ({"kind": "dirichlet", "clients": 0, "alpha": 1.0}, "clients: at least 1"),
-        ({"kind": "dirichlet", "clients": 2, "alpha": 0.0}, "alpha: a number from"),
-        ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "scheme": "even"}, "scheme: one of"),
+        ({"kind": "blocks"}, "kind: expected one of dirichlet, iid, natural, shards"),
+        ({"kind": "dirichlet", "clients": 0, "alpha": 1.0}, "clients: expected at least 1"),
+        ({"kind": "dirichlet", "clients": 2, "alpha": 0.0}, "alpha: expected a number from"),
+        ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "scheme": "even"}, "scheme: expected one of"),
         ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "numpy_seed": 1, "min_size": 5}, "min_size: numpy_seed"),
         ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "numpy_seed": 1, "scheme": "equal"}, "scheme: numpy_seed"),
     ],

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-import local_site as answers
 from fedrela.data.catalogue import CATALOGUE, Dataset, RemoteFile
 from fedrela.data.fetch import RECORD, fetch
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import Part
-from local_site import Site, running_site
-from toy_downloads import DATA, PATH, SHA256, add_toys, failure, get
+from helpers import local_site as answers
+from helpers.local_site import Site, running_site
+from helpers.toy_downloads import DATA, PATH, SHA256, add_toys, failure, get
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.imbalance import (
     Imbalance,
     class_order,
@@ -21,6 +20,7 @@ from fedrela.data.imbalance import (
 )
 from fedrela.errors import ArgumentError, DataError
 from goldens.counts import load
+from helpers.batteries import examples
 
 LARGEST = {"c10": 5000, "c100": 500, "fmnist": 6000}
 CLASSES = {"c10": 10, "c100": 100, "fmnist": 10}
@@ -167,15 +167,19 @@ def test_random_order_is_a_permutation_of_the_seed():
 
 
 FAULTS = [
-    (lambda: long_tail_counts(0, 5, 2), ArgumentError, "num_classes: at least 1"),
-    (lambda: long_tail_counts(3, -1, 2), ArgumentError, "largest: at least 0"),
-    (lambda: long_tail_counts(10.0, 5, 2), ArgumentError, "num_classes: an integer"),
+    (lambda: long_tail_counts(0, 5, 2), ArgumentError, "num_classes: expected at least 1"),
+    (lambda: long_tail_counts(3, -1, 2), ArgumentError, "largest: expected at least 0"),
+    (lambda: long_tail_counts(10.0, 5, 2), ArgumentError, "num_classes: expected an integer"),
     (lambda: long_tail_counts(3, 5, 0.5), ArgumentError, "factor: expected .* at least 1, got 0.5"),
     (lambda: step_counts(3, 5, float("nan")), ArgumentError, "ratio: expected .* at least 1, got nan"),
     (lambda: minority_classes(3, 1.5), ArgumentError, "minority: class ids or a share from 0 to 1 .* got 1.5"),
-    (lambda: minority_classes(3, True), ArgumentError, "minority: class ids or a share .* got True"),
-    (lambda: minority_classes(3, [0, 3]), ArgumentError, r"minority: different class ids from 0 to 2 .* \[0, 3\]"),
-    (lambda: minority_classes(3, [1, 1]), ArgumentError, r"minority: different class ids .* got \[1, 1\]"),
+    (lambda: minority_classes(3, True), ArgumentError, "minority: expected class ids or a share .* got True"),
+    (
+        lambda: minority_classes(3, [0, 3]),
+        ArgumentError,
+        r"minority: expected different class ids from 0 to 2 .* \[0, 3\]",
+    ),
+    (lambda: minority_classes(3, [1, 1]), ArgumentError, r"minority: expected different class ids .* got \[1, 1\]"),
     (lambda: minority_classes(3, 0.5, side="left"), ArgumentError, "side: expected one of last, first, got 'left'"),
     (lambda: minority_classes(3, [1], side="first"), ArgumentError, r"side: only a share .* names \[1\]"),
     (lambda: class_order(3, "sorted"), ArgumentError, "order: expected one of natural, random, got 'sorted'"),
@@ -184,8 +188,8 @@ FAULTS = [
     (lambda: subsample([0, 0, 1], [1, 2], seed=1), DataError, "class 1 has 1 samples, 2 are wanted; lower `largest`"),
     (lambda: subsample([0, 2], [1, 1], seed=1), DataError, "labels: classes 0 to 1 are known, got 2 at index 1"),
     (lambda: subsample([0, -1], [1, 1], seed=1), DataError, "labels: classes count from 0, got -1 at index 1"),
-    (lambda: subsample([0, 1], [1, -1], seed=1), ArgumentError, r"counts: one integer .* got \[1, -1\]"),
-    (lambda: subsample([0, 1], [0.5, 1], seed=1), ArgumentError, r"counts: one integer .* got \[0.5, 1.0\]"),
+    (lambda: subsample([0, 1], [1, -1], seed=1), ArgumentError, r"counts: expected one integer .* got \[1, -1\]"),
+    (lambda: subsample([0, 1], [0.5, 1], seed=1), ArgumentError, r"counts: expected one integer .* got \[0.5, 1.0\]"),
     (lambda: subsample([0, 1], [1, 1], seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
     (lambda: subsample([0.0, 1.0], [1, 1], seed=1), ArgumentError, "labels: expected integers, got float64"),
     (lambda: Imbalance("linear"), ArgumentError, "kind: expected one of natural, step, long_tail, got 'linear'"),

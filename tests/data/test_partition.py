@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.partition import dirichlet, dirichlet_partition, hold_out, iid, natural, schemes, shards
 from goldens.counts import official_partitions
+from helpers.batteries import examples
 
 SCHEMES = sorted(schemes.SCHEMES)
 alphas = st.one_of(st.sampled_from([1e-6, 0.01, 0.3, 1.0, 1e6, 1e9]), st.floats(0.01, 1e6))

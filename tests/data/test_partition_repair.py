@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.partition.repair import donations, repair
+from helpers.batteries import examples
 
 sizes_and_minimum = st.lists(st.integers(0, 15), min_size=1, max_size=12).flatmap(
     lambda sizes: st.tuples(st.just(sizes), st.integers(0, sum(sizes) // len(sizes)))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.posteriors import read_posteriors
 from fedrela.errors import ArgumentError, DataError
+from helpers.batteries import examples
 
 
 def put(folder, content: str | bytes):

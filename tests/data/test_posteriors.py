@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.posteriors import read_posteriors
 from fedrela.data.sources.npy import LARGEST_ARRAY
 from fedrela.errors import DataError
+from helpers.batteries import examples
 
 
 def put(folder, content: bytes):

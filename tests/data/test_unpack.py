@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive_attacks import ATTACKS, EVIL, NAMES, OUTSIDE, WRITERS, Attack, Item, as_tar, as_zip
-from batteries import examples
 from fedrela.data.archives import Entry, Limits
 from fedrela.data.unpack import _Tree, unpack
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
+from helpers.archive_attacks import ATTACKS, EVIL, NAMES, OUTSIDE, WRITERS, Attack, Item, as_tar, as_zip
+from helpers.batteries import examples
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:

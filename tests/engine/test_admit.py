@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import batteries
-from engine.upload_kinds import (
+from fedrela.algorithms import ALGORITHMS, ArraySpec
+from fedrela.algorithms.average import sample_weights, weighted_sum
+from fedrela.algorithms.base import ArraySpecs
+from fedrela.engine.admit import Verdict, admit, check_upload
+from fedrela.errors import ArgumentError
+from fedrela.records import Upload
+from helpers import batteries
+from helpers.upload_kinds import (
     FICTITIOUS,
     JUNK,
     KINDS,
@@ -25,12 +31,6 @@ from engine.upload_kinds import (
     spoilt,
     unreadable,
 )  # fmt: skip
-from fedrela.algorithms import ALGORITHMS, ArraySpec
-from fedrela.algorithms.average import sample_weights, weighted_sum
-from fedrela.algorithms.base import ArraySpecs
-from fedrela.engine.admit import Verdict, admit, check_upload
-from fedrela.errors import ArgumentError
-from fedrela.records import Upload
 
 
 def means(uploads: list[Upload] | tuple[Upload, ...], fields: ArraySpecs) -> dict[str, bytes]:

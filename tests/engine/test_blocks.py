@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import toy_work
 from fedrela.engine import blocks
 from fedrela.engine.blocks import SHARED_MEMORY, Block, share, shared_array
 from fedrela.engine.messages import dumps, loads
 from fedrela.engine.pool import Pool
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import mapped
+from helpers import toy_work
 
 needs_shared_memory = pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="this system has no shared memory folder")
 

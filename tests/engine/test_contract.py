@@ -6,8 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from algorithms.throwaway import THROWAWAY, TwoHeads
-from engine.federations import (
+from fedrela.algorithms.fedavg import FedAvg
+from fedrela.algorithms.fedprox import FedProx
+from fedrela.engine import checkpoint
+from fedrela.engine.loop import next_round
+from fedrela.errors import ArgumentError, FedrelaError
+from fedrela.models import build
+from fedrela.runfolder import RunFolder
+from helpers.engine_federations import (
     CLASSES,
     COLUMNS,
     Made,
@@ -20,13 +26,7 @@ from engine.federations import (
     snapshot,
     weights_of,
 )
-from fedrela.algorithms.fedavg import FedAvg
-from fedrela.algorithms.fedprox import FedProx
-from fedrela.engine import checkpoint
-from fedrela.engine.loop import next_round
-from fedrela.errors import ArgumentError, FedrelaError
-from fedrela.models import build
-from fedrela.runfolder import RunFolder
+from helpers.throwaway import THROWAWAY, TwoHeads
 
 
 @pytest.mark.parametrize("name", THROWAWAY)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.bad_clients import ANSWERS, BAD, KINDS, ROUND, GoingWrong
-from engine.federations import Made, normed, snapshot
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import FedrelaError
 from fedrela.runfolder import RunFolder
+from helpers.bad_clients import ANSWERS, BAD, KINDS, ROUND, GoingWrong
+from helpers.engine_federations import Made, normed, snapshot
 
 
 def rounds(executor, missing=None, folder=None, **params):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.core import Schedule
 from fedrela.engine.plan import RelabelPlan, TrainPlan
+from helpers.batteries import examples
 
 
 def factors(**plan):

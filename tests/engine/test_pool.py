@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from engine import toy_work
-from engine.toy_work import gone, wait_for
 from fedrela.engine.blocks import Block
 from fedrela.engine.pool import CannotSend, Done, Pool, SerialPool
 from fedrela.errors import ArgumentError, BusyError
+from helpers import toy_work
+from helpers.toy_work import gone, wait_for
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from engine.toy_work import gone, wait_for
+from helpers.toy_work import gone, wait_for
 
 HEAD = """
 import sys
@@ -17,7 +17,7 @@ sys.path.insert(0, {tests!r})
 {server}
 from fedrela.engine.blocks import Block
 from fedrela.engine.pool import CannotSend, Pool
-from engine import toy_work
+from helpers import toy_work
 """
 OURS = "from fedrela.engine.forkserver import warm_up; warm_up()"
 BARE = "from multiprocessing import forkserver; forkserver.set_forkserver_preload([]); forkserver.ensure_running()"

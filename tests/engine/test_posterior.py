@@ -7,9 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from algorithms.context_by_hand import blobs, client_turn
 
-from engine.federations import (
+from fedrela.algorithms.fedavg import FedAvg
+from fedrela.engine.loop import next_round
+from fedrela.engine.plan import RelabelPlan
+from fedrela.engine.relabel import BATCH, posterior
+from helpers.contexts import blobs, client_context
+from helpers.engine_federations import (
     CLASSES,
     SIDE,
     Made,
@@ -21,12 +25,8 @@ from engine.federations import (
     tiny_mlp,
     weights_of,
 )
-from engine.relabelled_by_hand import by_hand, plain_pass, softmax
-from engine.relabelling_baselines import Doubling, Silent
-from fedrela.algorithms.fedavg import FedAvg
-from fedrela.engine.loop import next_round
-from fedrela.engine.plan import RelabelPlan
-from fedrela.engine.relabel import BATCH, posterior
+from helpers.relabelled_by_hand import by_hand, plain_pass, softmax
+from helpers.relabelling_baselines import Doubling, Silent
 
 PICTURES = partial(normed, SIDE * SIDE)
 OFFICIAL = {"passes": 3, "augment": True, "train_mode": True}
@@ -47,7 +47,7 @@ def test_the_posterior_is_a_plain_pass_of_the_received_model(request, executor):
 def test_long_clients_are_scored_in_fixed_batches():
     x, y = blobs(n=2 * BATCH + 7, classes=CLASSES)
     module = tiny_mlp(table_problem())()
-    context = client_turn(module, x, y)
+    context = client_context(module, x, y)
     Q = posterior(context, FedAvg(), RelabelPlan(), None)
     with torch.no_grad():
         parts = [module.eval()(torch.from_numpy(x[i : i + BATCH])).numpy() for i in range(0, len(x), BATCH)]
@@ -59,7 +59,7 @@ def test_long_clients_are_scored_in_fixed_batches():
 @pytest.mark.parametrize("options", [{}, OFFICIAL])
 def test_the_model_is_as_it_was(make, n, options):
     x, y = blobs(n=n, classes=CLASSES)
-    context = client_turn(make(), x, y, batch_size=8)
+    context = client_context(make(), x, y, batch_size=8)
     module = context.model.module.train()
     context.counts = np.bincount(y, minlength=CLASSES)
     before = {name: value.clone() for name, value in module.state_dict().items()}

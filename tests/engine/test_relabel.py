@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from engine.federations import CLASSES, Made, carry_out, snapshot, table_problem, weights_of
-from engine.relabelled_by_hand import by_hand, plain_pass
-from engine.relabelling_baselines import Doubling, Telling, Unsure, told
 from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
 from fedrela.losses import LOSSES
+from helpers.engine_federations import CLASSES, Made, carry_out, snapshot, table_problem, weights_of
+from helpers.relabelled_by_hand import by_hand, plain_pass
+from helpers.relabelling_baselines import Doubling, Telling, Unsure, told
 
 
 def first_ledgers(serial, **relabel):

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.areas import Area
 from fedrela.engine.rows import ALIGNMENT, Rows, fill
 from fedrela.errors import ArgumentError
+from helpers.batteries import examples
 
 FORMS = st.tuples(
     st.lists(st.integers(0, 5), max_size=3).map(tuple),

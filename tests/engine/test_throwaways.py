@@ -8,12 +8,12 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from algorithms.throwaway import DrawingServer, Heads, OwnNorm, ServerHead, TwoHeads, Weighted
-from engine.federations import CLASSES, COLUMNS, Made, carry_out, made_of, normed, tiny_mlp
 from fedrela.engine.evaluate import evaluate, evaluate_locally
 from fedrela.engine.loop import next_round
 from fedrela.models.repeatable import seeded
 from fedrela.streams import stream
+from helpers.engine_federations import CLASSES, COLUMNS, Made, carry_out, made_of, normed, tiny_mlp
+from helpers.throwaway import DrawingServer, Heads, OwnNorm, ServerHead, TwoHeads, Weighted
 
 # Two heads, by hand
 

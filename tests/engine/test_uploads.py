@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from algorithms.throwaway import THROWAWAY
-from contract.quick import quick
-from engine.federations import dropping, made_of, normed
 from fedrela.algorithms import ALGORITHMS
 from fedrela.engine import loop
 from fedrela.engine.loop import next_round
+from helpers.engine_federations import dropping, made_of, normed
+from helpers.quick import quick
+from helpers.throwaway import THROWAWAY
 
 BASELINES = THROWAWAY | {name: quick(name) for name in ALGORITHMS} | {"fedyoyo": quick("fedyoyo", views="none")}
 SHORT = {"epochs": 1, "batch_size": 32, "evaluate_every": 9}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from experiment.small_runs import small
 from fedrela.errors import ArgumentError
 from fedrela.experiment.arms import ARMS, DROP, MATCHED, PAIRS, arm_config
 from fedrela.experiment.load import parse_config
+from helpers.small_runs import small
 
 SEED = 7
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import fedrela.experiment
-from experiment.small_runs import small
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.arms import MATCHED, PAIRS
 from fedrela.experiment.comparing import Compare, Comparison, base_digest, compare
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.runfolder.grids import GridFolder
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 PROX = {"name": "fedprox", "mu": 0.5, "label": "Prox", "train": {"lr": 0.2}}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
-from experiment.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
 from fedrela.experiment.toml.text import toml_text
+from helpers.batteries import examples
+from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 
 DEFAULT = """seed = 1
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from experiment.small_runs import small
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.exporting import SCRIPTS, export_flower
 from fedrela.experiment.load import config_sha256, config_toml, load_config, parse_config
+from helpers.small_runs import small
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower-export"
 HOSTILE = [

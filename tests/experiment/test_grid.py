@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from experiment.small_runs import bytes_of, small
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.experiment import begin
@@ -14,6 +13,7 @@ from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.trunks import address, trunk_config
 from fedrela.runfolder.grids import GridFolder
+from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)
 CHANGES = {

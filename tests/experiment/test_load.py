@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiment.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 from fedrela.data import Imbalance
 from fedrela.data.federation import Recipe
 from fedrela.data.partition.plan import PartitionPlan
@@ -21,6 +20,7 @@ from fedrela.experiment.schema.base import Table
 from fedrela.experiment.schema.compare import CompareConfig
 from fedrela.experiment.toml.syntax import LARGEST_FILE
 from fedrela.metrics.groups import PROTOCOLS
+from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 
 
 def test_the_example_of_the_design():

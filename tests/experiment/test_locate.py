@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
-from experiment.documents import Writer, position, tables
 from fedrela.experiment.toml.locate import DEEPEST, HostileTextError, locate
 from fedrela.experiment.toml.places import Position
+from helpers.batteries import examples
+from helpers.documents import Writer, position, tables
 
 RATIO = ("data", "imbalance", "ratio")
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
-from experiment.layouts import DRESSES, LAYOUTS, MARK
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import config_toml, parse_config
 from fedrela.experiment.schema.commented import commented_toml
+from helpers.batteries import examples
+from helpers.layouts import DRESSES, LAYOUTS, MARK
 
 VALID = {
     "data": {

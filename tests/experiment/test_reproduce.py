@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import torch
 
-import batteries
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.result import Result
 from fedrela.reproduction.reading import NAMES, paper_table
 from fedrela.reproduction.run import Reproduction
 from fedrela.runfolder.grids import GridFolder
+from helpers import batteries
 
 torch.set_num_threads(1)
 TABLES = (

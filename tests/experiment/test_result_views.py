@@ -13,10 +13,10 @@ import pandas
 import pytest
 import torch
 
-from experiment.small_runs import small
 from fedrela.errors import ArgumentError
 from fedrela.experiment import Result, run
 from fedrela.experiment.result_view import accuracy_line, round_columns
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 COLUMNS = [

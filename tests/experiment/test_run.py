@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 import fedrela
-from experiment.small_runs import CLASSES, COLUMNS, Pulled, Reversed, Split, bytes_of, plain_module, small
 from fedrela.data.sources import from_arrays, load
 from fedrela.engine.pool import Pool
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.experiment import Result, begin, resume, run
 from fedrela.experiment.load import config_toml, parse_config
+from helpers.small_runs import CLASSES, COLUMNS, Pulled, Reversed, Split, bytes_of, plain_module, small
 
 torch.set_num_threads(1)
 

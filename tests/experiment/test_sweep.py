@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiment.small_runs import bytes_of, small
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.experiment import Sweep, run, sweep
 from fedrela.experiment.load import load_config, parse_config
@@ -17,6 +16,7 @@ from fedrela.experiment.sweep_cells import cells_of
 from fedrela.experiment.sweep_summary import choice_of
 from fedrela.experiment.sweeping import SweepPlan
 from fedrela.runfolder.grids import GridFolder
+from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)
 QUICK = {"rounds": 2, "epochs": 1}

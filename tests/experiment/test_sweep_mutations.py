@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from experiment.test_mutations import LITERALS, VALID, outcome
+from helpers.batteries import examples
 
 BASE = "[train]\nrounds = 40\n[data]\npartition = { kind = 'iid', clients = 4 }\n"
 KEYS = [f"{table}.{key.strip(chr(34))}" for table, pairs in VALID.items() for key in pairs]

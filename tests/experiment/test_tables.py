@@ -88,7 +88,7 @@ def test_every_parameter_of_every_algorithm_is_a_checked_key(name):
     for key in set(table) - {"name"}:
         assert comments[key]
         with pytest.raises(
-            ArgumentError, match=rf"run.toml:3:{len(key) + 4}: algorithm\.{key}: .+ needed, got a table"
+            ArgumentError, match=rf"run.toml:3:{len(key) + 4}: algorithm\.{key}: expected .+, got a table"
         ):
             parse_config(f"[algorithm]\nname = '{name}'\n{key} = {{}}", name="run.toml")
 
@@ -99,7 +99,7 @@ def test_every_option_of_every_model_is_a_checked_key(name):
         "name", "projection", "dtype", *model_options(name),
     }  # fmt: skip
     for key in model_options(name):
-        with pytest.raises(ArgumentError, match=rf"run.toml:3:{len(key) + 4}: model\.{key}: .+ needed, got a table"):
+        with pytest.raises(ArgumentError, match=rf"run.toml:3:{len(key) + 4}: model\.{key}: expected .+, got a table"):
             parse_config(f"[model]\nname = '{name}'\n{key} = {{}}", name="run.toml")
     with pytest.raises(ArgumentError, match=r"model\.hidden: expected at most 1000 layers, got 1001"):
         parse_config({"model": {"hidden": [1] * 1001}})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from experiment.layouts import place_of_mark
-from experiment.unbuildable_files import CASES, DATA_ERRORS, WHOLE, all_files, write_data
 from fedrela.data.sources import load
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.schema import Config
+from helpers.layouts import place_of_mark
+from helpers.unbuildable_files import CASES, DATA_ERRORS, WHOLE, all_files, write_data
 
 FILES = all_files()
 WRONG = {"data": {"imbalance": {"kind": "step", "ratio": 2, "minority": [0, 12]}}}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from experiment.wrong_files import CASES, all_files
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
+from helpers.wrong_files import CASES, all_files
 
 FILES = all_files()
 

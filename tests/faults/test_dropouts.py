@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from batteries import count
-from engine.federations import snapshot
-from faults.failing import Failing, way
-from faults.hundred import CLIENTS, ROUNDS, begin, by_hand, problem, rounds
-from faults.schedules import KINDS, Dropouts, schedule
 from fedrela.engine.pool import Pool
 from fedrela.engine.serial import SerialPool
+from helpers.batteries import count
+from helpers.engine_federations import snapshot
+from helpers.failing import Failing, way
+from helpers.hundred import CLIENTS, ROUNDS, begin, by_hand, problem, rounds
+from helpers.schedules import KINDS, Dropouts, schedule
 
 PROBLEM = problem()
 PARTS = 10  # of the battery, which may run beside each other

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from crash.tiny import Variant, difference, everything
-from faults.failing import Dying, Failing
-from faults.hundred import begin, problem
 from fedrela.engine.loop import next_round
 from fedrela.engine.pool import Pool
 from fedrela.errors import BusyError, FedrelaError
 from fedrela.runfolder import RunFolder
+from helpers.failing import Dying, Failing
+from helpers.hundred import begin, problem
+from helpers.tiny_run import Variant, difference, everything
 
 MOST = frozenset({0, 1, 3})  # of four clients
 TRAIN = (("min_clients", 2), ("give_up", 2))

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from batteries import count
 from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.admit import admit
 from fedrela.records import Upload
+from helpers.batteries import count
 
 CLIENTS, SIZE = 12, 40
 FIELDS = {"weights": ArraySpec((SIZE,)), "steps": ArraySpec((), "int64")}

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from batteries import count
-from faults.failing import FOREVER, Failing, SilentClient
-from faults.hundred import begin, problem, rounds
 from fedrela.engine.pool import Pool
 from fedrela.engine.serial import SerialPool
+from helpers.batteries import count
+from helpers.failing import FOREVER, Failing, SilentClient
+from helpers.hundred import begin, problem, rounds
 
 DEADLINE, CLIENTS, ROUNDS = 0.3, 6, 2
 PROBLEM = problem(CLIENTS)

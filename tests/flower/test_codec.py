@@ -11,13 +11,13 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
 from flwr.proto.recorddict_pb2 import RecordDict as Wire
 
-import flower.in_process  # noqa: F401  which lets messages be made outside of an app
-from batteries import count
+import helpers.in_process  # noqa: F401  which lets messages be made outside of an app
 from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.admit import admit
 from fedrela.flower.codec import ARRAYS, METRICS, Task, as_content, as_reply, read_reply, read_task
 from fedrela.records import Upload
 from fedrela.streams import stream
+from helpers.batteries import count
 
 FIELDS = {"weights": ArraySpec((40,)), "control": ArraySpec((3, 2)), "steps": ArraySpec((), "int64")}
 EXPECTED, ROUND = {0: 12, 1: 30}, 4

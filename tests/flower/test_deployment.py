@@ -9,8 +9,8 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from fedrela.experiment import Result, run
 from fedrela.experiment.exporting import export_flower
-from flower.deployment import deployed
-from flower.federations import assert_equal, digits
+from helpers.deployment import deployed
+from helpers.flower_federations import assert_equal, digits
 
 torch.set_num_threads(1)
 

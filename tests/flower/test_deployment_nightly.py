@@ -18,8 +18,8 @@ from fedrela.experiment import Result, begin, run
 from fedrela.experiment.exporting import export_flower
 from fedrela.flower.turns import Memory
 from fedrela.runfolder import RunFolder
-from flower.deployment import BIN, deployed, free_port
-from flower.federations import assert_equal, digits
+from helpers.deployment import BIN, deployed, free_port
+from helpers.flower_federations import assert_equal, digits
 
 torch.set_num_threads(1)
 CLIENTS = range(3)

@@ -12,7 +12,6 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
-from batteries import count
 from fedrela.errors import BusyError, IntegrityError
 from fedrela.experiment import run
 from fedrela.experiment.apps import serve
@@ -20,8 +19,9 @@ from fedrela.flower.codec import ARRAYS, METRICS
 from fedrela.flower.turns import Memory, Remembered
 from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
-from flower.federations import assert_equal, digits, federate, grid_of
-from flower.in_process import InProcessGrid
+from helpers.batteries import count
+from helpers.flower_federations import assert_equal, digits, federate, grid_of
+from helpers.in_process import InProcessGrid
 
 torch.set_num_threads(1)
 

@@ -18,8 +18,8 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.flower import relabel_mod
 from fedrela.plugin import LabelStore, posterior
 from fedrela.streams import stream
-from plugin.flower_apps import Client, Heard, load_data, message, sent
-from plugin.toys import Judge, points
+from helpers.flower_apps import Client, Heard, load_data, message, sent
+from helpers.plugin_toys import Judge, points
 
 torch.set_num_threads(1)
 X, Y = points(3)

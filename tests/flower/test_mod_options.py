@@ -13,8 +13,8 @@ from torch import nn
 from fedrela.errors import ArgumentError, DataError
 from fedrela.flower import labels_for, relabel_mod
 from fedrela.plugin import LabelStore
-from plugin.flower_apps import Client, load_data, message
-from plugin.toys import Judge, points
+from helpers.flower_apps import Client, load_data, message
+from helpers.plugin_toys import Judge, points
 
 torch.set_num_threads(1)
 X, Y = points(3)
@@ -93,7 +93,7 @@ def test_off_in_the_run_configuration(tmp_path):
 @pytest.mark.parametrize(
     ("options", "run", "said"),
     [
-        ({}, {"fedrela-tau": 5}, "relabel_mod: tau: a fraction from 0 to 1"),
+        ({}, {"fedrela-tau": 5}, "relabel_mod: tau: expected a fraction from 0 to 1"),
         ({}, {"fedrela-taus": 0.1}, "relabel_mod: taus: there is no such option"),
         ({"rounds": "epochs"}, {}, "the run's configuration has no 'epochs'"),
         ({"data": lambda path: 1}, {}, "data: nothing in the node's or run's configuration is called 'path'"),
@@ -108,7 +108,7 @@ def test_wrong_settings_are_named_in_one_line(tmp_path, options, run, said):
 
 
 def test_a_wrong_option_is_found_when_the_app_is_loaded():
-    with pytest.raises(ArgumentError, match="tau: a fraction"):
+    with pytest.raises(ArgumentError, match="tau: expected a fraction"):
         relabel_mod(Judge, load_data, tau=5)
 
 

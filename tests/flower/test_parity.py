@@ -7,10 +7,10 @@ import torch
 
 pytest.importorskip("flwr", reason="the extra flower is not installed")
 
-from contract.quick import QUICK
 from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment import run
-from flower.federations import assert_equal, digits, federate
+from helpers.flower_federations import assert_equal, digits, federate
+from helpers.quick import QUICK
 
 torch.set_num_threads(1)
 EVERY_DAY = ("climb", "creff", "fedavg", "feddyn", "fedloge", "fedmix", "fedyoyo", "moon", "scaffold")

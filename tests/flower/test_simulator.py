@@ -12,8 +12,8 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment import Result, resume, run
 from fedrela.experiment.apps import serve
 from fedrela.experiment.load import config_toml
-from flower.federations import assert_equal, digits, federate, grid_of
-from flower.in_process import InProcessGrid
+from helpers.flower_federations import assert_equal, digits, federate, grid_of
+from helpers.in_process import InProcessGrid
 
 torch.set_num_threads(1)
 

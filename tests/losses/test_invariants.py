@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, normalize, one_hot
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.losses import (
     LOSSES,
@@ -25,6 +24,7 @@ from fedrela.losses import (
 )  # fmt: skip
 from fedrela.losses.weighted import effective_weights
 from fedrela.models.heads import simplex_etf
+from helpers.batteries import examples
 
 
 @st.composite

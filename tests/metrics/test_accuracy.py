@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as arrays
 from scipy.special import log_softmax, softmax
 from sklearn import metrics as sk
 
-from batteries import examples
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics import Groups, evaluation_groups, headline, score
+from helpers.batteries import examples
 
 EASY = st.integers(-6, 6).map(lambda n: n / 2)  # many ties
 REAL = st.floats(-8, 8, width=32)
@@ -211,8 +211,8 @@ def test_on_an_even_test_set_both_headlines_agree():
     ("logits", "labels", "error", "message"),
     [
         ([0.5], [0], ArgumentError, r"logits: expected floats, \(samples, classes\), got float64 \(1,\)"),
-        ([[1, 2]], [0], ArgumentError, r"logits: floats, .*, got int64"),
-        (np.empty((2, 0)), [0, 0], ArgumentError, r"logits: floats, .* \(2, 0\)"),
+        ([[1, 2]], [0], ArgumentError, r"logits: expected floats, .*, got int64"),
+        (np.empty((2, 0)), [0, 0], ArgumentError, r"logits: expected floats, .* \(2, 0\)"),
         (np.empty((0, 2)), [], ArgumentError, "as many rows as labels are needed, from 1, got 0 and 0"),
         ([[0.1, 0.2]], [0, 1], ArgumentError, "as many rows as labels are needed, from 1, got 1 and 2"),
         ([[0.1, 0.2]], [0.0], ArgumentError, r"labels: expected a row of class ids, got float64 \(1,\)"),

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.partition import dirichlet
 from fedrela.errors import ArgumentError
 from fedrela.metrics import evaluation_groups, local_test_counts, shot_groups
 from goldens.counts import load, official_partitions
+from helpers.batteries import examples
 
 
 def test_shot_split_goldens(request):
@@ -84,9 +84,9 @@ N = np.ones((2, 3), int)
     [
         (lambda: shot_groups([]), "counts: one non-negative number a class is needed"),
         (lambda: shot_groups([1, -1]), "counts: one non-negative number a class is needed"),
-        (lambda: shot_groups([1, 2], (0.9, 0.5)), "cuts: two ascending shares"),
+        (lambda: shot_groups([1, 2], (0.9, 0.5)), "cuts: expected two ascending shares"),
         (lambda: evaluation_groups(N, protocol="B"), "protocol: one of counts, fedloge, fedrela-release .* got 'B'"),
-        (lambda: evaluation_groups(3), r"counts: one number a class.* got shape \(\)"),
+        (lambda: evaluation_groups(3), r"counts: expected one number a class.* got shape \(\)"),
         (lambda: evaluation_groups([1, 2], protocol="fedloge"), r"client_counts: .* got int64 \(2,\)"),
         (lambda: evaluation_groups(N, protocol="fedrela-release"), "test_counts: protocol 'fedrela-release' needs"),
         (lambda: evaluation_groups(N, minority=[3]), r"minority: expected class ids from 0 to 2, got \[3\]"),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.metrics import measure_heterogeneity
+from helpers.batteries import examples
 
 matrices = st.integers(1, 5).flatmap(
     lambda width: st.lists(st.lists(st.integers(0, 9), min_size=width, max_size=width), min_size=1, max_size=6)

@@ -10,9 +10,9 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.metrics.paired import Spread, in_words, is_noise, paired, t_quantile
+from helpers.batteries import examples
 
 # two-sided 95 %, as printed in textbooks
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 30: 2.042, 60: 2.000, 120: 1.980}

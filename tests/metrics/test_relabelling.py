@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import fedrela
-from batteries import examples
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics import Z_EDGES, changed_counts, flow, z_histogram
+from helpers.batteries import examples
 
 pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30)
 scores = arrays.arrays(np.float64, st.integers(0, 40), elements=st.floats(allow_nan=False) | st.sampled_from(Z_EDGES))
@@ -66,11 +66,11 @@ def test_bins_lie_around_zero():
         (lambda: flow([0], [0, 1], 2), ArgumentError, "labels before and after: expected as many, got 1 and 2"),
         (lambda: flow([0], [2], 2), DataError, "labels after: expected ids from 0 to 1, got 2 at place 0"),
         (lambda: changed_counts([-1], [0], 2), DataError, "labels before: expected ids from 0 to 1, got -1"),
-        (lambda: changed_counts([0.5], [0], 2), ArgumentError, "labels before: a row of class ids is needed"),
+        (lambda: changed_counts([0.5], [0], 2), ArgumentError, "labels before: expected a row of class ids"),
         (lambda: z_histogram([0.0, np.nan]), ArgumentError, "z: expected numbers, got NaN at place 1"),
         (lambda: z_histogram([0.0], [1, 1]), ArgumentError, r"edges: expected ascending numbers, got \[1.0, 1.0\]"),
-        (lambda: z_histogram([0.0], []), ArgumentError, "edges: ascending numbers are needed"),
-        (lambda: z_histogram([0.0], [0, np.inf]), ArgumentError, "edges: ascending numbers are needed"),
+        (lambda: z_histogram([0.0], []), ArgumentError, "edges: expected ascending numbers"),
+        (lambda: z_histogram([0.0], [0, np.inf]), ArgumentError, "edges: expected ascending numbers"),
     ],
 )
 def test_errors(call, error, message):

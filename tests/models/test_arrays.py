@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.models import MODELS, FlatModel, build
+from helpers.batteries import examples
 
 X, Y = torch.linspace(-1, 1, 6 * 64).view(6, 1, 8, 8), torch.arange(6) % 3
 
@@ -257,7 +257,7 @@ def test_double_precision():
     assert flat.gradient.dtype == torch.float64
     assert flat.gradient.abs().sum() > 0
     flat.write(flat.read())
-    with pytest.raises(ArgumentError, match=r"^vector: float64 of shape"):
+    with pytest.raises(ArgumentError, match=r"^vector: expected float64 of shape"):
         flat.load(np.zeros(flat.layout.size, np.float32))
 
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance, ImageOps
 
-from batteries import count, examples
 from fedrela.errors import ArgumentError
 from fedrela.models import augment
 from fedrela.models.augment import affine, crop_and_flip, cropped, usual_pad
+from helpers.batteries import count, examples
 
 SHAPES = st.tuples(st.integers(0, 6), st.sampled_from([1, 2, 3]), st.integers(1, 12), st.integers(1, 12))
 COLOURS = st.tuples(st.integers(1, 4), st.sampled_from([1, 3]), st.integers(1, 20), st.integers(1, 20))
@@ -108,7 +108,7 @@ def test_every_shift_and_both_mirrors_are_as_frequent():
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 4), (2, 1, 0, 4)])
 def test_crop_is_for_images_only(shape):
-    with pytest.raises(ArgumentError, match=r"^crop_and_flip: images "):
+    with pytest.raises(ArgumentError, match=r"^crop_and_flip: expected images "):
         crop_and_flip(torch.zeros(shape), np.random.default_rng(0))
 
 

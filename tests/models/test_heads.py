@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.losses import balanced_softmax, dot_regression
 from fedrela.models import FlatModel
 from fedrela.models.heads import EtfHead, FixedHead, ProjectedEtfHead, linear, simplex_etf
 from goldens.frames_and_losses import load
+from helpers.batteries import examples
 
 CASES = ("d16_c10", "d32_c10_b1", "d512_c100")
 
@@ -46,7 +46,9 @@ def test_simplex_etf_is_a_function_of_its_seed_and_not_of_threads():
 
 
 def test_too_few_features():
-    with pytest.raises(ArgumentError, match=r"^simplex ETF: at least as many features.*got 9 features for 10 classes"):
+    with pytest.raises(
+        ArgumentError, match=r"^simplex ETF: expected at least as many features.*got 9 features for 10 classes"
+    ):
         simplex_etf(9, 10, seed=0)
     with pytest.raises(ArgumentError, match=r"^classes: expected at least 2, got 1$"):
         simplex_etf(9, 1, seed=0)

@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.errors import ArgumentError, DataError
 from fedrela.models.inputs import Scaling
+from helpers.batteries import examples
 
 SHAPES = st.tuples(st.integers(1, 12), st.integers(1, 4), st.integers(1, 9), st.integers(1, 9))
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_measured(x):
 
 @pytest.mark.parametrize("index", [[-1], [0, 3], [0.5], [True]])
 def test_wrong_index(index):
-    with pytest.raises(ArgumentError, match=r"^index: integers from 0 to 2 are needed"):
+    with pytest.raises(ArgumentError, match=r"^index: expected integers from 0 to 2"):
         Scaling.fit(np.zeros((3, 1, 2, 2), np.uint8), index)
 
 

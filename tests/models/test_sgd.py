@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.models import FlatModel, build
 from fedrela.models.sgd import LANES, Sgd
+from helpers.batteries import examples
 
 SETTINGS = [(0.0, 0.0), (0.0, 1e-3), (0.9, 0.0), (0.9, 1e-5), (0.5, 0.1)]
 

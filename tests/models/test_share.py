@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
 from fedrela.models.share import ParameterSlice, ParameterSplit
+from helpers.batteries import examples
 
 PARTS = ("body", "norm", "head", "own", "fixed")
 

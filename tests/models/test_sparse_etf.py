@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-import batteries
 from fedrela.errors import ArgumentError
 from fedrela.models.heads import sparse_etf
 from fedrela.models.sparse_etf import spread_apart, zero_positions
 from goldens.frames_and_losses import load
+from helpers import batteries
 
 
 @pytest.fixture

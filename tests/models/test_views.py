@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance, ImageOps
 
-from batteries import count, examples
 from fedrela.errors import ArgumentError
 from fedrela.models.augment import cropped, usual_pad
 from fedrela.models.views import OPERATIONS, POLICY, autoaugment, cutout, strong, weak
+from helpers.batteries import count, examples
 
 SHAPES = st.tuples(st.integers(0, 12), st.sampled_from([1, 3]), st.integers(1, 33), st.integers(1, 33))
 

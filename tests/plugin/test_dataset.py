@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 import fedrela
-from batteries import examples
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plugin import RelabeledDataset, relabeled_loader
-from plugin.toys import points
+from helpers.batteries import examples
+from helpers.plugin_toys import points
 
 X, Y = points()
 rng = np.random.default_rng(0)
@@ -167,5 +167,5 @@ def test_a_loader_keeps_order_and_batches(options):
 
 
 def test_a_loader_is_needed():
-    with pytest.raises(ArgumentError, match="a torch DataLoader is needed"):
+    with pytest.raises(ArgumentError, match="expected a torch DataLoader"):
         relabeled_loader([1], LEDGER)

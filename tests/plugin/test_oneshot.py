@@ -14,7 +14,7 @@ import fedrela
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plugin import OneShot, Policy, posterior
 from fedrela.streams import stream
-from plugin.toys import Judge, points
+from helpers.plugin_toys import Judge, points
 
 X, Y = points()
 
@@ -165,11 +165,11 @@ def test_sample_level_privacy_is_warned_of(tmp_path, caplog, monkeypatch):
     ("options", "said"),
     [
         ({"rounds": None}, "rounds: needed, since start = 0.8 is a share"),
-        ({"tau": 5}, "tau: a fraction from 0 to 1"),
+        ({"tau": 5}, "tau: expected a fraction from 0 to 1"),
         ({"taus": 0.1}, "taus: there is no such option"),
-        ({"start": 0}, "start: a round from 1"),
-        ({"preset": "mine"}, "preset: one of paper, official"),
-        ({"seed": -1}, "seed: at least 0"),
+        ({"start": 0}, "start: expected a round from 1"),
+        ({"preset": "mine"}, "preset: expected one of paper, official"),
+        ({"seed": -1}, "seed: expected at least 0"),
     ],
 )
 def test_wrong_options_are_named(tmp_path, options, said):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.errors import ArgumentError
 from fedrela.plugin import Policy, read_policy
+from helpers.batteries import examples
 
 fractions = st.floats(0, 1)
 moves = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6)
@@ -80,9 +80,9 @@ def test_a_client_without_a_file_lets_three_tenths_move_once():
         ("max_fractions = 0.3", "policy.toml:max_fractions: key: there is no 'max_fractions'; nearest: 'max_fraction'"),
         ("enabled = 1", "policy.toml:enabled: expected true or false, got 1"),
         ("passes = 0", "policy.toml:passes: expected at least 1, got 0"),
-        ("forbidden = [[1, 2, 3]]", "policy.toml:forbidden: pairs of class numbers [from, to] are needed"),
-        ("forbidden = [1, 2]", "policy.toml:forbidden: pairs of class numbers [from, to] are needed"),
-        ("allowed = [[0, -1]]", "policy.toml:allowed: pairs of class numbers [from, to] are needed"),
+        ("forbidden = [[1, 2, 3]]", "policy.toml:forbidden: expected pairs of class numbers [from, to]"),
+        ("forbidden = [1, 2]", "policy.toml:forbidden: expected pairs of class numbers [from, to]"),
+        ("allowed = [[0, -1]]", "policy.toml:allowed: expected pairs of class numbers [from, to]"),
         ("tau = = 1", "policy.toml: not TOML:"),
     ],
 )

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plugin import posterior
-from plugin.toys import Judge, points
+from helpers.plugin_toys import Judge, points
 
 X, Y = points()
 

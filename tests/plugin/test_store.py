@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from batteries import examples
 from fedrela.errors import DataError, IntegrityError
 from fedrela.plugin import LabelStore, Policy
 from fedrela.plugin.store import default_folder
 from fedrela.plugin.turn import ledger_in_force, plan
-from plugin.toys import LOG, scored, take_turn
+from helpers.batteries import examples
+from helpers.plugin_toys import LOG, scored, take_turn
 
 
 @pytest.fixture(scope="module")

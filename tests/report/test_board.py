@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from experiment.small_runs import small
 from fedrela.errors import ArgumentError
 from fedrela.experiment import run
 from fedrela.files.verbs import observed
@@ -18,6 +17,7 @@ from fedrela.report.board import EVENTS, Board, scalars, write_board
 from fedrela.report.clients.picture import client_class_drawing
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder
+from helpers.small_runs import small
 
 DRAWING = client_class_drawing([[30, 0], [10, 20]], ["<cat>", "![dog](https://example.org/a.png)"], title="Pets")
 

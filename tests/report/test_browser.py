@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from browser import Browser
-from experiment.small_runs import small
-from fedrela.experiment import compare, reproduce, sweep
+from fedrela.experiment import compare, sweep
 from fedrela.experiment import run as run_experiment
 from fedrela.report.page import Page, Section, Text, render
 from fedrela.report.writing import write_report
+from fedrela.reproduction import reproduce
+from helpers.browser import Browser
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 LONG = "a_name_without_a_blank_" * 20

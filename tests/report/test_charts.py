@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chart_checks import check_chart, texts, tips
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.report.charts import (
     Series,
@@ -20,6 +19,7 @@ from fedrela.report.charts import (
 from fedrela.report.charts.ticks import axis, inner_axis, value_axis
 from fedrela.report.figures.png import draw_pdf, draw_png
 from fedrela.report.figures.shapes import Boxes, Disc, Lines, Trace, Word
+from helpers.chart_checks import check_chart, texts, tips
 
 GROUPS = Groups(("majority", "minority"), np.array([0, 1, 0]), "counts")
 

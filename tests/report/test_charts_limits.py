@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
-from chart_checks import check_chart, texts
 from fedrela.errors import ArgumentError
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.report.charts import (
@@ -22,6 +20,8 @@ from fedrela.report.charts import (
     stacked_bars,
 )
 from fedrela.report.figures.drawing import draw_svg
+from helpers.batteries import examples
+from helpers.chart_checks import check_chart, texts
 
 HOSTILE = (
     "<script>alert(1)</script>", "</svg><b>", "a\x00b", "line\nbreak", "\u202eturned", "\ud800", "名" * 200, "", "   ",

@@ -7,7 +7,6 @@ import shutil
 import pytest
 import torch
 
-from experiment.small_runs import small
 from fedrela.experiment.comparing import compare
 from fedrela.experiment.sweeping import sweep
 from fedrela.metrics.paired import paired
@@ -20,8 +19,9 @@ from fedrela.report.page import Figure, Page, Pictures, Table, Text, render
 from fedrela.report.writing import write_figures, write_report
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
-from picture_checks import stays_on_page
-from report.summaries import compare_summary, interval, reproduce_summary, sweep_summary
+from helpers.picture_checks import stays_on_page
+from helpers.small_runs import small
+from helpers.summaries import compare_summary, interval, reproduce_summary, sweep_summary
 from report.test_page import check_page
 
 torch.set_num_threads(1)

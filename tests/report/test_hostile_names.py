@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.report import client_class_picture
 from fedrela.report.clients.picture import client_class_drawing
 from fedrela.report.figures.text import printable
-from picture_checks import check_safe, matrix, stays_on_page, texts
+from helpers.batteries import examples
+from helpers.picture_checks import check_safe, matrix, stays_on_page, texts
 
 HOSTILE = (
     "<script>alert(1)</script>", "</svg><script>1</script>", "<!--", "--> x", "]]>", "<![CDATA[x]]>", "&amp;&lt;&#60;",

@@ -18,7 +18,6 @@ import pytest
 import torch
 from markdown_it import MarkdownIt
 
-from experiment.small_runs import small
 from fedrela.cli.grids import draw_table
 from fedrela.cli.show import complain, console, inert, say
 from fedrela.experiment import run as run_experiment
@@ -32,8 +31,9 @@ from fedrela.report.run import run_page
 from fedrela.report.tables import all_tables
 from fedrela.report.tables.documents import TABLES, heading
 from fedrela.runfolder import RunFolder
-from report.payloads import PAYLOADS
-from report.summaries import compare_summary, reproduce_summary, sweep_summary
+from helpers.payloads import PAYLOADS
+from helpers.small_runs import small
+from helpers.summaries import compare_summary, reproduce_summary, sweep_summary
 from report.test_page import LINK, TAGS
 
 torch.set_num_threads(1)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.report.clients.picture import client_class_drawing
 from fedrela.report.figures.palette import DARK, LIGHT
 from fedrela.report.figures.text import printable
 from fedrela.report.page import Code, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, render
+from helpers.batteries import examples
 from report.test_hostile_names import HOSTILE
 from report.test_palette import contrast
 

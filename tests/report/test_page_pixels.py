@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from batteries import examples
 from fedrela.report.run.pixels import LARGEST, png, visible
+from helpers.batteries import examples
 
 
 @examples(60, 2_000)

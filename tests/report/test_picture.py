@@ -17,7 +17,7 @@ from fedrela.report.clients.picture import client_class_drawing
 from fedrela.report.clients.view import view
 from fedrela.report.figures.palette import DARK, LIGHT
 from fedrela.report.figures.shapes import Boxes, Disc, Word
-from picture_checks import SVG, check_safe, matrix, stays_on_page, texts
+from helpers.picture_checks import SVG, check_safe, matrix, stays_on_page, texts
 
 
 def test_every_dot_has_the_area_of_its_count():

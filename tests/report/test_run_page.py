@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from experiment.small_runs import CLASSES, COLUMNS, small
 from fedrela.core import Schedule
 from fedrela.data.sources import from_arrays
 from fedrela.errors import DataError, IntegrityError
@@ -21,6 +20,7 @@ from fedrela.report.run import run_page
 from fedrela.report.run.story import Story
 from fedrela.report.writing import write_figures, write_report
 from fedrela.runfolder import RunFolder
+from helpers.small_runs import CLASSES, COLUMNS, small
 from report.test_hostile_names import HOSTILE
 from report.test_page import check_page
 

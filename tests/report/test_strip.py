@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from experiment.small_runs import bytes_of, small
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
@@ -19,6 +18,7 @@ from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.strip import strip
+from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)
 LEFT_OUT = {"gallery.npz", "report.html"}

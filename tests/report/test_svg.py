@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.report.figures.svg import figure, node, number, render
 from fedrela.report.figures.text import cut, printable, width, wrapped
+from helpers.batteries import examples
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
 

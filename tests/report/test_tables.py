@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from batteries import examples
 from fedrela.report.figures.text import printable
 from fedrela.report.page import Table
 from fedrela.report.tables import (
@@ -30,7 +29,8 @@ from fedrela.report.tables import (
 )  # fmt: skip
 from fedrela.report.tables.formats import latex_text
 from fedrela.report.tables.reproduce import doubts
-from report.summaries import compare_summary, reproduce_summary, sweep_summary
+from helpers.batteries import examples
+from helpers.summaries import compare_summary, reproduce_summary, sweep_summary
 
 COMMANDS = re.compile(
     r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater|textbar|ldots)\{\}|\{\\char(34|39|96)\}"

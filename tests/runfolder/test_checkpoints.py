@@ -17,7 +17,7 @@ from fedrela.runfolder import RunFolder, tensors
 from fedrela.runfolder.checkpoints import FORMAT
 from fedrela.runfolder.tensors import read_tensors, tensor_chunks
 from fedrela.runfolder.text import page, sealed
-from runfolder.toy import CONFIG, MACHINE, MANIFEST
+from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
 DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from batteries import count
 from fedrela.errors import DataError
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
-from runfolder.faults import Fail, Notes
-from runfolder.toy import CONFIG, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create
+from helpers.batteries import count
+from helpers.disk_faults import Fail, Notes
+from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create
 
 ERRORS = ("ENOSPC", "EIO", "EACCES", "short")
 

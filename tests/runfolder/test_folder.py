@@ -15,8 +15,8 @@ from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.vouched import vouching
-from runfolder.faults import Fail
-from runfolder.toy import CONFIG, MACHINE, MANIFEST, carry_on, compared
+from helpers.disk_faults import Fail
+from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, compared
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from batteries import count
 from fedrela.errors import DataError, IntegrityError
 from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
-from runfolder.damage import CHANGES, by_chance, by_hand, forged_arrays, forged_manifest
-from runfolder.toy import arrays_of, carry_on, compared, record_of, round_record, states
+from helpers.batteries import count
+from helpers.damage import CHANGES, by_chance, by_hand, forged_arrays, forged_manifest
+from helpers.toy_run import arrays_of, carry_on, compared, record_of, round_record, states
 
 FORBIDDEN = {
     "code.__new__", "compile", "ctypes.dlopen", "exec", "function.__new__", "import", "marshal.load", "marshal.loads",

@@ -11,8 +11,8 @@ from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder, log
 from fedrela.runfolder.text import line, sealed
-from runfolder.faults import Fail, Notes
-from runfolder.toy import CONFIG, MACHINE, MANIFEST
+from helpers.disk_faults import Fail, Notes
+from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder
-from runfolder.faults import WRITES, Kill, Notes
-from runfolder.toy import CONFIG, MACHINE, MANIFEST, Tell, carry_on, check_promises, check_sound, compared, nothing
+from helpers.disk_faults import WRITES, Kill, Notes
+from helpers.toy_run import CONFIG, MACHINE, MANIFEST, Tell, carry_on, check_promises, check_sound, compared, nothing
 
 
 def run(path: Path, tell: Tell = nothing) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from batteries import count
 from fedrela.files import verbs
 from fedrela.streams import stream
-from runfolder.faults import Notes
-from runfolder.power_loss import Disk
-from runfolder.toy import carry_on, check_promises, compared
+from helpers.batteries import count
+from helpers.disk_faults import Notes
+from helpers.power_loss import Disk
+from helpers.toy_run import carry_on, check_promises, compared
 
 WAYS = 64  # states tried for each step
 Tree = dict[str, bytes | None]

@@ -13,8 +13,8 @@ from fedrela.files import alone, verbs
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.start import first_files
 from fedrela.runfolder.text import page, sealed
-from runfolder.faults import Notes
-from runfolder.toy import CONFIG, MACHINE, MANIFEST
+from helpers.disk_faults import Notes
+from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ import pytest
 from fedrela.core.ledger import Ledger
 from fedrela.data.sources import load
 from fedrela.errors import FedrelaError
-from security.pickle_baits import BAITS, PYTHON_EDITION, careless, payload
+from helpers.pickle_baits import BAITS, PYTHON_EDITION, careless, payload
 
 FORBIDDEN = {
     "code.__new__", "compile", "ctypes.dlopen", "exec", "function.__new__", "import", "marshal.load", "marshal.loads",

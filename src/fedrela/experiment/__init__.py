@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from fedrela.experiment.running import run as run
     from fedrela.experiment.sweeping import Sweep as Sweep
     from fedrela.experiment.sweeping import sweep as sweep
-    from fedrela.reproduction.run import reproduce as reproduce
 
-__all__ = ["Comparison", "Result", "Sweep", "begin", "compare", "reproduce", "resume", "run", "sweep"]
+__all__ = ["Comparison", "Result", "Sweep", "begin", "compare", "resume", "run", "sweep"]
 
 # A configuration is checked without torch, which these need; so they are loaded when they are first asked for.
 _HOMES = {
     "Comparison": "comparing", "Result": "result", "begin": "running", "compare": "comparing",
-    "reproduce": "reproduction.run", "resume": "running",
-    "run": "running", "Sweep": "sweeping", "sweep": "sweeping",
+    "resume": "running", "run": "running", "Sweep": "sweeping", "sweep": "sweeping",
 }  # fmt: skip
 
 

@@ -1,1 +1,18 @@
 """The tables of the paper: its numbers and settings as data, and runs that measure the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedrela.reproduction.run import reproduce as reproduce
+
+__all__ = ["reproduce"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:  # loaded when it is first used, since it loads torch
+        from fedrela.reproduction import run
+
+        return getattr(run, name)
+    raise AttributeError(f"module 'fedrela.reproduction' has no attribute {name!r}")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.sources import SOURCES, from_arrays, gaussians, load, source_options
 from fedrela.data.sources.split import held_out_count, stratified
 from fedrela.errors import ArgumentError, DataError
+from helpers.batteries import examples
 
 
 def test_images_and_labels(noise):
@@ -61,7 +61,7 @@ def test_class_names_fix_the_order():
     ("arguments", "options", "error", "message"),
     [
         ((np.zeros((4, 2)), [0, 1, 0]), {}, ArgumentError, "one a sample"),
-        ((np.zeros((4, 2)), [0, 1, 0, 1]), {"client_ids": [1]}, ArgumentError, "client_ids: one a sample"),
+        ((np.zeros((4, 2)), [0, 1, 0, 1]), {"client_ids": [1]}, ArgumentError, "client_ids: expected one a sample"),
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 2))), {}, ArgumentError, "both or neither"),
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 3)), [0]), {}, DataError, "differ in shape"),
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 2)), [2]), {}, DataError, "'2' is not one of"),

@@ -95,15 +95,15 @@ def change(part, how):
 
 
 WRONG = {
-    "truncated": (change("train", lambda d, e: d[:-1]), "expected bytes, got"),
-    "one record less": (change("train", lambda d, e: d[: -e.record_bytes]), "expected bytes, got"),
-    "one record more": (change("test", lambda d, e: d + d[: e.record_bytes]), "expected bytes, got"),
-    "empty": (change("test", lambda d, e: b""), "expected bytes, got 0"),
+    "truncated": (change("train", lambda d, e: d[:-1]), "bytes, got"),
+    "one record less": (change("train", lambda d, e: d[: -e.record_bytes]), "bytes, got"),
+    "one record more": (change("test", lambda d, e: d + d[: e.record_bytes]), "bytes, got"),
+    "empty": (change("test", lambda d, e: b""), "bytes, got 0"),
     "label out of range": (
         change("test", lambda d, e: d[: e.label_bytes - 1] + bytes([e.classes]) + d[e.label_bytes :]),
         "record 0: label",
     ),
-    "names too few": (change("names", lambda d, e: d[d.index(b"\n") + 1 :]), "class names are needed"),
+    "names too few": (change("names", lambda d, e: d[d.index(b"\n") + 1 :]), "class names"),
     "names twice": (change("names", lambda d, e: d.replace(b"thing 1\n", b"thing 0\n")), "is there twice"),
     "names no text": (change("names", lambda d, e: b"\xff" + d), "no text of class names"),
 }

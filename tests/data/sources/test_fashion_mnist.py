@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.sources import fashion_mnist, load
 from fedrela.data.sources.idx import map_idx, unzip_idx
 from fedrela.errors import DataError
+from helpers.batteries import examples
 
 
 def idx_bytes(array: np.ndarray) -> bytes:
@@ -87,7 +87,7 @@ WRONG = {
     "empty": (IMAGES, lambda d: b"", "ends early"),
     "claims too much": (IMAGES, lambda d: d[:4] + b"\xff" * 12 + d[16:], "claims|bytes were expected"),
     "holds nothing": (IMAGES, lambda d: d[:4] + bytes(12), "holds nothing"),
-    "other size": (IMAGES, lambda d: d[:8] + struct.pack(">II", 14, 56) + d[16:], "28x28 are needed"),
+    "other size": (IMAGES, lambda d: d[:8] + struct.pack(">II", 14, 56) + d[16:], "28x28"),
     "label 10": (LABELS, lambda d: d[:-1] + b"\x0a", "label 10 at position 29"),
     "too few labels": (LABELS, lambda d: d[:4] + struct.pack(">I", 29) + d[8:-1], "30 labels are needed"),
 }

@@ -143,9 +143,9 @@ ESCAPES = [
     "./x",
 ]
 WRONG_LISTS = {
-    "no label": ("train/cat/0.png\n", "a path and a label are needed"),
-    "text label": ("train/cat/0.png cat\n", "a path and a label are needed"),
-    "negative label": ("train/cat/0.png -1\n", "a path and a label are needed"),
+    "no label": ("train/cat/0.png\n", "expected a path and a label"),
+    "text label": ("train/cat/0.png cat\n", "expected a path and a label"),
+    "negative label": ("train/cat/0.png -1\n", "expected a path and a label"),
     "gap in labels": ("train/cat/0.png 0\ntrain/dog/0.png 2\n", "no image of class 1"),
     "empty": ("\n", "names no image"),
     "not there": ("train/cat/9.png 0\n", r"train/cat/9\.png: cannot be read"),

@@ -121,19 +121,19 @@ WRONG = {
     "names not in UTF-8": (lambda a: a.update(class_names=np.array([b"a", b"\xff", b"c"])), "UTF-8, got b'.xff'"),
     "no names": (lambda a: a.update(class_names=np.zeros(0, "U1")), "C from 1 to 65536"),
     "too many names": (lambda a: a.update(class_names=np.arange(65537).astype("U5")), "C from 1 to 65536"),
-    "float labels": (lambda a: a.update(y_train=np.ones(12)), "integer labels are needed"),
+    "float labels": (lambda a: a.update(y_train=np.ones(12)), "expected integer labels"),
     "label matrix": (lambda a: a.update(y_train=np.ones((12, 2), int)), r"labels \(n,\) are needed"),
     "no labels": (lambda a: a.update(y_train=np.ones(0, int)), "at least one"),
-    "too few labels": (lambda a: a.update(y_train=np.ones(11, int)), r"int64 \(12,\) is needed"),
+    "too few labels": (lambda a: a.update(y_train=np.ones(11, int)), r"expected int64 \(12,\)"),
     "names twice": (lambda a: a.update(class_names=np.array(["a", "b", "a"])), "'a' is there twice"),
     "name not printable": (lambda a: a.update(class_names=np.array(["a", "b\n", "c"])), "printable"),
     "names as numbers": (lambda a: a.update(class_names=np.arange(3)), "text"),
     "objects": (lambda a: a.update(class_names=np.array(["a", None, "c"], object)), "pickle"),
     "object labels": (lambda a: a.update(y_train=np.arange(12).astype(object)), "pickle"),
     "object images": (lambda a: a.update(x_train=a["x_train"].astype(object)), "pickle"),
-    "clients too few": (lambda a: a.update(client_train=np.arange(3)), "client_train: int64"),
+    "clients too few": (lambda a: a.update(client_train=np.arange(3)), "client_train: expected int64"),
     "shapes differ": (lambda a: a.update(x_test=a["x_test"][:, :, :4]), "differ in shape"),
-    "structured": (lambda a: a.update(y_train=np.zeros(12, "i4,i4")), "numbers or text are needed"),
+    "structured": (lambda a: a.update(y_train=np.zeros(12, "i4,i4")), "expected numbers or text"),
     "five dimensions": (lambda a: a.update(x_train=a["x_train"][None]), "got shape"),
 }
 
@@ -192,7 +192,7 @@ def test_other_byte_orders_are_read(tmp_path, table):
 def test_a_table_that_is_not_finite_is_placed(tmp_path, table):
     for value in (np.nan, np.inf, 1e300):
         table["x_test"][2, 3] = value
-        with pytest.raises(DataError, match="x_test: row 2, column 3: a finite number is needed"):
+        with pytest.raises(DataError, match="x_test: row 2, column 3: expected a finite number"):
             load("npz", save(tmp_path, table))
 
 

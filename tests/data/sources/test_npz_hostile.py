@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.sources import load
 from fedrela.data.sources.npy import Npz
 from fedrela.errors import DataError, FedrelaError
+from helpers.batteries import examples
 
 
 def save(folder, arrays, packed=False):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batteries import examples
 from fedrela.data.sources import load
 from fedrela.errors import ArgumentError, DataError, FedrelaError
+from helpers.batteries import examples
 
 GOOD = """age,colour,site,label
 1,red,north,yes
@@ -241,7 +241,7 @@ def test_npz_tables(tmp_path):
 
 def test_npz_tables_hold_tables_and_columns_only(tmp_path):
     np.savez(tmp_path / "set.npz", x=np.zeros((8, 3, 2)), y=np.zeros(8))
-    with pytest.raises(DataError, match="x: a table or a column is needed"):
+    with pytest.raises(DataError, match="x: expected a table or a column"):
         load("csv", tmp_path / "set.npz", label="y")
 
 

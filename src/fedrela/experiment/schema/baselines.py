@@ -12,7 +12,7 @@ from fedrela.experiment.schema.base import BrokenRuleError, Fault, Table
 from fedrela.experiment.schema.problems import problems_of
 from fedrela.text import shown, unknown
 
-MOST_HOSTS = 200
+MOST_BASELINES = 200
 LONGEST_LABEL = 60
 OWN = ("label", "train", "model")  # keys of a baseline beside those of an algorithm
 LABELS = {  # as their papers write them
@@ -54,9 +54,9 @@ def check_baselines(value: Any) -> tuple[BaselineConfig, ...] | None:
     """Return baselines with different labels."""
     if value is None:
         return None
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_HOSTS:
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_BASELINES:
         number = f" of {len(value)}" if isinstance(value, list | tuple) else ""
-        what = f"expected a list of 1 to {MOST_HOSTS} algorithms, got {shown(value)}{number}"
+        what = f"expected a list of 1 to {MOST_BASELINES} algorithms, got {shown(value)}{number}"
         raise BrokenRuleError(Fault((), "value", what))
     baselines: list[BaselineConfig] = []
     faults: list[Fault] = []

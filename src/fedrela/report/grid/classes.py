@@ -15,13 +15,13 @@ from fedrela.report.tables.arms import arm_words
 from fedrela.report.tables.cells import spread_count
 
 Summary = Mapping[str, Any]
-MOST_HOSTS = 4  # that get figures of their own beside the tables
+MOST_BASELINES = 4  # that get figures of their own beside the tables
 
 
 def class_changes(summary: Summary, runs: Runs) -> list[Block]:
     """Return what re-labelling changed for each class, mean over seeds."""
     blocks: list[Block] = []
-    for k, baseline in enumerate(summary["baselines"][:MOST_HOSTS], 1):
+    for k, baseline in enumerate(summary["baselines"][:MOST_BASELINES], 1):
         for pair in [pair for pair in baseline["pairs"] if pair["base"].startswith("baseline")][:1]:
             base, treated = (runs.of(baseline["label"], pair[key]) for key in ("base", "treated"))
             if not base or not treated or base[0].accuracy is None:
@@ -52,7 +52,7 @@ def label_moves(summary: Summary, runs: Runs) -> list[Block]:
             moved, samples = found["moved"], stories[0].samples
             share = None if moved["mean"] is None else moved["mean"] / max(samples, 1)
             rows.append((name(baseline["label"]), arm_words(arm), spread_count(moved), percent(share)))
-            if arm == "fedrela" and len(maps) < MOST_HOSTS:
+            if arm == "fedrela" and len(maps) < MOST_BASELINES:
                 maps += _flow(baseline, runs, f"flow-{len(maps) + 1}")
     if not rows:
         return [Text("No arm moves labels.")]
@@ -83,9 +83,9 @@ def _flow(baseline: Mapping[str, Any], runs: Runs, key: str) -> list[Figure]:
 
 def left_out(summary: Summary) -> list[Block]:
     """Say where figures of only some baselines are shown."""
-    more = len(summary["baselines"]) - MOST_HOSTS
+    more = len(summary["baselines"]) - MOST_BASELINES
     return (
-        [Text(f"Figures of the first {MOST_HOSTS} baselines; {more} more are in the tables.", "muted")]
+        [Text(f"Figures of the first {MOST_BASELINES} baselines; {more} more are in the tables.", "muted")]
         if more > 0
         else []
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedrela.report.charts import interval_chart
-from fedrela.report.grid.classes import MOST_HOSTS, class_changes, label_moves, left_out
+from fedrela.report.grid.classes import MOST_BASELINES, class_changes, label_moves, left_out
 from fedrela.report.grid.curves import accuracy_curves
 from fedrela.report.grid.noise import meaning, verdicts
 from fedrela.report.grid.runs import Runs
@@ -88,7 +88,7 @@ def _gains(summary: Summary) -> list[Block]:
 def _curves(summary: Summary, runs: Runs) -> list[Block]:
     """Return accuracy over rounds: the headline, and the group of the rarest classes."""
     shown = dict.fromkeys([summary["figures"][-1], summary["figures"][max(len(summary["figures"]) - 2, 0)]])
-    baselines = summary["baselines"][:MOST_HOSTS]
+    baselines = summary["baselines"][:MOST_BASELINES]
     figures = [
         accuracy_curves(runs, baseline, figure, f"rounds-{k}-{kind}")
         for k, baseline in enumerate(baselines, 1)

@@ -16,15 +16,15 @@ name = "resnet8"; «hidden = [64]      | hidden: unknown key; model 'resnet8' ha
 name = "resnet50"; «width = 16        | width: unknown key; model 'resnet50' has name, projection, dtype, norm
 name = "cnn_small"; «norms = "batch"  | norms: unknown key; model 'cnn_small' has name, projection, dtype
 «input_shape = [3, 32, 32]            | input_shape: unknown key
-name = «"mpl"                         | name: one of cnn, cnn_small, convnet, logistic, mlp, resnet18
-name = «"MLP"                         | name: one of cnn
-name = «"resnet"                      | name: one of cnn
-name = «""                            | name: one of cnn
-name = «1                             | name: one of cnn
-name = «true                          | name: one of cnn
-name = «["mlp"]                       | name: one of cnn
-name = «{ mlp = 1 }                   | name: one of cnn
-name = «1979-05-27                    | name: one of cnn
+name = «"mpl"                         | name: expected one of cnn, cnn_small, convnet, logistic, mlp, resnet18
+name = «"MLP"                         | name: expected one of cnn
+name = «"resnet"                      | name: expected one of cnn
+name = «""                            | name: expected one of cnn
+name = «1                             | name: expected one of cnn
+name = «true                          | name: expected one of cnn
+name = «["mlp"]                       | name: expected one of cnn
+name = «{ mlp = 1 }                   | name: expected one of cnn
+name = «1979-05-27                    | name: expected one of cnn
 projection = «-1                      | projection: expected an integer from 0 to 1000000, got -1
 projection = «1.0                     | projection: expected an integer from 0 to 1000000, got 1.0
 projection = «true                    | projection: expected an integer from 0 to 1000000, got true
@@ -62,13 +62,13 @@ width = «0; norm = "x"; name = "resnet32" | width: expected an integer from 1 t
 «rounds = 10                          | rounds: unknown key
 «options = { mu = 1 }                 | options: unknown key
 «Name = "fedavg"                      | Name: unknown key; nearest: name
-name = «"fedavgg"                     | name: one of
-name = «"FedAvg"                      | name: one of
-name = «""                            | name: one of
-name = «0                             | name: one of
-name = «false                         | name: one of
-name = «["fedavg", "fedprox"]         | name: one of
-name = «{}                            | name: one of
+name = «"fedavgg"                     | name: expected one of
+name = «"FedAvg"                      | name: expected one of
+name = «""                            | name: expected one of
+name = «0                             | name: expected one of
+name = «false                         | name: expected one of
+name = «["fedavg", "fedprox"]         | name: expected one of
+name = «{}                            | name: expected one of
 name = "fedprox"; «Mu = 0.1           | Mu: unknown key; nearest: mu
 name = "fedprox"; «mus = 0.1          | mus: unknown key; nearest: mu
 name = "fedprox"; «alpha = 0.1        | alpha: unknown key;
@@ -100,7 +100,7 @@ rounds = «"60"                        | rounds: expected an integer from 1 to 1
 rounds = «true                        | rounds: expected an integer from 1 to 1000000, got true
 rounds = «[60]                        | rounds: expected an integer from 1 to 1000000, got a list
 rounds = «1000001                     | rounds: expected an integer from 1 to 1000000, got 1000001
-rounds = «99999999999999999999        | rounds: a number <= 64 bits is needed
+rounds = «99999999999999999999        | rounds: expected a number <= 64 bits
 participation = «0                    | participation: expected a number > 0 and <= 1, got 0
 participation = «0.0                  | participation: expected a number > 0 and <= 1, got 0.0
 participation = «-0.1                 | participation: expected a number > 0 and <= 1, got -0.1
@@ -133,12 +133,12 @@ weight_decay = «-1e-5                 | weight_decay: expected a number >= 0, g
 weight_decay = «inf                   | weight_decay: expected a number >= 0, got inf
 weight_decay = «false                 | weight_decay: expected a number >= 0, got false
 weight_decay = «"1e-5"                | weight_decay: expected a number >= 0, got '1e-5'
-loss = «"crossentropy"                | loss: one of balanced_softmax, class_balanced, cross_entropy, focal, logit_
-loss = «"CE"                          | loss: one of balanced_softmax
-loss = «"fedlc"                       | loss: one of balanced_softmax
-loss = «"contrastive"                 | loss: one of balanced_softmax
-loss = «0                             | loss: one of balanced_softmax
-loss = «["focal"]                     | loss: one of balanced_softmax
+loss = «"crossentropy"                | loss: expected one of balanced_softmax, class_balanced, cross_entropy, focal, logit_
+loss = «"CE"                          | loss: expected one of balanced_softmax
+loss = «"fedlc"                       | loss: expected one of balanced_softmax
+loss = «"contrastive"                 | loss: expected one of balanced_softmax
+loss = «0                             | loss: expected one of balanced_softmax
+loss = «["focal"]                     | loss: expected one of balanced_softmax
 schedule = «"linear"                  | schedule: expected one of constant, step, cosine, got 'linear'
 schedule = «"cos"                     | schedule: expected one of constant, step, cosine, got 'cos'; nearest: cosine
 schedule = «"Step"                    | schedule: expected one of constant, step, cosine, got 'Step'; nearest: step
@@ -158,18 +158,18 @@ schedule = "cosine"; lr_end = «-0.1   | lr_end: expected a number from 0 to 1, 
 schedule = "step"; milestones = «0.5  | milestones: expected a list of rounds, or of shares of them, got 0.5
 schedule = "step"; milestones = «"half" | milestones: expected a list of rounds, or of shares of them, got 'half'
 schedule = "step"; milestones = «{}   | milestones: expected a list of rounds, or of shares of them, got a table
-schedule = "step"; milestones = [«0, 30]    | milestones[0]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [30, «-1]   | milestones[1]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [0.5, «1.0] | milestones[1]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«0.0]      | milestones[0]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«75.5]     | milestones[0]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«nan]      | milestones[0]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«true]     | milestones[0]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [0.5, «"0.75"] | milestones[1]: a round from 1, or a share of the rounds above 0
-schedule = "step"; milestones = [«[30, 45]] | milestones[0]: a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = «[30, 30]   | milestones: different milestones are needed
+schedule = "step"; milestones = [«0, 30]    | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [30, «-1]   | milestones[1]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [0.5, «1.0] | milestones[1]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [«0.0]      | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [«75.5]     | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [«nan]      | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [«true]     | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [0.5, «"0.75"] | milestones[1]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [«[30, 45]] | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = «[30, 30]   | milestones: expected different milestones
 schedule = "step"; milestones = [30, «61]   | milestones[1]: expected a round up to the last one, 60, got 61
-schedule = "step"; milestones = [«50, 75]; rounds = 40 | milestones[0]: a round up to the last one, 40, is needed, go
+schedule = "step"; milestones = [«50, 75]; rounds = 40 | milestones[0]: expected a round up to the last one, 40
 clip = «-1                            | clip: expected a number >= 0, got -1
 clip = «inf                           | clip: expected a number >= 0, got inf
 clip = «false                         | clip: expected a number >= 0, got false
@@ -193,7 +193,7 @@ deadline = «inf                       | deadline: expected a number >= 0, got i
 deadline = «"30s"                     | deadline: expected a number >= 0, got '30s'
 deadline = «00:00:30                  | deadline: expected a number >= 0, got a date or time
 norm_limit = «-50                     | norm_limit: expected a number >= 0, got -50
-norm_limit = «0.5                     | norm_limit: 0 (off) or a number >= 1 is needed, since half of all
+norm_limit = «0.5                     | norm_limit: expected 0 (off) or a number >= 1 is needed, since half of all
 norm_limit = «true                    | norm_limit: expected a number >= 0, got true
 give_up = «0                          | give_up: expected an integer from 1 to 1000000, got 0
 give_up = «-1                         | give_up: expected an integer from 1 to 1000000, got -1
@@ -214,19 +214,19 @@ workers = «true                       | workers: expected 'auto' or an integer 
 workers = «"2"                        | workers: expected 'auto' or an integer from 1 to 1024, got '2'
 workers = «"Auto"                     | workers: expected 'auto' or an integer from 1 to 1024, got 'Auto'
 workers = «[1, 2]                     | workers: expected 'auto' or an integer from 1 to 1024, got a list
-device = «"gpu"                       | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"CUDA"                      | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"cuda:"                     | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"cuda:one"                  | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"cuda:1 "                   | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"auto:0"                    | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «0                           | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «["cuda:0", "cuda:1"]        | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «"gpu"                       | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «"CUDA"                      | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «"cuda:"                     | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «"cuda:one"                  | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «"cuda:1 "                   | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «"auto:0"                    | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «0                           | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «["cuda:0", "cuda:1"]        | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
 checkpoint_every = «0                 | checkpoint_every: expected an integer from 1 to 1000000, got 0
 checkpoint_every = «-5                | checkpoint_every: expected an integer from 1 to 1000000, got -5
 checkpoint_every = «"5"               | checkpoint_every: expected an integer from 1 to 1000000, got '5'
 checkpoint_every = «5.5               | checkpoint_every: expected an integer from 1 to 1000000, got 5.5
-device = «1; checkpoint_every = 0; workers = 0 | device: one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «1; checkpoint_every = 0; workers = 0 | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
 """,
     "report": """
 «sample = false                       | sample: unknown key; nearest: samples

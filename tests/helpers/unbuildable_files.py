@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiment.layouts import DRESSES, LAYOUTS, place_of_mark
+from helpers.layouts import DRESSES, LAYOUTS, place_of_mark
 
 CASES = {
     "data.imbalance": """
@@ -19,7 +19,7 @@ kind = "step"; ratio = 2; minority = «[0, 12]   | .minority: expected different
 kind = "step"; minority = «[10]; ratio = 2      | .minority: expected different class ids from 0 to 9, got [10]
 kind = "step"; ratio = 2; order = «[1, 0]       | .order: expected each class id from 0 to 9 once, got [1, 0]
 kind = "long_tail"; factor = 2; order = «[0]    | .order: expected each class id from 0 to 9 once, got [0]
-order = «[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]; kind = "long_tail"; factor = 2 | .order: each class id from 0 to 9
+order = «[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]; kind = "long_tail"; factor = 2 | .order: expected each class id from 0 to 9
 kind = "step"; ratio = 1e6                      | : class 5 would keep none of its 146 samples
 kind = "long_tail"; factor = 2; largest = 5000  | : class 0 has 142 samples, 5000 are wanted; lower `largest`
 """,
@@ -47,16 +47,16 @@ WHOLE = {
         "data.options.test_samples: ",
     ),
     "one class": ('data = { options.classes = «1, source = "gaussians" }', "data.options.classes: "),
-    "no size": ('[data]\nsource = "image_folder"\noptions.size = «-1', "data.options.size: from 1 to "),
-    "channels": ('[data]\nsource = "image_folder"\noptions = { channels = «2 }', "data.options.channels: 1 (grey)"),
-    "test share": (TABLE + "test_share = «1.5", "data.options.test_share: a fraction between 0 and 1"),
+    "no size": ('[data]\nsource = "image_folder"\noptions.size = «-1', "data.options.size: expected from 1 to "),
+    "channels": ('[data]\nsource = "image_folder"\noptions = { channels = «2 }', "data.options.channels: expected 1 (grey)"),
+    "test share": (TABLE + "test_share = «1.5", "data.options.test_share: expected a fraction between 0 and 1"),
     "label": (TABLE + '# é\nlabel = «"lable"', "data.options.label: "),
     "label by position": (TABLE + "label = «9", "data.options.label: "),
     "client": (TABLE + 'label = "label"\nclient = «"hospitale"', "data.options.client: "),
     "ignore": (TABLE + 'ignore = «["a", "z"]', "data.options.ignore: "),
     "categories": (TABLE + 'categories = «["z"]', "data.options.categories: "),
-    "missing": (TABLE + 'missing = «"omit"', "data.options.missing: one of error, drop, indicate is needed"),
-    "delimiter": (TABLE + 'delimiter = «";;"', "data.options.delimiter: one character is needed"),
+    "missing": (TABLE + 'missing = «"omit"', "data.options.missing: expected one of error, drop, indicate"),
+    "delimiter": (TABLE + 'delimiter = «";;"', "data.options.delimiter: expected one character"),
     "more clients than samples": (
         'data.source = "csv"\ndata.root = "table.csv"\ndata.options.client = "hospital"\n'
         '[data.partition]\nkind = "natural"\nclients = «999',

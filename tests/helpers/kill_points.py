@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from runfolder.faults import WRITES, Notes
+from helpers.disk_faults import WRITES, Notes
 
 Point = tuple[int, str, str, int]  # phase, verb, moment, how many verbs came before
 

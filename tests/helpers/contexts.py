@@ -35,7 +35,7 @@ class StoredOrder(ClientContext):
         return AsStored()
 
 
-def client_turn(
+def client_context(
     module: nn.Module, x: np.ndarray, y: np.ndarray, *, stored: bool = False, view: Any = None, **local: Any
 ) -> ClientContext:
     model = FlatModel(module)

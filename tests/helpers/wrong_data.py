@@ -10,14 +10,14 @@ CASES = {
 «seed = 1                             | seed: unknown key
 «alpha = 0.3                          | alpha: unknown key
 «"a b" = 1                            | "a b": unknown key
-source = «"digit"                     | source: one of cifar10, cifar100, csv, digits,
-source = «"DIGITS"                    | source: one of cifar10
-source = «3                           | source: one of cifar10
-source = «["digits"]                  | source: one of cifar10
-source = «true                        | source: one of cifar10
+source = «"digit"                     | source: expected one of cifar10, cifar100, csv, digits,
+source = «"DIGITS"                    | source: expected one of cifar10
+source = «3                           | source: expected one of cifar10
+source = «["digits"]                  | source: expected one of cifar10
+source = «true                        | source: expected one of cifar10
 root = «7                             | root: expected a path, got 7
-root = «""                            | root: a path of at least one character
-root = «"a\\u0000b"                   | root: a path of at least one character and without control characters
+root = «""                            | root: expected a path of at least one character
+root = «"a\\u0000b"                   | root: expected a path of at least one character and without control characters
 root = «["data"]                      | root: expected a path, got a list
 validation = «1.0                     | validation: expected a number >= 0 and < 1, got 1.0
 validation = «-0.1                    | validation: expected a number >= 0 and < 1, got -0.1
@@ -35,7 +35,7 @@ imbalance = «[{ kind = "natural" }]   | imbalance: expected a table, got a list
 partition = «10                       | partition: expected a table, got 10
 options = «1979-05-27                 | options: expected a table, got a date or time
 source = "csv"; «file = "x.csv"       | file: unknown key
-source = «"csvv"; validation = 9      | source: one of cifar10, cifar100, csv, digits, fashion_mnist, gaussians, i
+source = «"csvv"; validation = 9      | source: expected one of cifar10, cifar100, csv, digits, fashion_mnist, gaussians, i
 validation = «9; source = "csvv"      | validation: expected a number >= 0 and < 1, got 9 (and 1 more)
 """,
     "data.options": """
@@ -46,8 +46,8 @@ sise = «{}; x = 2                     | sise: text, a finite number, true or fa
     "data.imbalance": """
 kind = «"stepp"                       | kind: expected one of natural, step, long_tail, got 'stepp'; nearest: step
 kind = «1                             | kind: expected one of natural, step, long_tail, got 1
-kind = "step"                         | ratio: a number >= 1 is missing; kind 'step' needs it
-kind = "long_tail"; largest = 50      | factor: a number >= 1 is missing; kind 'long_tail' needs it
+kind = "step"                         | ratio: expected a number >= 1 is missing; kind 'step' needs it
+kind = "long_tail"; largest = 50      | factor: expected a number >= 1 is missing; kind 'long_tail' needs it
 kind = "step"; ratio = «0.5           | ratio: expected a number >= 1, got 0.5
 kind = "step"; ratio = «-20           | ratio: expected a number >= 1, got -20
 kind = "step"; ratio = «inf           | ratio: expected a number >= 1, got inf
@@ -61,25 +61,25 @@ kind = "long_tail"; «minority = 0.5; factor = 9 | minority: kind 'long_tail' do
 kind = "long_tail"; factor = «0       | factor: expected a number >= 1, got 0
 kind = "long_tail"; factor = 9; largest = «0   | largest: expected an integer from 1 to 1000000000, got 0
 kind = "long_tail"; factor = 9; largest = «5.0 | largest: expected an integer from 1 to 1000000000, got 5.0
-kind = "long_tail"; factor = 9; largest = «1000000001 | largest: an integer from 1 to 1000000000 is needed
-kind = "step"; ratio = 2; minority = «1.5      | minority: a list of class ids, or a share from 0 to 1, is
-kind = "step"; ratio = 2; minority = «3        | minority: a list of class ids, or a share from 0 to 1, is
-kind = "step"; ratio = 2; minority = «"last"   | minority: a list of class ids, or a share from 0 to 1, is
+kind = "long_tail"; factor = 9; largest = «1000000001 | largest: expected an integer from 1 to 1000000000
+kind = "step"; ratio = 2; minority = «1.5      | minority: expected a list of class ids, or a share from 0 to 1
+kind = "step"; ratio = 2; minority = «3        | minority: expected a list of class ids, or a share from 0 to 1
+kind = "step"; ratio = 2; minority = «"last"   | minority: expected a list of class ids, or a share from 0 to 1
 kind = "step"; ratio = 2; minority = [0, «-1]  | minority[1]: expected a class id of at least 0, got -1
 kind = "step"; ratio = 2; minority = [«0.5, 1] | minority[0]: expected a class id of at least 0, got 0.5
 kind = "step"; ratio = 2; minority = [1, 2, «"3"] | minority[2]: expected a class id of at least 0, got '3'
-kind = "step"; ratio = 2; minority = «[1, 1]   | minority: different class ids
+kind = "step"; ratio = 2; minority = «[1, 1]   | minority: expected different class ids
 kind = "step"; ratio = 2; side = «"left"       | side: expected one of last, first, got 'left'
 kind = "step"; ratio = 2; side = «"first"; minority = [1] | side: only a share of the classes has one
-kind = "step"; ratio = 2; order = «"sorted"    | order: one of natural, random, or a list of class ids, is
-kind = "step"; ratio = 2; order = «[0, 2]      | order: each class id from 0 to 1 once is needed
+kind = "step"; ratio = 2; order = «"sorted"    | order: expected one of natural, random, or a list of class ids
+kind = "step"; ratio = 2; order = «[0, 2]      | order: expected each class id from 0 to 1 once
 kind = "step"; ratio = 2; order = [«true, 0]   | order[0]: expected a class id of at least 0, got true
 """,
     "data.partition": """
-kind = "dirichlet"; alpha = 0.3       | clients: an integer from 1 to 1000000 is missing; kind 'dirichlet'
-clients = 10                          | alpha: a number from 0.01 to 1e+06 is missing; kind 'dirichlet'
-kind = "iid"                          | clients: an integer from 1 to 1000000 is missing; kind 'iid' needs it
-kind = "shards"; clients = 4          | classes_per_client: an integer from 1 to 1000000000 is missing
+kind = "dirichlet"; alpha = 0.3       | clients: expected an integer from 1 to 1000000 is missing; kind 'dirichlet'
+clients = 10                          | alpha: expected a number from 0.01 to 1e+06 is missing; kind 'dirichlet'
+kind = "iid"                          | clients: expected an integer from 1 to 1000000 is missing; kind 'iid' needs it
+kind = "shards"; clients = 4          | classes_per_client: expected an integer from 1 to 1000000000 is missing
 kind = «"dirichlett"; clients = 4     | kind: expected one of dirichlet, iid, natural, shards, got 'dirich
 kind = «["iid"]; clients = 4          | kind: expected one of dirichlet, iid, natural, shards, got a list
 clients = 10; «alpah = 0.3            | alpah: unknown key; nearest: alpha
@@ -87,23 +87,23 @@ clients = 10; «alpah = 0.3            | alpah: unknown key; nearest: alpha
 clients = «0; alpha = 0.3             | clients: expected an integer from 1 to 1000000, got 0
 clients = «10.0; alpha = 0.3          | clients: expected an integer from 1 to 1000000, got 10.0
 clients = «true; alpha = 0.3          | clients: expected an integer from 1 to 1000000, got true
-clients = «99999999999999999999; alpha = 1 | clients: a number <= 64 bits is needed
+clients = «99999999999999999999; alpha = 1 | clients: expected a number <= 64 bits
 clients = «1000001; alpha = 1         | clients: expected an integer from 1 to 1000000, got 1000001
-clients = «1000000000000; alpha = 1; min_size = 0 | clients: an integer from 1 to 1000000 is needed
-clients = 1; alpha = 1; min_size = «1000000001 | min_size: an integer from 0 to 1000000000 is needed
-kind = "shards"; clients = 1; classes_per_client = «1000000001 | classes_per_client: an integer from 1 to 1
+clients = «1000000000000; alpha = 1; min_size = 0 | clients: expected an integer from 1 to 1000000
+clients = 1; alpha = 1; min_size = «1000000001 | min_size: expected an integer from 0 to 1000000000
+kind = "shards"; clients = 1; classes_per_client = «1000000001 | classes_per_client: expected an integer from 1 to 1
 clients = 10; alpha = «0              | alpha: expected a number from 0.01 to 1e+06, got 0
 clients = 10; alpha = «1e7            | alpha: expected a number from 0.01 to 1e+06, got 10000000.0
 clients = 10; alpha = «"0.3"          | alpha: expected a number from 0.01 to 1e+06, got '0.3'
 clients = 10; alpha = «[0.3]          | alpha: expected a number from 0.01 to 1e+06, got a list
-clients = 10; alpha = 1; scheme = «"even"   | scheme: one of proportional, multinomial, niid_bench, equal is
+clients = 10; alpha = 1; scheme = «"even"   | scheme: expected one of proportional, multinomial, niid_bench, equal
 clients = 10; alpha = 1; min_size = «-1     | min_size: expected an integer from 0 to 1000000000, got -1
-clients = 10; alpha = 1; numpy_seed = «4294967296 | numpy_seed: an integer from 0 to 4294967295 is
+clients = 10; alpha = 1; numpy_seed = «4294967296 | numpy_seed: expected an integer from 0 to 4294967295
 clients = 10; alpha = 1; numpy_seed = 1; min_size = «5 | min_size: numpy_seed follows the official code
 clients = 10; alpha = 1; «classes_per_client = 2 | classes_per_client: kind 'dirichlet' does not use it
 kind = "iid"; clients = 4; «alpha = 0.3     | alpha: kind 'iid' does not use it; leave it out
 kind = "natural"; «min_size = 10            | min_size: kind 'natural' does not use it; leave it out
-kind = "shards"; clients = 4; classes_per_client = «0 | classes_per_client: an integer from 1 to 1000000000
+kind = "shards"; clients = 4; classes_per_client = «0 | classes_per_client: expected an integer from 1 to 1000000000
 kind = "shards"; «scheme = "equal"; clients = 4; classes_per_client = 2 | scheme: kind 'shards' does not
 """,
 }

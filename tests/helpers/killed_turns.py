@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from fedrela.files import verbs
-from plugin.toys import take_turn
-from runfolder.faults import WRITES, Kill, Notes
+from helpers.disk_faults import WRITES, Kill, Notes
+from helpers.plugin_toys import take_turn
 
 
 def child(action: object) -> int:

@@ -21,7 +21,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from torch.utils.data import DataLoader, TensorDataset
 
 from fedrela.flower import RelabeledDataset, labels_for, relabel_mod, relabeled_loader
-from plugin.toys import Judge, points
+from helpers.plugin_toys import Judge, points
 
 NODE = 5
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from algorithms.context_by_hand import client_turn
 from torch import nn
 
 from fedrela.algorithms.base import Algorithm, Sizes
 from fedrela.algorithms.context import ClientContext, ServerContext
 from fedrela.models.arrays import FlatModel
 from fedrela.records import Upload
+from helpers.contexts import client_context
 
 Part = tuple[np.ndarray, np.ndarray]
 
@@ -36,7 +36,7 @@ class ByHand:
         self.kept: list[dict[str, Any]] = [{} for _ in parts]
 
     def context(self, client: int) -> ClientContext:
-        context = client_turn(self.module, *self.parts[client], stored=True, **self.local)
+        context = client_context(self.module, *self.parts[client], stored=True, **self.local)
         context.model.load(self.weights)
         context.client, context.round, context.state = client, self.number, dict(self.kept[client])
         sent = {**self.algorithm.broadcast(self.state), **self.algorithm.message(self.state, client)}

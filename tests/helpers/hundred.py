@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from engine.federations import snapshot
 from fedrela.algorithms.base import Algorithm
 from fedrela.core import Schedule
 from fedrela.engine.loop import RoundDone, next_round
@@ -20,6 +19,7 @@ from fedrela.metrics import Groups
 from fedrela.models import build
 from fedrela.models.inputs import Scaling
 from fedrela.records import Shard
+from helpers.engine_federations import snapshot
 
 CLIENTS, CLASSES, COLUMNS = 100, 3, 4
 ROUNDS = 2

@@ -10,7 +10,7 @@ import pytest
 from fedrela.data.catalogue import CATALOGUE, Dataset, RemoteFile
 from fedrela.data.fetch import fetch
 from fedrela.errors import DataError, IntegrityError
-from local_site import Site
+from helpers.local_site import Site
 
 DATA = bytes(range(256)) * 400
 SHA256 = hashlib.sha256(DATA).hexdigest()

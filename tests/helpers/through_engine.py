@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.federations import Made, table_problem
 from fedrela.core import Schedule
 from fedrela.engine.loop import next_round
 from fedrela.engine.problem import Problem
 from fedrela.engine.serial import SerialPool
 from fedrela.records import RoundRecord, Shard
+from helpers.engine_federations import Made, table_problem
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ One line a case: the pairs of a table, a ``«`` where the message must point, th
 
 from __future__ import annotations
 
-from experiment import wrong_comparing, wrong_data, wrong_relabelling, wrong_sweeps, wrong_training
-from experiment.layouts import DRESSES, LAYOUTS, place_of_mark
-from experiment.wrong_whole import WHOLE
+from helpers import wrong_comparing, wrong_data, wrong_relabelling, wrong_sweeps, wrong_training
+from helpers.layouts import DRESSES, LAYOUTS, place_of_mark
+from helpers.wrong_whole import WHOLE
 
 CASES = wrong_data.CASES | wrong_training.CASES | wrong_relabelling.CASES | wrong_comparing.CASES
 WHOLE_FILES = WHOLE | wrong_comparing.WHOLE | wrong_sweeps.WHOLE

@@ -8,7 +8,7 @@ from fedrela.report.figures.drawing import draw_svg
 from fedrela.report.figures.palette import FONT_SIZE, STRONG_SIZE
 from fedrela.report.figures.shapes import Boxes, Disc, Drawing, Lines, Shape, Word
 from fedrela.report.figures.text import width
-from picture_checks import check_safe
+from helpers.picture_checks import check_safe
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from faults.hundred import CLIENTS, ROUNDS
+from helpers.hundred import CLIENTS, ROUNDS
 
 
 @dataclass(frozen=True)

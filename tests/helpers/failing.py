@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import torch
 
-from engine.bad_clients import GoingWrong
 from fedrela.algorithms.fedavg import FedAvg
+from helpers.bad_clients import GoingWrong
 
 FOREVER = 600.0  # seconds: a worker that waits so long is ended
 WAYS = ("before training", "after training", "amid a ruined model")

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from algorithms.context_by_hand import client_turn
 from torch import nn
 
 from fedrela.algorithms.context import ClientContext
 from fedrela.models import Classifier
+from helpers.contexts import client_context
 
 
 def whose_features_are(features: np.ndarray, classes: int) -> Classifier:
@@ -36,7 +36,7 @@ def one_step(
 ) -> tuple[dict[str, np.ndarray], ClientContext]:
     """Return what every array moved by, and the turn afterwards."""
     dtype = next(module.parameters()).detach().numpy().dtype
-    context = client_turn(module, np.eye(len(y), dtype=dtype), y, stored=True, batch_size=len(y), lr=1.0)
+    context = client_context(module, np.eye(len(y), dtype=dtype), y, stored=True, batch_size=len(y), lr=1.0)
     context.counts = counts
     before = context.model.read()
     assert dict(algorithm.client(context)) == {}

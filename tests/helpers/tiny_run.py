@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.throwaway import TwoHeads
 from fedrela.algorithms import Algorithm
 from fedrela.experiment import begin, resume
 from fedrela.runfolder import RunFolder
-from runfolder.toy import compared
+from helpers.throwaway import TwoHeads
+from helpers.toy_run import compared
 
 ROUNDS, RELABEL, CLIENTS = 6, 4, 4
 CONFIG: dict[str, Any] = {

@@ -9,7 +9,7 @@ from fedrela.experiment.apps import client_app, serve
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
-from flower.in_process import InProcessGrid
+from helpers.in_process import InProcessGrid
 
 COMPARED = ("round", "accuracy", "loss", "chosen", "admitted", "excluded", "skipped", "samples", "norm_max")
 DIGITS: dict[str, Any] = {

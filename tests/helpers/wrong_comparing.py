@@ -9,12 +9,12 @@ CASES = {
 «arm = ["baseline"]                       | arm: unknown key; nearest: arms
 «q = 1                                | q: unknown key; this table has seeds, baselines, arms, score
 seeds = «0                            | seeds: expected a number of seeds from 1 to 1000, or a list of so many, got 0
-seeds = «1001                         | seeds: a number of seeds from 1 to 1000, or a list of so many, is needed
-seeds = «-3                           | seeds: a number of seeds from 1 to 1000
-seeds = «3.0                          | seeds: a number of seeds from 1 to 1000, or a list of so many, is
-seeds = «true                         | seeds: a number of seeds from 1 to 1000, or a list of so many, is
-seeds = «"3"                          | seeds: a number of seeds from 1 to 1000, or a list of so many, is
-seeds = «[]                           | seeds: a number of seeds from 1 to 1000, or a list of so many, is
+seeds = «1001                         | seeds: expected a number of seeds from 1 to 1000, or a list of so many
+seeds = «-3                           | seeds: expected a number of seeds from 1 to 1000
+seeds = «3.0                          | seeds: expected a number of seeds from 1 to 1000, or a list of so many
+seeds = «true                         | seeds: expected a number of seeds from 1 to 1000, or a list of so many
+seeds = «"3"                          | seeds: expected a number of seeds from 1 to 1000, or a list of so many
+seeds = «[]                           | seeds: expected a number of seeds from 1 to 1000, or a list of so many
 seeds = [1, «1.0]                     | seeds[1]: expected an integer >= 0, got 1.0
 seeds = [«-1]                         | seeds[0]: expected an integer >= 0, got -1
 seeds = [1, «true]                    | seeds[1]: expected an integer >= 0, got true
@@ -26,12 +26,12 @@ baselines = «{ name = "fedavg" }          | baselines: expected a list of 1 to 
 baselines = «3                            | baselines: expected a list of 1 to 200 algorithms, got 3
 baselines = ["fedavg", «3]                | baselines[1]: expected the name of an algorithm, or a table with one, got 3
 baselines = [«["fedavg"]]                 | baselines[0]: expected the name of an algorithm, or a table with one, got a list
-baselines = [«"fedavgg"]                  | baselines[0]: one of climb, creff, fedavg, feddyn, fedetf, fedetf_original,
-baselines = [«"FedAvg"]                   | baselines[0]: one of climb, creff
+baselines = [«"fedavgg"]                  | baselines[0]: expected one of climb, creff, fedavg, feddyn, fedetf, fedetf_original,
+baselines = [«"FedAvg"]                   | baselines[0]: expected one of climb, creff
 baselines = [«{ mu = 0.1 }]               | baselines[0]: name: the name of an algorithm is missing
 baselines = [«{}]                         | baselines[0]: name: the name of an algorithm is missing
-baselines = [{ name = «"fedprx" }]        | baselines[0].name: one of climb, creff
-baselines = [{ name = «2 }]               | baselines[0].name: one of climb, creff
+baselines = [{ name = «"fedprx" }]        | baselines[0].name: expected one of climb, creff
+baselines = [{ name = «2 }]               | baselines[0].name: expected one of climb, creff
 baselines = [{ name = "fedprox", mu = «-1 }]         | baselines[0].mu: expected a number >= 0, got -1
 baselines = [{ name = "fedprox", mu = «"x" }]        | baselines[0].mu: expected a number >= 0, got 'x'
 baselines = [{ name = "fedprox", «nu = 1 }]          | baselines[0].nu: unknown key; nearest: mu
@@ -41,23 +41,23 @@ baselines = [{ name = "fedprox", «zq = 1, mu = -1 }] | baselines[0].zq: unknown
 baselines = ["fedavg", «"fedavg"]                    | baselines[1]: another baseline is called 'FedAvg'; give one of them another
 baselines = [{ name = "moon", label = "A" }, { name = "fedprox", label = «"A" }] | baselines[1].label: another baseline is called
 baselines = [{ name = "moon", label = "FedAvg" }, «"fedavg"] | baselines[1]: another baseline is called 'FedAvg'
-baselines = [{ name = "fedavg", label = «"" }]       | baselines[0].label: text of 1 to 60 characters that print is needed
-baselines = [{ name = "fedavg", label = «"  " }]     | baselines[0].label: text of 1 to 60 characters that print is needed
-baselines = [{ name = "fedavg", label = «"a\\u001b[2J" }] | baselines[0].label: text of 1 to 60 characters that print is needed
-baselines = [{ name = "fedavg", label = «7 }]        | baselines[0].label: text of 1 to 60 characters that print is needed
+baselines = [{ name = "fedavg", label = «"" }]       | baselines[0].label: expected text of 1 to 60 characters that print
+baselines = [{ name = "fedavg", label = «"  " }]     | baselines[0].label: expected text of 1 to 60 characters that print
+baselines = [{ name = "fedavg", label = «"a\\u001b[2J" }] | baselines[0].label: expected text of 1 to 60 characters that print
+baselines = [{ name = "fedavg", label = «7 }]        | baselines[0].label: expected text of 1 to 60 characters that print
 baselines = [{ name = "fedavg", train = «0.1 }]      | baselines[0].train: expected a table with keys of [train], got 0.1
 baselines = [{ name = "fedavg", model = «"mlp" }]    | baselines[0].model: expected a table with keys of [model], got 'mlp'
 baselines = [{ name = "fedavg", train = { lr = «0 } }]        | baselines[0].train.lr: expected a number > 0, got 0
 baselines = [{ name = "fedavg", train = { «rate = 0.1 } }]    | baselines[0].train.rate: unknown key
-baselines = [{ name = "fedavg", model = { name = «"mpl" } }]  | baselines[0].model.name: one of cnn, cnn_small,
+baselines = [{ name = "fedavg", model = { name = «"mpl" } }]  | baselines[0].model.name: expected one of cnn, cnn_small,
 baselines = [{ name = "fedavg", model = { «hiden = [8] } }]   | baselines[0].model.hiden: unknown key; nearest: hidden
-baselines = ["fedavg", { name = "fedlc", train = { lr = 0.1 } }, «4]; score = "x" | baselines[2]: the name of an algorithm, or
-arms = «"baseline"                        | arms: a list of arms out of baseline, baseline-drop, fedrela, fedrela-drop, random,
-arms = «[]                            | arms: a list of arms out of baseline, baseline-drop, fedrela, fedrela-drop, random,
-arms = «4                             | arms: a list of arms out of baseline, baseline-drop
-arms = ["baseline", «"hots"]              | arms[1]: one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop is
-arms = [«"FedReLa"]                   | arms[0]: one of baseline, baseline-drop
-arms = ["baseline", «1]                   | arms[1]: one of baseline, baseline-drop
+baselines = ["fedavg", { name = "fedlc", train = { lr = 0.1 } }, «4]; score = "x" | baselines[2]: expected the name of an algorithm, or
+arms = «"baseline"                        | arms: expected a list of arms out of baseline, baseline-drop, fedrela, fedrela-drop, random,
+arms = «[]                            | arms: expected a list of arms out of baseline, baseline-drop, fedrela, fedrela-drop, random,
+arms = «4                             | arms: expected a list of arms out of baseline, baseline-drop
+arms = ["baseline", «"hots"]              | arms[1]: expected one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop
+arms = [«"FedReLa"]                   | arms[0]: expected one of baseline, baseline-drop
+arms = ["baseline", «1]                   | arms[1]: expected one of baseline, baseline-drop
 arms = ["baseline", "random", «"baseline"]    | arms[2]: 'baseline' is there already; leave one of the two out
 score = «"best"                       | score: expected one of last, best-validation, best-test, got 'best'
 score = «true                         | score: expected one of last, best-validation, best-test, got true

@@ -17,17 +17,17 @@ CASES = {
 enabled = «1                          | enabled: expected true or false, got 1
 enabled = «"true"                     | enabled: expected true or false, got 'true'
 enabled = «[]                         | enabled: expected true or false, got a list
-start = «0                            | start: a round from 1 or a float in (0, 1] as share of the rounds is needed, g
-start = «-5                           | start: a round from 1 or a float in (0, 1] as share of the rounds is needed, g
-start = «0.0                          | start: a round from 1 or a float in (0, 1] as share of the rounds is needed
-start = «1.5                          | start: a round from 1 or a float in (0, 1] as share of the rounds is needed
-start = «80.0                         | start: a round from 1 or a float in (0, 1] as share of the rounds is needed
-start = «-0.8                         | start: a round from 1 or a float in (0, 1] as share of the rounds is needed
-start = «nan                          | start: a round from 1 or a float in (0, 1] as share of the rounds is needed
-start = «inf                          | start: a round from 1 or a float in (0, 1] as share of the rounds is needed
-start = «true                         | start: a round from 1 or a float in (0, 1] as share of the rounds is needed, g
-start = «"80%"                        | start: a round from 1 or a float in (0, 1] as share of the rounds is needed
-start = «[48]                         | start: a round from 1 or a float in (0, 1] as share of the rounds is needed, g
+start = «0                            | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
+start = «-5                           | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
+start = «0.0                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
+start = «1.5                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
+start = «80.0                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds
+start = «-0.8                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds
+start = «nan                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
+start = «inf                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
+start = «true                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
+start = «"80%"                        | start: expected a round from 1 or a float in (0, 1] as share of the rounds
+start = «[48]                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
 start = «61                           | start: expected a round up to the last one, 60, got 61
 start = «9223372036854775807          | start: expected a round up to the last one, 60, got 9223372036854775807
 start = «61; enabled = false          | start: expected a round up to the last one, 60, got 61
@@ -48,7 +48,7 @@ tau = «true                           | tau: expected a fraction from 0 to 1, g
 tau = «"5%"                           | tau: expected a fraction from 0 to 1, got '5%'
 tau = «[0.05, 0.1]                    | tau: expected a fraction from 0 to 1, got a list
 tau = { default = «5 }                | tau.default: expected a fraction from 0 to 1, got 5; the official code counts
-tau = { «all = 0.05 }                 | tau.all: a client id such as 0, or "default" for all others, is needed
+tau = { «all = 0.05 }                 | tau.all: expected a client id such as 0, or "default" for all others, is needed
 preset = «"papers"                    | preset: expected one of paper, official, got 'papers'; nearest: paper
 preset = «"Official"                  | preset: expected one of paper, official, got 'Official'; nearest: official
 preset = «1                           | preset: expected one of paper, official, got 1
@@ -57,13 +57,13 @@ spread = «"pop"                       | spread: expected one of sample, populat
 spread = «"samples"                   | spread: expected one of sample, population, got 'samples'; nearest: sample
 spread = «1                           | spread: expected one of sample, population, got 1
 spread = «false                       | spread: expected one of sample, population, got false
-threshold = «"lower"                  | threshold: one of higher, order, linear, a z value, or a list with one a class
-threshold = «""                       | threshold: one of higher, order, linear, a z value, or a list with one a class
-threshold = «true                     | threshold: one of higher, order, linear, a z value, or a list with one a class
-threshold = «inf                      | threshold: one of higher, order, linear, a z value, or a list with one a class
-threshold = «nan                      | threshold: one of higher, order, linear, a z value, or a list with one a class
-threshold = «[]                       | threshold: one of higher, order, linear, a z value, or a list with one a class
-threshold = «{ z = 2 }                | threshold: one of higher, order, linear, a z value, or a list with one a class
+threshold = «"lower"                  | threshold: expected one of higher, order, linear, a z value, or a list with one a class
+threshold = «""                       | threshold: expected one of higher, order, linear, a z value, or a list with one a class
+threshold = «true                     | threshold: expected one of higher, order, linear, a z value, or a list with one a class
+threshold = «inf                      | threshold: expected one of higher, order, linear, a z value, or a list with one a class
+threshold = «nan                      | threshold: expected one of higher, order, linear, a z value, or a list with one a class
+threshold = «[]                       | threshold: expected one of higher, order, linear, a z value, or a list with one a class
+threshold = «{ z = 2 }                | threshold: expected one of higher, order, linear, a z value, or a list with one a class
 threshold = [2, «"3"]                 | threshold[1]: expected a z value, got '3'
 threshold = [«inf, 2]                 | threshold[0]: expected a z value, got inf
 threshold = [1.5, 2, «true]           | threshold[2]: expected a z value, got true
@@ -128,18 +128,18 @@ default = «"0.05"                     | default: expected a fraction from 0 to 
 default = «true                       | default: expected a fraction from 0 to 1, got true
 default = «{ a = 1 }                  | default: expected a fraction from 0 to 1, got a table
 1 = «[0.1]                            | 1: expected a fraction from 0 to 1, got a list
-«defaults = 0.05                      | defaults: a client id such as 0, or "default" for all others, is needed
-«Default = 0.05                       | Default: a client id such as 0, or "default" for all others, is needed
-«client0 = 0.05                       | client0: a client id such as 0, or "default" for all others, is needed
+«defaults = 0.05                      | defaults: expected a client id such as 0, or "default" for all others, is needed
+«Default = 0.05                       | Default: expected a client id such as 0, or "default" for all others, is needed
+«client0 = 0.05                       | client0: expected a client id such as 0, or "default" for all others, is needed
 «-1 = 0.05                            | -1: a client id such as 0, or "default" for all others, is needed
-«007 = 0.05                           | 007: a client id such as 0, or "default" for all others, is needed
+«007 = 0.05                           | 007: expected a client id such as 0, or "default" for all others, is needed
 «"1.0" = 0.05                         | "1.0": a client id such as 0, or "default" for all others, is needed
 «"" = 0.05                            | "": a client id such as 0, or "default" for all others, is needed
 «"²" = 0.05                           | "²": a client id such as 0, or "default" for all others, is needed
-«99999999999999999999 = 0.05          | 99999999999999999999: a client id such as 0, or "default" for all others, is
-«10 = 0.05                            | 10: a client id from 0 to 9 is needed
-0 = 0.1; «999999999999999999 = 0.05   | 999999999999999999: a client id from 0 to 9 is needed
-9 = 0.1; «10 = 0.05; 11 = 0.2         | 10: a client id from 0 to 9 is needed (and 1 more)
-«all = 5; default = 0.1               | all: a client id such as 0, or "default" for all others, is needed (and 1 more
+«99999999999999999999 = 0.05          | 99999999999999999999: expected a client id such as 0, or "default" for all others, is
+«10 = 0.05                            | 10: expected a client id from 0 to 9
+0 = 0.1; «999999999999999999 = 0.05   | 999999999999999999: expected a client id from 0 to 9
+9 = 0.1; «10 = 0.05; 11 = 0.2         | 10: expected a client id from 0 to 9 is needed (and 1 more)
+«all = 5; default = 0.1               | all: expected a client id such as 0, or "default" for all others, is needed (and 1 more
 """,
 }

@@ -1,0 +1,1 @@
+"""What several tests share; worker processes import these modules too."""
