@@ -42,14 +42,15 @@ def nearest(word: object, known: Iterable[str]) -> str:
     return names[near[0]] if near else ""
 
 
-def printable(text: str, longest: int | None = None) -> str:
+def printable(text: object, longest: int | None = None) -> str:
     r"""Return foreign text as one line; what does not print becomes an escape, and long text is cut.
 
     >>> printable("a\nb"), printable("abcdef", 3)
     ('a\\nb', 'abc...')
     """
-    line = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in text[:longest])
-    return line if longest is None or len(text) <= longest else f"{line}..."
+    whole = str(text)
+    line = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in whole[:longest])
+    return line if longest is None or len(whole) <= longest else f"{line}..."
 
 
 def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
@@ -74,3 +75,21 @@ def unknown(what: str, word: str, known: Iterable[str], place: str) -> str:
     names = list(known)
     near = nearest(word, names)
     return f"unknown {what}; " + (f"nearest: {near}" if near else f"{place} has {', '.join(names) or 'none'}")
+
+
+def plural(number: int, thing: str) -> str:
+    """Return a number with its noun.
+
+    >>> plural(1, "class"), plural(2, "class"), plural(1200, "client")
+    ('1 class', '2 classes', '1,200 clients')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
+
+
+def percent(share: float | None, digits: int = 1, missing: str = "-") -> str:
+    """Return a share in per cent, or `missing` where there is none.
+
+    >>> percent(0.8764), percent(None)
+    ('87.6 %', '-')
+    """
+    return missing if share is None else f"{100 * share:.{digits}f} %"
