@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment.traffic import traffic, variants
+from fedrela.options import expected
 
 PAGE = Path(__file__).with_name("algorithms.md")
 HEAD = """# Algorithms
@@ -41,7 +42,7 @@ def parameters(name: str) -> str:
         return "No parameters.\n"
     lines = ["| parameter | symbol | default | allowed | what it is |", "|---|---|---|---|---|"]
     for one in facts.parameters:
-        lines.append(f"| `{one.name}` | {one.symbol or '-'} | `{one.default}` | {one.allowed} | {one.meaning} |")
+        lines.append(f"| `{one.name}` | {one.symbol or '-'} | `{one.default}` | {expected(one)} | {one.help} |")
     chosen = variants(name)
     note = f"\nNamed options that follow the original code or another reading: {', '.join(chosen)}.\n" if chosen else ""
     return "\n".join(lines) + "\n" + note

@@ -1,79 +1,175 @@
-"""Parameters of an algorithm: a frozen dataclass whose fields know the paper's symbol and the allowed range."""
+"""Options: a frozen dataclass whose fields know their help, their limits and the paper's symbol.
+
+An option is declared once, with `option` in a class that derives from `Options`. Creating an instance checks every
+value; `options_of` lists the declarations, from which schemas, command-line flags and tables are made.
+
+>>> @dataclass(frozen=True)
+... class Proximal(Options):
+...     mu: float = option(0.01, "weight of the proximal term", symbol="mu", ge=0, lt=1)
+...     core: str = option("sgd", "local solver", choices=("sgd", "adam"))
+>>> Proximal(mu=0.5)
+Proximal(mu=0.5, core='sgd')
+>>> Proximal(mu=1)
+Traceback (most recent call last):
+...
+fedrela.errors.ArgumentError: mu: expected a number >= 0 and < 1, got 1
+>>> [(each.name, each.type.__name__, each.default, expected(each)) for each in options_of(Proximal)]
+[('mu', 'float', 0.01, 'a number >= 0 and < 1'), ('core', 'str', 'sgd', 'one of sgd, adam')]
+"""
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, get_args, get_type_hints
 
 from fedrela.errors import ArgumentError
+from fedrela.text import not_one_of, shown
 
 LARGEST = sys.float_info.max  # also of integers, which Python would let grow without end
 
-
-def param(
-    default: Any,
-    symbol: str,
-    meaning: str,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    above: float = -math.inf,
-    below: float = math.inf,
-    choices: Sequence[str] = (),
-) -> Any:
-    """Return a dataclass field for one parameter.
-
-    Parameters
-    ----------
-    default
-        What the official code or the paper uses; its type is the parameter's type.
-    symbol, meaning
-        As the paper writes it, and what it does.
-    low, high
-        The least and the greatest value allowed.
-    above, below
-        Values that must be passed and not only reached.
-    choices
-        The words allowed, for a parameter that is a word.
-    """
-    rule = {"low": low, "high": high, "above": above, "below": below, "choices": tuple(choices)}
-    return field(default=default, metadata={"symbol": symbol, "meaning": meaning, **rule})
+_DECLARED: dict[type, tuple[Option, ...]] = {}
+Choices = Iterable[str] | Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True)
-class Params:
-    """No parameters. Those of an algorithm derive from this one, and are checked when they are made."""
+class Option:
+    """One declared option.
+
+    Attributes
+    ----------
+    name, type, default
+        As the class declares them; `type` is the evaluated annotation, such as ``float`` or ``int | None``.
+    help
+        What the option does, in one line.
+    symbol
+        The paper's symbol for it, or empty.
+    ge, gt, le, lt
+        Limits of a number: at least, greater than, at most, less than.
+    words
+        Words allowed, or a function that returns them; read them as `choices`.
+    check
+        Replaces the built-in checks: takes a value, returns the one to keep, or raises `ArgumentError`.
+    form
+        What `check` accepts, in words.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+    symbol: str = ""
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    words: Choices = ()
+    check: Callable[[Any], Any] | None = None
+    form: str = ""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words allowed; empty where the option is no word."""
+        return tuple(self.words() if callable(self.words) else self.words)
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """The types that a value may have: the members of the annotation, ``NoneType`` among them."""
+        return get_args(self.type) or (self.type,)
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    symbol: str = "",
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+    choices: Choices = (),
+    check: Callable[[Any], Any] | None = None,
+    form: str = "",
+) -> Any:
+    """Return a dataclass field that declares one option; the parameters are those of `Option`.
+
+    The annotation says which types are allowed: ``bool``, ``int``, ``float`` (integers too), ``str`` (one of
+    `choices`, if there are any), ``None``, or a union of them. For any other form, such as tuples, give `check` and
+    say in `form` what it accepts. Choices given as a function are read only for a value that is not the default.
+    """
+    declared = Option("", Any, default, help, symbol, ge, gt, le, lt, choices, check, form)
+    return field(default=default, metadata={"option": declared})
+
+
+@dataclass(frozen=True)
+class Options:
+    """No options. Classes with options derive from this one, and check them on creation."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            _check(each.name, getattr(self, each.name), each.default, each.metadata)
+        for each in options_of(type(self)):
+            object.__setattr__(self, each.name, checked(each, getattr(self, each.name)))
 
 
-def allowed(rule: Any) -> str:
-    """Return the values that a parameter may have, in words.
+def options_of(kind: type[Options]) -> tuple[Option, ...]:
+    """Return the options that a class declares, in their order."""
+    if kind not in _DECLARED:
+        hints = get_type_hints(kind)
+        own = {each.name: each.metadata["option"] for each in fields(kind) if "option" in each.metadata}
+        _DECLARED[kind] = tuple(replace(each, name=name, type=hints[name]) for name, each in own.items())
+    return _DECLARED[kind]
 
-    >>> allowed(param(0.5, "mu", "strength", low=0, below=1).metadata)
-    'a number >= 0 and < 1'
+
+def checked(option: Option, value: Any) -> Any:
+    """Return the value to keep of one option, or raise `ArgumentError` with the option's name.
+
+    >>> checked(Option("steps", int | None, 1, "steps", ge=1), 0)
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.ArgumentError: steps: expected an integer >= 1 or None, got 0
     """
-    if rule["choices"]:
-        return f"one of {', '.join(rule['choices'])}"
-    words = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
-    limits = [f"{words[key]} {rule[key]:g}" for key in words if math.isfinite(rule[key])]
-    return " ".join(["a number", " and ".join(limits)]).strip()
+    if option.check is not None:
+        try:
+            return option.check(value)
+        except ArgumentError as error:
+            raise ArgumentError(error.reason, argument=option.name) from None
+    if not any(_fits(option, kind, value) for kind in option.types):
+        only_words = option.types == (str,) and option.words
+        reason = not_one_of(value, option.choices) if only_words else f"expected {expected(option)}, got {shown(value)}"
+        raise ArgumentError(reason, argument=option.name)
+    return value
 
 
-def _check(name: str, value: Any, default: Any, rule: Any) -> None:
-    kind = type(default)
-    fits = isinstance(value, int | float) and not isinstance(value, bool) if kind is float else type(value) is kind
-    if fits and kind is str:
-        fits = value in rule["choices"]
-    elif fits and kind in (int, float):
-        inside = rule["low"] <= value <= rule["high"] and rule["above"] < value < rule["below"]
-        fits = inside and abs(value) <= LARGEST
-    if not fits:
-        needed = {bool: "true or false", str: allowed(rule)}.get(kind, allowed(rule))
-        whole = needed.replace("a number", "an integer") if kind is int else needed
-        raise ArgumentError(f"{name}: expected {whole}, got {value!r}")
+def expected(option: Option) -> str:
+    """Return in words which values an option may have.
+
+    >>> expected(Option("lr", float | str, 0.1, "rate", gt=0, words=("cosine", "step")))
+    'a number > 0 or one of cosine, step'
+    """
+    return option.form or " or ".join(_in_words(option, kind) for kind in option.types)
+
+
+def _fits(option: Option, kind: Any, value: Any) -> bool:
+    if kind is str:
+        lazy_default = callable(option.words) and value == option.default
+        return isinstance(value, str) and (lazy_default or not option.words or value in option.choices)
+    if kind not in (int, float):
+        return type(value) is kind
+    if isinstance(value, bool) or not isinstance(value, int | float if kind is float else int):
+        return False
+    return abs(value) <= LARGEST and (
+        (option.ge is None or value >= option.ge)
+        and (option.gt is None or value > option.gt)
+        and (option.le is None or value <= option.le)
+        and (option.lt is None or value < option.lt)
+    )
+
+
+def _in_words(option: Option, kind: Any) -> str:
+    if kind is str:
+        return f"one of {', '.join(option.choices)}" if option.words else "a text"
+    if kind not in (int, float):
+        return "true or false" if kind is bool else "None"
+    limits = {">=": option.ge, ">": option.gt, "<=": option.le, "<": option.lt}
+    said = [f"{sign} {limit:.15g}" for sign, limit in limits.items() if limit is not None]
+    return " ".join(["an integer" if kind is int else "a number", " and ".join(said)]).strip()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import fields
 
 import pytest
 
@@ -13,6 +12,7 @@ from fedrela.algorithms import ALGORITHMS
 from fedrela.data.sources import SOURCES, source_options
 from fedrela.experiment import registries
 from fedrela.models import MODELS, build, model_options
+from fedrela.options import options_of
 from fedrela.reproduction.reading import paper_tables
 
 WHAT = ("algorithms", "models", "sources", "tables")
@@ -29,14 +29,14 @@ def test_every_algorithm_with_every_parameter(run):
     lines = rows(done.out)
     for name, kind in ALGORITHMS.items():
         assert any(line.startswith(f"{name} {kind.paper[:8]}") for line in lines)
-        if not fields(kind.Params):
+        if not options_of(kind.Params):
             assert name not in lines
             continue
         own = lines[lines.index(name) + 2 :]
         own = own[: own.index("")]
-        starts = [f"{each.name} {each.metadata['symbol'] or '-'} " for each in fields(kind.Params)]
+        starts = [f"{each.name} {each.symbol or '-'} " for each in options_of(kind.Params)]
         assert all(any(line.startswith(start) for line in own) for start in starts)
-    assert "mu mu 0.01 >= 0 weight of the proximal term" in lines[lines.index("fedprox") :]
+    assert "mu mu 0.01 a number >= 0 weight of the proximal term" in lines[lines.index("fedprox") :]
 
 
 def test_what_leaves_a_client_is_what_the_algorithm_says():

@@ -19,7 +19,7 @@ from fedrela.experiment.schema.across import check_fits
 from fedrela.experiment.schema.commented import commented_toml
 from fedrela.losses import LOSSES
 from fedrela.models import MODELS, model_options
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 VALID = [
     "[model]\nname = 'logistic'",
@@ -106,16 +106,16 @@ def test_every_option_of_every_model_is_a_checked_key(name):
 
 
 @dataclass(frozen=True)
-class PairParams(Params):
-    low: float = param(0.1, "l", "lower end", low=0)
-    high: int = param(1, "h", "upper end", low=0)
-    way: str = param("up", "w", "direction", choices=("up", "down"))
-    swap: bool = param(False, "s", "whether to swap")
+class PairParams(Options):
+    low: float = option(0.1, "lower end", symbol="l", ge=0)
+    high: int = option(1, "upper end", symbol="h", ge=0)
+    way: str = option("up", "direction", symbol="w", choices=("up", "down"))
+    swap: bool = option(False, "whether to swap", symbol="s")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low > self.high:
-            raise ArgumentError(f"low: expected at most high, {self.high}, got {self.low}")
+            raise ArgumentError(f"expected at most high, {self.high}, got {self.low}", argument="low")
 
 
 class Pair(Algorithm):
@@ -132,7 +132,7 @@ def test_parameters_of_every_type_and_rules_between_them(monkeypatch):
     for key, words in {
         "low = 2": "algorithm.low: expected at most high, 1, got 2.0",
         "high = 1.0": "algorithm.high: expected an integer >= 0, got 1.0",
-        "way = 'dwn'": "algorithm.way: expected one of up, down, got 'dwn'",
+        "way = 'dwn'": "algorithm.way: expected one of up, down, got 'dwn'; nearest: down",
         "swap = 1": "algorithm.swap: expected true or false, got 1",
     }.items():
         place = f"run.toml:3:{key.index('=') + 3}: "

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange
 from fedrela.algorithms.local import train
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 # kind -> how the reason begins that the round's record gives
 KINDS = {
@@ -37,9 +37,9 @@ BAD, ROUND = 1, 2
 
 
 @dataclass(frozen=True)
-class GoingWrongParams(Params):
-    kind: str = param("", "", "how", choices=("", "dies", *KINDS))
-    asked: str = param("", "", "how in the exchange", choices=("", "dies", *ANSWERS))
+class GoingWrongParams(Options):
+    kind: str = option("", "how", choices=("", "dies", *KINDS))
+    asked: str = option("", "how in the exchange", choices=("", "dies", *ANSWERS))
 
 
 class GoingWrong(Algorithm):

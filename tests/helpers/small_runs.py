@@ -14,7 +14,7 @@ from fedrela.algorithms import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
 from fedrela.engine.serial import SerialPool
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 COLUMNS, CLASSES = 6, 4
 NOT_COMPARED = {"machine.json", "timing.jsonl", "lock", "report.html"}
@@ -66,8 +66,8 @@ class Split(nn.Module):
 
 
 @dataclass(frozen=True)
-class PulledParams(Params):
-    strength: float = param(0.5, "s", "how strongly weights are drawn to zero", low=0)
+class PulledParams(Options):
+    strength: float = option(0.5, "how strongly weights are drawn to zero", symbol="s", ge=0)
 
 
 class Pulled(Algorithm):

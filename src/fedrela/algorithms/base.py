@@ -24,7 +24,7 @@ from fedrela.algorithms.samples import Samples
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import has_split, num_features
 from fedrela.models.layout import Layout
-from fedrela.options import Params
+from fedrela.options import Options
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Algorithm:
 
     name: ClassVar[str]
     paper: ClassVar[str]
-    Params: ClassVar[type[Params]] = Params
+    Params: ClassVar[type[Options]] = Options
     uploads: ClassVar[tuple[str, ...]] = ("weights",)
     reduces_to: ClassVar[str] = ""
     own_loss: ClassVar[bool] = False

@@ -33,7 +33,7 @@ from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.duals import client_weights, dual_step, not_below_zero
 from fedrela.algorithms.local import open_loss, train
 from fedrela.algorithms.samples import Batch
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 __all__ = ["Climb", "ClimbParams", "client_weights", "dual_step", "not_below_zero"]
 
@@ -42,21 +42,25 @@ AS_RUN = ("intended", "as_run")
 
 
 @dataclass(frozen=True)
-class ClimbParams(Params):
+class ClimbParams(Options):
     """The official code: FedPD core without momentum, weight decay 1e-3, five epochs of s batches."""
 
-    core: str = param("fedpd", "", "who solves the weighted problem", choices=("fedavg", "fedpd"))
-    eps: float = param(1.0, "epsilon", "how far a client's F_i may lie above the mean", low=0)
-    lambda_lr: float = param(1.0, "eta_d", "step of the dual variables", low=0)
-    cap: float = param(100.0, "", "largest dual variable", above=0)
-    primal_steps: int = param(5, "n_p", "communication rounds an outer round", low=1)
-    loss_scale: int = param(5, "s", "F_i is s times the mean loss", low=1)
-    losses: str = param("intended", "F_i", "or as the code: the sum of means of batches of n_i // s", choices=AS_RUN)
-    weights: str = param("intended", "w_i", "at least 0, or as the code: below 0 for easy clients", choices=AS_RUN)
-    lr_global: float = param(1.0, "eta_g", "step of the server", above=0)
-    eta: float = param(10.0, "eta", "FedPD: inverse strength of the proximal term", above=0)
-    dual_rate: float = param(1.0, "", "FedPD: step of nu_i", low=0)
-    clip: float = param(5.0, "", "FedPD, in place of [train] clip: largest norm of a gradient; 0: any", low=0)
+    core: str = option("fedpd", "who solves the weighted problem", choices=("fedavg", "fedpd"))
+    eps: float = option(1.0, "how far a client's F_i may lie above the mean", symbol="epsilon", ge=0)
+    lambda_lr: float = option(1.0, "step of the dual variables", symbol="eta_d", ge=0)
+    cap: float = option(100.0, "largest dual variable", gt=0)
+    primal_steps: int = option(5, "communication rounds an outer round", symbol="n_p", ge=1)
+    loss_scale: int = option(5, "F_i is s times the mean loss", symbol="s", ge=1)
+    losses: str = option(
+        "intended", "or as the code: the sum of means of batches of n_i // s", symbol="F_i", choices=AS_RUN
+    )
+    weights: str = option(
+        "intended", "at least 0, or as the code: below 0 for easy clients", symbol="w_i", choices=AS_RUN
+    )
+    lr_global: float = option(1.0, "step of the server", symbol="eta_g", gt=0)
+    eta: float = option(10.0, "FedPD: inverse strength of the proximal term", symbol="eta", gt=0)
+    dual_rate: float = option(1.0, "FedPD: step of nu_i", ge=0)
+    clip: float = option(5.0, "FedPD, in place of [train] clip: largest norm of a gradient; 0: any", ge=0)
 
 
 class Climb(Algorithm):

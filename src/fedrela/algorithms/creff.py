@@ -31,24 +31,24 @@ from fedrela.algorithms.practice import train_on_server
 from fedrela.errors import ArgumentError
 from fedrela.models import heads
 from fedrela.models.arrays import FlatModel
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 from fedrela.streams import stream
 
 TINY = 1e-6
 
 
 @dataclass(frozen=True)
-class CreffParams(Params):
+class CreffParams(Options):
     """As the official code."""
 
-    features: int = param(100, "", "federated features a class", low=1)
-    match_steps: int = param(100, "", "steps of matching a round", low=0)
-    match_lr: float = param(0.1, "", "their rate", above=0)
-    retrain_epochs: int = param(300, "", "epochs of re-training the head; 0: the averaged head is scored", low=0)
-    retrain_lr: float = param(0.01, "", "their rate", above=0)
-    retrain_batch: int = param(32, "", "their batch size", low=1)
-    repeats: int = param(10, "", "random draws over which a client's class gradient is averaged", low=1)
-    images: int = param(32, "", "most samples in each of them", low=1)
+    features: int = option(100, "federated features a class", ge=1)
+    match_steps: int = option(100, "steps of matching a round", ge=0)
+    match_lr: float = option(0.1, "their rate", gt=0)
+    retrain_epochs: int = option(300, "epochs of re-training the head; 0: the averaged head is scored", ge=0)
+    retrain_lr: float = option(0.01, "their rate", gt=0)
+    retrain_batch: int = option(32, "their batch size", ge=1)
+    repeats: int = option(10, "random draws over which a client's class gradient is averaged", ge=1)
+    images: int = option(32, "most samples in each of them", ge=1)
 
 
 def head_gradients(features: Tensor, labels: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:

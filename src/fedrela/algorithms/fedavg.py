@@ -29,20 +29,20 @@ from torch import nn
 from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, Sizes
 from fedrela.algorithms.context import ServerContext
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 RATES = {"average": 1.0, "momentum": 1.0, "adam": 0.01}
 
 
 @dataclass(frozen=True)
-class FedAvgParams(Params):
+class FedAvgParams(Options):
     """What the server does with the average."""
 
-    server: str = param("average", "", "takes it, or steps towards it", choices=tuple(RATES))
-    server_lr: float = param(0.0, "eta", "step of the server; 0: 1, and 0.01 with adam", low=0)
-    beta: float = param(0.9, "beta_1", "momentum of the server", low=0, below=1)
-    beta2: float = param(0.99, "beta_2", "adam: memory of squares", low=0, below=1)
-    eps: float = param(1e-3, "tau", "adam: what is added to the root", above=0)
+    server: str = option("average", "takes it, or steps towards it", choices=tuple(RATES))
+    server_lr: float = option(0.0, "step of the server; 0: 1, and 0.01 with adam", symbol="eta", ge=0)
+    beta: float = option(0.9, "momentum of the server", symbol="beta_1", ge=0, lt=1)
+    beta2: float = option(0.99, "adam: memory of squares", symbol="beta_2", ge=0, lt=1)
+    eps: float = option(1e-3, "adam: what is added to the root", symbol="tau", gt=0)
 
 
 class FedAvg(Algorithm):

@@ -30,20 +30,23 @@ from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, 
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
 from fedrela.models.share import call_with
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class FedDynParams(Params):
+class FedDynParams(Options):
     """The official script: alpha 0.01 (0.1 and 0.001 were tried too), gradients clipped at norm 10."""
 
-    alpha: float = param(0.01, "alpha", "strength of the regularisation", above=0)
-    clip: float = param(10.0, "", "in place of [train] clip: largest norm of gradient and linear part; 0: any", low=0)
-    scaling: str = param(
-        "samples", "alpha_i", "alpha n_mean / n_i as the code, or alpha as the paper", choices=("samples", "none")
+    alpha: float = option(0.01, "strength of the regularisation", symbol="alpha", gt=0)
+    clip: float = option(10.0, "in place of [train] clip: largest norm of gradient and linear part; 0: any", ge=0)
+    scaling: str = option(
+        "samples",
+        "alpha n_mean / n_i as the code, or alpha as the paper",
+        symbol="alpha_i",
+        choices=("samples", "none"),
     )
-    scored: str = param(
-        "average", "", "the mean of the clients' models as the code, or the one that is trained from as the paper",
+    scored: str = option(
+        "average", "the mean of the clients' models as the code, or the one that is trained from as the paper",
         choices=("average", "cloud"),
     )  # fmt: skip
 

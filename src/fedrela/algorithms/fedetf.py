@@ -29,18 +29,18 @@ from fedrela.algorithms.samples import Batch
 from fedrela.losses import dot_regression
 from fedrela.models.contract import num_features
 from fedrela.models.heads import EtfHead, simplex_etf, with_heads
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 TEST_BATCH = 100  # samples that the official code tests at once
 
 
 @dataclass(frozen=True)
-class FedEtfParams(Params):
+class FedEtfParams(Options):
     """How the features are normalised is what the codes differ in."""
 
-    bn_mode: str = param(
-        "aggregated", "BN", "averaged over clients, none, or as the official code: each client's own for one turn, and "
-        "test batches normalised by themselves", choices=("aggregated", "none", "official"),
+    bn_mode: str = option(
+        "aggregated", "averaged over clients, none, or as the official code: each client's own for one turn, and "
+        "test batches normalised by themselves", symbol="BN", choices=("aggregated", "none", "official"),
     )  # fmt: skip
 
 

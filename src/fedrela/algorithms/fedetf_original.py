@@ -27,16 +27,16 @@ from fedrela.algorithms.samples import Batch
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import ProjectedEtfHead, simplex_etf, with_heads
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class FedEtfOriginalParams(Params):
+class FedEtfOriginalParams(Options):
     """The original projects to C values in ResNets and to 64 in its small CNN, where s starts at 10."""
 
-    projection: int = param(0, "p", "width of the projection; 0: the number of classes", low=0)
-    scale: float = param(1.0, "s", "the trained number, as it starts", above=0)
-    floor: float = param(1.0, "n_c", "smaller class counts are raised to it", low=0)
+    projection: int = option(0, "width of the projection; 0: the number of classes", symbol="p", ge=0)
+    scale: float = option(1.0, "the trained number, as it starts", symbol="s", gt=0)
+    floor: float = option(1.0, "smaller class counts are raised to it", symbol="n_c", ge=0)
 
 
 class FedEtfOriginal(Algorithm):

@@ -30,22 +30,22 @@ from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
 from fedrela.algorithms.samples import Batch
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 KEPT = ("u", "error", "former", "positive", "negative")
 
 
 @dataclass(frozen=True)
-class FedGrabParams(Params):
+class FedGrabParams(Options):
     """Where the official code departs from its paper, the first choice is the paper's."""
 
-    head: str = param("trained", "", "the classifier: trained, or frozen as in the code", choices=("trained", "frozen"))
-    tail: str = param(
-        "norms", "", "balanced are classes whose classifier rows are shorter than the mean, or all as in the code",
+    head: str = option("trained", "the classifier: trained, or frozen as in the code", choices=("trained", "frozen"))
+    tail: str = option(
+        "norms", "balanced are classes whose classifier rows are shorter than the mean, or all as in the code",
         choices=("norms", "all"),
     )  # fmt: skip
-    order: str = param(
-        "frequency", "", "classes are walked by local frequency, or by id as in the code", choices=("frequency", "id")
+    order: str = option(
+        "frequency", "classes are walked by local frequency, or by id as in the code", choices=("frequency", "id")
     )
 
 

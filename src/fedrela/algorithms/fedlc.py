@@ -21,19 +21,19 @@ from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
 from fedrela.losses import fedlc
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class FedLCParams(Params):
+class FedLCParams(Options):
     """The paper does not print tau; a public baseline takes 0.5 and tries 0.1 and 1."""
 
-    tau: float = param(0.5, "tau", "strength of the margin", low=0)
-    denominator: str = param(
-        "full", "sum_c", "softmax over all classes, or without the true one as the paper prints it",
+    tau: float = option(0.5, "strength of the margin", symbol="tau", ge=0)
+    denominator: str = option(
+        "full", "softmax over all classes, or without the true one as the paper prints it", symbol="sum_c",
         choices=("full", "without_label"),
     )  # fmt: skip
-    floor: float = param(0.0, "n_c", "smaller class counts are raised to it; 1e-8 in some public code", low=0)
+    floor: float = option(0.0, "smaller class counts are raised to it; 1e-8 in some public code", symbol="n_c", ge=0)
 
 
 class FedLC(Algorithm):

@@ -29,26 +29,28 @@ from fedrela.algorithms.local import Group, train
 from fedrela.algorithms.samples import Batch
 from fedrela.models import heads
 from fedrela.models.contract import num_features
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 NEVER = -1e10  # logit of a class that is not answered
 make_frame = lru_cache(maxsize=4)(heads.sparse_etf)  # arms and seeds of a comparison ask for the same ones again
 
 
 @dataclass(frozen=True)
-class FedLogeParams(Params):
+class FedLogeParams(Options):
     """As the official code, but for the random bias that it keeps beside the frame."""
 
-    beta: float = param(0.6, "beta", "share of the frame's entries that are zero", low=0, below=1)
-    frame_steps: int = param(10_000, "", "steps of Adam that spread the frame", low=0)
-    frame_bias: str = param("zero", "b", "zero, or random as in the official code", choices=("zero", "official"))
-    norm: float = param(1.7, "", "norm of every row after realignment", above=0)
-    scored: str = param(
-        "global", "", "the auxiliary head realigned, or the frame that trains the features",
+    beta: float = option(0.6, "share of the frame's entries that are zero", symbol="beta", ge=0, lt=1)
+    frame_steps: int = option(10_000, "steps of Adam that spread the frame", ge=0)
+    frame_bias: str = option(
+        "zero", "zero, or random as in the official code", symbol="b", choices=("zero", "official")
+    )
+    norm: float = option(1.7, "norm of every row after realignment", gt=0)
+    scored: str = option(
+        "global", "the auxiliary head realigned, or the frame that trains the features",
         choices=("global", "frame"),
     )  # fmt: skip
-    local_classes: str = param(
-        "all", "", "what a client's own model may answer: all classes, or as in the official code those it has",
+    local_classes: str = option(
+        "all", "what a client's own model may answer: all classes, or as in the official code those it has",
         choices=("all", "own"),
     )  # fmt: skip
 

@@ -25,16 +25,16 @@ from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, 
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
 from fedrela.algorithms.samples import Batch
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class FedMixParams(Params):
+class FedMixParams(Options):
     """The paper tries lam from 0.05 to 0.2."""
 
-    lam: float = param(0.1, "lambda", "share of the averages", low=0, below=1)
-    group: int = param(0, "M", "samples of one average; 0: all of a client's", low=0)
-    second_order: bool = param(True, "", "keep the term with the gradient in the input")
+    lam: float = option(0.1, "share of the averages", symbol="lambda", ge=0, lt=1)
+    group: int = option(0, "samples of one average; 0: all of a client's", symbol="M", ge=0)
+    second_order: bool = option(True, "keep the term with the gradient in the input")
 
 
 class FedMix(Algorithm):

@@ -29,19 +29,19 @@ from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
 from fedrela.algorithms.steps import normalizer
 from fedrela.errors import ArgumentError
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 __all__ = ["FedNova", "FedNovaParams", "normalizer", "normalizer_as_run"]
 
 
 @dataclass(frozen=True)
-class FedNovaParams(Params):
+class FedNovaParams(Options):
     """The official code starts from mu = 0 and no server momentum."""
 
-    mu: float = param(0.0, "mu", "weight of a proximal term", low=0)
-    gmf: float = param(0.0, "gamma", "momentum of the server", low=0, below=1)
-    counting: str = param(
-        "exact", "a_i", "with momentum and mu together: the true norm, or the official double count",
+    mu: float = option(0.0, "weight of a proximal term", symbol="mu", ge=0)
+    gmf: float = option(0.0, "momentum of the server", symbol="gamma", ge=0, lt=1)
+    counting: str = option(
+        "exact", "with momentum and mu together: the true norm, or the official double count", symbol="a_i",
         choices=("exact", "as_run"),
     )  # fmt: skip
 

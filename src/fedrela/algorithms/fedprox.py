@@ -17,14 +17,14 @@ from torch import Tensor
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class FedProxParams(Params):
+class FedProxParams(Options):
     """Strength of the pull; the official code starts from 0 and tries 0.001 to 1."""
 
-    mu: float = param(0.01, "mu", "weight of the proximal term", low=0)
+    mu: float = option(0.01, "weight of the proximal term", symbol="mu", ge=0)
 
 
 class FedProx(Algorithm):

@@ -27,14 +27,16 @@ from fedrela.algorithms.samples import Batch
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import linear, with_heads
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class FedRodParams(Params):
+class FedRodParams(Options):
     """The authors published no code; of two public re-implementations one raises counts to 1, the other does not."""
 
-    floor: float = param(1.0, "n_c", "smaller class counts are raised to it; 0: a class that is absent is out", low=0)
+    floor: float = option(
+        1.0, "smaller class counts are raised to it; 0: a class that is absent is out", symbol="n_c", ge=0
+    )
 
 
 class FedRod(Algorithm):

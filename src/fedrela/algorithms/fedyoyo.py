@@ -31,27 +31,27 @@ from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
 from fedrela.algorithms.samples import Batch, Samples
 from fedrela.models.views import strong, weak
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 SUSPECT, JUMP = 1e4, 100.0  # a sum, and a relative change, that only a degenerate batch explains
 BATCH = 32  # of the prior estimation
 
 
 @dataclass(frozen=True)
-class FedYoyoParams(Params):
+class FedYoyoParams(Options):
     """As the official code; its script takes lam = 4."""
 
-    tau: float = param(1.5, "tau", "strength of the logit adjustment", low=0)
-    lam: float = param(1.5, "lambda", "weight of the self-distillation", low=0)
-    warmup: int = param(50, "", "rounds over which that weight grows", low=1)
-    temperature: float = param(1.5, "T", "temperature of the self-distillation", above=0)
-    gamma: float = param(0.1, "gamma", "share of the client's own prior in the mix", low=0, high=1)
-    inertia: float = param(0.9, "", "how much of the former sums the server keeps", low=0, high=1)
-    prior_mix: str = param(
-        "once", "q", "mixed once a turn, or again at every batch as in the code: then soon the client's own prior",
+    tau: float = option(1.5, "strength of the logit adjustment", symbol="tau", ge=0)
+    lam: float = option(1.5, "weight of the self-distillation", symbol="lambda", ge=0)
+    warmup: int = option(50, "rounds over which that weight grows", ge=1)
+    temperature: float = option(1.5, "temperature of the self-distillation", symbol="T", gt=0)
+    gamma: float = option(0.1, "share of the client's own prior in the mix", symbol="gamma", ge=0, le=1)
+    inertia: float = option(0.9, "how much of the former sums the server keeps", ge=0, le=1)
+    prior_mix: str = option(
+        "once", "mixed once a turn, or again at every batch as in the code: then soon the client's own prior", symbol="q",
         choices=("once", "recursive"),
     )  # fmt: skip
-    views: str = param("augmented", "", "weak and strong augmentation, or none", choices=("augmented", "none"))
+    views: str = option("augmented", "weak and strong augmentation, or none", choices=("augmented", "none"))
 
 
 def effective_sums(features: Tensor, labels: Tensor, batches: list[NDArray[np.int64]], classes: int) -> NDArray[Any]:

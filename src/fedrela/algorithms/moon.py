@@ -27,17 +27,17 @@ from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import open_loss, train
 from fedrela.algorithms.samples import Batch
 from fedrela.losses import contrastive
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 BATCH = 256  # samples of one forward pass of a frozen model
 
 
 @dataclass(frozen=True)
-class MoonParams(Params):
+class MoonParams(Options):
     """The official code: mu 1 and temperature 0.5; the paper uses mu 5 on CIFAR-10."""
 
-    mu: float = param(1.0, "mu", "weight of the contrastive term", low=0)
-    temperature: float = param(0.5, "tau", "temperature", above=0)
+    mu: float = option(1.0, "weight of the contrastive term", symbol="mu", ge=0)
+    temperature: float = option(0.5, "temperature", symbol="tau", gt=0)
 
 
 class Moon(Algorithm):

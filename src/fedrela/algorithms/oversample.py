@@ -15,14 +15,14 @@ import numpy as np
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.samples import Samples
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class OversampleParams(Params):
+class OversampleParams(Options):
     """How far to go."""
 
-    ratio: float = param(1.0, "", "size of each class relative to the most frequent one", above=0, high=1)
+    ratio: float = option(1.0, "size of each class relative to the most frequent one", gt=0, le=1)
 
 
 class Oversample(Algorithm):

@@ -36,27 +36,27 @@ from fedrela.algorithms.context import Arrays, ClientContext, Local, ServerConte
 from fedrela.algorithms.local import train
 from fedrela.algorithms.practice import train_on_server
 from fedrela.errors import ArgumentError
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 NO_RIVALS = 10.0  # r where the others do not move the chosen weights at all
 LARGEST = 5000.0  # the port has no limit, but divides its loss by the weights of a batch, which bounds their effect
 
 
 @dataclass(frozen=True)
-class RatioLossParams(Params):
+class RatioLossParams(Options):
     """The official code: 63 probe samples a class, two epochs on them, beta 0.1. The port: 5 samples, no training."""
 
-    beta: float = param(0.1, "beta", "weight of the ratio in a class's weight", low=0)
-    rule: str = param(
-        "official", "r_c", "from training on the probe samples, or as CLIMB's port: from gradients on them",
+    beta: float = option(0.1, "weight of the ratio in a class's weight", symbol="beta", ge=0)
+    rule: str = option(
+        "official", "from training on the probe samples, or as CLIMB's port: from gradients on them", symbol="r_c",
         choices=("official", "port"),
     )  # fmt: skip
-    probe: int = param(63, "", "probe samples a class", low=1)
-    probe_epochs: int = param(2, "", "epochs of training on them", low=1)
-    probe_batch: int = param(64, "", "batch size of that training", low=1)
-    dominance: float = param(0.8, "", "no other class may pull more than this share of the strongest", above=0, high=1)
-    weighting: str = param(
-        "per_sample", "alpha_y", "each sample by its class, or as the code: one number a batch, mean(alpha_y) mean(CE)",
+    probe: int = option(63, "probe samples a class", ge=1)
+    probe_epochs: int = option(2, "epochs of training on them", ge=1)
+    probe_batch: int = option(64, "batch size of that training", ge=1)
+    dominance: float = option(0.8, "no other class may pull more than this share of the strongest", gt=0, le=1)
+    weighting: str = option(
+        "per_sample", "each sample by its class, or as the code: one number a batch, mean(alpha_y) mean(CE)", symbol="alpha_y",
         choices=("per_sample", "as_run"),
     )  # fmt: skip
 

@@ -18,14 +18,14 @@ from torch.nn.functional import cross_entropy
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
 from fedrela.algorithms.local import train
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class ReweightParams(Params):
+class ReweightParams(Options):
     """How far to go."""
 
-    power: float = param(1.0, "", "weights are inverse counts to this power", low=0)
+    power: float = option(1.0, "weights are inverse counts to this power", ge=0)
 
 
 class Reweight(Algorithm):

@@ -29,20 +29,20 @@ from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import train
 from fedrela.algorithms.steps import normalizer
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class ScaffoldParams(Params):
+class ScaffoldParams(Options):
     """The paper's experiments use a global rate of 1."""
 
-    lr_global: float = param(1.0, "eta_g", "step of the server", above=0)
-    correction: str = param(
-        "gradient", "c - c_i", "enters the gradient, or (NIID-Bench) the weights after each step, past the momentum",
+    lr_global: float = option(1.0, "step of the server", symbol="eta_g", gt=0)
+    correction: str = option(
+        "gradient", "enters the gradient, or (NIID-Bench) the weights after each step, past the momentum", symbol="c - c_i",
         choices=("gradient", "after_step"),
     )  # fmt: skip
-    weighting: str = param(
-        "equal", "1 / |S|", "of clients: equal, or (NIID-Bench) by samples", choices=("equal", "samples")
+    weighting: str = option(
+        "equal", "of clients: equal, or (NIID-Bench) by samples", symbol="1 / |S|", choices=("equal", "samples")
     )
 
 

@@ -28,17 +28,17 @@ from fedrela.algorithms.local import open_loss, train
 from fedrela.algorithms.samples import Batch, Samples
 from fedrela.errors import ArgumentError
 from fedrela.models.inputs import Scaling
-from fedrela.options import Params, param
+from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
-class SmoteParams(Params):
+class SmoteParams(Options):
     """Five neighbours, as is common."""
 
-    neighbours: int = param(5, "k", "among which a new sample's second parent is drawn", low=1)
-    ratio: float = param(1.0, "", "size of each class relative to the most frequent one", above=0, high=1)
-    space: str = param(
-        "auto", "", "inputs for tables, features for images, or one of them", choices=("auto", "inputs", "features")
+    neighbours: int = option(5, "among which a new sample's second parent is drawn", symbol="k", ge=1)
+    ratio: float = option(1.0, "size of each class relative to the most frequent one", gt=0, le=1)
+    space: str = option(
+        "auto", "inputs for tables, features for images, or one of them", choices=("auto", "inputs", "features")
     )
 
 

@@ -12,6 +12,7 @@ from fedrela.cli.data import IN_WORDS
 from fedrela.cli.show import console, draw, say
 from fedrela.core.checks import check_choice
 from fedrela.data.sources import SOURCES, source_options
+from fedrela.options import expected
 
 HELP = """
 List what a configuration may name: algorithms with their parameters, models, data sources; and the tables of the paper.
@@ -58,7 +59,7 @@ def _algorithms(screen: Console, model: str) -> None:
     for each in filter(lambda facts: facts.parameters, known):
         say(screen)
         say(screen, each.name, "bold")
-        rows = [(p.name, p.symbol or "-", _value(p.default), p.allowed, p.meaning) for p in each.parameters]
+        rows = [(p.name, p.symbol or "-", _value(p.default), expected(p), p.help) for p in each.parameters]
         draw(screen, columns, rows, words=columns)
     say(screen)
     say(screen, "An algorithm and its parameters are keys of [algorithm].", "dim")

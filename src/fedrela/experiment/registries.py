@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, fields
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from fedrela.algorithms import ALGORITHMS, Algorithm, Exchange, Sizes
 from fedrela.errors import ArgumentError
 from fedrela.models import MODELS, build, model_options
+from fedrela.options import Option, options_of
 
 COLOUR_PICTURE, TEN_CLASSES = (3, 32, 32), 10
 # Names do not depend on sizes, but an algorithm is asked for both at once.
 ANY_SIZES = Sizes(shared=64, trained=64, classes=10, features=8, clients=10, inputs=COLOUR_PICTURE, largest=100)
-
-
-class ParameterFacts(NamedTuple):
-    """One parameter of an algorithm, with the paper's symbol for it and the values it may have."""
-
-    name: str
-    symbol: str
-    default: Any
-    allowed: str
-    meaning: str
 
 
 class AlgorithmFacts(NamedTuple):
@@ -33,7 +22,7 @@ class AlgorithmFacts(NamedTuple):
     name: str
     paper: str
     sends: tuple[str, ...]
-    parameters: tuple[ParameterFacts, ...]
+    parameters: tuple[Option, ...]
 
 
 class ModelFacts(NamedTuple):
@@ -48,36 +37,20 @@ def algorithms() -> Iterator[AlgorithmFacts]:
     """Yield every algorithm.
 
     >>> facts = {each.name: each for each in algorithms()}
-    >>> facts["fedprox"].parameters[0][:4]
-    ('mu', 'mu', 0.01, '>= 0')
+    >>> facts["fedprox"].parameters[0].help
+    'weight of the proximal term'
     """
     for name, kind in ALGORITHMS.items():
         baseline = kind()
         sent = [array for array in kind.uploads if array != "weights"]
         sent += [_answers(baseline, exchange) for exchange in baseline.exchanges()]
-        yield AlgorithmFacts(name, kind.paper, tuple(sent), tuple(map(_parameter, fields(kind.Params))))
+        yield AlgorithmFacts(name, kind.paper, tuple(sent), options_of(kind.Params))
 
 
 def _answers(baseline: Algorithm, exchange: Exchange) -> str:
     names = ", ".join(baseline.answers(exchange.name, ANY_SIZES)) or "number of samples"
     when = {0: "once", 1: "before each round"}.get(exchange.every, f"every {exchange.every} rounds")
     return f"{names} ({when}{', all clients' if exchange.who == 'all' else ''})"
-
-
-def _parameter(field: Field[Any]) -> ParameterFacts:
-    rule = field.metadata
-    return ParameterFacts(field.name, rule["symbol"], field.default, _allowed(field.default, rule), rule["meaning"])
-
-
-def _allowed(default: Any, rule: Mapping[str, Any]) -> str:
-    """Return the values that a parameter may have, as short as they can be said."""
-    if isinstance(default, bool):
-        return "true, false"
-    if rule["choices"]:
-        return ", ".join(rule["choices"])
-    signs = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
-    limits = [f"{sign} {rule[key]:g}" for key, sign in signs.items() if math.isfinite(rule[key])]
-    return ", ".join(["whole"] * (type(default) is int) + limits) or "any number"
 
 
 def models() -> Iterator[ModelFacts]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 from fedrela.algorithms import ALGORITHMS, Algorithm, ArraySpec, Sizes
 from fedrela.models import build
 from fedrela.models.arrays import FlatModel
 from fedrela.models.share import ParameterSplit
+from fedrela.options import options_of
 
 CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
 
@@ -53,7 +53,7 @@ def traffic(
 def _sketch(algorithm: str) -> Algorithm:
     """Return an algorithm that need not make its frame in earnest: only sizes are asked."""
     kind = ALGORITHMS[algorithm]
-    steps = {"frame_steps": 0} if "frame_steps" in {field.name for field in fields(kind.Params)} else {}
+    steps = {"frame_steps": 0} if "frame_steps" in {option.name for option in options_of(kind.Params)} else {}
     return kind(**steps)
 
 
@@ -63,5 +63,5 @@ def _bytes(declared: Mapping[str, ArraySpec]) -> dict[str, int]:
 
 def variants(algorithm: str) -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Return the named options by which an algorithm can follow its original code: default, choices, meaning."""
-    chosen = [field for field in fields(ALGORITHMS[algorithm].Params) if field.metadata["choices"]]
-    return {field.name: (str(field.default), field.metadata["choices"], field.metadata["meaning"]) for field in chosen}
+    chosen = [option for option in options_of(ALGORITHMS[algorithm].Params) if option.words]
+    return {option.name: (option.default, option.choices, option.help) for option in chosen}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import Field as ParamField
-from dataclasses import field, fields, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.base import Fault, Table, one_of, said_of
+from fedrela.experiment.schema.base import Fault, Table, one_of
 from fedrela.experiment.schema.named import further_keys, settle
+from fedrela.options import Option, checked, options_of
 
 if TYPE_CHECKING:
     from fedrela.algorithms import Algorithm
@@ -35,24 +34,20 @@ class AlgorithmConfig(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if further_keys(self):
-            defaults = {param.name: param.default for param in self._fields()}
+            defaults = {option.name: option.default for option in self._options()}
             settle(self, f"algorithm {self.name!r}", defaults, self._faults)
             self.check_rules(lambda: self.kind()(**self.params))
         return self
 
-    def _fields(self) -> tuple[ParamField[Any], ...]:
-        return fields(self.kind().Params)
+    def _options(self) -> tuple[Option, ...]:
+        return options_of(self.kind().Params)
 
     def _faults(self, key: str, value: Any) -> list[Fault]:
         """Check one parameter alone: rules between parameters need all of them, and come later."""
-        from fedrela.options import Params
-
-        own = next(param for param in self._fields() if param.name == key)
-        alone = [(key, Any, field(default=own.default, metadata=own.metadata))]
         try:
-            make_dataclass("Alone", alone, bases=(Params,), frozen=True)(value)
+            checked(next(option for option in self._options() if option.name == key), value)
         except ArgumentError as error:
-            return [Fault((key,), "value", said_of(value, error))]
+            return [Fault((key,), "value", error.reason)]
         return []
 
     @property
@@ -68,8 +63,8 @@ class AlgorithmConfig(Table):
 
     def as_table(self) -> dict[str, Any]:
         """Return all keys, with the algorithm's own parameters in full."""
-        return {"name": self.name, **{param.name: param.default for param in self._fields()}, **self.params}
+        return {"name": self.name, **{option.name: option.default for option in self._options()}, **self.params}
 
     def comments(self) -> dict[str, str]:
         """Return what each key means, the algorithm's own parameters too."""
-        return super().comments() | {param.name: param.metadata["meaning"] for param in self._fields()}
+        return super().comments() | {option.name: option.help for option in self._options()}

@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.errors import ArgumentError
-from fedrela.options import Params, allowed, param
+from fedrela.options import Option, Options, checked, expected, option, options_of
+from fedrela.text import nearest, shown
 from helpers.batteries import examples
 
 
 @dataclass(frozen=True)
-class Example(Params):
-    mu: float = param(0.5, "mu", "a strength", low=0, below=1)
-    rate: float = param(1.0, "eta", "a rate", above=0, high=2)
-    free: float = param(0.0, "b", "any number")
-    steps: int = param(3, "k", "steps", low=1, high=9)
-    anchored: bool = param(False, "", "a switch")
-    core: str = param("avg", "", "a word", choices=("avg", "pd"))
+class Example(Options):
+    mu: float = option(0.5, "a strength", symbol="mu", ge=0, lt=1)
+    rate: float = option(1.0, "a rate", symbol="eta", gt=0, le=2)
+    free: float = option(0.0, "any number", symbol="b")
+    steps: int = option(3, "steps", symbol="k", ge=1, le=9)
+    anchored: bool = option(False, "a switch")
+    core: str = option("avg", "a word", choices=("avg", "pd"))
 
 
 WRONG = {
@@ -47,8 +48,9 @@ ALLOWED = {
 def test_wrong_values(name, value):
     with pytest.raises(ArgumentError) as error:
         Example(**{name: value})
-    assert str(error.value) == f"{ALLOWED[name]}{value!r}"
-    assert "\n" not in str(error.value)
+    near = nearest(value, ("avg", "pd")) if name == "core" and isinstance(value, str) else ""
+    assert str(error.value) == f"{ALLOWED[name]}{shown(value)}" + (f"; nearest: {near}" if near else "")
+    assert error.value.argument == name
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,48 @@ def test_they_do_not_change():
 
 
 def test_there_may_be_none():
-    assert Params() == Params()
+    assert Options() == Options()
 
 
-def test_a_word_says_its_choices():
-    assert allowed(param("a", "", "", choices=("a", "b")).metadata) == "one of a, b"
+def positive_pair(value):
+    if isinstance(value, tuple) and len(value) == 2 and min(value) > 0:
+        return tuple(map(float, value))
+    raise ArgumentError(f"expected two numbers > 0, got {value!r}")
+
+
+def unused():
+    raise AssertionError("choices are read for a value that is not the default alone")
+
+
+@dataclass(frozen=True)
+class Forms(Options):
+    several: float | str | None = option(None, "number, word or nothing", gt=0, choices=("a", "b"))
+    pair: tuple[float, float] = option((1.0, 2.0), "two numbers", check=positive_pair, form="two numbers > 0")
+    late: str = option("known", "a word that costs an import", choices=unused)
+    plain: int = 3
+
+
+def test_an_option_may_have_several_forms():
+    assert [each.name for each in options_of(Forms)] == ["several", "pair", "late"]
+    for value in (None, "a", 1, 0.5):
+        assert Forms(several=value).several == value
+    with pytest.raises(ArgumentError, match="several: expected a number > 0 or one of a, b or None, got 0"):
+        Forms(several=0)
+
+
+def test_an_option_may_have_a_check_of_its_own():
+    assert Forms(pair=(1, 3)).pair == (1.0, 3.0)
+    assert [expected(each) for each in options_of(Forms) if each.check] == ["two numbers > 0"]
+    with pytest.raises(ArgumentError, match=r"^pair: expected two numbers > 0, got \(0, 1\)$"):
+        Forms(pair=(0, 1))
+
+
+def test_choices_may_be_a_function():
+    loaded = Option("name", str, "a", "a word", words=lambda: iter("abc"))
+    assert loaded.choices == ("a", "b", "c")
+    assert checked(loaded, "c") == "c"
+    with pytest.raises(ArgumentError, match="expected one of a, b, c, got 'x'"):
+        checked(loaded, "x")
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
