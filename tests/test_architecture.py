@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "models": (set(), {"torch"}),
     "losses": (set(), {"torch"}),
     "algorithms": ({"models", "losses"}, {"torch"}),
-    "engine": ({"core", "models", "algorithms", "metrics"}, {"torch"}),
+    "engine": ({"core", "models", "losses", "algorithms", "metrics"}, {"torch"}),
     "plugin": ({"core", "models"}, {"torch"}),
     "flower": ({"engine", "core", "models", "algorithms", "metrics", "plugin"}, {"torch", "flwr"}),
     "plots": ({"metrics", "theory"}, {"matplotlib"}),
