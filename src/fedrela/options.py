@@ -22,6 +22,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
+from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from fedrela.errors import ArgumentError
@@ -134,7 +135,7 @@ def checked(option: Option, value: Any) -> Any:
         except ArgumentError as error:
             raise ArgumentError(error.reason, argument=option.name) from None
     if not any(_fits(option, kind, value) for kind in option.types):
-        only_words = option.types == (str,) and option.words
+        only_words = option.words and {*option.types} <= {str, NoneType}
         reason = not_one_of(value, option.choices) if only_words else f"expected {expected(option)}, got {shown(value)}"
         raise ArgumentError(reason, argument=option.name)
     return value

@@ -153,7 +153,7 @@ def test_the_ledger_is_written_first(run, clinic, monkeypatch):
 def test_out_must_be_a_folder(run, clinic):
     path = clinic.csv()
     done = run("relabel", path, "--out", path)
-    assert (done.code, done.line()) == (2, f"--out: {path} is a file; a folder is needed")
+    assert (done.code, done.line()) == (2, f"--out: {path} is a file; expected a folder")
 
 
 BAD_ROWS = {
@@ -186,11 +186,11 @@ def test_a_label_out_of_range_in_npz_is_refused(run, clinic):
     [
         (("--tau", "5"), "tau: expected a fraction from 0 to 1, got 5.0; the official code counts in per cent"),
         (("--preset", "papre"), "preset: expected one of paper, official, got 'papre'"),
-        (("--spread", "wide"), "spread: expected one of sample, population is needed"),
-        (("--threshold", "lower"), "expected one of higher, order, linear, got 'lower'"),
+        (("--spread", "wide"), "spread: expected one of sample, population"),
+        (("--threshold", "lower"), "expected one of higher, order, linear, or z values, got 'lower'"),
         (("--threshold", "nan"), "expected finite numbers"),
-        (("--target", "best"), "target: expected one of argmax, winner is needed"),
-        (("--normalize", "max"), "normalize: expected one of zscore, minmax, none is needed"),
+        (("--target", "best"), "target: expected one of argmax, winner"),
+        (("--normalize", "max"), "normalize: expected one of zscore, minmax, none"),
         (("--max-fraction", "30"), "max_fraction: expected a fraction from 0 to 1, got 30.0"),
         (("--ledger-format", "xml"), "--ledger-format: expected one of json, npz, got 'xml'"),
         (("--label-column", "lable"), "has no column 'lable'; the nearest is 'label'"),

@@ -192,7 +192,7 @@ def test_draws_succeed_strictly_below_rho():
         ({"spread": "std"}, "spread: expected one of sample, population"),
         ({"threshold": "lower"}, "one of higher, order, linear"),
         ({"threshold": [1.0, 2.0]}, r"expected shape \(6,\), got \(2,\)"),
-        ({"threshold": float("nan")}, "threshold .z values.: expected finite numbers"),
+        ({"threshold": float("nan")}, "threshold: expected finite numbers"),
         ({"threshold": float("inf")}, "expected finite numbers"),
         ({"threshold": float("-inf")}, "expected finite numbers"),
         ({"threshold": [[1.0], [1.0, 2.0]]}, "its rows differ in length"),

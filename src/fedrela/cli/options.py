@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,39 +11,61 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from fedrela.core.options import NORMALIZATIONS, PRESETS, QUANTILES, SPREADS, TARGETS, resolve
+from fedrela.core.options import RelabelOptions
 from fedrela.data.posterior_csv import nearest, ordinal
-from fedrela.data.posteriors import PosteriorFile, read_posteriors
+from fedrela.data.posteriors import PosteriorFile
 from fedrela.errors import ArgumentError
+from fedrela.options import Option, options_of
 
 METHOD, LIMITS, INPUT = "Method", "Limits of your own", "Reading the file"  # panels of a help page
+METAVARS = {"tau": "SHARE", "max_fraction": "SHARE", "threshold": "higher|order|linear|NUMBER"}
 
 
-def option(panel: str, values: tuple[str, ...] | str, help: str, **more: Any) -> Any:
-    """Describe an option: its panel on the help page, the values or the word for its value, and a sentence."""
-    metavar = values if isinstance(values, str) else "|".join(values)
-    return typer.Option(metavar=metavar, help=help, rich_help_panel=panel, **more)
+def flags(*names: str) -> list[inspect.Parameter]:
+    """Return options of `RelabelOptions` as flags of a command; help, values and defaults are those declared there."""
+    return [_flag(each) for each in options_of(RelabelOptions) if each.name in names]
+
+
+def _flag(option: Option) -> inspect.Parameter:
+    info = typer.Option(
+        metavar=METAVARS.get(option.name) or "|".join(option.choices),
+        help=help_text(option.help),
+        rich_help_panel=LIMITS if option.name == "max_fraction" else METHOD,
+    )
+    kind: Any = str | None if option.default is None else type(option.default)
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Annotated[kind, info]
+    )
+
+
+def help_text(text: str) -> str:
+    """Return the help of an option as a sentence."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def parsed(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the flags as keywords of `fedrela.relabel`; raise for a wrong one before a large file is read."""
+    with suppress(TypeError, ValueError):  # not given, or the name of a quantile rule
+        values = values | {"threshold": float(values["threshold"])}
+    return vars(RelabelOptions(**values))
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Posterior and labels, .csv or .npz.", show_default=False)]
-Preset = Annotated[str, option(METHOD, tuple(PRESETS), "The paper's equations, or what the official code does.")]
-Spread = Annotated[str | None, option(METHOD, SPREADS, "Deviation inside a class; overrides the preset.")]
-Threshold = Annotated[
-    str | None, option(METHOD, (*QUANTILES, "NUMBER"), "Quantile rule, or a constant score; overrides the preset.")
-]
-Target = Annotated[str | None, option(METHOD, TARGETS, "Which class a moved sample goes to; overrides the preset.")]
-Normalize = Annotated[str, option(METHOD, NORMALIZATIONS, "The paper's z-score, or one of its ablations.")]
-MaxFraction = Annotated[float, option(LIMITS, "SHARE", "At most this share of all labels changes.")]
 Forbid = Annotated[
     list[str] | None,
-    option(
-        LIMITS, "FROM:TO", "A move that must not happen, by class names or numbers; '*' on one side: any. Repeatable."
+    typer.Option(
+        metavar="FROM:TO",
+        help="A move that must not happen, by class names or numbers; '*' on one side: any. Repeatable.",
+        rich_help_panel=LIMITS,
     ),
 ]
-LabelColumn = Annotated[str | None, option(INPUT, "NAME", "CSV: the label column, by name or by number from 0.")]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="CSV: the label column, by name or by number from 0.", rich_help_panel=INPUT),
+]
 
 FORMATS = """
-[bold].csv[/]: one probability column a class and a label column. With a header its names are the classes, and
+[bold].csv[/]: one probability column per class and a label column. With a header its names are the classes, and
 the label column is called label, labels, y, class or target, or is the last. Without a header the last column is the
 label and the classes are 0, 1, 2 ... Labels are class names or numbers from 0.
 
@@ -51,47 +74,7 @@ for moves that may happen, and 'eligible' (n,) for samples that may move, both b
 """
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What the shared options said."""
-
-    preset: str
-    spread: str | None
-    threshold: str | None
-    target: str | None
-    normalize: str
-    max_fraction: float
-    forbid: tuple[str, ...]
-    label_column: str | None
-
-    @property
-    def method(self) -> dict[str, Any]:
-        """The keyword arguments of `fedrela.relabel` and `fedrela.preview` that need no file."""
-        names = ("preset", "spread", "target", "normalize", "max_fraction")
-        return {name: getattr(self, name) for name in names} | {"threshold": _number_or_word(self.threshold)}
-
-    def check(self, taus: list[float]) -> None:
-        """Raise for a wrong option now, so that a slip does not wait for a large file."""
-        for tau in taus:
-            resolve(2, tau=tau, **self.method)
-
-    def read(self, file: Path) -> PosteriorFile:
-        """Read the posterior file."""
-        return read_posteriors(file, label_column=self.label_column)
-
-    def arguments(self, data: PosteriorFile) -> dict[str, Any]:
-        """Return all keyword arguments for the file at hand."""
-        return self.method | {"allowed": allowed_moves(data, self.forbid), "eligible": data.eligible}
-
-
-def _number_or_word(threshold: str | None) -> str | float | None:
-    try:
-        return None if threshold is None else float(threshold)
-    except ValueError:
-        return threshold
-
-
-def allowed_moves(data: PosteriorFile, forbidden: tuple[str, ...]) -> NDArray[np.bool_] | None:
+def allowed_moves(data: PosteriorFile, forbidden: list[str] | None) -> NDArray[np.bool_] | None:
     """Return the moves that remain of those that the file allows, ``(C, C)``, or None where nothing is forbidden."""
     if not forbidden:
         return data.allowed

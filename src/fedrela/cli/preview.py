@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from fedrela import core
 from fedrela.cli import options
 from fedrela.cli.show import LONGEST_NAME, console, draw, inert, say
+from fedrela.core.options import PreviewKeywords, show_keywords
+from fedrela.data.posteriors import read_posteriors
 from fedrela.errors import DataError
 
-TAUS = (0.01, 0.03, 0.05, 0.1, 0.2)
 TOP_CLASSES = 3
 
 HELP = f"""
@@ -25,35 +27,32 @@ a re-labelling would rather do harm. What looks right goes to fedrela relabel wi
 
 Taus = Annotated[
     list[float] | None,
-    options.option(
-        options.METHOD,
-        "SHARE",
-        "Share of samples that may pass a class's threshold. Repeatable.",
-        show_default=", ".join(map(str, TAUS)),
+    typer.Option(
+        metavar="SHARE",
+        help="Share of samples whose score may pass the threshold of a class. Repeatable.",
+        show_default=", ".join(map(str, core.TAUS)),
+        rich_help_panel=options.METHOD,
     ),
 ]
 
 
+@show_keywords(options.flags(*PreviewKeywords.__annotations__), evaluate=True)
 def preview(
     file: options.File,
     tau: Taus = None,
-    preset: options.Preset = "paper",
-    spread: options.Spread = None,
-    threshold: options.Threshold = None,
-    target: options.Target = None,
-    normalize: options.Normalize = "zscore",
-    max_fraction: options.MaxFraction = 1.0,
+    *,
     forbid: options.Forbid = None,
     label_column: options.LabelColumn = None,
+    **flags: Any,
 ) -> None:
     """Preview a posterior file; see `HELP`."""
-    choices = options.Choices(
-        preset, spread, threshold, target, normalize, max_fraction, tuple(forbid or ()), label_column
-    )
-    taus = tau or list(TAUS)
-    choices.check(taus)
-    data = choices.read(file)
-    expected = core.preview(data.posterior, data.labels, taus, **choices.arguments(data))
+    taus = tau or core.TAUS
+    for each in taus:
+        keywords = options.parsed(flags | {"tau": each})
+    del keywords["tau"]
+    data = read_posteriors(file, label_column=label_column)
+    allowed = options.allowed_moves(data, forbid)
+    expected = core.preview(data.posterior, data.labels, taus, allowed=allowed, eligible=data.eligible, **keywords)
     if expected.refusal is not None:
         raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
     _show(data.path, [inert(name, LONGEST_NAME) for name in data.class_names], expected)

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -16,7 +16,8 @@ from fedrela import core
 from fedrela.cli import options
 from fedrela.cli.show import LONGEST_NAME, console, draw, inert, say
 from fedrela.core.checks import check_choice
-from fedrela.data.posteriors import PosteriorFile
+from fedrela.core.options import RelabelKeywords, show_keywords
+from fedrela.data.posteriors import PosteriorFile, read_posteriors
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import write_bytes
 
@@ -32,46 +33,39 @@ FILE is never written to. The new labels go to STEM.relabelled.csv (or .npz) and
 original labels, to STEM.ledger.json. Data that are no probabilities are refused: nothing is written, exit code 3.
 {options.FORMATS}"""
 
-Tau = Annotated[
-    float,
-    options.option(
-        options.METHOD, "SHARE", "Share of samples that may pass a class's threshold; the paper advises 0.03 to 0.05."
+Seed = Annotated[
+    int,
+    typer.Option(
+        metavar="NUMBER", help="Seed of the draws: same seed, same labels.", min=0, rich_help_panel=options.METHOD
     ),
 ]
-Seed = Annotated[int, options.option(options.METHOD, "NUMBER", "Seed of the draws: same seed, same labels.", min=0)]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.", show_default="the folder of FILE")]
 LedgerFormat = Annotated[str, typer.Option(metavar="|".join(LEDGER_FORMATS), help="To read, or compact.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the same tables, write nothing.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the results of an earlier run.")]
 
 
+@show_keywords(options.flags(*RelabelKeywords.__annotations__), evaluate=True)
 def relabel(
     file: options.File,
     out: Out = None,
-    tau: Tau = 0.05,
-    preset: options.Preset = "paper",
-    spread: options.Spread = None,
-    threshold: options.Threshold = None,
-    target: options.Target = None,
-    normalize: options.Normalize = "zscore",
-    max_fraction: options.MaxFraction = 1.0,
+    *,
     forbid: options.Forbid = None,
     label_column: options.LabelColumn = None,
     seed: Seed = 0,
     ledger_format: LedgerFormat = "json",
     dry_run: DryRun = False,
     force: Force = False,
+    **flags: Any,
 ) -> None:
     """Re-label a posterior file; see `HELP`."""
-    choices = options.Choices(
-        preset, spread, threshold, target, normalize, max_fraction, tuple(forbid or ()), label_column
-    )
-    choices.check([tau])
+    keywords = options.parsed(flags)
     labels_path, ledger_path = _targets(file, out, ledger_format)
     if not dry_run:
         _check_targets(labels_path, ledger_path, force)
-    data = choices.read(file)
-    done = core.relabel(data.posterior, data.labels, tau=tau, seed=seed, **choices.arguments(data))
+    data = read_posteriors(file, label_column=label_column)
+    allowed = options.allowed_moves(data, forbid)
+    done = core.relabel(data.posterior, data.labels, seed=seed, allowed=allowed, eligible=data.eligible, **keywords)
     if done.refusal is not None:
         raise DataError(f"{data.place(done.refused_at)}: refused: {done.refusal}")
     if not dry_run:
@@ -93,7 +87,7 @@ def _targets(file: Path, out: Path | None, ledger_format: str) -> tuple[Path, Pa
 def _check_targets(labels_path: Path, ledger_path: Path, force: bool) -> None:
     folder = labels_path.parent
     if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"--out: {folder} is a file; a folder is needed")
+        raise ArgumentError(f"--out: {folder} is a file; expected a folder")
     for path in (labels_path, ledger_path):
         if os.path.lexists(path) and not force:
             raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")

@@ -6,7 +6,7 @@ memory. Every number about a pair that is not a candidate is dropped at once: it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import reallocator as eq
-from fedrela.core.options import Options
+from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocator import ClassGroups, Floats, Ints
 
 TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # tiles that a transposition reads and writes within the cache
@@ -22,6 +22,7 @@ CACHE_NUMBERS = 65_536  # a block of at most so many numbers stays in a core's c
 
 
 Found = tuple[Ints, Floats, Floats]  # for one class: samples, scores, probabilities
+Formula = Callable[[Floats, float, Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -49,36 +50,37 @@ class Candidates:
         return replace(self, **parts)
 
 
-def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: Options) -> Candidates:
+def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -> Candidates:
     """Apply equations (2) to (8) to a posterior ``(n, C)`` and the labels ``(n,)``."""
     n, C = Q.shape
     if n == 0:
         return no_candidates(C)
+    variant = options.variant(C)
     counts = np.bincount(y, minlength=C)
     varpi = eq.class_weights(counts)
     groups = ClassGroups.of(y, counts)
     source = varpi[y[groups.order]]  # ascending, since frequent classes come first
     reach = np.searchsorted(source, varpi)  # so many samples are of a more frequent class than c
+    formula = eq.raw_probability if options.normalize == "none" else eq.probability
     threshold = np.empty(C)
     found: list[Found] = []
     flat = 0
     for columns, block in _column_blocks(Q, groups.order):
-        score, spread = _score(block, groups, options)
-        threshold[columns] = _threshold(score, columns, options)
+        score, spread = _score(block, groups, options.normalize, variant.spread)
+        threshold[columns] = _threshold(score, columns, options.tau, variant.threshold)
         flat += int((spread[:, groups.sizes > 1] == 0).sum())
         for c in range(columns.start, columns.stop):
             first = slice(reach[c])
-            place, z, rho = _positive(score[c - columns.start, first], threshold[c], varpi[c], source[first], options)
-            found.append((groups.order[place], z, rho))
+            above, z, rho = _positive(score[c - columns.start, first], threshold[c], varpi[c], source[first], formula)
+            found.append((groups.order[above], z, rho))
     return _join(found, threshold, varpi, int((groups.sizes < 2).sum()), flat)
 
 
-def _positive(score: Floats, t: float, target: float, source: Floats, options: Options) -> Found:
+def _positive(score: Floats, t: float, target: float, source: Floats, formula: Formula) -> Found:
     """Equation (8) for one class and those samples of more frequent classes that lie above its threshold."""
-    place = np.flatnonzero(score > t)
-    z = score[place]
-    formula = eq.raw_probability if options.normalize == "none" else eq.probability
-    return place, z, formula(z, t, eq.weight_gain(target, source[place]))
+    above = np.flatnonzero(score > t)
+    z = score[above]
+    return above, z, formula(z, t, eq.weight_gain(target, source[above]))
 
 
 def _join(found: list[Found], threshold: Floats, varpi: Floats, small: int, flat: int) -> Candidates:
@@ -109,15 +111,15 @@ def _column_blocks(Q: NDArray[Any], order: Ints) -> Iterator[tuple[slice, Floats
             yield slice(first, last), columns[first - start : last - start].take(order, axis=1)
 
 
-def _score(block: Floats, groups: ClassGroups, options: Options) -> tuple[Floats, Floats]:
-    if options.normalize == "zscore":
-        return eq.z_scores(block, groups, options.spread)
-    if options.normalize == "minmax":
+def _score(block: Floats, groups: ClassGroups, normalize: str, spread: str) -> tuple[Floats, Floats]:
+    if normalize == "zscore":
+        return eq.z_scores(block, groups, spread)
+    if normalize == "minmax":
         return eq.minmax_scores(block, groups)
     return block, np.ones((block.shape[0], groups.sizes.size))
 
 
-def _threshold(score: Floats, columns: slice, options: Options) -> Floats:
-    if isinstance(options.threshold, str):
-        return eq.quantile_threshold(score, options.tau, options.threshold)
-    return options.threshold[columns]
+def _threshold(score: Floats, columns: slice, tau: float, threshold: str | Floats) -> Floats:
+    if isinstance(threshold, str):
+        return eq.quantile_threshold(score, tau, threshold)
+    return threshold[columns]

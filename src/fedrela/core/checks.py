@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError
+from fedrela.text import not_one_of
 
 ROW_SUM_TOLERANCE = 0.05  # people round their probabilities; further off it is no probability row
 
@@ -36,7 +37,7 @@ def as_array(name: str, value: ArrayLike) -> NDArray[Any]:
     try:
         return np.asarray(value)
     except ValueError:
-        raise ArgumentError(f"{name}: its rows differ in length") from None
+        raise ArgumentError("its rows differ in length", argument=name) from None
 
 
 def refuse_posterior(Q: NDArray[Any], num_classes: int) -> Refusal | None:
@@ -81,18 +82,20 @@ def as_labels(labels: ArrayLike) -> NDArray[Any]:
     """Return `labels` as a one-dimensional integer array of its own dtype, or raise."""
     y = as_array("labels", labels)
     if y.ndim != 1:
-        raise ArgumentError(f"labels: expected one dimension, got shape {y.shape}")
+        raise ArgumentError(f"expected one dimension, got shape {y.shape}", argument="labels")
     if y.size == 0 and y.dtype.kind == "f":
         return y.astype(np.int64)  # an empty list has no dtype of its own
     if y.dtype.kind not in "iu":
-        raise ArgumentError(f"labels: expected integers, got {y.dtype}")
+        raise ArgumentError(f"expected integers, got {y.dtype}", argument="labels")
     return y
 
 
 def check_room(y: NDArray[Any], num_classes: int) -> None:
     """Raise where the dtype of the labels cannot hold every class, since a moved label would overflow."""
     if num_classes - 1 > np.iinfo(y.dtype).max:
-        raise ArgumentError(f"labels: {y.dtype} cannot hold class {num_classes - 1}; use a wider integer dtype")
+        raise ArgumentError(
+            f"{y.dtype} cannot hold class {num_classes - 1}; use a wider integer dtype", argument="labels"
+        )
 
 
 def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> float:
@@ -100,7 +103,7 @@ def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> f
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not real or not 0 <= value <= 1:
         hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent_hint else ""
-        raise ArgumentError(f"{name}: expected a fraction from 0 to 1, got {value!r}{hint}")
+        raise ArgumentError(f"expected a fraction from 0 to 1, got {value!r}{hint}", argument=name)
     return float(value)
 
 
@@ -109,13 +112,13 @@ def check_seed(seed: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ArgumentError(f"seed: expected an integer >= 0, or a NumPy generator, got {seed!r}") from None
+        raise ArgumentError(f"expected an integer >= 0, or a NumPy generator, got {seed!r}", argument="seed") from None
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return `value` where it is one of `choices`, or raise."""
+def check_choice(name: str, value: str, choices: tuple[str, ...], more: str = "") -> str:
+    """Return `value` where it is one of `choices`, or raise; `more` names what else is accepted elsewhere."""
     if value not in choices:
-        raise ArgumentError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+        raise ArgumentError(not_one_of(value, choices, more), argument=name)
     return value
 
 
@@ -123,11 +126,11 @@ def check_array(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type
     """Return `value` as an array of that shape and kind (booleans stay booleans), or raise."""
     array = as_array(name, value)
     if array.shape != shape:
-        raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")
+        raise ArgumentError(f"expected shape {shape}, got {array.shape}", argument=name)
     if dtype is np.bool_ and array.dtype != np.bool_:
-        raise ArgumentError(f"{name}: expected booleans, got {array.dtype}")
+        raise ArgumentError(f"expected booleans, got {array.dtype}", argument=name)
     if dtype is np.float64 and array.dtype.kind not in "fiu":
-        raise ArgumentError(f"{name}: expected numbers, got {array.dtype}")
+        raise ArgumentError(f"expected numbers, got {array.dtype}", argument=name)
     if dtype is np.float64 and not np.isfinite([array.min(initial=0), array.max(initial=0)]).all():
-        raise ArgumentError(f"{name}: expected finite numbers, got NaN or infinity")
+        raise ArgumentError("expected finite numbers, got NaN or infinity", argument=name)
     return array.astype(dtype, copy=False)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core.checks import check_fraction
 from fedrela.core.draw import expected_flow
+from fedrela.core.options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.core.reallocator import Floats
 from fedrela.core.request import Request, check_request
 from fedrela.errors import ArgumentError
 
+TAUS = (0.01, 0.03, 0.05, 0.1, 0.2)
 USUAL_SHARE = 0.30  # above this expected share of changed labels a preview warns
 POOR_AGREEMENT, POOR_KAPPA = 0.60, 0.20  # below both, plain and corrected for chance, a model hardly knows the labels
 
@@ -94,20 +96,16 @@ class Preview:
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
 
+@show_keywords(keyword_parameters(*PreviewKeywords.__annotations__))
 def preview(
     posterior: ArrayLike,
     labels: ArrayLike,
-    taus: Sequence[float] = (0.01, 0.03, 0.05, 0.1, 0.2),
+    taus: Sequence[float] = TAUS,
     *,
     num_classes: int | None = None,
-    preset: str = "paper",
-    spread: str | None = None,
-    threshold: str | float | ArrayLike | None = None,
-    target: str | None = None,
-    normalize: str = "zscore",
-    max_fraction: float = 1.0,
     allowed: ArrayLike | None = None,
     eligible: ArrayLike | None = None,
+    **options: Unpack[PreviewKeywords],
 ) -> Preview:
     """Expected moves from class to class at each of several tau, without drawing.
 
@@ -125,16 +123,20 @@ def preview(
         raise ArgumentError(f"taus: expected a list of fractions, got {taus!r}")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
     request = check_request(
-        posterior, labels, num_classes=num_classes, allowed=allowed, eligible=eligible, tau=0.0, preset=preset,
-        spread=spread, threshold=threshold, target=target, normalize=normalize, max_fraction=max_fraction,
-    )  # fmt: skip
+        posterior,
+        labels,
+        RelabelOptions(**options),
+        num_classes=num_classes,
+        allowed=allowed,
+        eligible=eligible,
+    )
     flow = np.zeros((values.size, request.C, request.C))
     if request.refusal is not None:
         counts = np.zeros(request.C, np.int64)
         return Preview(values, counts, flow, np.nan, np.nan, (), str(request.refusal), request.refusal.index)
     for place, tau in enumerate(values):
-        found = request.candidates(request.options.with_tau(float(tau)))
-        flow[place] = expected_flow(found, request.y, request.options.target)
+        found = request.candidates(replace(request.options, tau=tau))
+        flow[place] = expected_flow(found, request.y, request.options.variant(request.C).target)
     counts = np.bincount(request.y, minlength=request.C).astype(np.int64)
     agreement, kappa = _agreement(request)
     said = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, request.options.max_fraction)

@@ -1,80 +1,172 @@
-"""The named choices of a re-labelling: the paper's equations, the official code's, and the ablations.
+"""The options of a re-labelling, declared once: `relabel`, `preview`, configurations and the command line take these.
 
-Where paper and official code differ, the difference is one of three options; a preset fixes all three, and naming
-one overrides the preset for that one alone.
+Where the paper and the official code differ, the difference is one of three options: spread, threshold and target. A
+preset fixes all three, and an option that is given overrides the preset for that one alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core.checks import as_array, check_array, check_choice, check_fraction
+from fedrela.options import Options, option, options_of
 
-PRESETS = {
-    "paper": {"spread": "sample", "threshold": "higher", "target": "argmax"},
-    "official": {"spread": "population", "threshold": "order", "target": "winner"},
-}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 SPREADS = ("sample", "population")
 QUANTILES = ("higher", "order", "linear")
 TARGETS = ("argmax", "winner")
 NORMALIZATIONS = ("zscore", "minmax", "none")
 
-Threshold = str | NDArray[np.float64]
 
+class Variant(NamedTuple):
+    """Which form of the equations is used; the paper and the official code differ in these three."""
 
-@dataclass(frozen=True)
-class Options:
-    """How one re-labelling works; built by `resolve`, so every field is valid."""
-
-    tau: float
     spread: str
-    threshold: Threshold
+    threshold: str | NDArray[np.float64]
     target: str
-    normalize: str
-    max_fraction: float
-
-    def with_tau(self, tau: float) -> Options:
-        """Return the same options with another tau."""
-        return replace(self, tau=check_fraction("tau", tau, per_cent_hint=True))
 
     def as_record(self) -> dict[str, Any]:
         """Return plain values for the ledger."""
-        record = asdict(self)
-        if not isinstance(self.threshold, str):
-            record["threshold"] = self.threshold.tolist()
-        return record
+        named = isinstance(self.threshold, str)
+        return self._asdict() | {"threshold": self.threshold if named else np.asarray(self.threshold).tolist()}
 
 
-def resolve(
-    num_classes: int,
-    *,
-    tau: float,
-    preset: str,
-    spread: str | None,
-    threshold: str | float | ArrayLike | None,
-    target: str | None,
-    normalize: str,
-    max_fraction: float,
-) -> Options:
-    """Fill what was left open from the preset, and check every choice."""
-    fixed = PRESETS[check_choice("preset", preset, tuple(PRESETS))]
-    return Options(
-        tau=check_fraction("tau", tau, per_cent_hint=True),
-        spread=check_choice("spread", fixed["spread"] if spread is None else spread, SPREADS),
-        threshold=_threshold(fixed["threshold"] if threshold is None else threshold, num_classes),
-        target=check_choice("target", fixed["target"] if target is None else target, TARGETS),
-        normalize=check_choice("normalize", normalize, NORMALIZATIONS),
-        max_fraction=check_fraction("max_fraction", max_fraction),
+PRESETS = {
+    "paper": Variant(spread="sample", threshold="higher", target="argmax"),
+    "official": Variant(spread="population", threshold="order", target="winner"),
+}
+
+
+def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
+    if value is None or isinstance(value, str):
+        return value and check_choice("threshold", value, QUANTILES, ", or z values")
+    z = as_array("threshold", value)
+    z = check_array("threshold", z, z.shape[:1], np.float64)
+    return tuple(z.tolist()) if z.ndim else float(z)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelabelOptions(Options):
+    """How labels are re-allocated. `fedrela.relabel` explains each option.
+
+    Examples
+    --------
+    >>> options = RelabelOptions(preset="official", target="argmax")
+    >>> options.tau, options.variant(num_classes=10)
+    (0.05, Variant(spread='population', threshold='order', target='argmax'))
+    """
+
+    tau: float = option(
+        0.05,
+        "share of samples whose score may pass the threshold of a class; the paper advises 0.03 to 0.05",
+        symbol="tau",
+        ge=0,
+        le=1,
+        check=partial(check_fraction, "tau", per_cent_hint=True),
+        form="a fraction from 0 to 1",
+    )
+    preset: str = option(
+        "paper",
+        "the paper's equations, or what the official code does: sets spread, threshold and target unless given",
+        choices=tuple(PRESETS),
+    )
+    spread: str | None = option(
+        None, "standard deviation inside a class: with n - 1, or with n", symbol="sigma", choices=SPREADS
+    )
+    threshold: str | float | ArrayLike | None = option(  # noqa: RUF009
+        None,
+        "threshold of a class: a quantile rule, or a constant z value",
+        symbol="t_re",
+        choices=QUANTILES,
+        check=_check_threshold,
+        form="one of higher, order, linear, a z value, or one z value per class",
+    )
+    target: str | None = option(
+        None, "class of a moved sample: the largest rho of all, or of its successful draws", choices=TARGETS
+    )
+    normalize: str = option(
+        "zscore",
+        "how posteriors become comparable: the paper's z-score, or one of its ablations",
+        choices=NORMALIZATIONS,
+    )
+    max_fraction: float = option(
+        1.0,
+        "largest share of the labels that may change",
+        ge=0,
+        le=1,
+        check=partial(check_fraction, "max_fraction"),
+        form="a fraction from 0 to 1",
     )
 
+    def variant(self, num_classes: int) -> Variant:
+        """Return spread, threshold and target: as given, or those of the preset."""
+        usual = PRESETS[self.preset]
+        threshold = self.threshold if isinstance(self.threshold, str) else usual.threshold
+        if not isinstance(self.threshold, str | None):
+            z = np.asarray(self.threshold, np.float64)
+            threshold = check_array("threshold", z if z.ndim else np.full(num_classes, z), (num_classes,), np.float64)
+        return Variant(self.spread or usual.spread, threshold, self.target or usual.target)
 
-def _threshold(value: str | float | ArrayLike, num_classes: int) -> Threshold:
-    if isinstance(value, str):
-        return check_choice("threshold (by name)", value, QUANTILES)
-    constant = as_array("threshold (z values)", value)
-    wide = np.full(num_classes, constant) if constant.ndim == 0 else constant
-    return check_array("threshold (z values)", wide, (num_classes,), np.float64)
+    def as_record(self, num_classes: int) -> dict[str, Any]:
+        """Return plain values for the ledger."""
+        limits = {"normalize": self.normalize, "max_fraction": self.max_fraction}
+        return {"tau": self.tau} | self.variant(num_classes).as_record() | limits
+
+
+class PreviewKeywords(TypedDict, total=False):
+    """`RelabelOptions` without tau, as type checkers want the keywords of `preview`."""
+
+    preset: str
+    spread: str | None
+    threshold: str | float | ArrayLike | None
+    target: str | None
+    normalize: str
+    max_fraction: float
+
+
+class RelabelKeywords(PreviewKeywords, total=False):
+    """`RelabelOptions` as type checkers want the keywords of `relabel`."""
+
+    tau: float
+
+
+def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = False) -> Callable[[Function], Function]:
+    """Show parameters in a function's signature in place of its ``**options``, before its other keywords.
+
+    With `evaluate`, annotations are evaluated rather than left as text.
+
+    >>> @show_keywords(keyword_parameters("preset", "max_fraction"))
+    ... def f(labels, *, seed=0, **options): ...
+    >>> inspect.signature(f)
+    <Signature (labels, *, preset: 'str' = 'paper', max_fraction: 'float' = 1.0, seed=0)>
+    """
+
+    def show(function: Function) -> Function:
+        signature = inspect.signature(function, eval_str=evaluate)
+        first = [each for each in signature.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
+        last = [each for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY]
+        shown = signature.replace(parameters=[*first, *parameters, *last])
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        return function
+
+    return show
+
+
+def keyword_parameters(*names: str) -> list[inspect.Parameter]:
+    """Return options of `RelabelOptions` as parameters of a function."""
+    known = {each.name: each for each in options_of(RelabelOptions)}
+    annotation = RelabelOptions.__annotations__
+    return [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=known[name].default, annotation=annotation[name]
+        )
+        for name in names
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -48,7 +49,7 @@ class Relabeler:
     def __init__(self, estimator: Any = None, **options: Any) -> None:
         self.estimator = estimator
         self.options = options
-        unknown = sorted(set(options) - set(relabel.__kwdefaults__ or {}))
+        unknown = sorted(set(options) - (set(inspect.signature(relabel).parameters) - {"posterior", "labels"}))
         if unknown:
             raise ArgumentError(f"Relabeler: unknown option {unknown[0]!r}; fedrela.relabel lists them")
 

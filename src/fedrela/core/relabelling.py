@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from fedrela.core.candidates import Candidates, no_candidates
 from fedrela.core.checks import Refusal, check_array, check_seed
 from fedrela.core.draw import choose_targets, draw_hits
 from fedrela.core.ledger import Ledger
+from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.core.reallocator import Floats, Ints
 from fedrela.core.request import Request, check_request
 from fedrela.core.views import moves_frame, moves_html
@@ -72,22 +73,17 @@ class Relabelling:
         return moves_html(self.ledger)
 
 
+@show_keywords(keyword_parameters("tau", *PreviewKeywords.__annotations__))
 def relabel(
     posterior: ArrayLike,
     labels: ArrayLike,
     *,
     num_classes: int | None = None,
-    tau: float = 0.05,
-    preset: str = "paper",
-    spread: str | None = None,
-    threshold: str | float | ArrayLike | None = None,
-    target: str | None = None,
-    normalize: str = "zscore",
-    max_fraction: float = 1.0,
     allowed: ArrayLike | None = None,
     eligible: ArrayLike | None = None,
     seed: Any = 0,
     uniforms: ArrayLike | None = None,
+    **options: Unpack[RelabelKeywords],
 ) -> Relabelling:
     """Re-label the majority-class samples that look most like a rarer class (the paper's Algorithm 1).
 
@@ -149,15 +145,19 @@ def relabel(
     ([0, 0, 0, 1, 1], [3])
     """
     request = check_request(
-        posterior, labels, num_classes=num_classes, allowed=allowed, eligible=eligible, tau=tau, preset=preset,
-        spread=spread, threshold=threshold, target=target, normalize=normalize, max_fraction=max_fraction,
-    )  # fmt: skip
+        posterior,
+        labels,
+        RelabelOptions(**options),
+        num_classes=num_classes,
+        allowed=allowed,
+        eligible=eligible,
+    )
     shape = (request.y.size, request.C)
     draws = check_seed(seed) if uniforms is None else check_array("uniforms", uniforms, shape, np.float64)
     if request.refusal is not None:
         return _unchanged(request, request.refusal)
     found = request.candidates(request.options)
-    wanted = choose_targets(found, draw_hits(found, draws), request.options.target)
+    wanted = choose_targets(found, draw_hits(found, draws), request.options.variant(request.C).target)
     chosen = cap(found, wanted, int(request.options.max_fraction * request.y.size))
     named = seed if uniforms is None and isinstance(seed, int) else None
     ledger = _ledger(request, named, found, chosen, notes(found, request.y, capped=chosen.size < wanted.size))
