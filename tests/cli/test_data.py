@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrela.cli.data import IN_WORDS
 from fedrela.cli.data_show import PROTOCOLS
-from fedrela.data.catalogue import CATALOGUE
-from fedrela.data.sources import SOURCES, source_options
+from fedrela.data.sources import SOURCES
 from fedrela.experiment.build import build_data, groups_of
 from fedrela.experiment.load import load_config
 from fedrela.metrics import groups as group_metrics
@@ -54,15 +52,12 @@ def figures(out: str) -> dict[str, str]:
 def test_list_knows_every_source(run):
     done = run("data", "list")
     assert (done.code, done.err) == (0, "")
-    assert set(IN_WORDS) == set(SOURCES)
-    what = {row[0]: row[1:] for row in rows(done.out, "source")}
-    assert set(what) == set(SOURCES)
-    for name, (fetched, title) in what.items():
-        assert fetched == ("yes" if name in CATALOGUE else "-")
-        assert title == IN_WORDS[name][0]
+    first = " ".join(done.out.split("looked for")[0].split())
+    for name, spec in SOURCES.items():
+        assert f"{name} {'yes' if spec.download else '-'} {spec.label}: {spec.description}" in first
     second = " ".join(done.out.split("looked for")[1].split())
     for name in SOURCES:
-        assert all(re.search(rf"\b{option}\b", second) for option in source_options(name))
+        assert all(re.search(rf"\b{option}\b", second) for option in SOURCES[name].options)
     assert "cifar-10-binary.tar.gz" in second
     assert max(map(len, done.out.splitlines())) <= 100
 

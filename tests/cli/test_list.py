@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fedrela.algorithms import ALGORITHMS
-from fedrela.data.sources import SOURCES, source_options
+from fedrela.data.sources import SOURCES
 from fedrela.experiment import registries
 from fedrela.models import MODELS, build, model_options
 from fedrela.options import options_of
@@ -77,7 +77,7 @@ def test_every_source_with_its_options(run):
     first = {line.split(" ")[0] for line in done.out.splitlines() if line}
     assert set(SOURCES) <= first
     words = set(re.findall(r"\w+", done.out))
-    assert all(option in words for name in SOURCES for option in source_options(name))
+    assert all(option in words for name in SOURCES for option in SOURCES[name].options)
 
 
 def test_every_table_of_the_paper(run):

@@ -12,7 +12,7 @@ import pytest
 from fedrela.data import Imbalance
 from fedrela.data.federation import Recipe
 from fedrela.data.partition.plan import PartitionPlan
-from fedrela.data.sources import SOURCES, source_options
+from fedrela.data.sources import SOURCES
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.schema import Config
@@ -74,7 +74,7 @@ def test_options_are_those_of_the_source():
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_type_of_every_option_of_every_source_is_known(source):
-    for name in source_options(source):
+    for name in SOURCES[source].options:
         with pytest.raises(ArgumentError, match=rf"data\.options\.{name}: expected .+, got a list"):
             parse_config({"data": {"source": source, "options": {name: [1.5, True]}}})
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fedrela.cli.data import IN_WORDS
 from fedrela.cli.show import console, draw, say
 from fedrela.core.checks import check_choice
-from fedrela.data.sources import SOURCES, source_options
+from fedrela.data.sources import SOURCES
 from fedrela.options import expected
 
 HELP = """
@@ -82,7 +81,7 @@ def _models(screen: Console, _: str) -> None:
 
 
 def _sources(screen: Console, _: str) -> None:
-    rows = [(name, ", ".join(source_options(name)) or "-", IN_WORDS[name][0]) for name in SOURCES]
+    rows = [(n, ", ".join(spec.options) or "-", f"{spec.label}: {spec.description}") for n, spec in SOURCES.items()]
     columns = ("source", "options", "what it is")
     draw(screen, columns, rows, words=columns)
     say(screen)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, Recipe, build_federation
-from fedrela.data.sources import Source, load, source_options
+from fedrela.data.sources import SOURCES, Source, load
 from fedrela.experiment.located import located
 from fedrela.experiment.toml.places import KeyPath
 from fedrela.metrics.groups import Groups, evaluation_groups
@@ -49,7 +49,7 @@ def build_data(config: Config, *, source: Source | None = None, progress: Progre
 
 
 def _source_keys(source: str) -> dict[str, KeyPath]:
-    options: dict[str, KeyPath] = {name: ("data", "options", name) for name in source_options(source)}
+    options: dict[str, KeyPath] = {name: ("data", "options", name) for name in SOURCES[source].options}
     return options | {"root": ("data", "root")}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrela.data.sources import SOURCES, from_arrays, gaussians, load, source_options
+from fedrela.data.sources import SOURCES, from_arrays, gaussians, load
 from fedrela.data.sources.split import held_out_count, stratified
 from fedrela.errors import ArgumentError, DataError
 from helpers.batteries import examples
@@ -180,16 +180,16 @@ def test_the_largest_separation_is_finite():
 
 def test_the_registry_is_sorted_and_helps():
     assert list(SOURCES) == sorted(SOURCES)
-    with pytest.raises(ArgumentError, match="there is no 'fashionmnist'; nearest: 'fashion_mnist'"):
+    with pytest.raises(ArgumentError, match="source: unknown source; nearest: fashion_mnist"):
         load("fashionmnist")
-    with pytest.raises(ArgumentError, match="there is no 'zzz'; there are cifar10, cifar100, csv"):
+    with pytest.raises(ArgumentError, match="source: unknown source; fedrela has cifar10, cifar100, csv"):
         load("zzz")
-    with pytest.raises(ArgumentError, match="csv: there is no option 'lable'; nearest: 'label'"):
+    with pytest.raises(ArgumentError, match="lable: unknown option; nearest: label"):
         load("csv", lable="x")
-    with pytest.raises(ArgumentError, match="digits: there is no option 'seed'; there are none"):
+    with pytest.raises(ArgumentError, match="seed: unknown option; source 'digits' has none"):
         load("digits", seed=1)
-    assert source_options("fashion_mnist") == []
-    assert "train_list" in source_options("image_folder")
+    assert SOURCES["fashion_mnist"].options == []
+    assert "train_list" in SOURCES["image_folder"].options
 
 
 def test_sources_without_files_take_and_ignore_a_root(tmp_path):

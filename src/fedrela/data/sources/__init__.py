@@ -1,34 +1,32 @@
-"""Data sources: one small file each, one contract (`Source`), one explicit list (`SOURCES`)."""
+"""Data sources: one small file each, one contract (`Source`), one registry (`SOURCES`)."""
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fedrela.data.cache import Progress
 from fedrela.data.sources import cifar, digits, fashion_mnist, gaussians, image_folder, npz, table
 from fedrela.data.sources.arrays import from_arrays
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
 from fedrela.errors import ArgumentError
+from fedrela.text import unknown
 
-__all__ = ["SOURCES", "Source", "from_arrays", "load"]
+__all__ = ["SOURCES", "Download", "RemoteFile", "Source", "SourceSpec", "from_arrays", "load"]
 
-SOURCES: dict[str, Callable[..., Source]] = {
-    "cifar10": cifar.load_cifar10,
-    "cifar100": cifar.load_cifar100,
-    "csv": table.load,
-    "digits": digits.load,
-    "fashion_mnist": fashion_mnist.load,
-    "gaussians": gaussians.load,
-    "image_folder": image_folder.load,
-    "imagenet_lt": image_folder.load_imagenet_lt,
-    "npz": npz.load,
-    "tiny_imagenet": image_folder.load_tiny_imagenet,
+SOURCES: dict[str, SourceSpec] = {
+    "cifar10": cifar.CIFAR10_SPEC,
+    "cifar100": cifar.CIFAR100_SPEC,
+    "csv": table.SPEC,
+    "digits": digits.SPEC,
+    "fashion_mnist": fashion_mnist.SPEC,
+    "gaussians": gaussians.SPEC,
+    "image_folder": image_folder.SPEC,
+    "imagenet_lt": image_folder.IMAGENET_LT_SPEC,
+    "npz": npz.SPEC,
+    "tiny_imagenet": image_folder.TINY_IMAGENET_SPEC,
 }
-EVERYWHERE = ("root", "cache", "progress")
 
 
 def load(
@@ -61,28 +59,14 @@ def load(
     >>> load("digit")
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: source: there is no 'digit'; nearest: 'digits'
+    fedrela.errors.ArgumentError: source: unknown source; nearest: digits
     """
     if name not in SOURCES:
-        raise ArgumentError(f"source: there is no {name!r}{_nearest(name, list(SOURCES))}")
-    own = source_options(name)
+        raise ArgumentError(unknown("source", name, SOURCES, "fedrela"), argument="source")
+    spec = SOURCES[name]
     for option in options:
-        if option not in own:
-            raise ArgumentError(f"{name}: there is no option {option!r}{_nearest(option, own)}")
-    accepted = inspect.signature(SOURCES[name]).parameters
+        if option not in spec.options:
+            raise ArgumentError(unknown("option", option, spec.options, f"source {name!r}"), argument=option)
     common = {"root": root, "cache": cache, "progress": progress}
-    return SOURCES[name](**{key: value for key, value in common.items() if key in accepted}, **options)
-
-
-def source_options(name: str) -> list[str]:
-    """Return the options that a source has beyond root, cache and progress.
-
-    >>> source_options("gaussians")
-    ['samples', 'test_samples', 'classes', 'dimension', 'separation', 'seed']
-    """
-    return [key for key in inspect.signature(SOURCES[name]).parameters if key not in EVERYWHERE]
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(str(word), known, 1, 0.5)
-    return f"; nearest: {near[0]!r}" if near else f"; there are {', '.join(known) or 'none'}"
+    accepted = inspect.signature(spec.load).parameters
+    return spec.load(**{key: value for key, value in common.items() if key in accepted}, **options)

@@ -1,7 +1,9 @@
-"""What every data source gives: arrays of one plain form, whatever the files look like."""
+"""What every data source gives (`Source`), and what the registry says about it (`SourceSpec`)."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +27,7 @@ class Source:
     y_train, y_test
         Labels, int64 from 0 to C - 1.
     class_names
-        One name a class; their number is C.
+        One name per class; their number is C.
     client_train
         A natural client id for every training sample (a hospital, a writer), or None.
     feature_names
@@ -33,6 +35,8 @@ class Source:
     numeric
         Which of a table's columns are numbers to standardise, ``(features,)`` booleans (encoded categories are not);
         None for images.
+    pixel_max
+        The largest value that a pixel can have, whatever the brightest one in the data is.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Source:
     client_train: NDArray[np.int64] | None = None
     feature_names: tuple[str, ...] = ()
     numeric: NDArray[np.bool_] | None = None
+    pixel_max: int = 255
 
     def __post_init__(self) -> None:
         check_source_arrays(self)
@@ -61,6 +66,69 @@ class Source:
         return self.x_train.ndim == 4
 
 
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file to download: its address, and its size in bytes and SHA-256 as published."""
+
+    url: str
+    size: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of the file on disk: the last component of its address."""
+        return self.url.rsplit("/", 1)[1]
+
+
+@dataclass(frozen=True)
+class Download:
+    """What ``fedrela data fetch`` gets for a source.
+
+    Attributes
+    ----------
+    files
+        The files, or one archive.
+    folder
+        The folder inside the archive, where there is an archive; it is unpacked beside it.
+    path
+        Where the files go, below the root folder of all data.
+    """
+
+    files: tuple[RemoteFile, ...]
+    folder: str | None = None
+    path: str = "."
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """A data source as the registry lists it.
+
+    Attributes
+    ----------
+    load
+        The function that returns a `Source`. Its parameters beyond `root`, `cache` and `progress` are the source's
+        options, with their types.
+    label, description
+        Name and content of the data for people, one line each.
+    files
+        Where its files are looked for; ``ROOT`` is the folder that the configuration names.
+    download
+        What can be fetched; None where the files come from elsewhere.
+    """
+
+    load: Callable[..., Source]
+    label: str
+    description: str
+    files: str
+    download: Download | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """Return the names of the source's own options."""
+        common = ("root", "cache", "progress")
+        return [name for name in inspect.signature(self.load).parameters if name not in common]
+
+
 def check_source_arrays(source: Source) -> None:
     """Raise a `DataError` where the parts of a source do not have the form that `Source` promises."""
     _check_types(source)
@@ -76,9 +144,9 @@ def check_source_arrays(source: Source) -> None:
         )
     width = source.x_train.shape[1:]
     if source.numeric is not None and (source.numeric.shape != width or source.numeric.dtype != np.bool_):
-        raise DataError(f"{source.name}: numeric: expected a boolean a feature, got {source.numeric.shape}")
+        raise DataError(f"{source.name}: numeric: expected one boolean per feature, got {source.numeric.shape}")
     if source.feature_names and (len(source.feature_names),) != width:
-        raise DataError(f"{source.name}: feature_names: expected one a feature, got {len(source.feature_names)}")
+        raise DataError(f"{source.name}: feature_names: expected one per feature, got {len(source.feature_names)}")
 
 
 def _check_types(source: Source) -> None:
@@ -100,11 +168,11 @@ def _check_types(source: Source) -> None:
 def _check_part(source: Source, part: str) -> None:
     x, y = getattr(source, f"x_{part}"), getattr(source, f"y_{part}")
     if not ((x.ndim == 4 and x.dtype == np.uint8) or (x.ndim == 2 and x.dtype == np.float32)):
-        form = "uint8 (n, channels, height, width) or float32 (n, features) is needed"
-        raise DataError(f"{source.name}: x_{part}: {form}, got {x.dtype} {x.shape}")
+        form = "uint8 (n, channels, height, width) or float32 (n, features)"
+        raise DataError(f"{source.name}: x_{part}: expected {form}, got {x.dtype} {x.shape}")
     if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
         raise DataError(f"{source.name}: y_{part}: expected int64 ({len(x)},), got {y.dtype} {y.shape}")
     if y.size and (y.min() < 0 or y.max() >= source.num_classes):
         odd = y.min() if y.min() < 0 else y.max()
-        needed = f"labels from 0 to {source.num_classes - 1} are needed" if source.num_classes else "no class is named"
-        raise DataError(f"{source.name}: y_{part}: {needed}, got {odd}")
+        known = f"expected labels from 0 to {source.num_classes - 1}" if source.num_classes else "no class is named"
+        raise DataError(f"{source.name}: y_{part}: {known}, got {odd}")

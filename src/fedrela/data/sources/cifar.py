@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, Progress, cached_arrays
 from fedrela.data.sources.archive import archive_members
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
 from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.data.sources.places import read_exactly, reading, root_folder
 from fedrela.errors import DataError
@@ -164,3 +164,40 @@ def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[
     for name in wanted:
         with (place / name).open("rb") as file:
             yield name, (place / name).stat().st_size, file
+
+
+# The CIFAR page links the binary editions: https://www.cs.toronto.edu/~kriz/cifar.html (it gives MD5 sums).
+# Sizes and SHA-256 of the same files: cifar10.txt and cifar100.txt in
+# https://github.com/tensorflow/datasets/tree/333639b/tensorflow_datasets/url_checksums
+CIFAR10_SPEC = SourceSpec(
+    load_cifar10,
+    "CIFAR-10",
+    "60,000 colour images of 32x32, 10 classes; the binary edition",
+    "ROOT/cifar-10-batches-bin, ROOT/cifar-10-binary.tar.gz",
+    Download(
+        (
+            RemoteFile(
+                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                170_052_171,
+                "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+            ),
+        ),
+        folder="cifar-10-batches-bin",
+    ),
+)
+CIFAR100_SPEC = SourceSpec(
+    load_cifar100,
+    "CIFAR-100",
+    "60,000 colour images of 32x32, 100 classes; the binary edition",
+    "ROOT/cifar-100-binary, ROOT/cifar-100-binary.tar.gz",
+    Download(
+        (
+            RemoteFile(
+                "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+                168_513_733,
+                "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+            ),
+        ),
+        folder="cifar-100-binary",
+    ),
+)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.split import stratified
 
 TEST_SHARE = 0.2
 SPLIT_SEED = 0
+PIXEL_MAX = 16
 
 
 def load() -> Source:
@@ -23,4 +24,12 @@ def load() -> Source:
     y = bunch.target.astype(np.int64)
     train, test = stratified(y, TEST_SHARE, SPLIT_SEED, "digits split")
     names = tuple(str(name) for name in bunch.target_names)
-    return Source("digits", x[train], y[train], x[test], y[test], names)
+    return Source("digits", x[train], y[train], x[test], y[test], names, pixel_max=PIXEL_MAX)
+
+
+SPEC = SourceSpec(
+    load,
+    "scikit-learn's digits",
+    "1,797 grey images of 8x8, 10 classes; a fifth of every class is the test set",
+    "none: it comes with scikit-learn",
+)

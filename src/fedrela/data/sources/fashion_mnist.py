@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, Progress, cached_arrays
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
 from fedrela.data.sources.idx import map_idx, unzip_idx
 from fedrela.data.sources.places import root_folder
 from fedrela.errors import DataError
@@ -82,3 +82,42 @@ def _labels(path: Path, number: int) -> NDArray[np.int64]:
             f"{path}: label {raw.max()} at position {raw.argmax()}; 0 to {len(CLASS_NAMES) - 1} are classes"
         )
     return raw.astype(np.int64)
+
+
+# The authors' README links the files at an address without https and says that they also lie in its repository,
+# under data/fashion: https://github.com/zalandoresearch/fashion-mnist#get-the-data (it gives MD5 sums).
+# Sizes and SHA-256 of the same files:
+# https://github.com/tensorflow/datasets/blob/333639b/tensorflow_datasets/url_checksums/fashion_mnist.txt
+BASE_URL = "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/"
+
+SPEC = SourceSpec(
+    load,
+    "Fashion-MNIST",
+    "70,000 grey images of 28x28, 10 classes",
+    "ROOT/FashionMNIST/raw, ROOT, Debian's package dataset-fashion-mnist",
+    Download(
+        (
+            RemoteFile(
+                BASE_URL + "train-images-idx3-ubyte.gz",
+                26_421_880,
+                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            ),
+            RemoteFile(
+                BASE_URL + "train-labels-idx1-ubyte.gz",
+                29_515,
+                "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            ),
+            RemoteFile(
+                BASE_URL + "t10k-images-idx3-ubyte.gz",
+                4_422_102,
+                "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            ),
+            RemoteFile(
+                BASE_URL + "t10k-labels-idx1-ubyte.gz",
+                5_148,
+                "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            ),
+        ),
+        path="FashionMNIST/raw",
+    ),
+)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.checks import check_whole
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream
 
@@ -113,3 +113,11 @@ def _draw(
     points = stream(seed, f"gaussians {part}").standard_normal((len(y), centres.shape[1]))
     points += centres[y]
     return points.astype(np.float32), y
+
+
+SPEC = SourceSpec(
+    load,
+    "Gaussians",
+    "points drawn from one Gaussian per class, with a known Bayes boundary",
+    "none: it is generated",
+)

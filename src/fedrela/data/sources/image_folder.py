@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fedrela.data.cache import NewArray, Progress, cached_arrays
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
 from fedrela.data.sources.image_lists import Listing, list_files, list_folders
 from fedrela.data.sources.pictures import MODES, decode_images
 from fedrela.data.sources.places import root_folder
@@ -119,3 +119,35 @@ def _listing(name: str, root: Path, train_list: str | None, test_list: str | Non
             f"{name}: {root / 'train'} is missing; put the images in {root}/train/CLASS/ and {root}/val/CLASS/"
         )
     return list_folders(root, test)
+
+
+SPEC = SourceSpec(
+    load,
+    "image files",
+    "your own images, one folder per class or with list files",
+    "ROOT/train/CLASS and ROOT/val/CLASS, or the lists in ROOT",
+)
+IMAGENET_LT_SPEC = SourceSpec(
+    load_imagenet_lt,
+    "ImageNet-LT",
+    "ImageNet's images as its two list files name them, 1,000 classes",
+    "ROOT/train, ROOT/val and the lists in ROOT",
+)
+# The course that made it states no sum. Size and SHA-256 of the archive as others hold it:
+# https://huggingface.co/datasets/cnak47/cv-datasets/commit/6931f66584bf3a507711a644f6803fa5f419faf1
+TINY_IMAGENET_SPEC = SourceSpec(
+    load_tiny_imagenet,
+    "Tiny-ImageNet-200",
+    "120,000 colour images of 64x64, 200 classes",
+    "ROOT/tiny-imagenet-200, ROOT",
+    Download(
+        (
+            RemoteFile(
+                "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
+                248_100_043,
+                "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
+            ),
+        ),
+        folder="tiny-imagenet-200",
+    ),
+)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, Progress, cached_arrays
 from fedrela.data.sources.arrays import table_or_images
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.encode import one_hot
 from fedrela.data.sources.labels import (
     MOST_CLASSES,
@@ -140,3 +140,11 @@ def _images(
         options = {"reader": "npz", "layouts": layouts}
         held = cached_arrays("npz", [archive.path], options, list(headers), decode, folder=cache, progress=progress)
     return held["x_train"], held["x_test"]
+
+
+SPEC = SourceSpec(
+    load,
+    "NumPy arrays",
+    "your own x_train, y_train, x_test and y_test, optionally class_names and client_train",
+    "ROOT, or ROOT/file",
+)

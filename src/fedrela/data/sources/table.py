@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.columns import Column, Table, read_table
 from fedrela.data.sources.encode import Features, as_numbers, missing_cells
 from fedrela.data.sources.labels import encode_clients, encode_labels
@@ -198,3 +198,8 @@ def _check_numbers(table: Table, name: str, numbers: NDArray[np.float64]) -> Non
     if beyond.any():
         i = int(np.argmax(beyond))
         raise DataError(f"{table.places[i]}: column {name[:40]!r}: {numbers[i]} is not finite as a 32-bit number")
+
+
+SPEC = SourceSpec(
+    load, "table", "your own table with a label column, as .csv, .tsv, .npy or .npz", "ROOT, or ROOT/file"
+)

@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from fedrela.data.sources import SOURCES, source_options
+from fedrela.data.sources import SOURCES
 from fedrela.experiment.schema.base import BrokenRuleError, Fault
 from fedrela.text import shown, unknown
 
@@ -26,7 +26,7 @@ def plain_option(value: Any) -> Any:
 
 def check_options(source: str, options: Mapping[str, Any]) -> None:
     """Complain of options that a source does not have, and of values of another type than it takes."""
-    own, hints = source_options(source), get_type_hints(SOURCES[source])
+    own, hints = SOURCES[source].options, get_type_hints(SOURCES[source].load)
     faults = []
     for name, value in options.items():
         if name not in own:
