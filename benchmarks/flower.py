@@ -37,9 +37,9 @@ from sides import cpu, family
 
 from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.orders import Order
-from fedrela.experiment.apps import serve, site_of
-from fedrela.experiment.execution import Execution
+from fedrela.experiment.flower_app import serve, site_of
 from fedrela.experiment.load import config_toml, parse_config
+from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.schema import Config
 from fedrela.flower.apps import simulate
 from fedrela.flower.client import Site, client_of

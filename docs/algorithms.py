@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from fedrela.algorithms import ALGORITHMS
-from fedrela.experiment.traffic import traffic, variants
+from fedrela.experiment.registries import traffic, variants
 from fedrela.options import expected
 
 PAGE = Path(__file__).with_name("algorithms.md")

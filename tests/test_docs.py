@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedrela.algorithms import ALGORITHMS
-from fedrela.experiment.traffic import traffic
+from fedrela.experiment.registries import traffic
 
 DOCS = Path(__file__).parent.parent / "docs"
 

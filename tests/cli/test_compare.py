@@ -12,7 +12,7 @@ import torch
 
 from fedrela.experiment.arms import MATCHED
 from fedrela.experiment.grid import Grid
-from fedrela.experiment.toml.text import toml_text
+from fedrela.experiment.toml.writer import toml_text
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small
 

@@ -10,7 +10,7 @@ import torch
 
 from fedrela.experiment import demo
 from fedrela.experiment.arms import MATCHED
-from fedrela.experiment.comparing import Comparison
+from fedrela.experiment.comparison import Comparison
 from helpers.small_runs import small
 
 torch.set_num_threads(1)

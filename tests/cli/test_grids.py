@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fedrela.cli.grids import run_grid, say_plan, show_grid
 from fedrela.cli.pace import Pace
-from fedrela.experiment.comparing import Compare
+from fedrela.experiment.comparison import Compare
 from fedrela.experiment.grid import Grid, Progress
 from fedrela.experiment.load import parse_config
 from helpers.small_runs import small

@@ -13,7 +13,7 @@ from fedrela.data.sources import SOURCES
 from fedrela.experiment import registries
 from fedrela.models import MODELS, build, model_options
 from fedrela.options import options_of
-from fedrela.reproduction.reading import paper_tables
+from fedrela.reproduction.paper_table import paper_tables
 
 WHAT = ("algorithms", "models", "sources", "tables")
 

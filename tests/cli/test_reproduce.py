@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.reproduction.reading import NAMES, paper_table
+from fedrela.reproduction.paper_table import NAMES, paper_table
 from fedrela.runfolder.grids import GridFolder
 
 torch.set_num_threads(1)

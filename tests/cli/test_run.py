@@ -206,7 +206,7 @@ def test_interrupted_before_there_is_a_run(run, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fedrela.experiment.running.build_data", stop)
+    monkeypatch.setattr("fedrela.experiment.runner.build_data", stop)
     done = run("run", write(small()))
     assert (done.code, done.err) == (130, "fedrela: interrupted\n")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.experiment.sweeping import Sweep
-from fedrela.experiment.toml.text import toml_text
+from fedrela.experiment.sweeps import Sweep
+from fedrela.experiment.toml.writer import toml_text
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from fedrela.engine.pool import CannotSend, Pool
-from fedrela.experiment.toml.text import toml_text
+from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import is_taken
 from helpers.batteries import count
 from helpers.forks import KILLED, drive, ended, fork

@@ -10,7 +10,7 @@ import fedrela.experiment
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.arms import MATCHED, PAIRS
-from fedrela.experiment.comparing import Compare, Comparison, base_digest, compare
+from fedrela.experiment.comparison import Compare, Comparison, base_digest, compare
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fedrela.experiment.arms import MATCHED
-from fedrela.experiment.load import config_sha256, config_toml, parse_config
-from fedrela.experiment.schema.baselines import LABELS
-from fedrela.experiment.schema.commented import commented_toml
-from fedrela.experiment.schema.compare import CompareConfig
+from fedrela.experiment.load import commented_toml, config_sha256, config_toml, parse_config
+from fedrela.experiment.schema.compare import LABELS, CompareConfig
 
 FULL = """
 [train]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
-from fedrela.experiment.toml.text import toml_text
+from fedrela.experiment.toml.writer import toml_text
 from helpers.batteries import examples
 from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 

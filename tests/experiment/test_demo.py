@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedrela.experiment.comparing import Compare
+from fedrela.experiment.comparison import Compare
 from fedrela.experiment.demo import CONFIG
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.overlay import overlay

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.exporting import SCRIPTS, export_flower
+from fedrela.experiment.flower_app import SCRIPTS, export_flower
 from fedrela.experiment.load import config_sha256, config_toml, load_config, parse_config
 from helpers.small_runs import small
 

@@ -11,7 +11,7 @@ from fedrela.experiment import begin
 from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import overlay
-from fedrela.experiment.trunks import address, trunk_config
+from fedrela.experiment.shared_rounds import address, trunk_config
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import bytes_of, small
 

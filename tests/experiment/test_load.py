@@ -16,9 +16,9 @@ from fedrela.data.sources import SOURCES
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.base import Table
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.toml.syntax import LARGEST_FILE
+from fedrela.experiment.schema.table import Table
+from fedrela.experiment.toml.reader import LARGEST_FILE
 from fedrela.metrics.groups import PROTOCOLS
 from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrela.experiment.toml.locate import DEEPEST, HostileTextError, locate
-from fedrela.experiment.toml.places import Position
+from fedrela.experiment.toml.positions import DEEPEST, HostileTextError, Position, locate
 from helpers.batteries import examples
 from helpers.documents import Writer, position, tables
 

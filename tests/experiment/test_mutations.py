@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.load import config_toml, parse_config
-from fedrela.experiment.schema.commented import commented_toml
+from fedrela.experiment.load import commented_toml, config_toml, parse_config
 from helpers.batteries import examples
 from helpers.layouts import DRESSES, LAYOUTS, MARK
 

@@ -7,9 +7,9 @@ from pydantic import Field, ValidationError
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import parse_config
-from fedrela.experiment.schema.base import Table
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.toml.places import Places
+from fedrela.experiment.schema.table import Table
+from fedrela.experiment.toml.positions import Places
 
 
 class Inner(Table):

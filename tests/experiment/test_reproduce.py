@@ -13,8 +13,8 @@ import torch
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.result import Result
-from fedrela.reproduction.reading import NAMES, paper_table
-from fedrela.reproduction.run import Reproduction
+from fedrela.reproduction.measurement import Reproduction
+from fedrela.reproduction.paper_table import NAMES, paper_table
 from fedrela.runfolder.grids import GridFolder
 from helpers import batteries
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedrela.reproduction.published import ARMS
-from fedrela.reproduction.reading import NAMES, paper_table, paper_tables
+from fedrela.reproduction.paper_table import NAMES, PUBLISHED_ARMS, paper_table, paper_tables
 
 # table -> entries, sum of all published figures
 COUNTS = {
@@ -48,7 +47,7 @@ def test_every_entry_is_there(name):
     number, total = COUNTS[name]
     assert len(table.entries) == len({place(entry) for entry in table.entries}) == number
     assert sum(sum(entry.published.values()) for entry in table.entries) == pytest.approx(total, abs=0.005)
-    assert {entry.arm for entry in table.entries} <= set(ARMS)
+    assert {entry.arm for entry in table.entries} <= set(PUBLISHED_ARMS)
     wanted = set() if name == "sensitive" else {figure.of for figure in table.figures}
     assert all(set(entry.published) == wanted for entry in table.entries)
     assert all(0 <= value <= 100 or of == "moved" for e in table.entries for of, value in e.published.items())
@@ -82,7 +81,7 @@ def test_no_majority_is_above_100(name):
         if (entry.published["overall"] - rare * entry.published["minority"]) / (1 - rare) > 100:
             wrong.add(place(entry))
     assert wrong == marked(name, "majority accuracy would have to be")
-    assert wrong == ({("CIFAR-10", "CLIMB", arm) for arm in ARMS} if name == "ir10_50percent" else set())
+    assert wrong == ({("CIFAR-10", "CLIMB", arm) for arm in PUBLISHED_ARMS} if name == "ir10_50percent" else set())
 
 
 def test_minority_figures_that_are_no_mean_of_three_runs():
@@ -138,14 +137,14 @@ def test_what_two_tables_say_of_one_setting():
         assert differ == marked(name, "tab:step has")
         if name == "ir10_50percent":
             assert repeat == marked(name, "digit for digit")
-    assert marked("step", "tab:ablation has") == {("F-MNIST", "20", "CLIMB", "30%", arm) for arm in ARMS}
+    assert marked("step", "tab:ablation has") == {("F-MNIST", "20", "CLIMB", "30%", arm) for arm in PUBLISHED_ARMS}
 
 
 def test_gains_are_those_of_the_table_they_name():
     lt = {(method.lower(), *rest): e for (method, *rest), e in by("lt", "method", "dataset", "IF", "alpha").items()}
     for entry in entries("tail_improvement"):
         key = (entry.at["method"].lower(), "CIFAR-10", entry.at["IF"], entry.at["alpha"])
-        baseline, treated = (lt[*key, arm].published for arm in ARMS)
+        baseline, treated = (lt[*key, arm].published for arm in PUBLISHED_ARMS)
         gain = sum(treated[group] - baseline[group] for group in ("medium", "tail"))
         assert entry.published["medium_tail_gain"] == pytest.approx(gain, abs=0.001)
         assert entry.published["overall_gain"] == pytest.approx(treated["overall"] - baseline["overall"], abs=0.001)

@@ -10,10 +10,8 @@ import pytest
 from fedrela.errors import ArgumentError
 from fedrela.models import build
 from fedrela.reproduction.estimate import SIZES, estimated_seconds, round_work, training_samples
-from fedrela.reproduction.reading import NAMES, paper_table, paper_tables
-from fedrela.reproduction.run import Reproduction
-from fedrela.reproduction.settings import Overlay, number, settled
-from fedrela.reproduction.table import SCALES
+from fedrela.reproduction.measurement import Reproduction
+from fedrela.reproduction.paper_table import NAMES, SCALES, Overlay, number, paper_table, paper_tables, settled
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
 SHAPES = {"digits": (1, 8, 8), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}

@@ -15,7 +15,7 @@ import torch
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment import Result, run
-from fedrela.experiment.result_view import accuracy_line, round_columns
+from fedrela.experiment.result import accuracy_line, round_columns
 from helpers.small_runs import small
 
 torch.set_num_threads(1)

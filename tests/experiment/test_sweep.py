@@ -12,9 +12,7 @@ from fedrela.experiment import Sweep, run, sweep
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.overlay import nested, overlay
 from fedrela.experiment.result import Result
-from fedrela.experiment.sweep_cells import cells_of
-from fedrela.experiment.sweep_summary import choice_of
-from fedrela.experiment.sweeping import SweepPlan
+from fedrela.experiment.sweeps import SweepPlan, cells_of, choice_of
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import bytes_of, small
 

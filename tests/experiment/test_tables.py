@@ -13,10 +13,8 @@ from fedrela.algorithms import ALGORITHMS
 from fedrela.algorithms.base import Algorithm
 from fedrela.core import Schedule
 from fedrela.errors import ArgumentError
-from fedrela.experiment.load import config_sha256, config_toml, parse_config
-from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.across import check_fits
-from fedrela.experiment.schema.commented import commented_toml
+from fedrela.experiment.load import commented_toml, config_sha256, config_toml, parse_config
+from fedrela.experiment.schema import Config, check_fits
 from fedrela.losses import LOSSES
 from fedrela.models import MODELS, model_options
 from fedrela.options import Options, option

@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from fedrela.experiment import Result, run
-from fedrela.experiment.exporting import export_flower
+from fedrela.experiment.flower_app import export_flower
 from helpers.deployment import deployed
 from helpers.flower_federations import assert_equal, digits
 

@@ -15,7 +15,7 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from fedrela.core import Ledger
 from fedrela.experiment import Result, begin, run
-from fedrela.experiment.exporting import export_flower
+from fedrela.experiment.flower_app import export_flower
 from fedrela.flower.turns import Memory
 from fedrela.runfolder import RunFolder
 from helpers.deployment import BIN, deployed, free_port

@@ -14,7 +14,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 
 from fedrela.errors import BusyError, IntegrityError
 from fedrela.experiment import run
-from fedrela.experiment.apps import serve
+from fedrela.experiment.flower_app import serve
 from fedrela.flower.codec import ARRAYS, METRICS
 from fedrela.flower.turns import Memory, Remembered
 from fedrela.runfolder import RunFolder

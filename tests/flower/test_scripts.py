@@ -15,7 +15,7 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from flwr.common.config import parse_config_args
 
-from fedrela.experiment.exporting import export_flower
+from fedrela.experiment.flower_app import export_flower
 from helpers.flower_federations import digits
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the scripts need bash")

@@ -10,7 +10,7 @@ pytest.importorskip("ray", reason="the extra flower-sim is not installed")
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment import Result, resume, run
-from fedrela.experiment.apps import serve
+from fedrela.experiment.flower_app import serve
 from fedrela.experiment.load import config_toml
 from helpers.flower_federations import assert_equal, digits, federate, grid_of
 from helpers.in_process import InProcessGrid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedrela.experiment.apps import client_app, serve
+from fedrela.experiment.flower_app import client_app, serve
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config

@@ -7,8 +7,8 @@ import shutil
 import pytest
 import torch
 
-from fedrela.experiment.comparing import compare
-from fedrela.experiment.sweeping import sweep
+from fedrela.experiment.comparison import compare
+from fedrela.experiment.sweeps import sweep
 from fedrela.metrics.paired import paired
 from fedrela.report.grid import grid_page
 from fedrela.report.grid.agreement import agreement_chart, agreement_words, gains

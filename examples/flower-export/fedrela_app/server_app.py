@@ -5,7 +5,7 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from fedrela.experiment.apps import serve
+from fedrela.experiment.flower_app import serve
 from fedrela.experiment.load import load_config
 
 app = ServerApp()

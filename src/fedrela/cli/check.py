@@ -33,7 +33,7 @@ Show = Annotated[
 
 def check(config: ConfigFile, show: Show = False) -> None:
     """Check a configuration; see `HELP`."""
-    from fedrela.experiment.schema.commented import commented_toml
+    from fedrela.experiment.load import commented_toml
 
     loaded = _load(config)
     line = inert(f"{config}: sound: {in_words(loaded)}")

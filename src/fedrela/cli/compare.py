@@ -15,7 +15,7 @@ from fedrela.cli.show import complain, console, draw, inert, say
 from fedrela.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from fedrela.experiment.comparing import Compare, Comparison
+    from fedrela.experiment.comparison import Compare, Comparison
     from fedrela.experiment.schema import Config
 
 HELP = """
@@ -51,15 +51,15 @@ def compare(
     dry_run: DryRun = False,
 ) -> None:
     """Compare; see `HELP`."""
-    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
+    from fedrela.experiment.workers import start_early
 
     screen, number = console(), read_workers(workers)
     with progress_bar(f"reading {config}"):
         loaded = with_choices(load_config(config), seeds, arms)
         if not dry_run:
             start_early(number)
-        from fedrela.experiment.comparing import Compare
+        from fedrela.experiment.comparison import Compare
 
         plan = Compare(loaded, out or RUNS / "compare" / config.stem)
     say(screen, inert(f"{config}: {_in_words(plan)}"), "bold")
@@ -72,8 +72,8 @@ def compare(
 
 def with_choices(config: Config, seeds: int | None, arms: str | None) -> Config:
     """Return a configuration with what the options say in place of its own choice."""
-    from fedrela.experiment.schema.base import BrokenRuleError
     from fedrela.experiment.schema.compare import CompareConfig, check_arms
+    from fedrela.experiment.schema.table import BrokenRuleError
 
     chosen: dict[str, object] = {} if seeds is None else {"seeds": tuple(range(1, seeds + 1))}
     if arms is not None:

@@ -28,14 +28,14 @@ Seeds = Annotated[int, typer.Option(metavar="NUMBER", help="How many seeds, from
 
 def demo(out: Out = Path("runs/demo"), seeds: Seeds = 3) -> None:
     """Run the demonstration; see `HELP`."""
-    from fedrela.experiment.executor import start_early
+    from fedrela.experiment.workers import start_early
 
     screen = console()
     say(screen, "Digits 0, 1 and 2 are rare (imbalance ratio 20) at ten clients; the test set is balanced.", "bold")
     with progress_bar("preparing"):
         if not out.exists():  # else all may be there already
             start_early()
-        from fedrela.experiment.comparing import Compare
+        from fedrela.experiment.comparison import Compare
         from fedrela.experiment.demo import CONFIG
         from fedrela.experiment.load import parse_config
 

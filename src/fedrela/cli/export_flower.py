@@ -26,7 +26,7 @@ Target = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", sho
 
 def export_flower(target: Target, config: ConfigFile) -> None:
     """Write an app; see `HELP`."""
-    from fedrela.experiment.exporting import export_flower
+    from fedrela.experiment.flower_app import export_flower
     from fedrela.experiment.load import load_config
 
     with progress_bar(f"reading {config}"):

@@ -36,7 +36,7 @@ def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> N
     workers
         Processes, or ``"auto"``; by default what ``[engine]`` of the first cell says.
     """
-    from fedrela.experiment.executor import open_executor
+    from fedrela.experiment.workers import open_executor
 
     grid.begin()
     finished, began = grid.finished(), time.monotonic()

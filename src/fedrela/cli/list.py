@@ -42,7 +42,7 @@ def list_names(what: What = None, model: Model = "mlp") -> None:
 
 def _algorithms(screen: Console, model: str) -> None:
     from fedrela.experiment import registries
-    from fedrela.experiment.traffic import traffic
+    from fedrela.experiment.registries import traffic
 
     known = list(registries.algorithms())
     costs = {each.name: traffic(each.name, model) for each in known}
@@ -89,7 +89,7 @@ def _sources(screen: Console, _: str) -> None:
 
 
 def _tables(screen: Console, _: str) -> None:
-    from fedrela.reproduction.reading import paper_tables
+    from fedrela.reproduction.paper_table import paper_tables
 
     columns = ("table", "entries", "doubtful", "what it shows")
     rows = [

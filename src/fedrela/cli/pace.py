@@ -20,7 +20,7 @@ class Pace:
     """
 
     def __init__(self, grid: Grid) -> None:
-        from fedrela.experiment.trunks import grown
+        from fedrela.experiment.shared_rounds import grown
 
         cells = {task for task in grid.tasks if task.cell is not None and not grid.is_done(task.cell)}
         trunks = {task for task in grid.tasks if task.cell is None and grown(task.out) is None}

@@ -15,7 +15,7 @@ from fedrela.cli.show import complain, console, draw, inert, say
 from fedrela.core.checks import check_choice
 
 if TYPE_CHECKING:
-    from fedrela.reproduction.run import Reproduction
+    from fedrela.reproduction.measurement import Reproduction
 
 HELP = """
 Run a table of the paper again: the paper's layout, published and measured side by side.
@@ -63,8 +63,7 @@ def reproduce(
     dry_run: DryRun = False,
 ) -> None:
     """Reproduce a table; see `HELP`."""
-    from fedrela.reproduction.reading import paper_table
-    from fedrela.reproduction.table import SCALES
+    from fedrela.reproduction.paper_table import SCALES, paper_table
 
     screen, number = console(), read_workers(workers)
     check_choice("--scale", scale, SCALES)
@@ -73,7 +72,7 @@ def reproduce(
         return
     table = paper_table(name)
     with progress_bar("preparing") as bar:
-        from fedrela.reproduction.run import Reproduction
+        from fedrela.reproduction.measurement import Reproduction
 
         place = out or RUNS / "reproduce" / f"{table.label.partition(':')[2]}-{scale}"
         plan = Reproduction(table, scale, place, every=every, seeds=seeds, root=data and data.absolute())
@@ -92,9 +91,8 @@ def reproduce(
 def _list_tables(screen: Console) -> None:
     """Write every table with the runs and the time that each scale takes."""
     from fedrela.reproduction.estimate import expected_seconds
-    from fedrela.reproduction.reading import paper_tables
-    from fedrela.reproduction.run import Reproduction
-    from fedrela.reproduction.table import SCALES
+    from fedrela.reproduction.measurement import Reproduction
+    from fedrela.reproduction.paper_table import SCALES, paper_tables
 
     rows = []
     with progress_bar("counting runs"):

@@ -17,7 +17,7 @@ from fedrela.errors import ArgumentError, BusyError
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
-    from fedrela.experiment.execution import Execution
+    from fedrela.experiment.recorded_run import Execution
 
 HELP = """
 Go on with a run that was interrupted, from its newest checkpoint.
@@ -43,8 +43,8 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     if there.read_json("machine.json").get("elsewhere"):
         _go_on_elsewhere(there, number)
         return
-    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
+    from fedrela.experiment.workers import start_early
 
     start_early(number)
     with progress_bar(f"reading {folder}"):
@@ -60,7 +60,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
 
 def _go_on_elsewhere(there: RunFolder, workers: int | str | None) -> None:
     """Go on with a run of Flower's simulator; one with real nodes is for Flower to go on with."""
-    from fedrela.experiment.running import config_of
+    from fedrela.experiment.runner import config_of
 
     if not (there.path / "clients").is_dir():
         raise ArgumentError(f"{there.path}: its clients are Flower nodes; the same `flwr run` goes on with it")

@@ -25,7 +25,7 @@ from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
-    from fedrela.experiment.execution import Execution
+    from fedrela.experiment.recorded_run import Execution
     from fedrela.experiment.result import Result
     from fedrela.experiment.schema import Config
     from fedrela.report.board import Board
@@ -63,8 +63,8 @@ def run(
     tensorboard: TensorBoard = None,
 ) -> None:
     """Run a configuration; see `HELP`."""
-    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
+    from fedrela.experiment.workers import start_early
 
     number, board = read_workers(workers), open_board(tensorboard)
     check_choice("--engine", engine, ENGINES)
@@ -152,7 +152,7 @@ def simulate_run(
     """Carry out a run in Flower's simulator, or go on with it."""
     if importlib.util.find_spec("flwr") is None or importlib.util.find_spec("ray") is None:
         raise ArgumentError("--engine: flower needs its simulator; run `pip install 'fedrela[flower-sim]'`")
-    from fedrela.experiment.apps import simulate
+    from fedrela.experiment.flower_app import simulate
 
     watched(heading, folder, lambda watch: simulate(config, out=folder, workers=workers, watch=watch), board)
 

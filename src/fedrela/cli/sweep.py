@@ -18,7 +18,7 @@ from fedrela.cli.run import RUNS, ConfigFile, Workers, read_workers
 from fedrela.cli.show import complain, console, inert, say
 
 if TYPE_CHECKING:
-    from fedrela.experiment.sweeping import Sweep, SweepPlan
+    from fedrela.experiment.sweeps import Sweep, SweepPlan
     from fedrela.report.page import Table
 
 HELP = r"""
@@ -42,15 +42,15 @@ Out = Annotated[
 
 def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run: DryRun = False) -> None:
     """Sweep; see `HELP`."""
-    from fedrela.experiment.executor import start_early
     from fedrela.experiment.load import load_config
+    from fedrela.experiment.workers import start_early
 
     screen, number = console(), read_workers(workers)
     with progress_bar(f"reading {config}"):
         loaded = load_config(config)
         if not dry_run:
             start_early(number)
-        from fedrela.experiment.sweeping import SweepPlan
+        from fedrela.experiment.sweeps import SweepPlan
 
         plan = SweepPlan(loaded, out or RUNS / "sweep" / config.stem)
     say(screen, inert(f"{config}: {_in_words(plan)}"), "bold")
@@ -107,6 +107,6 @@ def _list_runs(screen: Console, plan: SweepPlan) -> None:
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
-    from fedrela.experiment.toml.text import toml_value
+    from fedrela.experiment.toml.writer import toml_value
 
     return "; ".join(f"{key} = {toml_value(value)}" for key, value in values.items())

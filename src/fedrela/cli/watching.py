@@ -15,7 +15,7 @@ from fedrela.cli.show import inert, say
 from fedrela.records import RoundRecord
 
 if TYPE_CHECKING:
-    from fedrela.experiment.execution import Execution
+    from fedrela.experiment.recorded_run import Execution
     from fedrela.experiment.summary import Standing
     from fedrela.report.board import Board
 

@@ -11,21 +11,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrela.experiment.comparing import Comparison as Comparison
-    from fedrela.experiment.comparing import compare as compare
+    from fedrela.experiment.comparison import Comparison as Comparison
+    from fedrela.experiment.comparison import compare as compare
     from fedrela.experiment.result import Result as Result
-    from fedrela.experiment.running import begin as begin
-    from fedrela.experiment.running import resume as resume
-    from fedrela.experiment.running import run as run
-    from fedrela.experiment.sweeping import Sweep as Sweep
-    from fedrela.experiment.sweeping import sweep as sweep
+    from fedrela.experiment.runner import begin as begin
+    from fedrela.experiment.runner import resume as resume
+    from fedrela.experiment.runner import run as run
+    from fedrela.experiment.sweeps import Sweep as Sweep
+    from fedrela.experiment.sweeps import sweep as sweep
 
 __all__ = ["Comparison", "Result", "Sweep", "begin", "compare", "resume", "run", "sweep"]
 
 # A configuration is checked without torch, which these need; so they are loaded when they are first asked for.
 _HOMES = {
-    "Comparison": "comparing", "Result": "result", "begin": "running", "compare": "comparing",
-    "resume": "running", "run": "running", "Sweep": "sweeping", "sweep": "sweeping",
+    "Comparison": "comparison", "Result": "result", "begin": "runner", "compare": "comparison",
+    "resume": "runner", "run": "runner", "Sweep": "sweeps", "sweep": "sweeps",
 }  # fmt: skip
 
 

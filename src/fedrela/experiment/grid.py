@@ -12,13 +12,13 @@ from typing import Any
 from fedrela.engine.loop import RoundDone
 from fedrela.engine.run import Executor
 from fedrela.errors import BusyError, DataError, FedrelaError
-from fedrela.experiment.execution import Execution
-from fedrela.experiment.executor import open_executor
 from fedrela.experiment.load import config_sha256
+from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.result import Result
-from fedrela.experiment.running import begin, resume
+from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
-from fedrela.experiment.trunks import address, grown, shared_rounds, trunk_config, trunk_name
+from fedrela.experiment.shared_rounds import address, grown, shared_rounds, trunk_config, trunk_name
+from fedrela.experiment.workers import open_executor
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.toml.places import Origin, Places
-from fedrela.experiment.toml.plain import as_plain
-from fedrela.experiment.toml.syntax import parse_toml, read_text
-from fedrela.experiment.toml.text import toml_text
+from fedrela.experiment.schema.problems import Problem, WrongConfigError, problems_of
+from fedrela.experiment.schema.table import Table
+from fedrela.experiment.toml.positions import Origin, Places
+from fedrela.experiment.toml.reader import parse_toml, read_text
+from fedrela.experiment.toml.writer import as_plain, toml_key, toml_text, toml_value
 from fedrela.files import digest
 
 
@@ -63,7 +63,8 @@ def parse_config(
         raw, places = parse_toml(text_or_dict, name)
     else:
         raw, places = text_or_dict, None
-    table, problems = as_plain(raw)
+    table, not_plain = as_plain(raw)
+    problems = [Problem(path, "value", what.__str__) for path, what in not_plain]
     context = {"folder": folder or Path.cwd(), "origin": Origin(name, places)}
     if not problems:
         try:
@@ -96,3 +97,44 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+WIDEST_PAIR = 36  # characters before the comments of a table, unless a pair is longer
+
+
+def commented_toml(config: Table) -> str:
+    """Return a configuration as text with comments; loading it gives an equal configuration.
+
+    >>> from fedrela.experiment.schema import Config
+    >>> print(commented_toml(Config())[:54])
+    seed = 1     # seed of everything that is drawn
+    # comp
+    """
+    return "\n".join(_commented_sections(config, ()))
+
+
+def _commented_sections(table: Table, path: tuple[str, ...], about: str = "") -> Iterator[str]:
+    values, comments = table.as_table(), table.comments()
+    inner = {key: value for key, value in values.items() if isinstance(value, Mapping)}
+    pairs = {key: f"{toml_key(key)} = {toml_value(value)}" for key, value in values.items() if key not in inner}
+    pairs |= {key: f"# {key} =" for key in comments if key not in values}
+    width = max((len(pair) for pair in pairs.values() if len(pair) <= WIDEST_PAIR), default=0)
+    header = f"# {about}\n[{'.'.join(map(toml_key, path))}]\n" if path else ""
+    yield header + "".join(_line(pair, comments.get(key, ""), width) for key, pair in pairs.items())
+    for key, value in inner.items():
+        found = getattr(table, key)
+        if isinstance(found, Table):
+            yield from _commented_sections(found, (*path, key), comments[key])
+        else:
+            yield f"# {comments[key]}\n" + _below(path, {key: value})
+
+
+def _line(pair: str, comment: str, width: int) -> str:
+    return f"{pair:<{width}}  # {comment}\n" if comment else f"{pair}\n"
+
+
+def _below(path: tuple[str, ...], table: Mapping[str, object]) -> str:
+    """Return the sections of a table that lies below others, without theirs."""
+    for key in reversed(path):
+        table = {key: table}
+    return toml_text(table)

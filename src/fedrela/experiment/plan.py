@@ -16,9 +16,8 @@ from fedrela.engine.plan import RelabelPlan, TrainPlan
 from fedrela.engine.problem import Problem
 from fedrela.engine.run import Plan
 from fedrela.errors import ArgumentError
-from fedrela.experiment.build import groups_of
-from fedrela.experiment.located import located
-from fedrela.experiment.schema.across import check_fits
+from fedrela.experiment.build import groups_of, located
+from fedrela.experiment.schema import check_fits
 from fedrela.models import build
 from fedrela.models.given import Model, device_of, dtype_of, given
 from fedrela.models.inputs import Scaling

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrela.reproduction.run import reproduce as reproduce
+    from fedrela.reproduction.measurement import reproduce as reproduce
 
 __all__ = ["reproduce"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:  # loaded when it is first used, since it loads torch
-        from fedrela.reproduction import run
+        from fedrela.reproduction import measurement
 
-        return getattr(run, name)
+        return getattr(measurement, name)
     raise AttributeError(f"module 'fedrela.reproduction' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The table ``[engine]``: how a run is carried out; nothing in it changes a result."""
+"""The tables ``[engine]`` and ``[report]``: how a run is carried out and shown; nothing here changes a result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from fedrela.experiment.schema.base import BrokenRuleError, Fault, Table
+from fedrela.experiment.schema.table import BrokenRuleError, Fault, Table
 from fedrela.text import not_one_of, shown
 
 MOST_WORKERS = 1024
@@ -40,3 +40,10 @@ class EngineConfig(Table):
         default="auto", description="where models are trained; auto: a GPU where there is one"
     )
     checkpoint_every: int = Field(default=5, ge=1, le=1_000_000, description="rounds between two checkpoints")
+
+
+class ReportConfig(Table):
+    """What the report shows."""
+
+    samples: bool = Field(default=True, description="keep thumbnails of moved samples in the run folder and show them")
+    gallery_size: int = Field(default=24, ge=1, le=1000, description="how many moved samples are shown")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -12,16 +12,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.base import BrokenRuleError, Fault
-from fedrela.experiment.toml.places import KeyPath, Places, Position
-from fedrela.experiment.toml.text import toml_key
-from fedrela.text import LONGEST_KEY, printable, shown, unknown
+from fedrela.experiment.schema.table import BrokenRuleError, Fault
+from fedrela.experiment.toml.positions import KeyPath, Places, Position
+from fedrela.experiment.toml.reader import complaint
+from fedrela.text import shown, unknown
 
 KINDS: dict[Any, str] = {
     int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", tuple: "a list",
     list: "a list", dict: "a table",
 }  # fmt: skip
-LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
 
 
 class Problem(NamedTuple):
@@ -35,16 +34,6 @@ class Problem(NamedTuple):
         """Return where to look in the text; a missing key is not there, so its place is that of its table."""
         place = places.of(self.path)
         return place.key if self.at == "key" else place.value
-
-
-def dotted(path: Sequence[str | int]) -> str:
-    """Return a path as one short line, as TOML would write it.
-
-    >>> dotted(("data", "imbalance", "minority", 2)), dotted(("sweep", "relabel.tau"))
-    ('data.imbalance.minority[2]', 'sweep."relabel.tau"')
-    """
-    parts = (f"[{part}]" if isinstance(part, int) else f".{toml_key(part[:LONGEST_KEY])}" for part in path)
-    return "".join(parts).removeprefix(".")
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
@@ -142,19 +131,3 @@ class WrongConfigError(ArgumentError):
     def _line(self, problem: Problem, more: str = "") -> str:
         position = problem.position(self.places) if self.places else None
         return str(complaint(self.name, problem.tell() + more, position, problem.path))
-
-
-def complaint(name: str, what: str, position: Position | None = None, path: KeyPath = ()) -> ArgumentError:
-    """Return an error of one line: ``name:line:column: key: what is wrong``.
-
-    >>> print(complaint("run.toml", "unknown key", Position(2, 1), ("data", "sorce")))
-    run.toml:2:1: data.sorce: unknown key
-    """
-    return ArgumentError(placed(name, printable(what, LONGEST_SENTENCE), position, path))
-
-
-def placed(name: str, sentence: str, position: Position | None, path: KeyPath) -> str:
-    """Return one line: place, key and sentence; what is not known of the first two is left out."""
-    place = name if position is None else f"{name}:{position.line}:{position.column}"
-    parts = (printable(place), printable(dotted(path), LONGEST_PATH), sentence)
-    return ": ".join(part for part in parts if part)

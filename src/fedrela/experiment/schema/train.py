@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PlainValidator, model_validator
 
-from fedrela.experiment.schema.base import MOST_CLIENTS, MOST_SAMPLES, BrokenRuleError, Fault, Table, one_of
+from fedrela.experiment.schema.table import MOST_CLIENTS, MOST_SAMPLES, BrokenRuleError, Fault, Table, one_of
 from fedrela.text import shown
 
 MOST_ROUNDS = 1_000_000

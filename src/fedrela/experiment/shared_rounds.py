@@ -1,8 +1,8 @@
-"""What several runs share: rounds before re-labelling, trained once. A run from a trunk equals the same run alone.
+"""Rounds that several runs share: those before re-labelling, trained once.
 
-Nothing in ``[relabel]`` acts before its first round, save that collected posteriors are collected; so all runs that
-differ in nothing else grow from one trunk, up to the round before their own first one, and a longer trunk goes on from
-a shorter one.
+Nothing in ``[relabel]`` acts before its first round, except that posteriors may be collected. So all runs that differ
+in nothing else continue from one run of shared rounds, up to the round before their own first one, and equal the same
+runs made alone, byte for byte. Longer shared rounds continue from shorter ones.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fedrela.errors import DataError
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.engine import ReportConfig
 from fedrela.experiment.schema.relabel import RelabelConfig
-from fedrela.experiment.schema.report import ReportConfig
 from fedrela.runfolder import RunFolder
 
 DIGITS = 12  # of an address

@@ -1,25 +1,29 @@
-"""A configuration as a Flower app: where data, model and algorithm meet Flower's clients and server."""
+"""A configuration as a Flower app: its clients, its server, the simulator, and a folder for ``flwr run``."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from functools import lru_cache, partial
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from fedrela.engine.cores import usable_cores
 from fedrela.engine.run import Executor, Run
 from fedrela.engine.serial import SerialPool
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.build import build_data
-from fedrela.experiment.execution import Execution
+from fedrela.experiment.build import build_data, located
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
-from fedrela.experiment.located import located
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
+from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.result import Result
-from fedrela.experiment.running import begin, resume
+from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
+from fedrela.files import new_folder, write_new
+from fedrela.files.verbs import make_folder
 from fedrela.models.repeatable import one_thread
 from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder
@@ -122,3 +126,52 @@ def _begin_or_resume(config: Config, out: Path, executor: Executor) -> contextli
     except DataError:
         return begin(config, out=out, executor=executor)
     return resume(out, executor=executor)
+
+
+TEMPLATES = files("fedrela.experiment") / "app_template"
+APP, SCRIPTS = "fedrela_app", ("start-superlink.sh", "start-supernode.sh", "make-trial-keys.sh")
+LONGEST_NAME = 64
+PLACES = {
+    "pyproject.toml": "", "README.md": "", "environment.sh": "", **dict.fromkeys(SCRIPTS, ""),
+    "client_app.py": APP, "server_app.py": APP,
+}  # fmt: skip
+
+
+def export_flower(config: Config, target: str | Path) -> Path:
+    """Write a Flower app that carries out a configuration.
+
+    Parameters
+    ----------
+    config
+        A checked configuration; its data must be where every node can read them.
+    target
+        A new folder.
+    """
+    target, name = Path(target), _name(config, Path(target))
+    check_servable(config)
+    with new_folder(target) as folder:  # first: a target that is taken is refused before data are read
+        words = _words(name, len(build_data(config).shards))
+        make_folder(folder / APP)
+        for file, place in PLACES.items():
+            text = Template((TEMPLATES / f"{file}.in").read_text(encoding="utf-8")).substitute(words)
+            write_new(folder / place / file, [text.encode()])
+        write_new(folder / APP / "__init__.py", [b'"""A fedrela run as a Flower app."""\n'])
+        write_new(folder / APP / "config.toml", [config_toml(config).encode()])
+        for script in SCRIPTS:
+            (folder / script).chmod(0o755)
+    return target
+
+
+def _words(name: str, clients: int) -> dict[str, object]:
+    """Return what the templates leave open."""
+    few = " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else "")
+    return {
+        "name": name, "package": name, "out": f"runs/{name}", "clients": clients, "last": clients - 1, "few": few,
+    }  # fmt: skip
+
+
+def _name(config: Config, target: Path) -> str:
+    """Return a name that a package, a folder and a shell can have."""
+    stem = Path(config.origin.name).stem if config.origin.name.endswith(".toml") else target.name
+    plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")
+    return plain[:LONGEST_NAME].strip("-") or "fedrela-run"

@@ -1,14 +1,14 @@
-"""What all tables of the configuration share: a closed table, a word out of a list, and rules across keys."""
+"""What all tables of a configuration share: closed keys, words out of a list, rules across keys, keys that a name brings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from fedrela.errors import ArgumentError
-from fedrela.text import not_one_of, shown
+from fedrela.text import not_one_of, shown, unknown
 
 MOST_CLIENTS = 1_000_000
 MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
@@ -108,3 +108,41 @@ def stated_by(rule: Callable[[Any], Any]) -> PlainValidator:
 def said_of(value: Any, error: ArgumentError) -> str:
     """Return the words of an error, ``name: expected what, got value``, without the name and with a short value."""
     return str(error).partition(": ")[2].replace(f"got {value!r}", f"got {shown(value)}")
+
+
+Check = Callable[[str, Any], list[Fault]]
+
+
+def settle(table: Table, owner: str, defaults: Mapping[str, Any], check: Check) -> None:
+    """Complain of what is wrong in the further keys of a table; keep of them what is not the default.
+
+    Parameters
+    ----------
+    table
+        A table that takes any key.
+    owner
+        Whose keys they are, for messages.
+    defaults
+        The further keys that there are, with what they are when left out.
+    check
+        Returns what is wrong with the value of one key; lists come as tuples.
+    """
+    given, faults = further_keys(table), []
+    given.update({key: tuple(value) for key, value in given.items() if isinstance(value, list)})
+    for key, value in given.items():
+        if key not in defaults:
+            what = unknown("key", key, [*type(table).model_fields, *defaults], owner)
+            faults.append(Fault((key,), "key", what))
+        elif wrong := check(key, value):
+            faults += wrong
+        elif isinstance(defaults[key], float):
+            given[key] = float(value)
+    if faults:
+        raise BrokenRuleError(*faults)
+    for key in [key for key, value in given.items() if value == defaults[key]]:
+        del given[key]
+
+
+def further_keys(table: Table) -> dict[str, Any]:
+    """Return the keys of a table that are no fields of it; changing them changes the table."""
+    return table.__pydantic_extra__ or {}

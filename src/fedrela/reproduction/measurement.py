@@ -1,4 +1,4 @@
-"""Measure what a table of the paper shows: its entries as runs of one grid, and what they say beside the paper."""
+"""Measure what a table of the paper shows: its cells as runs of one grid, and what they say beside the paper."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import load
 from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.arms import ARMS
-from fedrela.experiment.comparing import FORMAT
+from fedrela.experiment.comparison import FORMAT
 from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.summary import figures_of
-from fedrela.experiment.toml.text import toml_text
+from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
-from fedrela.reproduction.published import Entry
-from fedrela.reproduction.reading import paper_table
-from fedrela.reproduction.table import NO_FILES, SCALES, Figure, PaperTable
+from fedrela.reproduction.paper_table import NO_FILES, SCALES, Entry, Figure, PaperTable, paper_table
 from fedrela.runfolder.text import Record
 
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one a seed

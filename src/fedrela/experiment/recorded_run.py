@@ -1,4 +1,4 @@
-"""A run in its folder: rounds are written as they are done, checkpoints now and then, findings at the end."""
+"""A run and its folder: rounds are written as they are done, checkpoints at intervals, results at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedrela.engine.evaluate import evaluate, evaluate_locally
 from fedrela.engine.loop import RoundDone, next_round
 from fedrela.engine.run import Run
 from fedrela.errors import IntegrityError
-from fedrela.experiment.findings import gallery_bytes, relabelling_record
+from fedrela.experiment.relabelling_record import gallery_bytes, relabelling_record
 from fedrela.experiment.result import Result
 from fedrela.metrics import headline
 from fedrela.runfolder import RunFolder

@@ -1,4 +1,4 @@
-"""Run a configuration: `run` from beginning to end, `begin` and `resume` for those who look on."""
+"""Run a configuration: `run` from beginning to end, `begin` and `resume` for callers that watch progress."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from fedrela.data.sources import Source
 from fedrela.engine.run import Executor, Run
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.experiment.build import build_data
-from fedrela.experiment.execution import Execution
-from fedrela.experiment.executor import open_executor
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
+from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
-from fedrela.experiment.toml.text import toml_text
+from fedrela.experiment.toml.writer import toml_text
+from fedrela.experiment.workers import open_executor
 from fedrela.models.given import Model
 from fedrela.models.repeatable import one_thread
 from fedrela.records import RunManifest

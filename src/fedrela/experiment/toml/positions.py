@@ -1,4 +1,4 @@
-"""Where a key of a TOML text stands: a small scanner for positions alone, since `tomllib` forgets them.
+"""Where every key of a TOML text stands: a small scanner for positions alone, since `tomllib` forgets them.
 
 It follows the structure of a text (comments, every kind of string, dotted and quoted keys, tables, arrays of tables,
 inline tables) and is lenient about all else: whether the text is TOML is for `tomllib` to say. Where it cannot follow,
@@ -12,11 +12,75 @@ import itertools
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import Never
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Never
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.toml.places import START, KeyPath, Place, Places, Position, Statement
+
+KeyPath = tuple[str | int, ...]  # keys, and numbers of items in arrays
+
+
+class Position(NamedTuple):
+    """Line and column, both from 1, the column in characters."""
+
+    line: int
+    column: int
+
+
+START = Position(1, 1)
+
+
+class Place(NamedTuple):
+    """Where a key is written first, and where its value begins.
+
+    The value of a table is the bracket of its header or its opening brace; that of a table which only dotted keys
+    mention is the key itself. An item of an array has no key of its own, so both are the item.
+    """
+
+    key: Position
+    value: Position
+
+
+class Statement(NamedTuple):
+    """One header or one key with its value; `end` is None where the scanner could not follow it to its end."""
+
+    path: KeyPath
+    start: Position
+    end: Position | None
+
+
+@dataclass(frozen=True)
+class Places:
+    """The place of every key, table and array item of a text."""
+
+    known: Mapping[KeyPath, Place]
+    statements: Sequence[Statement] = ()
+
+    def of(self, path: KeyPath) -> Place:
+        """Return the place of `path`, or of the innermost table around it that is written down."""
+        while path and path not in self.known:
+            path = path[:-1]
+        return self.known.get(path, Place(START, START))
+
+    def statement_at(self, position: Position) -> KeyPath:
+        """Return the path whose statement covers `position`; empty where none does."""
+        for path, start, end in self.statements:
+            if start <= position and (end is None or position <= end):
+                return path
+        return ()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a configuration comes from: how messages call it, and its places where it was a text.
+
+    All origins are equal, so that configurations that say the same are equal, wherever they come from.
+    """
+
+    name: str = field(default="", compare=False)
+    places: Places | None = field(default=None, compare=False)
+
 
 DEEPEST = 32  # no configuration nests so deeply; far deeper keys take `tomllib` hours and end its recursion
 LONGEST_BARE = 200  # characters; a longer number or date is no mistake of a friend

@@ -1,6 +1,6 @@
-"""Those who do the clients' work: processes, or this one where one is enough or no other can be had.
+"""The executor that does the clients' work: worker processes, or this process.
 
-The modules that load torch are imported when an executor is opened: the server of the processes can be started before that.
+The modules that load torch are imported when an executor is opened, so that the fork server can be started first.
 """
 
 from __future__ import annotations

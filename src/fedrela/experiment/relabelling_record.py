@@ -1,4 +1,4 @@
-"""What a run found out about re-labelling, as two files: figures for the report, and a gallery of moved samples."""
+"""What a run records about re-labelling: metrics for the report, and a gallery of moved samples."""
 
 from __future__ import annotations
 

@@ -1,18 +1,20 @@
-"""From a file to TOML values and their places; what cannot be read ends in one line with line and column."""
+"""From a file to TOML values and their positions; what cannot be read ends in one line with line and column."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.problems import complaint
-from fedrela.experiment.toml.locate import HostileTextError, locate
-from fedrela.experiment.toml.places import Places, Position
+from fedrela.experiment.toml.positions import HostileTextError, KeyPath, Places, Position, locate
+from fedrela.experiment.toml.writer import toml_key
+from fedrela.text import LONGEST_KEY, printable
 
 LARGEST_FILE = 1 << 20  # bytes
+LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
     "Cannot overwrite a value": "given twice",
@@ -91,3 +93,29 @@ def _syntax_error(message: str, text: str, name: str, places: Places) -> Argumen
 def _end_of(text: str) -> Position:
     """Return the place just after a text."""
     return Position(text.count("\n") + 1, len(text) - text.rfind("\n"))
+
+
+def complaint(name: str, what: str, position: Position | None = None, path: KeyPath = ()) -> ArgumentError:
+    """Return an error of one line: ``name:line:column: key: what is wrong``.
+
+    >>> print(complaint("run.toml", "unknown key", Position(2, 1), ("data", "sorce")))
+    run.toml:2:1: data.sorce: unknown key
+    """
+    return ArgumentError(placed(name, printable(what, LONGEST_SENTENCE), position, path))
+
+
+def placed(name: str, sentence: str, position: Position | None, path: KeyPath) -> str:
+    """Return one line: place, key and sentence; what is not known of the first two is left out."""
+    place = name if position is None else f"{name}:{position.line}:{position.column}"
+    parts = (printable(place), printable(dotted(path), LONGEST_PATH), sentence)
+    return ": ".join(part for part in parts if part)
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return a path as one short line, as TOML would write it.
+
+    >>> dotted(("data", "imbalance", "minority", 2)), dotted(("sweep", "relabel.tau"))
+    ('data.imbalance.minority[2]', 'sweep."relabel.tau"')
+    """
+    parts = (f"[{part}]" if isinstance(part, int) else f".{toml_key(part[:LONGEST_KEY])}" for part in path)
+    return "".join(parts).removeprefix(".")

@@ -12,11 +12,10 @@ from fedrela.experiment.arms import PAIRS, arm_config
 from fedrela.experiment.grid import Cell, Grid, name_of
 from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import overlay
-from fedrela.experiment.running import Configuration, as_config
+from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.baselines import BaselineConfig
-from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.report import ReportConfig
+from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
+from fedrela.experiment.schema.engine import ReportConfig
 from fedrela.experiment.summary import figure_names, figures_of
 from fedrela.metrics.paired import Spread, in_words, paired
 from fedrela.runfolder.grids import GridFolder

@@ -1,0 +1,260 @@
+"""Sweep keys of a configuration over values: every combination is a run, and none is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrela.errors import ArgumentError, FedrelaError
+from fedrela.experiment.arms import ARMS
+from fedrela.experiment.comparison import FORMAT, base_digest
+from fedrela.experiment.grid import Cell, Grid, name_of
+from fedrela.experiment.load import config_toml
+from fedrela.experiment.overlay import laid_over, nested, overlay
+from fedrela.experiment.result import Result
+from fedrela.experiment.runner import Configuration, as_config
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.compare import BaselineConfig
+from fedrela.experiment.schema.relabel import RelabelConfig
+from fedrela.experiment.schema.sweep import compared, entries_of, points_of
+from fedrela.experiment.summary import figure_names, figures_of
+from fedrela.metrics.paired import Spread
+from fedrela.runfolder.grids import GridFolder
+from fedrela.runfolder.text import Record
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep found.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    record
+        All of ``summary.json``.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Sweep:
+        """Read what a finished sweep found; an unfinished one is a `DataError`."""
+        there = GridFolder.open(folder)
+        return cls(there.path, there.summary("sweep"))
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """Baseline, arm, values, figures over seeds and validation of every combination."""
+        points: list[dict[str, Any]] = self.record["points"]
+        return points
+
+    @property
+    def choice(self) -> list[dict[str, Any]]:
+        """For each baseline and arm the values that validation would choose, and what the test set says of them."""
+        choice: list[dict[str, Any]] = self.record["choice"]
+        return choice
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a long table, one row a combination and seed, such as `pandas.DataFrame` takes.
+
+        Keys: ``baseline``, ``arm``, ``seed``, the swept keys with their dots, each figure as a share, ``moved`` and
+        ``validation``; None stands for what is not known.
+        """
+        return [
+            {"baseline": point["baseline"], "arm": point["arm"], "seed": seed, **point["values"]}
+            | {name: spread["values"][i] for name, spread in point["figures"].items()}
+            | {"validation": point["validation"]["values"][i] if point["validation"] else None}
+            for point in self.points
+            for i, seed in enumerate(self.record["seeds"])
+        ]
+
+
+def sweep(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Sweep:
+    """Carry out a sweep below a folder, or what is left of it.
+
+    Parameters
+    ----------
+    config
+        A TOML file, or the same as a dictionary; keys and values stand in its table ``[sweep]``, seeds, baselines and arms
+        in ``[compare]``.
+    out
+        A folder, new, empty, or of this sweep; what is finished there is not done again.
+    workers
+        Processes, or ``"auto"``; by default what ``[engine]`` says.
+
+    Raises
+    ------
+    FedrelaError
+        Where every run failed; one that failed beside others is in the summary, with the reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> small = {"train": {"rounds": 2, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = sweep({**small, "sweep": {"relabel.tau": [0.05, 0.2]}}, out=folder, workers=1)
+    >>> [(row["seed"], row["relabel.tau"], row["overall"] > 0.5) for row in found.rows()]
+    [(1, 0.05, True), (1, 0.2, True)]
+    """
+    plan = SweepPlan(as_config(config), out)
+    plan.grid.complete(workers)
+    return plan.conclude()
+
+
+class SweepPlan:
+    """A sweep that is to be carried out below a folder.
+
+    Parameters
+    ----------
+    config
+        With a table ``[sweep]``.
+    out
+        Where the runs lie, or will lie.
+
+    Attributes
+    ----------
+    values, grid
+        The values of each swept key, and all runs.
+    """
+
+    def __init__(self, config: Config, out: str | Path) -> None:
+        self.values = {entry.key: list(entry.values) for entry in entries_of(config.sweep)}
+        if not self.values:
+            example = '[sweep] "relabel.tau" = [0.01, 0.05]'
+            raise ArgumentError(f"{config.origin.name}: sweep: keys with values to try are needed, such as {example}")
+        self.grid = Grid(
+            out, list(cells_of(config)), kind="sweep", name=name_of(config, out), base=base_digest(config),
+            config=config_toml(config),
+        )  # fmt: skip
+
+    def conclude(self) -> Sweep:
+        """Write ``summary.json`` and return it; each run must be done, or have failed."""
+        summary = sweep_summary(self.grid, self.values)
+        return Sweep(self.grid.conclude(summary).path, summary)
+
+
+AS_GIVEN = "as given"  # the arm where [compare] names none: what [relabel] says
+SWEPT_BASELINE = "as swept"  # the baseline where the algorithm itself is swept
+ACT_WITHOUT = ("enabled", "lr_scale", "collected")  # keys of [relabel] that may change a run that re-labels nothing
+
+
+def cells_of(config: Config) -> Iterator[Cell]:
+    """Yield every run: all combinations of values for every baseline, arm and seed."""
+    entries = entries_of(config.sweep)
+    chosen = any(entry.target in (("algorithm",), ("algorithm", "name")) for entry in entries)
+    usual = BaselineConfig.of(config.algorithm).label
+    baselines = {baseline.label: baseline.changes() for baseline in compared(config, "baselines")}
+    for label, baseline in (baselines or {SWEPT_BASELINE if chosen else usual: {}}).items():
+        for point in points_of(entries):
+            for arm in compared(config, "arms") or (AS_GIVEN,):
+                for seed in compared(config, "seeds") or (config.seed,):
+                    last = {"seed": seed, **({"relabel": ARMS[arm]} if arm in ARMS else {})}
+                    yield Cell(_swept(config, baseline, point.values, last), label, arm, seed, point.values)
+
+
+def _swept(config: Config, baseline: Mapping[str, Any], values: Mapping[str, Any], last: Mapping[str, Any]) -> Config:
+    """Return the configuration of one run: values over what its baseline lays over, and what its arm sets last.
+
+    Swept keys that cannot change a run without re-labelling have their defaults in it, so that there is one such run.
+    """
+    made = overlay(config, laid_over(laid_over(baseline, nested(values)), last))
+    if made.relabel.enabled:
+        return made
+    acting = {*ACT_WITHOUT, *(() if made.relabel.lr_scale == 1 else ("start",))}
+    swept = {key.split(".")[1] for key in values if key.startswith("relabel.")} - acting
+    return overlay(made, {"relabel": {name: RelabelConfig.model_fields[name].default for name in swept}})
+
+
+HELD_BACK = "balanced accuracy on what clients hold back"
+NO_VALIDATION = (
+    "No values can be chosen without the test set, since clients hold nothing back: data.validation is 0, and with 0.1 "
+    "they hold back a tenth of their samples."
+)
+ONE_RUN = "There is nothing to choose: the values change no run."
+FAILED = "No values can be chosen: no combination has all its runs."
+
+
+def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
+    """Return what ``summary.json`` says of swept keys and their values; each run must be done, or have failed."""
+    results = {cell.name: grid.result(cell) for cell in grid.cells if cell.name not in grid.failures}
+    if not results:
+        raise FedrelaError(f"{grid.out}: no run could be done: {next(iter(grid.failures.values()))}")
+    headline = str(next(iter(results.values())).record["headline"])
+    groups = dict.fromkeys(name for result in results.values() for name in figure_names(result)[:-1])
+    figures = [*groups, headline]
+    families: dict[tuple[str, str], list[list[Cell]]] = {}
+    for cells in _by_point(grid.cells):
+        families.setdefault((cells[0].baseline, cells[0].arm), []).append(cells)
+    points = {family: [_point(cells, grid, results, figures) for cells in all] for family, all in families.items()}
+    several = {family: points[family] for family, all in families.items() if len({c[0].name for c in all}) > 1}
+    choice = [found for family in several if (found := choice_of(several[family], headline))]
+    return {
+        "format": FORMAT,
+        "kind": "sweep",
+        "name": grid.name,
+        "headline": headline,
+        "figures": figures,
+        "seeds": list(dict.fromkeys(cell.seed for cell in grid.cells)),
+        "keys": list(values),
+        "values": dict(values),
+        "points": [point for family in points.values() for point in family],
+        "choice": choice,
+        "why_no_choice": "" if choice else _why_none(several.values()),
+    }
+
+
+def _by_point(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Return the seeds of each combination together."""
+    found: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault((cell.baseline, cell.arm, repr(cell.values)), []).append(cell)
+    return list(found.values())
+
+
+def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], figures: Sequence[str]) -> Record:
+    done = [results.get(cell.name) for cell in cells]
+    runs = [{} if result is None else {**result.accuracy, **figures_of(result)} for result in done]
+    validation = [None if result is None else result.record.get("validation", {}).get("balanced") for result in done]
+    failure = next((grid.failures[cell.name] for cell in cells if cell.name in grid.failures), None)
+    return {
+        "baseline": cells[0].baseline,
+        "arm": cells[0].arm,
+        "values": dict(cells[0].values),
+        "figures": {name: Spread.of([run.get(name) for run in runs]).as_record() for name in [*figures, "moved"]},
+        "validation": None if all(value is None for value in validation) else Spread.of(validation).as_record(),
+        **({} if failure is None else {"failed": failure}),
+    }
+
+
+def choice_of(points: Sequence[Record], headline: str) -> Record | None:
+    """Return what validation would choose among points of one baseline and arm; None where no point was validated.
+
+    Of equal ones it is the one that moved fewer labels, then the one that comes first.
+    """
+    candidates = [point for point in points if point["validation"] and point["validation"]["mean"] is not None]
+    scored = [point for point in points if point["figures"][headline]["mean"] is not None]
+    if not candidates or not scored:
+        return None
+    chosen = max(candidates, key=lambda point: (point["validation"]["mean"], -(point["figures"]["moved"]["mean"] or 0)))
+    best = max(scored, key=lambda point: point["figures"][headline]["mean"])
+    return {
+        "baseline": chosen["baseline"],
+        "arm": chosen["arm"],
+        "by": HELD_BACK,
+        "values": chosen["values"],
+        "validation": chosen["validation"]["mean"],
+        "test": {name: spread["mean"] for name, spread in chosen["figures"].items() if name != "moved"},
+        "best_test_values": best["values"],
+        "best_test": best["figures"][headline]["mean"],
+    }
+
+
+def _why_none(several: Any) -> str:
+    points = [point for family in several for point in family]
+    if not points:
+        return ONE_RUN
+    return FAILED if any(point["validation"] for point in points) else NO_VALIDATION
