@@ -41,7 +41,7 @@ LAYERS["testing"] = (EVERYTHING | {"experiment", "reproduction"}, {"torch", "pyd
 # place (a file, or a folder ending in a slash) -> packages it may load inside the function that needs them
 LAZY = {
     "data/sources/": {"sklearn", "PIL"},
-    "core/views.py": {"pandas"},
+    "core/notebook.py": {"pandas"},
     "report/board.py": {"tensorboard"},
     "report/figures/png.py": {"matplotlib"},
     "algorithms/smote.py": {"imblearn"},

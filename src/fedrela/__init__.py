@@ -10,9 +10,12 @@ Importing this package loads NumPy and nothing else; the sub-packages load what 
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from fedrela.core import Ledger, Preview, Relabeler, Relabelling, Schedule, preview, relabel, undo
+from fedrela.core import Ledger, Preview, Relabelling, Schedule, preview, relabel, undo
+
+if TYPE_CHECKING:
+    from fedrela.plugin.relabeler import Relabeler
 
 __version__ = "0.1.0"
 __all__ = ["Ledger", "Preview", "Relabeler", "Relabelling", "Schedule", "preview", "relabel", "undo"]
@@ -23,7 +26,11 @@ _SUBPACKAGES = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
+    if name == "Relabeler":
+        from fedrela.plugin.relabeler import Relabeler
+
+        return Relabeler
     if name in _SUBPACKAGES:
         return importlib.import_module(f"fedrela.{name}")
     raise AttributeError(f"module 'fedrela' has no attribute {name!r}")

@@ -160,7 +160,7 @@ BAD_ROWS = {
     "not finite: row 41: column 1 is nan": (0.5, "nan", 0.5),
     "not finite: row 41: column 0 is inf": ("inf", "-inf", 1.0),
     "not normalised: row 41: column 2 is negative (-0.1)": (0.6, 0.5, -0.1),
-    "not normalised: row 41: sum 6 where 1 is needed; are these logits? take the softmax first": (1.0, 2.0, 3.0),
+    "not normalised: row 41: expected a sum of 1, got 6; if these are logits, take the softmax first": (1.0, 2.0, 3.0),
 }
 
 
@@ -178,7 +178,7 @@ def test_a_label_out_of_range_in_npz_is_refused(run, clinic):
     done = run("relabel", clinic.npz(labels=np.where(clinic.labels == 2, 3, clinic.labels)))
     assert done.code == 3
     first = int(np.argmax(clinic.labels == 2))
-    assert f"refused: label out of range: row {first}: label 3" in done.line()
+    assert f"refused: label out of range: row {first}: expected a label from 0 to 2, got 3" in done.line()
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,14 @@ GOOD = [0.5, 0.3, 0.2]
         ([0.6, 0.5, -0.1], "not normalised: row 1: column 2 is negative (-0.1)"),
         ([0.0, 1.1, -0.1], "not normalised: row 1: column 2 is negative (-0.1)"),
         ([-0.25, 0.75, 0.5], "not normalised: row 1: column 0 is negative (-0.25)"),
-        ([0.0, 0.0, 0.0], "not normalised: row 1: sum 0 where 1 is needed; are these logits? take the softmax first"),
-        ([0.0, 2.0, 0.5], "not normalised: row 1: sum 2.5 where 1 is needed; are these logits? take the softmax first"),
+        (
+            [0.0, 0.0, 0.0],
+            "not normalised: row 1: expected a sum of 1, got 0; if these are logits, take the softmax first",
+        ),
+        (
+            [0.0, 2.0, 0.5],
+            "not normalised: row 1: expected a sum of 1, got 2.5; if these are logits, take the softmax first",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_row(row, message):
@@ -42,14 +48,14 @@ def test_a_zero_before_a_bad_row_is_not_blamed():
 
 def test_a_shape_or_type_is_named():
     assert str(checks.refuse_posterior(np.ones((2, 2)) / 2, 3)) == (
-        "wrong width: row 0: shape (2, 2) where (n, 3) is needed"
+        "wrong width: row 0: expected shape (n, 3), got (2, 2)"
     )
     assert str(checks.refuse_posterior(np.eye(3, dtype=int), 3)) == (
-        "wrong type: row 0: int64 where floating-point probabilities are needed"
+        "wrong type: row 0: expected floating-point probabilities, got int64"
     )
     nothing = checks.refuse_posterior(np.empty(0), 3)
     assert nothing.index is None
-    assert str(nothing) == "wrong width: shape (0,) where (n, 3) is needed"
+    assert str(nothing) == "wrong width: expected shape (n, 3), got (0,)"
 
 
 def test_labels_must_fit_their_dtype():
@@ -87,15 +93,15 @@ def test_one_class_in_all():
     done = fedrela.relabel(np.ones((3, 1)), [0, 0, 0], num_classes=1, tau=1.0)
     assert done.refusal is None
     assert not any("one class only" in note for note in done.ledger.notes)
-    assert done.ledger.options["held_back"] == 0
+    assert done.ledger.options["ineligible"] == 0
     assert done.ledger.options["forbidden"] == []
     assert done.share == 0.0
 
 
 def test_what_is_no_matrix_is_refused():
-    assert fedrela.relabel(None, [0, 1]).refusal == "wrong width: row 0: shape () where (n, 1) is needed"
-    assert fedrela.relabel([0.5, 0.5], [0, 0]).refusal == "wrong width: row 0: shape (2,) where (n, 1) is needed"
-    assert fedrela.relabel(np.empty((2, 0)), [0, 0]).refusal == "wrong width: shape (2, 0) where (n, 1) is needed"
+    assert fedrela.relabel(None, [0, 1]).refusal == "wrong width: row 0: expected shape (n, 1), got ()"
+    assert fedrela.relabel([0.5, 0.5], [0, 0]).refusal == "wrong width: row 0: expected shape (n, 1), got (2,)"
+    assert fedrela.relabel(np.empty((2, 0)), [0, 0]).refusal == "wrong width: expected shape (n, 1), got (2, 0)"
 
 
 def test_two_equal_labels_of_two_classes_are_one_class_only():
@@ -103,7 +109,10 @@ def test_two_equal_labels_of_two_classes_are_one_class_only():
         "one class only: all 2 samples are of class 1"
     )
     warnings = fedrela.preview([[0.4, 0.6], [0.3, 0.7]], [1, 1]).warnings
-    assert warnings[0] == "one class only: all 2 samples are of class 1, every move invents a class"
+    assert (
+        warnings[0]
+        == "one class only: all 2 samples are of class 1, every move adds a class that these data do not have"
+    )
 
 
 def test_the_default_seed_is_zero():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrela.core import reallocator as eq
+from fedrela.core import equations as eq
 
 Y = np.array([1, 0, 1, 0, 0])
 GROUPS = eq.ClassGroups.of(Y, np.bincount(Y))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedrela
-from fedrela.core import reallocator as eq
+from fedrela.core import equations as eq
 from goldens.reduce import CASES
 
 TAUS = (1, 5, 10, 20)

@@ -83,7 +83,7 @@ def test_class_names_travel_with_it(tmp_path):
 
 
 def test_undo_of_nothing_it_knows():
-    with pytest.raises(ArgumentError, match="undo: expected a ledger or the path of one, got int"):
+    with pytest.raises(ArgumentError, match="ledger: expected a ledger or the path of one, got int"):
         fedrela.undo(3)
 
 
@@ -93,7 +93,7 @@ def test_undo_checks_the_labels_it_is_shown():
     other = DONE.labels.copy()
     other[0] = (other[0] + 1) % 5
     for labels in (other, DONE.labels[:-1]):
-        with pytest.raises(IntegrityError, match="not those it led to"):
+        with pytest.raises(IntegrityError, match="not the ones it led to"):
             fedrela.undo(LEDGER, labels)
 
 
@@ -158,7 +158,7 @@ def test_what_is_no_ledger(tmp_path, suffix, content):
 
 def test_sound_digest_over_an_unsound_record(tmp_path):
     """Whoever rewrites the digest as well still meets the ledger's own checks."""
-    from fedrela.core import ledger_files
+    from fedrela.core import ledger as ledger_module
 
     for key, value in (
         ("class_names", 3),
@@ -168,8 +168,8 @@ def test_sound_digest_over_an_unsound_record(tmp_path):
         ("num_classes", "x"),
         ("notes", 3),
     ):
-        record = ledger_files.to_record(LEDGER) | {key: value}
-        record["sha256"] = ledger_files._record_digest(record)
+        record = ledger_module.to_record(LEDGER) | {key: value}
+        record["sha256"] = ledger_module._record_digest(record)
         path = tmp_path / f"{key}.json"
         path.write_text(json.dumps(record))
         with pytest.raises(IntegrityError, match="not a sound ledger"):

@@ -70,7 +70,7 @@ def test_no_spread_is_noted_and_not_refused():
         done = fedrela.relabel(Q, y, tau=0.5, preset=preset, uniforms=np.zeros((30, 3)))
         assert done.refusal is None
         assert done.moved.size == 0
-        assert done.ledger.notes == ("no spread: 9 (class, column) pair(s) have score 0",)
+        assert done.ledger.notes == ("no spread: score 0 for 9 (class, column) pairs",)
 
 
 def test_constant_columns_are_flat_whatever_the_rounding_of_their_mean():
@@ -100,7 +100,7 @@ def test_samples_that_must_stay_stay():
     eligible[free.moved[::2]] = False
     done = run(eligible=eligible)
     np.testing.assert_array_equal(done.moved, free.moved[1::2])
-    assert done.ledger.options["held_back"] == free.moved[::2].size
+    assert done.ledger.options["ineligible"] == free.moved[::2].size
     np.testing.assert_array_equal(done.threshold, free.threshold)
 
 
@@ -122,7 +122,7 @@ def test_constant_threshold_a_class_or_for_all():
 
 
 def test_thresholds_are_numpy_quantiles():
-    from fedrela.core import reallocator as eq
+    from fedrela.core import equations as eq
 
     groups = eq.ClassGroups.of(CASE.y, np.bincount(CASE.y, minlength=6))
     z = eq.z_scores(CASE.Q[groups.order].T.copy(), groups, "sample")[0]

@@ -26,7 +26,7 @@ from helpers.plugin_toys import LOG, scored, take_turn
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """What the process that forks reported."""
-    command = [sys.executable, str(Path(__file__).with_name("killed_turns.py")), str(tmp_path_factory.mktemp("turns"))]
+    command = [sys.executable, "-m", "helpers.killed_turns", str(tmp_path_factory.mktemp("turns"))]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -1,7 +1,7 @@
 """From a posterior to the candidates: the few (sample, class) pairs whose re-labelling probability is positive.
 
-The posterior is walked in blocks of columns, so that beside the input only some columns and the candidates are in
-memory. Every number about a pair that is not a candidate is dropped at once: its probability is 0.
+The posterior is read in blocks of columns, so that only the input, some columns and the candidates are in memory.
+Pairs that are not candidates have probability 0 and are dropped at once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.core import reallocator as eq
+from fedrela.core import equations as eq
+from fedrela.core.equations import ClassGroups, Floats, Ints
 from fedrela.core.options import RelabelOptions
-from fedrela.core.reallocator import ClassGroups, Floats, Ints
 
-TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # tiles that a transposition reads and writes within the cache
-CACHE_NUMBERS = 65_536  # a block of at most so many numbers stays in a core's cache through all equations
-
+TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # a tile of this size is transposed within the cache
+CACHE_NUMBERS = 65_536  # a block of at most this many numbers stays in a core's cache through all equations
 
 Found = tuple[Ints, Floats, Floats]  # for one class: samples, scores, probabilities
 Formula = Callable[[Floats, float, Floats], Floats]
@@ -60,7 +59,7 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
     varpi = eq.class_weights(counts)
     groups = ClassGroups.of(y, counts)
     source = varpi[y[groups.order]]  # ascending, since frequent classes come first
-    reach = np.searchsorted(source, varpi)  # so many samples are of a more frequent class than c
+    reach = np.searchsorted(source, varpi)  # number of samples of a more frequent class than c
     formula = eq.raw_probability if options.normalize == "none" else eq.probability
     threshold = np.empty(C)
     found: list[Found] = []
@@ -77,21 +76,21 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
 
 
 def _positive(score: Floats, t: float, target: float, source: Floats, formula: Formula) -> Found:
-    """Equation (8) for one class and those samples of more frequent classes that lie above its threshold."""
+    """Equation (8) for one class and the samples of more frequent classes above its threshold."""
     above = np.flatnonzero(score > t)
     z = score[above]
     return above, z, formula(z, t, eq.weight_gain(target, source[above]))
 
 
 def _join(found: list[Found], threshold: Floats, varpi: Floats, small: int, flat: int) -> Candidates:
-    """Join what was found class by class."""
+    """Join the candidates of all classes."""
     sample, score, rho = (np.concatenate(part) for part in zip(*found, strict=True))
     target = np.repeat(np.arange(len(found)), [part[0].size for part in found])
     return Candidates(sample, target, score, rho, threshold, varpi, small, flat)
 
 
 def no_candidates(C: int) -> Candidates:
-    """Return what there is where nothing was computed: no pair, thresholds that nothing passes, equal weights."""
+    """Return no candidates at all, with thresholds that nothing passes and equal weights."""
     nothing = (np.empty(0, np.intp), np.empty(0), np.empty(0))
     return _join([nothing], np.full(C, np.inf), np.ones(C), small=0, flat=0)
 

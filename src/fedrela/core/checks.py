@@ -1,8 +1,8 @@
-"""The one door: every value that enters the core is checked here and nowhere else.
+"""Every value that enters the core is checked here.
 
-Two kinds of wrong input are kept apart. A wrong *argument* (``tau = 5``, lengths that differ) is a mistake in the
-calling code and raises. A bad *value* (NaN in a posterior, a label out of range) comes from data or from a model
-somebody sent, and is answered with a `Refusal`: nothing is re-labelled, and the reason and place are recorded.
+A wrong *argument* (``tau = 5``, lengths that differ) is a mistake in the calling code and raises `ArgumentError`. A bad
+*value* (NaN in a posterior, a label out of range) comes from data or from a received model, and leads to a `Refusal`:
+nothing is re-labelled, and the reason and the row are recorded.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.errors import ArgumentError
 from fedrela.text import not_one_of
 
-ROW_SUM_TOLERANCE = 0.05  # people round their probabilities; further off it is no probability row
+ROW_SUM_TOLERANCE = 0.05  # people round their probabilities
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why nothing was re-labelled, and the first sample that shows it (None: no sample does)."""
+    """Why nothing was re-labelled, and the first sample that shows it (None where there is none)."""
 
     reason: str
     detail: str
@@ -44,9 +44,9 @@ def refuse_posterior(Q: NDArray[Any], num_classes: int) -> Refusal | None:
     """Say why `Q` is not a posterior of `num_classes` columns, or None where it is one."""
     first = 0 if Q.size else None
     if Q.ndim != 2 or Q.shape[1] != num_classes:
-        return Refusal("wrong width", f"shape {Q.shape} where (n, {num_classes}) is needed", first)
+        return Refusal("wrong width", f"expected shape (n, {num_classes}), got {Q.shape}", first)
     if Q.dtype.kind != "f":
-        return Refusal("wrong type", f"{Q.dtype} where floating-point probabilities are needed", first)
+        return Refusal("wrong type", f"expected floating-point probabilities, got {Q.dtype}", first)
     with np.errstate(invalid="ignore", over="ignore"):  # the refusal says what is wrong, in one line
         total = Q.sum(axis=1, dtype=np.float64)
     off = ~(np.abs(total - 1.0) <= ROW_SUM_TOLERANCE)  # written so that NaN counts as off
@@ -65,17 +65,17 @@ def _first_bad_row(Q: NDArray[Any], off: NDArray[np.bool_], total: NDArray[np.fl
         j = int(np.argmax(Q[i] < 0))
         return Refusal("not normalised", f"column {j} is negative ({Q[i, j]:.6g})", i)
     return Refusal(
-        "not normalised", f"sum {total[i]:.6g} where 1 is needed; are these logits? take the softmax first", i
+        "not normalised", f"expected a sum of 1, got {total[i]:.6g}; if these are logits, take the softmax first", i
     )
 
 
 def refuse_labels(y: NDArray[Any], num_classes: int) -> Refusal | None:
-    """Say which label is not one of 0 .. `num_classes` - 1, or None where all are."""
+    """Say which label is not one of 0 to `num_classes` - 1, or None where all are."""
     bad = (y < 0) | (y >= num_classes)
     if not bad.any():
         return None
     i = int(np.argmax(bad))
-    return Refusal("label out of range", f"label {y[i]} where 0 to {num_classes - 1} are classes", i)
+    return Refusal("label out of range", f"expected a label from 0 to {num_classes - 1}, got {y[i]}", i)
 
 
 def as_labels(labels: ArrayLike) -> NDArray[Any]:
@@ -91,7 +91,7 @@ def as_labels(labels: ArrayLike) -> NDArray[Any]:
 
 
 def check_room(y: NDArray[Any], num_classes: int) -> None:
-    """Raise where the dtype of the labels cannot hold every class, since a moved label would overflow."""
+    """Raise where the dtype of the labels cannot hold every class: a moved label would overflow."""
     if num_classes - 1 > np.iinfo(y.dtype).max:
         raise ArgumentError(
             f"{y.dtype} cannot hold class {num_classes - 1}; use a wider integer dtype", argument="labels"
@@ -116,7 +116,7 @@ def check_seed(seed: Any) -> np.random.Generator:
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...], more: str = "") -> str:
-    """Return `value` where it is one of `choices`, or raise; `more` names what else is accepted elsewhere."""
+    """Return `value` where it is one of `choices`, or raise; `more` says what else is allowed."""
     if value not in choices:
         raise ArgumentError(not_one_of(value, choices, more), argument=name)
     return value

@@ -1,11 +1,17 @@
-"""The ledger: the original labels, every move with its reasons, and the way back.
+"""The ledger: the original labels, every move with its scores, and `undo`.
 
-A ledger proves what it holds. It carries a digest of the original labels, its files carry a digest of everything, and
-a ledger that does not fit itself or the labels shown to it is an integrity error.
+A ledger carries a digest of the original labels, and its file a digest of everything. A ledger that contradicts itself,
+its digest or the labels shown to it raises `IntegrityError`. A file is one record, as JSON for people or as npz for
+size, never a pickle; its digest covers the record, not the bytes, so both forms carry the same digest.
 """
 
 from __future__ import annotations
 
+import io
+import json
+import tokenize
+import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core import ledger_files
-from fedrela.errors import ArgumentError, IntegrityError
-from fedrela.files import digest
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.files import digest, write_bytes
 
-COLUMNS = dict(zip(ledger_files.MOVES, (np.int64, np.int64, np.int64, float, float, float), strict=True))
+FORMAT = "fedrela-ledger-1"
+MOVES = {"index": np.int64, "old": np.int64, "new": np.int64, "posterior": float, "z": float, "rho": float}
+UNREADABLE = (  # what json, zipfile and NumPy's header parser raise for damaged bytes
+    OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError, RecursionError,
+    RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 def labels_digest(labels: NDArray[Any]) -> str:
@@ -40,20 +50,20 @@ class Ledger:
     num_classes
         C.
     index, old, new
-        One entry a moved sample, ascending by index.
+        One entry per moved sample, ascending by index.
     posterior, z, rho
         For the same samples: posterior, score and re-labelling probability of the new class.
     options
-        The options in force: tau, spread, threshold, target, normalize, max_fraction; and the owner's rules:
-        forbidden moves as pairs of classes, and how many samples were held back; and the seed, where it is a number.
+        The options used: tau, spread, threshold, target, normalize, max_fraction; the owner's rules: forbidden moves as
+        pairs of classes, and the number of samples that were not eligible; and the seed, if it is a number.
     notes
-        What was unusual but no reason to refuse.
+        What was unusual, but no reason to refuse.
     refusal
         Why nothing was re-labelled, or None.
     labels_sha256
         Digest of the original labels.
     class_names
-        What the classes are called, where somebody told.
+        Names of the classes, or empty.
     """
 
     original: NDArray[Any]
@@ -71,7 +81,7 @@ class Ledger:
     class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("original", *COLUMNS):
+        for name in ("original", *MOVES):
             frozen = getattr(self, name).copy()
             frozen.flags.writeable = False
             object.__setattr__(self, name, frozen)
@@ -82,7 +92,7 @@ class Ledger:
         return int(self.index.size)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ledger) and ledger_files.to_record(self) == ledger_files.to_record(other)
+        return isinstance(other, Ledger) and to_record(self) == to_record(other)
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -102,11 +112,11 @@ class Ledger:
         """Raise an `IntegrityError` where the ledger contradicts itself."""
         if labels_digest(self.original) != self.labels_sha256:
             raise IntegrityError("ledger: the original labels do not match their digest")
-        if len({getattr(self, name).shape for name in COLUMNS}) != 1 or self.index.ndim != 1:
+        if len({getattr(self, name).shape for name in MOVES}) != 1 or self.index.ndim != 1:
             raise IntegrityError("ledger: its columns differ in length")
         inside = bool(np.all((self.index >= 0) & (self.index < self.original.size)))
         if not inside or bool(np.any(np.diff(self.index) <= 0)):
-            raise IntegrityError("ledger: its sample indices are not ascending numbers of samples")
+            raise IntegrityError("ledger: its sample indices are not ascending or out of range")
         if not np.array_equal(self.original[self.index], self.old):
             raise IntegrityError("ledger: a move does not start from the sample's original label")
         if bool(np.any((self.new < 0) | (self.new >= self.num_classes) | (self.new == self.old))):
@@ -114,27 +124,27 @@ class Ledger:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the ledger as ``.json`` (to read) or ``.npz`` (compact), by the ending of `path`."""
-        ledger_files.save(self, Path(path), overwrite=overwrite)
+        path = Path(path)
+        record = to_record(self)
+        record["sha256"] = _record_digest(record)
+        if path.suffix == ".json":
+            data = (json.dumps(record, indent=None, separators=(", ", ": ")) + "\n").encode()
+        elif path.suffix == ".npz":
+            data = _npz_bytes(record)
+        else:
+            raise ArgumentError(f"{path}: a ledger is saved as .json or .npz")
+        write_bytes(path, data, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Ledger:
-        """Read a ledger that `save` wrote; what does not match its digest is an `IntegrityError`."""
-        record = ledger_files.load(Path(path))
+        """Read a ledger that `save` wrote; one that does not match its digest raises `IntegrityError`."""
+        record = _read_record(Path(path))
         try:
             ledger = cls(**_fields(record))
             ledger.check()
         except (IntegrityError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise IntegrityError(f"{path}: not a sound ledger: {error}") from None
         return ledger
-
-
-def _fields(record: dict[str, Any]) -> dict[str, Any]:
-    moves = record["moves"]
-    fields = {name: np.asarray(moves[name], dtype) for name, dtype in COLUMNS.items()}
-    fields["original"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
-    plain = ("num_classes", "options", "refusal", "labels_sha256")
-    texts = {name: tuple(record[name]) for name in ("notes", "class_names")}
-    return fields | {name: record[name] for name in plain} | texts
 
 
 def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArray[Any]:
@@ -145,8 +155,8 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
     ledger
         A ledger, or the file of one.
     labels
-        The labels now in force, where they are at hand: they must be the ones this ledger led to (or the original
-        ones), else the ledger belongs to other data and an `IntegrityError` is raised.
+        The current labels, to check that the ledger belongs to them: they must be the labels after re-labelling or the
+        original ones, else an `IntegrityError` is raised.
 
     Examples
     --------
@@ -156,11 +166,77 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
     [0, 0, 0, 1]
     """
     if not isinstance(ledger, Ledger | str | Path):
-        raise ArgumentError(f"undo: expected a ledger or the path of one, got {type(ledger).__name__}")
+        raise ArgumentError(f"expected a ledger or the path of one, got {type(ledger).__name__}", argument="ledger")
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
     ledger.check()
     if labels is not None:
         now = np.asarray(labels)
         if not np.array_equal(now, ledger.labels) and not np.array_equal(now, ledger.original):
-            raise IntegrityError("ledger: the labels given are not those it led to; is it another client's?")
+            raise IntegrityError("ledger: these labels are not the ones it led to; is it another client's ledger?")
     return ledger.original.copy()
+
+
+def to_record(ledger: Ledger) -> dict[str, Any]:
+    """Return a ledger as plain values."""
+    return {
+        "format": FORMAT,
+        "num_classes": ledger.num_classes,
+        "options": ledger.options,
+        "notes": list(ledger.notes),
+        "class_names": list(ledger.class_names),
+        "refusal": ledger.refusal,
+        "labels_sha256": ledger.labels_sha256,
+        "dtype": ledger.original.dtype.str,
+        "labels": ledger.original.tolist(),
+        "moves": {name: getattr(ledger, name).tolist() for name in MOVES},
+    }
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    """Read the record in a ``.json`` or ``.npz`` file and compare it with its digest."""
+    if path.suffix not in (".json", ".npz"):
+        raise ArgumentError(f"{path}: a ledger is a .json or .npz file")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        record = json.loads(data) if path.suffix == ".json" else _npz_record(data)
+        claimed = record.pop("sha256")
+        sound = record["format"] == FORMAT and _record_digest(record) == claimed
+    except UNREADABLE as error:
+        raise IntegrityError(f"{path}: not a ledger: {type(error).__name__}") from None
+    if not sound:
+        raise IntegrityError(f"{path}: the ledger does not match its digest; it was changed or damaged")
+    return record
+
+
+def _record_digest(record: dict[str, Any]) -> str:
+    return digest(json.dumps(record, sort_keys=True, separators=(",", ":")).encode())
+
+
+def _npz_bytes(record: dict[str, Any]) -> bytes:
+    arrays = {name: np.asarray(values) for name, values in record["moves"].items()}
+    arrays["labels"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
+    rest = {key: value for key, value in record.items() if key not in ("moves", "labels")}
+    arrays["record"] = np.frombuffer(json.dumps(rest).encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _npz_record(data: bytes) -> dict[str, Any]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        record: dict[str, Any] = json.loads(arrays["record"].tobytes())
+        record["labels"] = arrays["labels"].tolist()
+        record["moves"] = {name: arrays[name].tolist() for name in MOVES}
+    return record
+
+
+def _fields(record: dict[str, Any]) -> dict[str, Any]:
+    moves = record["moves"]
+    fields = {name: np.asarray(moves[name], dtype) for name, dtype in MOVES.items()}
+    fields["original"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
+    plain = ("num_classes", "options", "refusal", "labels_sha256")
+    texts = {name: tuple(record[name]) for name in ("notes", "class_names")}
+    return fields | {name: record[name] for name in plain} | texts

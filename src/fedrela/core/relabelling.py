@@ -9,15 +9,15 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core.budget import cap
-from fedrela.core.candidates import Candidates, no_candidates
-from fedrela.core.checks import Refusal, check_array, check_seed
-from fedrela.core.draw import choose_targets, draw_hits
+from fedrela.core import checks
+from fedrela.core.candidates import Candidates, find_candidates, no_candidates
+from fedrela.core.draws import cap, choose_targets, draw_hits, permitted
+from fedrela.core.equations import Floats, Ints
 from fedrela.core.ledger import Ledger
+from fedrela.core.notebook import moves_frame, moves_html
 from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, keyword_parameters, show_keywords
-from fedrela.core.reallocator import Floats, Ints
-from fedrela.core.request import Request, check_request
-from fedrela.core.views import moves_frame, moves_html
+from fedrela.errors import ArgumentError
+from fedrela.text import plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Relabelling:
     refused_at
         That row as a number, where there is one.
     ledger
-        Every move with its reasons; `fedrela.undo` takes it back.
+        Every move with its scores; `fedrela.undo` takes it back.
     """
 
     labels: NDArray[Any]
@@ -65,7 +65,7 @@ class Relabelling:
         """Return a `pandas.DataFrame` with a row for each moved sample.
 
         Columns: ``index``, ``old`` and ``new`` class, and ``posterior``, ``z`` and ``rho`` of the new class. Classes
-        are `class_names`, or numbers where nobody told their names.
+        are named by `class_names`, by default those of the ledger; without names they are numbers.
         """
         return moves_frame(self.ledger, class_names)
 
@@ -90,11 +90,11 @@ def relabel(
     Parameters
     ----------
     posterior : (n, C) floats
-        One row a sample: the model's probability of every class, all C of them, in class order.
+        One row per sample: the model's probability of every class, in class order.
     labels : (n,) integers from 0 to C - 1
-        The labels as they are. Never written to.
+        The current labels; the array is not modified.
     num_classes : int, optional
-        C, where a check of the posterior's width is wanted.
+        C, to check the posterior's width.
     tau : float in [0, 1]
         Share of samples that may pass the threshold of a class. The paper advises 0.03 to 0.05.
     preset : {"paper", "official"}
@@ -103,15 +103,16 @@ def relabel(
         Equation (4) with n - 1, or with n and a floor of 1e-6.
     threshold : {"higher", "order", "linear"}, float or (C,) floats, optional
         Equation (7): the quantile's upper neighbour, the official order statistic, NumPy's interpolated quantile, or
-        constant scores. Only the first two keep the promise that at most floor(tau * n) samples move into a class.
+        constant scores. With the first two at most floor(tau * n) samples move into a class.
     target : {"argmax", "winner"}, optional
-        A sample with a successful draw moves to its largest rho, or to the largest among its successful draws.
+        A sample with a successful draw moves to the class of its largest rho, or of the largest among its successful
+        draws.
     normalize : {"zscore", "minmax", "none"}
         The paper's standardisation, or one of its ablations.
     max_fraction : float in [0, 1]
-        At most floor(max_fraction * n) labels change; those with the largest rho stay changed.
+        At most floor(max_fraction * n) labels change: those with the largest rho.
     allowed : (C, C) booleans, optional
-        Moves that may happen, from row to column.
+        Allowed moves, from the class of the row to the class of the column.
     eligible : (n,) booleans, optional
         Samples that may move. All samples count for the class statistics and thresholds.
     seed : int, or what numpy.random.default_rng takes
@@ -122,8 +123,8 @@ def relabel(
     Returns
     -------
     Relabelling
-        Where a value is bad (NaN, a row that is no probability row, a label out of range) the labels are unchanged
-        and `refusal` says why and where.
+        After a bad value (NaN, a row that is not a probability distribution, a label out of range) the labels are
+        unchanged, and `refusal` says why and where.
 
     Raises
     ------
@@ -132,7 +133,7 @@ def relabel(
 
     References
     ----------
-    Hu et al., FedReLa: Imbalanced Federated Learning via Re-Labeling, ICML 2026, Section 3.
+    Hu et al., FedReLa: Imbalanced Federated Learning via Re-Labeling, ICML 2026, Section 4.
 
     Examples
     --------
@@ -144,50 +145,99 @@ def relabel(
     >>> done.labels.tolist(), done.moved.tolist()
     ([0, 0, 0, 1, 1], [3])
     """
-    request = check_request(
-        posterior,
-        labels,
-        RelabelOptions(**options),
-        num_classes=num_classes,
-        allowed=allowed,
-        eligible=eligible,
+    shared = check_inputs(
+        posterior, labels, RelabelOptions(**options), num_classes=num_classes, allowed=allowed, eligible=eligible
     )
-    shape = (request.y.size, request.C)
-    draws = check_seed(seed) if uniforms is None else check_array("uniforms", uniforms, shape, np.float64)
-    if request.refusal is not None:
-        return _unchanged(request, request.refusal)
-    found = request.candidates(request.options)
-    wanted = choose_targets(found, draw_hits(found, draws), request.options.variant(request.C).target)
-    chosen = cap(found, wanted, int(request.options.max_fraction * request.y.size))
+    shape = (shared.y.size, shared.C)
+    draws = checks.check_seed(seed) if uniforms is None else checks.check_array("uniforms", uniforms, shape, np.float64)
+    if shared.refusal is not None:
+        return _unchanged(shared, shared.refusal)
+    found = shared.candidates(shared.options)
+    drawn = choose_targets(found, draw_hits(found, draws), shared.options.variant(shared.C).target)
+    chosen = cap(found, drawn, int(shared.options.max_fraction * shared.y.size))
     named = seed if uniforms is None and isinstance(seed, int) else None
-    ledger = _ledger(request, named, found, chosen, notes(found, request.y, capped=chosen.size < wanted.size))
+    ledger = _ledger(shared, named, found, chosen, notes(found, shared.y, capped=chosen.size < drawn.size))
     return Relabelling(ledger.labels, found.sample[chosen], found.threshold, found.varpi, None, None, ledger, found)
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """The checked arguments that `relabel` and `preview` share; `refusal` where values are bad."""
+
+    Q: NDArray[Any]
+    y: NDArray[Any]
+    C: int
+    options: RelabelOptions
+    allowed: NDArray[np.bool_] | None
+    eligible: NDArray[np.bool_] | None
+    refusal: checks.Refusal | None
+
+    def candidates(self, options: RelabelOptions) -> Candidates:
+        """Return the pairs that may move under `options` and the owner's rules."""
+        return permitted(find_candidates(self.Q, self.y, options), self.y, self.allowed, self.eligible)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the options and the owner's rules as plain values, for the ledger."""
+        forbidden = [] if self.allowed is None else np.argwhere(~self.allowed & ~np.eye(self.C, dtype=bool)).tolist()
+        ineligible = 0 if self.eligible is None else int(np.count_nonzero(~self.eligible))
+        return self.options.as_record(self.C) | {"forbidden": forbidden, "ineligible": ineligible}
+
+
+def check_inputs(
+    posterior: ArrayLike,
+    labels: ArrayLike,
+    options: RelabelOptions,
+    *,
+    num_classes: int | None,
+    allowed: ArrayLike | None,
+    eligible: ArrayLike | None,
+) -> Inputs:
+    """Check everything: raise for a wrong argument, record a refusal for a bad value."""
+    y = checks.as_labels(labels)
+    Q = checks.as_array("posterior", posterior)
+    if Q.ndim > 0 and Q.shape[0] != y.size:
+        raise ArgumentError(f"posterior and labels differ in length: {Q.shape[0]} and {y.size}")
+    C = _num_classes(num_classes, Q)
+    checks.check_room(y, C)
+    options.variant(C)  # raises where the number of thresholds is not that of the classes
+    moves = None if allowed is None else checks.check_array("allowed", allowed, (C, C), np.bool_)
+    free = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
+    refusal = checks.refuse_posterior(Q, C) or checks.refuse_labels(y, C)
+    return Inputs(Q, y, C, options, moves, free, refusal)
+
+
+def _num_classes(num_classes: int | None, Q: NDArray[Any]) -> int:
+    if num_classes is None:
+        return max(Q.shape[1], 1) if Q.ndim == 2 else 1
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int | np.integer) or num_classes < 1:
+        raise ArgumentError(f"expected an integer >= 1, got {num_classes!r}", argument="num_classes")
+    return int(num_classes)
+
+
 def notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:
-    """Return what is unusual about a client's data but no reason to refuse."""
+    """Return what is unusual about the data but no reason to refuse."""
     said = []
     if y.size and found.threshold.size > 1 and np.all(y == y[0]):
         said.append(f"one class only: all {y.size} samples are of class {y[0]}")
     if found.small_classes:
-        said.append(f"class too small: {found.small_classes} class(es) with one sample have score 0")
+        said.append(f"class too small: score 0 for {plural(found.small_classes, 'class')} with one sample")
     if found.flat_columns:
-        said.append(f"no spread: {found.flat_columns} (class, column) pair(s) have score 0")
+        said.append(f"no spread: score 0 for {plural(found.flat_columns, '(class, column) pair')}")
     if capped:
         said.append("cap reached: max_fraction kept the moves with the largest rho")
     return tuple(said)
 
 
-def _unchanged(request: Request, refusal: Refusal) -> Relabelling:
-    nothing = no_candidates(request.C)
-    ledger = _ledger(request, None, nothing, nothing.sample, (), str(refusal))
+def _unchanged(shared: Inputs, refusal: checks.Refusal) -> Relabelling:
+    nothing = no_candidates(shared.C)
+    ledger = _ledger(shared, None, nothing, nothing.sample, (), str(refusal))
     return Relabelling(
         ledger.labels, nothing.sample, nothing.threshold, nothing.varpi, str(refusal), refusal.index, ledger, nothing
     )
 
 
 def _ledger(
-    request: Request,
+    shared: Inputs,
     seed: int | None,
     found: Candidates,
     chosen: Ints,
@@ -196,15 +246,15 @@ def _ledger(
 ) -> Ledger:
     index, new = found.sample[chosen], found.target[chosen]
     return Ledger(
-        original=request.y,
-        num_classes=request.C,
+        original=shared.y,
+        num_classes=shared.C,
         index=index.astype(np.int64),
-        old=request.y[index].astype(np.int64),
+        old=shared.y[index].astype(np.int64),
         new=new.astype(np.int64),
-        posterior=request.Q[index, new].astype(np.float64) if index.size else np.empty(0),
+        posterior=shared.Q[index, new].astype(np.float64) if index.size else np.empty(0),
         z=found.score[chosen],
         rho=found.rho[chosen],
-        options=request.as_record() | {"seed": seed},
+        options=shared.as_record() | {"seed": seed},
         notes=said,
         refusal=refusal,
     )

@@ -1,4 +1,4 @@
-"""When a client re-labels: once at round T, or again every P rounds, and what a client does that missed its turn."""
+"""When a client re-labels: once at round T, or again every P rounds, and what a client does that was not sampled then."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Schedule:
     period
         0 for one shot; P > 0 re-labels at T, T + P, T + 2P and so on, each time from the original labels.
     late
-        Whether a client that was not sampled when re-labelling was due does it at its next turn. False is the
-        official behaviour: it then never re-labels, or not before the next due round.
+        Whether a client that was not sampled when re-labelling was due does so the next time it is. False is
+        the official behaviour: it never re-labels, or not before the next due round.
 
     Examples
     --------
@@ -38,10 +38,11 @@ class Schedule:
         whole, share = type(self.start) is int, type(self.start) is float
         if not (whole and self.start >= 1) and not (share and 0 < self.start <= 1):
             raise ArgumentError(
-                f"start: expected a round from 1 or a float in (0, 1] as share of the rounds, got {self.start!r}"
+                f"expected a round from 1 or a float in (0, 1] as share of the rounds, got {self.start!r}",
+                argument="start",
             )
         if type(self.period) is not int or self.period < 0:
-            raise ArgumentError(f"period: expected 0 (one shot) or a number of rounds, got {self.period!r}")
+            raise ArgumentError(f"expected 0 (one shot) or a number of rounds, got {self.period!r}", argument="period")
 
     def first(self, rounds: int) -> int:
         """T, the first round in which re-labelling is due in a run of `rounds` rounds."""
@@ -55,7 +56,7 @@ class Schedule:
         return first if self.period == 0 else round - (round - first) % self.period
 
     def due(self, round: int, rounds: int, last: int | None = None) -> bool:
-        """Whether a client re-labels at its turn in `round`.
+        """Whether a client that takes part in `round` re-labels then.
 
         Parameters
         ----------

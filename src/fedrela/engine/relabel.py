@@ -18,9 +18,8 @@ from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.samples import Samples
 from fedrela.core import Ledger, Relabelling, relabel
-from fedrela.core.control import random_moves
-from fedrela.core.draw import expected_flow
-from fedrela.core.reallocator import ClassGroups, z_scores
+from fedrela.core.draws import expected_flow, random_moves
+from fedrela.core.equations import ClassGroups, z_scores
 from fedrela.engine.orders import Moves
 from fedrela.engine.plan import RelabelPlan
 from fedrela.engine.randomness import torch_stream

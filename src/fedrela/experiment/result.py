@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fedrela.core.views import data_frame, safe, table
+from fedrela.core.notebook import data_frame, safe, table
 from fedrela.errors import DataError, FedrelaError
 from fedrela.models.layout import Entry, Layout
 from fedrela.runfolder import RunFolder

@@ -24,8 +24,8 @@ from fedrela.flower.labels import LOG, Remembered, current_labels, recall, remem
 from fedrela.models.given import device_of
 from fedrela.plugin.oneshot import own_policy
 from fedrela.plugin.policy import Policy
-from fedrela.plugin.posterior import Forward, posterior
 from fedrela.plugin.rows import Place, labels_of, training_part
+from fedrela.plugin.scoring import Forward, posterior
 from fedrela.plugin.store import LabelStore
 from fedrela.plugin.turn import Plan, ledger_in_force, plan
 

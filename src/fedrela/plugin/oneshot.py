@@ -13,8 +13,8 @@ from torch import nn
 from fedrela.core import Ledger
 from fedrela.plugin.dataset import RelabeledDataset
 from fedrela.plugin.policy import Policy, read_policy
-from fedrela.plugin.posterior import Forward, posterior
 from fedrela.plugin.rows import Place, labels_of
+from fedrela.plugin.scoring import Forward, posterior
 from fedrela.plugin.store import POLICY, LabelStore
 from fedrela.plugin.turn import ledger_in_force, plan
 

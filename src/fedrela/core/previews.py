@@ -1,4 +1,4 @@
-"""Before anything is touched: what a re-labelling would do on average, and signs that it would do harm."""
+"""What a re-labelling would do on average, before any label changes, and warnings where it would do harm."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core.checks import check_fraction
-from fedrela.core.draw import expected_flow
+from fedrela.core.draws import expected_flow
+from fedrela.core.equations import Floats
 from fedrela.core.options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
-from fedrela.core.reallocator import Floats
-from fedrela.core.request import Request, check_request
+from fedrela.core.relabelling import Inputs, check_inputs
 from fedrela.errors import ArgumentError
 
 TAUS = (0.01, 0.03, 0.05, 0.1, 0.2)
-USUAL_SHARE = 0.30  # above this expected share of changed labels a preview warns
-POOR_AGREEMENT, POOR_KAPPA = 0.60, 0.20  # below both, plain and corrected for chance, a model hardly knows the labels
+USUAL_SHARE = 0.30  # a larger expected share of changed labels gives a warning
+POOR_AGREEMENT, POOR_KAPPA = 0.60, 0.20  # a model below both hardly knows the labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class Preview:
     agreement
         Share of samples whose label is the model's first choice.
     kappa
-        The same corrected for chance (Cohen's kappa); NaN where chance alone agrees always.
+        The same corrected for chance (Cohen's kappa); NaN where chance alone always agrees.
     warnings
-        Why one might not want this, in words; empty where nothing speaks against it.
+        Reasons against re-labelling these data, in words.
     refusal, refused_at
         Why `relabel` would refuse and at which row, or None.
     """
@@ -76,7 +76,7 @@ class Preview:
         return self.total / max(int(self.counts.sum()), 1)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain row a tau, for tables and data frames."""
+        """One plain row per tau, for tables and data frames."""
         return [
             {"tau": float(tau), "moves": float(total), "share": float(share), "into": into.tolist()}
             for tau, total, share, into in zip(self.taus, self.total, self.share, self.into, strict=True)
@@ -107,7 +107,7 @@ def preview(
     eligible: ArrayLike | None = None,
     **options: Unpack[PreviewKeywords],
 ) -> Preview:
-    """Expected moves from class to class at each of several tau, without drawing.
+    """Return the expected moves from class to class at each of several tau, without drawing.
 
     Takes the arguments of `fedrela.relabel`, with `taus` in place of one tau.
 
@@ -120,37 +120,32 @@ def preview(
            [0. , 0.9]])
     """
     if not isinstance(taus, Iterable):
-        raise ArgumentError(f"taus: expected a list of fractions, got {taus!r}")
+        raise ArgumentError(f"expected a list of fractions, got {taus!r}", argument="taus")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
-    request = check_request(
-        posterior,
-        labels,
-        RelabelOptions(**options),
-        num_classes=num_classes,
-        allowed=allowed,
-        eligible=eligible,
+    shared = check_inputs(
+        posterior, labels, RelabelOptions(**options), num_classes=num_classes, allowed=allowed, eligible=eligible
     )
-    flow = np.zeros((values.size, request.C, request.C))
-    if request.refusal is not None:
-        counts = np.zeros(request.C, np.int64)
-        return Preview(values, counts, flow, np.nan, np.nan, (), str(request.refusal), request.refusal.index)
+    flow = np.zeros((values.size, shared.C, shared.C))
+    if shared.refusal is not None:
+        counts = np.zeros(shared.C, np.int64)
+        return Preview(values, counts, flow, np.nan, np.nan, (), str(shared.refusal), shared.refusal.index)
     for place, tau in enumerate(values):
-        found = request.candidates(replace(request.options, tau=tau))
-        flow[place] = expected_flow(found, request.y, request.options.variant(request.C).target)
-    counts = np.bincount(request.y, minlength=request.C).astype(np.int64)
-    agreement, kappa = _agreement(request)
-    said = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, request.options.max_fraction)
+        found = shared.candidates(replace(shared.options, tau=tau))
+        flow[place] = expected_flow(found, shared.y, shared.options.variant(shared.C).target)
+    counts = np.bincount(shared.y, minlength=shared.C).astype(np.int64)
+    agreement, kappa = _agreement(shared)
+    said = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, shared.options.max_fraction)
     return Preview(values, counts, flow, agreement, kappa, said, None, None)
 
 
-def _agreement(request: Request) -> tuple[float, float]:
+def _agreement(shared: Inputs) -> tuple[float, float]:
     """Return the share of labels the model would give itself, plain and as Cohen's kappa."""
-    n = request.y.size
+    n = shared.y.size
     if n == 0:
         return np.nan, np.nan
-    choice = request.Q.argmax(axis=1)
-    agreement = float(np.mean(choice == request.y))
-    shares = [np.bincount(values, minlength=request.C) / n for values in (choice, request.y)]
+    choice = shared.Q.argmax(axis=1)
+    agreement = float(np.mean(choice == shared.y))
+    shares = [np.bincount(values, minlength=shared.C) / n for values in (choice, shared.y)]
     chance = float(shares[0] @ shares[1])
     return agreement, (agreement - chance) / (1.0 - chance) if chance < 1.0 else np.nan
 
@@ -166,11 +161,11 @@ def _warnings(
         )
     if np.count_nonzero(counts) == 1 and counts.size > 1:
         said.append(
-            f"one class only: all {n} samples are of class {int(np.argmax(counts))}, every move invents a class"
+            f"one class only: all {n} samples are of class {int(np.argmax(counts))}, every move adds a class that these data do not have"
         )
     for tau, moves in zip(taus, total, strict=True):
         if moves > USUAL_SHARE * n:
-            said.append(f"at tau {tau:g} {moves / n:.0%} of the labels would change, more than is usual (30%)")
+            said.append(f"at tau {tau:g} {moves / n:.0%} of the labels would change, more than usual (30%)")
             break
     for tau, moves in zip(taus, total, strict=True):
         if moves > max_fraction * n:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from fedrela.core.control import random_moves
+from fedrela.core.draws import random_moves
 from helpers.batteries import examples
 
 

@@ -1,4 +1,4 @@
-"""What a notebook shows: markup by hand, all foreign text escaped, no colour of ours that a dark page could swallow."""
+"""What a notebook shows: small HTML tables with all foreign text escaped, without colours, and data frames."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from fedrela.core.ledger import Ledger
-from fedrela.core.ledger_files import MOVES
+from fedrela.core.ledger import MOVES, Ledger
 from fedrela.errors import ArgumentError
+from fedrela.text import printable
 
 LONGEST_TABLE = 20  # rows
 LONGEST_NAME = 60  # characters
 
 
 def safe(text: object, longest: int = 1000) -> str:
-    r"""Return foreign text for markup, on one line and cut where it is too long; what does not print is an escape.
+    r"""Return foreign text for HTML: `printable`, and escaped.
 
     >>> safe("<b>\x00 cats & dogs")
     '&lt;b&gt;\\x00 cats &amp; dogs'
     >>> safe("a very long name", 7)
-    'a very…'
+    'a very ...'
     """
-    line = str(text)
-    line = line if len(line) <= longest else line[: longest - 1] + "…"
-    return escape("".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in line))
+    return escape(printable(text, longest))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1) -> str:
-    """Return a table; the first `words` columns stand left, all others right, and all text is escaped.
+    """Return a table; the first `words` columns are left-aligned, all others right-aligned, and all text is escaped.
 
     >>> table(["class"], [["<cat>"]])[-70:]
     '<tr><td style="text-align: left">&lt;cat&gt;</td></tr></tbody></table>'
@@ -59,7 +57,7 @@ def moves_frame(ledger: Ledger, class_names: Sequence[str] | None = None) -> Any
     """Return a data frame with a row for each moved sample."""
     names = list(ledger.class_names if class_names is None else class_names)
     if len(names) != ledger.num_classes and (names or class_names is not None):
-        raise ArgumentError(f"class_names: expected {ledger.num_classes} names, got {len(names)}")
+        raise ArgumentError(f"expected {ledger.num_classes} names, got {len(names)}", argument="class_names")
     columns = {name: getattr(ledger, name) for name in MOVES}
     if names:
         columns |= {side: [names[c] for c in columns[side]] for side in ("old", "new")}
@@ -67,7 +65,7 @@ def moves_frame(ledger: Ledger, class_names: Sequence[str] | None = None) -> Any
 
 
 def moves_html(ledger: Ledger) -> str:
-    """Return in short what a re-labelling did: how many labels moved, from which class to which, and what was odd."""
+    """Return a summary of a re-labelling: how many labels moved, from which class to which, and the notes."""
     moved, samples = len(ledger), ledger.original.size
     share = f" ({moved / samples:.1%})" if samples else ""
     parts = [f"<p><strong>{moved:,} of {samples:,} labels moved</strong>{share}</p>"]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from fedrela.core.views import LONGEST_TABLE, safe
+from fedrela.core.notebook import LONGEST_TABLE, safe
 from fedrela.errors import ArgumentError
 from helpers.batteries import examples
 from helpers.core_cases import Case, clients, make

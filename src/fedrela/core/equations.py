@@ -1,4 +1,4 @@
-"""The label re-allocator: Section 3 of the paper, one function an equation, in the paper's order.
+"""The label re-allocator: Section 4 of the paper, one function per equation, in the paper's order.
 
 All equations but (6) treat the columns of the posterior, the classes a sample may move to, one by one. The functions
 here therefore take a block of columns, laid out as ``(columns, samples)`` with the samples of a class side by side,

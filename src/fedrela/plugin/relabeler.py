@@ -1,4 +1,4 @@
-"""The object form of `relabel`, with the manners of imbalanced-learn's samplers."""
+"""`relabel` as a sampler, like those of imbalanced-learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core.relabelling import Relabelling, relabel
+from fedrela.core import Relabelling, relabel
 from fedrela.errors import ArgumentError, DataError
 
 

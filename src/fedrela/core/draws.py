@@ -1,0 +1,150 @@
+"""From candidates to moves: the last lines of the paper's Algorithm 1, and the owner's rules on top of it.
+
+A Bernoulli draw per candidate, then one target per sample. At most floor(tau * n) samples move into one class: the
+threshold itself, equation (7) with ``"higher"`` or ``"order"``, sees to that. The rules that the paper does not have are
+forbidden moves, samples that must stay, and a cap on the whole. Also here: what the draws do on average, for a preview,
+and the control that makes the same moves with random samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.core.candidates import Candidates
+from fedrela.core.equations import Floats, Ints
+from fedrela.core.ledger import Ledger
+
+
+def permitted(
+    found: Candidates,
+    y: NDArray[Any],
+    allowed: NDArray[np.bool_] | None,
+    eligible: NDArray[np.bool_] | None,
+) -> Candidates:
+    """Drop candidates whose move is not allowed or whose sample is not eligible; their probability becomes 0."""
+    if allowed is not None:
+        found = found.take(allowed[y[found.sample], found.target])
+    if eligible is not None:
+        found = found.take(eligible[found.sample])
+    return found
+
+
+def draw_hits(found: Candidates, draws: Floats | np.random.Generator) -> NDArray[np.bool_]:
+    """U ~ Bernoulli(rho), one draw per candidate: read from an array (n, C), or drawn in the order of candidates."""
+    if isinstance(draws, np.random.Generator):
+        return draws.random(found.rho.size) < found.rho
+    return draws[found.sample, found.target] < found.rho
+
+
+def choose_targets(found: Candidates, hits: NDArray[np.bool_], target: str) -> Ints:
+    """Pick for every sample with a successful draw the candidate it moves to.
+
+    Parameters
+    ----------
+    found
+        The candidates.
+    hits
+        Which draws succeeded.
+    target
+        ``"argmax"``: the class with the largest rho of all, as the paper says; ``"winner"``: the largest among the
+        classes whose own draw succeeded, as the official code does. Ties go to the lowest class.
+
+    Returns
+    -------
+    chosen
+        Indices into the candidates, one per moved sample, ascending by sample.
+    """
+    n = int(found.sample.max(initial=-1)) + 1
+    score = found.rho if target == "argmax" else np.where(hits, found.rho, 0.0)
+    best = np.zeros(n)
+    np.maximum.at(best, found.sample, score)
+    level = np.flatnonzero(score == best[found.sample])[::-1]  # classes descending: the lowest is written last
+    choice = np.empty(n, np.intp)
+    choice[found.sample[level]] = level
+    moves = np.zeros(n, bool)
+    moves[found.sample[hits]] = True
+    return choice[moves]
+
+
+def cap(found: Candidates, chosen: Ints, limit: int) -> Ints:
+    """Keep at most `limit` of the chosen moves: those with the largest rho, ties to the lowest sample."""
+    if chosen.size <= limit:
+        return chosen
+    largest_first = np.argsort(-found.rho[chosen], kind="stable")
+    return chosen[np.sort(largest_first[:limit])]
+
+
+def expected_flow(found: Candidates, y: NDArray[Any], target: str) -> Floats:
+    """Return the expected number of moves from class a to class b as ``(C, C)``, before any cap.
+
+    A sample moves with probability ``1 - prod(1 - rho)``. Under ``"argmax"`` all of that goes to its largest rho;
+    under ``"winner"`` class c gets ``rho_c * prod(1 - rho)`` over the classes ranked above c.
+    """
+    flow = np.zeros((found.threshold.size, found.threshold.size))
+    if target == "argmax":
+        chosen = choose_targets(found, np.ones(found.rho.size, bool), target)
+        kept = np.ones(y.size)
+        np.multiply.at(kept, found.sample, 1.0 - found.rho)
+        mover = found.sample[chosen]
+        np.add.at(flow, (y[mover], found.target[chosen]), 1.0 - kept[mover])
+        return flow
+    ranked = found.take(np.lexsort((found.target, -found.rho, found.sample)))
+    np.add.at(flow, (y[ranked.sample], ranked.target), ranked.rho * _kept_before(ranked))
+    return flow
+
+
+def _kept_before(ranked: Candidates) -> Floats:
+    """Product of ``1 - rho`` over the earlier candidates of the same sample."""
+    kept = np.ones(ranked.rho.size)
+    starts = np.flatnonzero(np.diff(ranked.sample, prepend=-1))
+    for start, stop in pairwise([*starts.tolist(), kept.size]):
+        kept[start + 1 : stop] = np.cumprod(1.0 - ranked.rho[start : stop - 1])
+    return kept
+
+
+def random_moves(ledger: Ledger, posterior: NDArray[Any], rng: np.random.Generator) -> Ledger:
+    """Return a ledger with the same number of moves from class a to class b, but with samples drawn at random.
+
+    Only which samples moved differs. The drawn samples have no score and no probability: both are 0.
+
+    Parameters
+    ----------
+    ledger
+        Of a re-labelling.
+    posterior
+        The posterior it used, ``(n, C)``.
+    rng
+        Draws the samples.
+
+    Examples
+    --------
+    >>> import fedrela
+    >>> Q = np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]])
+    >>> done = fedrela.relabel(Q, [0, 0, 0, 1], tau=0.5, seed=1)
+    >>> control = random_moves(done.ledger, Q, np.random.default_rng(0))
+    >>> bool((control.flow == done.ledger.flow).all())
+    True
+    """
+    chosen = [np.empty((2, 0), np.int64)]
+    for old in range(ledger.num_classes):
+        targets = ledger.new[ledger.old == old]
+        samples = rng.permutation(np.flatnonzero(ledger.original == old))
+        chosen.append(np.stack([samples[: targets.size], targets]))
+    index, new = np.concatenate(chosen, axis=1)
+    order = np.argsort(index)
+    index, new = index[order], new[order]
+    return replace(
+        ledger,
+        index=index,
+        old=ledger.original[index].astype(np.int64),
+        new=new,
+        posterior=posterior[index, new].astype(np.float64),
+        z=np.zeros(index.size),
+        rho=np.zeros(index.size),
+        options=ledger.options | {"moves": "random"},
+    )
