@@ -13,10 +13,10 @@ PAGE = Path(__file__).with_name("algorithms.md")
 HEAD = """# Algorithms
 
 Made by `python docs/algorithms.py` from the code itself. Bytes are those of the MLP 784-200-10 (159,010 weights) with
-ten clients; an exchange is an extra question before training.
+ten clients; an exchange is an extra question before training; cost is that of a round relative to FedAvg.
 
-| name | paper | sends beside the weights | receives beside the weights | exchanges | keeps | equals |
-|---|---|---|---|---|---|---|
+| name | paper | sends beside the weights | receives beside the weights | exchanges | keeps | cost | equals |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -29,8 +29,9 @@ def page() -> str:
     for name, kind in ALGORITHMS.items():
         found = traffic(name, "mlp", (1, 28, 28), 10)
         sizes = (found.up, found.down, found.exchanges, found.kept)
-        rows.append(f"| {' | '.join((f'`{name}`', kind.paper, *map(listed, sizes), kind.reduces_to or '-'))} |")
-        details.append(f"## {name}\n\n{parameters(name)}")
+        cells = (f"`{name}`", kind.paper, *map(listed, sizes), f"{kind.cost:g}", kind.reduces_to or "-")
+        rows.append(f"| {' | '.join(cells)} |")
+        details.append(f"## {name}\n\n{kind.label}. {kind.description}\n\n{parameters(name)}")
     return HEAD + "\n".join(rows) + "\n\n" + "\n".join(details)
 
 

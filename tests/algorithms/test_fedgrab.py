@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
-from fedrela.algorithms.fedgrab import Balancer, FedGrab, balanced_bce, gain, passed_over
+from fedrela.algorithms.fedgrab import Balancer, FedGrab, balanced_bce, gain, skipped_classes
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
 from goldens.class_gradients import load
@@ -33,7 +33,7 @@ def test_twelve_official_steps():
     for step in range(12):
         logits = torch.tensor(golden["logits"][step], requires_grad=True)
         labels = torch.tensor(golden["target"][step]).long()
-        passed = passed_over(np.arange(10), draw)
+        passed = skipped_classes(np.arange(10), draw)
         loss = balanced_bce(logits, labels, balancer, passed)
         loss.backward()
         assert passed[0]
@@ -54,7 +54,7 @@ def test_the_map():
 def test_closed_controllers_are_plain_binary_cross_entropy():
     generator = torch.Generator().manual_seed(3)
     balancer = Balancer.new(5)
-    balancer.open = np.zeros(5, bool)
+    balancer.active = np.zeros(5, bool)
     for _ in range(4):
         logits, labels = torch.randn(7, 5, generator=generator).requires_grad_(), torch.arange(7) % 5
         loss = balanced_bce(logits, labels, balancer, np.zeros(5, bool))
@@ -75,13 +75,13 @@ def test_the_gradient_is_the_multiplied_one():
     assert (own - expected).abs().max() < 1e-7
 
 
-def test_the_most_frequent_class_is_always_passed_over():
+def test_the_most_frequent_class_is_always_skipped_classes():
     rng = np.random.default_rng(0)
     order = np.array([2, 0, 1])
-    drawn = np.array([passed_over(order, rng.random) for _ in range(2000)])
+    drawn = np.array([skipped_classes(order, rng.random) for _ in range(2000)])
     assert drawn[:, 2].all()
     assert drawn[:, 0].mean() == pytest.approx(0.1**0.5, abs=0.04)
-    assert passed_over(np.array([0]), rng.random).tolist() == [True]
+    assert skipped_classes(np.array([0]), rng.random).tolist() == [True]
 
 
 @pytest.mark.parametrize("head", ["trained", "frozen"])

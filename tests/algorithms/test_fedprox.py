@@ -12,7 +12,6 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
-from fedrela.algorithms.local import train
 from fedrela.losses import LOSSES
 from helpers.batteries import examples
 from helpers.contexts import blobs, client_context, linear
@@ -59,7 +58,7 @@ class Beside(FedProx):
 
     def client(self, context):
         x, rate = context.model.weights.clone(), context.local.lr * self.params.mu
-        train(context, after_step=lambda y: y.sub_(y - x, alpha=rate))
+        context.train(after_step=lambda y: y.sub_(y - x, alpha=rate))
         return {}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.local import clip_norm, configured_loss, train
+from fedrela.algorithms.local import clip_norm, on_logits
 from fedrela.errors import ArgumentError
 from fedrela.losses import LOSSES
 from helpers.batteries import examples
@@ -22,7 +24,7 @@ from helpers.contexts import batches, bits, blobs, client_context, two_parts
 def test_equals_torchs_optimiser_to_the_bit(momentum, weight_decay):
     x, y = blobs(n=45)
     context = client_context(two_parts(), x, y, epochs=3, batch_size=8, momentum=momentum, weight_decay=weight_decay)
-    train(context)
+    context.train()
     plain = two_parts()
     optimiser = torch.optim.SGD(
         plain.parameters(), lr=0.1, momentum=momentum, weight_decay=weight_decay, foreach=False
@@ -57,7 +59,7 @@ def test_weight_decay_comes_after_clipping():
     x, y = blobs(n=8)
     context = client_context(two_parts(), x, y, batch_size=8, weight_decay=0.5, clip=1e-3)
     before = context.model.weights.clone()
-    train(context)
+    context.train()
     plain = two_parts()
     ((some, labels),) = batches(context, x, y)
     cross_entropy(plain(some), labels).backward()
@@ -73,7 +75,7 @@ def test_clipping_of_the_configuration_and_its_override():
     found = {}
     for name, local, own in (("off", 0.0, None), ("plan", 0.01, None), ("own", 0.0, 0.01), ("none", 0.01, 0.0)):
         context = client_context(two_parts(), x, y, clip=local)
-        train(context, clip=own)
+        context.train(local=None if own is None else replace(context.local, clip=own))
         found[name] = bits(context.model.module)
     assert found["plan"] == found["own"] != found["off"] == found["none"]
 
@@ -87,9 +89,9 @@ def test_correction_sees_gradient_and_weights_before_the_step():
         gradient.add_(weights, alpha=0.5)
 
     context = client_context(two_parts(), x, y, batch_size=8, momentum=0.9)
-    train(context, correct=correct)
+    context.train(correct=correct)
     decayed = client_context(two_parts(), x, y, batch_size=8, momentum=0.9, weight_decay=0.5)
-    train(decayed)
+    decayed.train()
     assert len(seen) == context.steps == 2
     torch.testing.assert_close(context.model.weights, decayed.model.weights)  # it enters the momentum as decay does
 
@@ -103,7 +105,7 @@ def test_after_each_step_the_weights_may_be_changed():
         weights.clamp_(-0.05, 0.05)
         norms.append(weights.abs().max().item())
 
-    train(context, after_step=after)
+    context.train(after_step=after)
     assert len(norms) == 3
     assert max(norms) == context.model.weights.abs().max() == pytest.approx(0.05)
 
@@ -116,9 +118,9 @@ def normed() -> nn.Sequential:
 def test_one_sample_before_batch_norm_is_no_step():
     x, y = blobs(n=9)
     context = client_context(normed(), x, y, stored=True, batch_size=4, epochs=2, momentum=0.9)
-    train(context)
+    context.train()
     without = client_context(normed(), x[:8], y[:8], stored=True, batch_size=4, epochs=2, momentum=0.9)
-    train(without)
+    without.train()
     assert context.steps == without.steps == 4
     assert context.model.vector.equal(without.model.vector)
 
@@ -126,7 +128,7 @@ def test_one_sample_before_batch_norm_is_no_step():
 def test_one_sample_without_batch_norm_is_a_step():
     x, y = blobs(n=9)
     context = client_context(two_parts(), x, y, batch_size=4)
-    train(context)
+    context.train()
     assert context.steps == 3
 
 
@@ -135,7 +137,7 @@ def test_a_client_without_a_step_changes_nothing(module, n):
     x, y = blobs(n=n)
     context = client_context(module(), x, y)
     before = context.model.vector.clone()
-    train(context)
+    context.train()
     assert context.steps == 0
     assert context.model.vector.equal(before)
 
@@ -143,8 +145,8 @@ def test_a_client_without_a_step_changes_nothing(module, n):
 def test_steps_add_up_over_stages():
     x, y = blobs(n=24)
     context = client_context(two_parts(), x, y, batch_size=8)
-    train(context)
-    train(context)
+    context.train()
+    context.train()
     assert context.steps == 6
 
 
@@ -152,10 +154,10 @@ def test_steps_add_up_over_stages():
 def test_the_loss_of_the_configuration_sees_the_counts(name):
     x, y = blobs()
     context = client_context(two_parts(), x, y, loss=name)
-    train(context)
+    context.train()
     plain = client_context(two_parts(), x, y)
     counts = torch.from_numpy(np.bincount(y, minlength=4)).float()
-    train(plain, loss=lambda batch: LOSSES[name](batch.forward(), batch.y, counts))
+    plain.train(loss=lambda batch: LOSSES[name](batch.forward(), batch.y, counts))
     assert context.model.vector.equal(plain.model.vector)
 
 
@@ -170,7 +172,7 @@ def test_logits_of_the_last_epoch_are_left_where_they_are_wanted():
         seen.update(zip(batch.at.tolist(), batch.scores.detach().numpy().copy(), strict=True))
         return value
 
-    train(context, loss=loss)
+    context.train(loss=loss)
     assert np.stack([seen[i] for i in range(21)]).tobytes() == context.scores.tobytes()
 
 
@@ -184,7 +186,7 @@ def test_a_loss_with_several_views_or_without_logits_leaves_none():
             batch.scores = leave(batch)
             return cross_entropy(batch.module(batch.x), batch.y)
 
-        train(context, loss=loss)
+        context.train(loss=loss)
         assert np.isnan(context.scores).all()
 
 
@@ -197,7 +199,7 @@ def test_gradients_that_were_replaced_are_noticed():
         return cross_entropy(batch.forward(), batch.y)
 
     with pytest.raises(ArgumentError, match="keep them in place"):
-        train(context, loss=loss)
+        context.train(loss=loss)
 
 
 def test_the_module_is_in_training_mode():
@@ -205,13 +207,13 @@ def test_the_module_is_in_training_mode():
     context = client_context(normed(), x, y)
     context.model.module.eval()
     modes = set()
-    default = configured_loss(context)
+    default = on_logits(context.loss())
 
     def loss(batch):
         modes.add(batch.module.training)
         return default(batch)
 
-    train(context, loss=loss)
+    context.train(loss=loss)
     assert modes == {True}
 
 
@@ -220,6 +222,6 @@ def test_the_order_is_the_turns_own():
     turns = [client_context(two_parts(), x, y, batch_size=4) for _ in range(3)]
     turns[2].round = 2
     for context in turns:
-        train(context)
+        context.train()
     assert turns[0].model.vector.equal(turns[1].model.vector)
     assert not turns[0].model.vector.equal(turns[2].model.vector)

@@ -12,7 +12,6 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 
 from fedrela.algorithms import moon
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.algorithms.local import train
 from fedrela.algorithms.moon import Moon
 from fedrela.models import build
 from goldens.frames_and_losses import MOON, load
@@ -183,12 +182,12 @@ def test_the_global_model_in_place_of_a_previous_one_has_no_pull():
     context, plain = a_client_that_has_been_here()[0], a_client_that_has_been_here()[0]
     context.state = {"previous": context.model.collect()}
     Moon(mu=5).client(context)
-    train(plain)
+    plain.train()
     np.testing.assert_allclose(context.model.collect(), plain.model.collect(), atol=1e-5)
 
 
 def test_training_without_the_term_is_another():
     context, plain = a_client_that_has_been_here()[0], a_client_that_has_been_here()[0]
     Moon().client(context)
-    train(plain)
+    plain.train()
     assert np.abs(context.model.collect() - plain.model.collect()).max() > 1e-3

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from fedrela.algorithms import samples as samples_file
-from fedrela.algorithms.samples import Samples
+from fedrela.algorithms import local as samples_file
+from fedrela.algorithms.local import Samples
 from fedrela.models.inputs import Scaling
 from helpers.batteries import examples
 

@@ -28,7 +28,7 @@ def test_every_algorithm_with_every_parameter(run):
     assert (done.code, done.err) == (0, "")
     lines = rows(done.out)
     for name, kind in ALGORITHMS.items():
-        assert any(line.startswith(f"{name} {kind.paper[:8]}") for line in lines)
+        assert any(line.startswith(f"{name} {kind.description[:8]}") for line in lines)
         if not options_of(kind.Params):
             assert name not in lines
             continue

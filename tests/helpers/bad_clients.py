@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange
-from fedrela.algorithms.local import train
 from fedrela.options import Options, option
 
 # kind -> how the reason begins that the round's record gives
@@ -77,7 +76,7 @@ class GoingWrong(Algorithm):
         bad = self._bad(context)
         if bad and self.params.kind == "idle":
             return {}
-        train(context)
+        context.train()
         context.state["turns"] = context.state.get("turns", np.array(0)) + 1
         sent = {"extra": np.ones(2, "f4")}
         return self._wrong(self.params.kind, context, sent) if bad else sent

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from fedrela.algorithms.context import ClientContext, Local, ServerContext
-from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.context import ClientContext, ServerContext
+from fedrela.algorithms.local import Local, Samples
 from fedrela.models.arrays import FlatModel
 from fedrela.models.inputs import Scaling
 from fedrela.models.share import ParameterSplit

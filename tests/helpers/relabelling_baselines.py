@@ -9,7 +9,6 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm, ArraySpec
-from fedrela.algorithms.local import open_loss, train
 
 
 class Silent(Algorithm):
@@ -18,7 +17,7 @@ class Silent(Algorithm):
     name, paper = "silent", "nobody"
 
     def client(self, context):
-        train(context, loss=lambda batch: cross_entropy(batch.module(batch.x), batch.y))
+        context.train(loss=lambda batch: cross_entropy(batch.module(batch.x), batch.y))
         return {}
 
 
@@ -38,10 +37,8 @@ class Telling(Algorithm):
     def client(self, context):
         labels = context.samples.labels
         with torch.no_grad():
-            loss = open_loss(context)(
-                context.model.module(context.samples.scaled(slice(None))), torch.from_numpy(labels)
-            )
-        train(context)
+            loss = context.loss()(context.model.module(context.samples.scaled(slice(None))), torch.from_numpy(labels))
+        context.train()
         return {"loss": np.array(float(loss)), "labels": np.array(told(labels)), "counts": context.counts}
 
 

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from fedrela.algorithms import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import train
 from fedrela.engine.serial import SerialPool
 from fedrela.options import Options, option
 
@@ -81,7 +80,7 @@ class Pulled(Algorithm):
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(y, alpha=self.params.strength)
 
-        train(turn, correct=pull)
+        turn.train(correct=pull)
         return {}
 
 

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange
-from fedrela.algorithms.local import Group, train
+from fedrela.algorithms.local import Group
 
 
 class Heads(nn.Module):
@@ -49,7 +49,7 @@ class TwoHeads(Algorithm):
             batch.scores = module.head(features)
             return cross_entropy(batch.scores, batch.y) + cross_entropy(module.own(features.detach()), batch.y)
 
-        train(context, loss=loss, groups=[self.OWN])
+        context.train(loss=loss, groups=[self.OWN])
         context.state["turns"] = context.state.get("turns", np.array(100)) + 1
         return {}
 
@@ -115,7 +115,7 @@ class Weighted(Algorithm):
 
     def client(self, context):
         w = float(context.received["w"][0])
-        train(context, loss=lambda batch: w * cross_entropy(batch.forward(), batch.y))
+        context.train(loss=lambda batch: w * cross_entropy(batch.forward(), batch.y))
         return {}
 
     def server(self, context):
@@ -145,7 +145,7 @@ class ServerHead(Algorithm):
         return dict(state)
 
     def client(self, context):
-        train(context)
+        context.train()
         context.model.module.eval()
         with torch.no_grad():
             features = context.model.module.features(context.samples.scaled(slice(None))).numpy()

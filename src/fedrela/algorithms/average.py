@@ -1,7 +1,6 @@
-"""The weighted mean of what clients sent, with the same bits whatever the order in which it came.
+"""The weighted mean of uploads, with the same bits whatever the order of their arrival.
 
-The sum is made in float64 over the clients in the order of their ids, piece by piece so that each piece stays in the
-processor's cache.
+The sum is taken in float64 over clients in the order of their ids, in pieces that stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ WHOLE = slice(None)
 def sample_weights(uploads: Sequence[Upload]) -> NDArray[np.float64]:
     """Return p_i = n_i / n over these clients.
 
-    >>> shares([Upload(0, 1, 30, {}), Upload(3, 1, 10, {})]).tolist()
+    >>> sample_weights([Upload(0, 1, 30, {}), Upload(3, 1, 10, {})]).tolist()
     [0.75, 0.25]
     """
     samples = np.array([upload.samples for upload in uploads], np.float64)
@@ -44,18 +43,18 @@ def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, place
     name
         Which array.
     weights
-        w_i, one a client.
+        w_i, one per client.
     place
         Which part of a vector, such as its trained values alone.
 
     Examples
     --------
     >>> sent = [Upload(0, 1, 3, {"a": np.ones(2, "f4")}), Upload(1, 1, 1, {"a": np.zeros(2, "f4")})]
-    >>> total(sent, "a", shares(sent)).tolist()
+    >>> weighted_sum(sent, "a", sample_weights(sent)).tolist()
     [0.75, 0.75]
     """
     if not uploads or any(a.client >= b.client for a, b in pairwise(uploads)):
-        raise ArgumentError("uploads: at least one is needed, in ascending order of the clients' ids")
+        raise ArgumentError("uploads: expected at least one, in ascending order of the clients' ids")
     arrays = [upload.arrays[name][place] if place != WHOLE else upload.arrays[name] for upload in uploads]
     flat = [array.reshape(-1) for array in arrays]
     factors = np.asarray(weights, np.float64)

@@ -1,9 +1,9 @@
-"""The contract of an algorithm: every method of the field fits it, and the engine knows nothing of any of them.
+"""The contract of an algorithm. The engine knows this class alone, and none of the algorithms.
 
-A round goes like this. The server chooses clients and sends them the shared arrays, what `broadcast` returns, and each
-its own `message`. Exchanges that are due come first. Each client then trains (`prepare`, `client`) and sends its shared
-arrays and whatever `sends` declares. The server makes the next shared arrays of them (`server`). Whoever scores the
-model asks `logits`. A method that an algorithm does not need keeps the default below, which is FedAvg.
+In a round the server chooses clients and sends them the shared arrays, what `broadcast` returns, and to each client its
+own `message`. Exchanges that are due come first. Each client then trains (`prepare`, `client`) and sends its shared
+arrays and what `sends` declares. From these the server computes the next shared arrays (`server`). Evaluation and
+re-labelling use `logits`. The defaults below are FedAvg.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.local import Samples
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import has_split, num_features
 from fedrela.models.layout import Layout
@@ -81,14 +80,14 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Exchange:
-    """An extra question to clients before training; see `Algorithm.answer` and `Algorithm.absorb`.
+    """An extra exchange with clients before training; see `Algorithm.answer` and `Algorithm.absorb`.
 
     Attributes
     ----------
     name
-        By which the algorithm knows it.
+        The algorithm's name for it.
     who
-        The clients chosen for the round, or all.
+        The clients chosen for the round, or all clients.
     every
         0: only before the first round; k: before rounds 1, 1 + k, 1 + 2k and so on.
     """
@@ -98,7 +97,7 @@ class Exchange:
     every: int = 1
 
     def due(self, round: int) -> bool:
-        """Whether it comes before the training of this round."""
+        """Whether it takes place before the training of this round."""
         return round == 1 or (self.every > 0 and (round - 1) % self.every == 0)
 
 
@@ -107,14 +106,20 @@ class Algorithm:
 
     Attributes
     ----------
-    name, paper
-        What it is called in a configuration, and authors and year.
+    name, label
+        Its name in a configuration, and in tables and pages (by default the same).
+    description
+        What it does, in one line; by default the first line of the class docstring.
+    paper
+        Authors and year.
+    cost
+        Expected cost of a round relative to FedAvg, as ``benchmarks/algorithms.py`` measures it.
     Params
         Its parameters; an instance of it is `params`.
     uploads
         Names of all arrays that leave a client after training.
     reduces_to
-        When it equals another one, for readers and for tests.
+        The settings under which it equals another algorithm, for readers and tests.
     private
         Modules (added by `module`) that stay with the client.
     own_loss
@@ -124,11 +129,14 @@ class Algorithm:
     needs_images
         Whether it needs samples that are images.
     auxiliary
-        Samples of each class that its server needs, from before imbalance; 0 for none.
+        Samples per class that its server needs, from before imbalance; 0 for none.
     """
 
     name: ClassVar[str]
+    label: ClassVar[str] = ""
+    description: ClassVar[str] = ""
     paper: ClassVar[str]
+    cost: ClassVar[float] = 1.0
     Params: ClassVar[type[Options]] = Options
     uploads: ClassVar[tuple[str, ...]] = ("weights",)
     reduces_to: ClassVar[str] = ""
@@ -138,11 +146,15 @@ class Algorithm:
     needs_images: bool = False
     auxiliary: int = 0
 
+    def __init_subclass__(cls) -> None:
+        cls.label = cls.__dict__.get("label", "") or cls.__dict__.get("name", cls.__name__)
+        cls.description = cls.__dict__.get("description", "") or (cls.__doc__ or "").partition("\n")[0]
+
     def __init__(self, **params: Any) -> None:
         self.params: Any = self.Params(**params)
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
-        """Return what clients train: the model itself, or the model with other or further heads."""
+        """Return the module that clients train: the model, or the model with other or additional heads."""
         return model
 
     def sends(self, sizes: Sizes) -> ArraySpecs:
@@ -150,11 +162,11 @@ class Algorithm:
         return {}
 
     def keeps(self, sizes: Sizes) -> ArraySpecs:
-        """Return what a client keeps between its turns, beyond its private modules."""
+        """Return what a client keeps between rounds, beyond its private modules."""
         return {}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
-        """Return what the server keeps, as it is before the first round."""
+        """Return the server's state before the first round."""
         return {}
 
     def broadcast(self, state: Arrays) -> Arrays:
@@ -162,11 +174,11 @@ class Algorithm:
         return {}
 
     def message(self, state: Arrays, client: int) -> Arrays:
-        """Return what one client alone receives: a few numbers, no large array."""
+        """Return what this client alone receives: a few numbers, no large array."""
         return {}
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return the questions to clients before training."""
+        """Return the exchanges with clients before training."""
         return ()
 
     def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
@@ -174,19 +186,19 @@ class Algorithm:
         return {}
 
     def answer(self, exchange: str, context: ClientContext) -> Arrays:
-        """Return a client's answer; nothing else of the turn is kept."""
+        """Return a client's answer; no other change to the context is kept."""
         return {}
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
-        """Take the clients' answers, which are the uploads of this turn, into the server's state."""
+        """Take the clients' answers, which are the uploads of this context, into the server's state."""
 
     def prepare(self, context: ClientContext) -> Samples:
-        """Return what the client trains on: its samples, or more, fewer, mixed or augmented ones."""
+        """Return what the client trains on: its samples, or resampled, mixed or augmented ones."""
         return context.samples
 
     def client(self, context: ClientContext) -> Arrays:
-        """Train `turn.model` and return what else the client sends."""
-        train(context)
+        """Train the client's model and return what else the client sends."""
+        context.train()
         return {}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
@@ -194,10 +206,10 @@ class Algorithm:
         return weighted_sum(context.uploads, "weights", sample_weights(context.uploads))
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return what the method is scored with, in evaluation mode, and what re-labelling asks."""
+        """Return the logits by which the method is evaluated and re-labels, in evaluation mode."""
         logits: Tensor = module(x)
         return logits
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return what a client would use for itself: here the same."""
+        """Return the logits of a client's personal model; by default the same."""
         return self.logits(module, x, received)

@@ -1,43 +1,39 @@
-"""CLIMB: weigh clients so that none is left with a loss far above the average.
+"""CLIMB: weigh clients so that no client's loss stays far above the mean.
 
 Shen et al., An agnostic approach to federated learning with class imbalance, ICLR 2022.
 
     min_x (1/K) sum_i F_i(x)   subject to   F_i(x) - mean F(x) <= eps   for every client i
-    w_i    = 1 + lam_i - mean(lam)                                      one number a client, no class anywhere
+    w_i    = 1 + lam_i - mean(lam)                                      one number per client, none per class
     lam_i <- clip(lam_i + (lambda_lr / K) (F_i - mean F - eps), 0, cap)
 
-An outer round takes F_i of all clients at the current x, then `primal_steps` communication rounds of a core with w
-fixed, then the dual step with those F_i.
+An outer round measures F_i of all clients at the current x, runs `primal_steps` communication rounds of a core with w
+fixed, then takes the dual step with those F_i.
 
     FedAvg core: x <- x + (lr_g / |S|) sum_i w_i (y_i - x)
     FedPD core:  y_i <- SGD on w_i loss(y) + <nu_i, y> + ||y - x||^2 / (2 eta);  nu_i <- nu_i + rate (y_i - x) / eta
                  x <- x + (lr_g / |S|) sum_i eta nu_i
 
-What leaves the client: weights (FedPD core: x + eta nu_i), number of samples; once an outer round, from all clients,
+What leaves the client: weights (FedPD core: x + eta nu_i), number of samples; once per outer round, from all clients,
 the loss F_i. What it receives beside the weights: w_i (FedPD core).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.duals import client_weights, dual_step, not_below_zero
-from fedrela.algorithms.local import open_loss, train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch
 from fedrela.options import Options, option
 
-__all__ = ["Climb", "ClimbParams", "client_weights", "dual_step", "not_below_zero"]
-
-BATCH = 256  # samples of one forward pass where the mean loss is taken
+BATCH = 256  # samples per forward pass of the mean loss
 AS_RUN = ("intended", "as_run")
 
 
@@ -45,32 +41,65 @@ AS_RUN = ("intended", "as_run")
 class ClimbParams(Options):
     """The official code: FedPD core without momentum, weight decay 1e-3, five epochs of s batches."""
 
-    core: str = option("fedpd", "who solves the weighted problem", choices=("fedavg", "fedpd"))
-    eps: float = option(1.0, "how far a client's F_i may lie above the mean", symbol="epsilon", ge=0)
+    core: str = option("fedpd", "solver of the weighted problem", choices=("fedavg", "fedpd"))
+    eps: float = option(1.0, "how far F_i may exceed the mean", symbol="epsilon", ge=0)
     lambda_lr: float = option(1.0, "step of the dual variables", symbol="eta_d", ge=0)
     cap: float = option(100.0, "largest dual variable", gt=0)
-    primal_steps: int = option(5, "communication rounds an outer round", symbol="n_p", ge=1)
+    primal_steps: int = option(5, "communication rounds per outer round", symbol="n_p", ge=1)
     loss_scale: int = option(5, "F_i is s times the mean loss", symbol="s", ge=1)
     losses: str = option(
-        "intended", "or as the code: the sum of means of batches of n_i // s", symbol="F_i", choices=AS_RUN
+        "intended", "as_run: as in the code, the sum of batch means, batches of n_i // s", symbol="F_i", choices=AS_RUN
     )
     weights: str = option(
-        "intended", "at least 0, or as the code: below 0 for easy clients", symbol="w_i", choices=AS_RUN
+        "intended", "at least 0; as_run: as in the code, below 0 for easy clients", symbol="w_i", choices=AS_RUN
     )
     lr_global: float = option(1.0, "step of the server", symbol="eta_g", gt=0)
     eta: float = option(10.0, "FedPD: inverse strength of the proximal term", symbol="eta", gt=0)
     dual_rate: float = option(1.0, "FedPD: step of nu_i", ge=0)
-    clip: float = option(5.0, "FedPD, in place of [train] clip: largest norm of a gradient; 0: any", ge=0)
+    clip: float = option(5.0, "FedPD, replaces [train] clip: largest norm of a gradient; 0: no limit", ge=0)
+
+
+def dual_step(lam: ArrayLike, losses: ArrayLike, *, lr: float, eps: float, cap: float = 100.0) -> NDArray[np.float64]:
+    """Return clip(lam_i + (lr / K) (F_i - mean F - eps), 0, cap).
+
+    >>> dual_step([0.0, 0.0], [3.0, 1.0], lr=1.0, eps=0.5).tolist()
+    [0.25, 0.0]
+    """
+    old, F = np.asarray(lam, np.float64), np.asarray(losses, np.float64)
+    return np.asarray(np.clip(old + lr / old.size * (F - F.mean() - eps), 0.0, cap))
+
+
+def client_weights(lam: ArrayLike) -> NDArray[np.float64]:
+    """Return w_i = 1 + lam_i - mean(lam), which sum to K.
+
+    >>> client_weights([0.5, 0.0, 0.1]).round(2).tolist()
+    [1.3, 0.8, 0.9]
+    """
+    duals = np.asarray(lam, np.float64)
+    return np.asarray(1.0 + duals - duals.mean())
+
+
+def not_below_zero(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights of at least 0 with the same sum; a negative weight would drive a client's loss up.
+
+    >>> not_below_zero(np.array([3.0, 1.0, -1.0])).tolist()
+    [2.25, 0.75, 0.0]
+    """
+    if weights.min() >= 0:
+        return weights
+    positive = np.maximum(weights, 0.0)
+    return np.asarray(positive * (weights.sum() / positive.sum()))
 
 
 class Climb(Algorithm):
-    """Federated learning under a constraint on every client's loss."""
+    """Weighs clients so that no client's loss stays far above the mean."""
 
     name = "climb"
+    label = "CLIMB"
     paper = "Shen et al., 2022"
+    cost = 1.2
     Params = ClimbParams
-    uploads = ("weights",)
-    reduces_to = "its core while all losses lie within eps; fedavg with core fedavg and equal clients"
+    reduces_to = "its core while all losses lie within eps; fedavg with core = fedavg and equal clients"
 
     def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return FedPD's nu_i."""
@@ -82,7 +111,7 @@ class Climb(Algorithm):
         return {"lam": np.zeros(K), "weights": np.ones(K), "losses": np.full(K, np.nan)}
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return the question for every client's loss, once an outer round."""
+        """Ask every client for its loss, once per outer round."""
         return (Exchange("loss", "all", every=self.params.primal_steps),)
 
     def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
@@ -90,8 +119,8 @@ class Climb(Algorithm):
         return {"loss": ArraySpec((), "float64")}
 
     def answer(self, exchange: str, context: ClientContext) -> Arrays:
-        """Measure F_i at the model received, in evaluation mode and without augmentation."""
-        module, samples, loss = context.model.module.eval(), context.samples, open_loss(context)
+        """Measure F_i at the received model, in evaluation mode and without augmentation."""
+        module, samples, loss = context.model.module.eval(), context.samples, context.loss()
         n, s, F = len(samples), self.params.loss_scale, 0.0
         as_run = self.params.losses == "as_run"
         y, size = torch.from_numpy(samples.labels).to(samples.device), max(1, n // s) if as_run else BATCH
@@ -101,10 +130,10 @@ class Climb(Algorithm):
         return {"loss": np.array(F)}
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
-        """Close the last outer round with its dual step, then fix this one's weights from lam."""
+        """Finish the last outer round with its dual step, then set the weights of this one."""
         state, params = context.state, self.params
         known = ~np.isnan(state["losses"])
-        if known.any():  # who did not answer counts as the mean
+        if known.any():  # a client that did not answer counts as the mean
             F = np.where(known, state["losses"], state["losses"][known].mean())
             state["lam"] = dual_step(state["lam"], F, lr=params.lambda_lr, eps=params.eps, cap=params.cap)
         w = client_weights(state["lam"])
@@ -114,17 +143,17 @@ class Climb(Algorithm):
             state["losses"][upload.client] = upload.arrays["loss"]
 
     def message(self, state: Arrays, client: int) -> Arrays:
-        """Return w_i, where the client weighs its loss itself."""
+        """Return w_i, if the client weighs its loss itself."""
         return {"weight": state["weights"][client : client + 1]} if self.params.core == "fedpd" else {}
 
     def client(self, context: ClientContext) -> Arrays:
         """Train as FedAvg, or solve FedPD's weighted local problem."""
         if self.params.core == "fedavg":
-            train(context)
+            context.train()
             return {}
-        params, y, loss = self.params, context.model.weights, open_loss(context)
+        params, y, loss = self.params, context.model.weights, context.loss()
         x, w = y.clone(), float(context.received["weight"][0])
-        nu = torch.tensor(context.state["dual"]).to(y) if context.state else torch.zeros_like(y)
+        nu = context.tensor(context.state["dual"]) if context.state else torch.zeros_like(y)
 
         def weighted(batch: Batch) -> Tensor:
             return w * loss(batch.forward(), batch.y)
@@ -132,14 +161,14 @@ class Climb(Algorithm):
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(nu).add_(y - x, alpha=1 / params.eta)
 
-        train(context, loss=weighted, correct=pull, clip=params.clip)
+        context.train(loss=weighted, correct=pull, local=replace(context.local, clip=params.clip))
         nu = nu + params.dual_rate * (y - x) / params.eta
         context.state["dual"] = nu.cpu().numpy()
-        y.copy_(x + params.eta * nu)  # what FedPD reports in place of its model
+        y.copy_(x + params.eta * nu)  # what FedPD sends in place of its model
         return {}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
-        """Step by the mean of w_i (y_i - x); in the FedPD core the weights are in y_i already."""
+        """Step by the mean of w_i (y_i - x); with the FedPD core y_i contains w_i already."""
         uploads, place = context.uploads, slice(context.trained)
         w = equal_weights(uploads)
         if self.params.core == "fedavg":

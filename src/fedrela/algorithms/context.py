@@ -1,35 +1,24 @@
-"""What an algorithm is given: by the engine at a client's turn and at the server's."""
+"""What an algorithm is given in a round: the context of one client, and the context of the server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.local import AfterStep, Correction, Group, Local, Loss, Samples, on_logits, train
+from fedrela.losses import LOSSES
 from fedrela.models.arrays import FlatModel
 from fedrela.models.share import ParameterSplit
 from fedrela.records import Upload
 from fedrela.streams import stream
 
 Arrays = Mapping[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Local:
-    """How a client trains in this round."""
-
-    lr: float
-    epochs: int = 1
-    batch_size: int = 32
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    clip: float = 0.0
-    loss: str = "cross_entropy"
 
 
 @dataclass
@@ -39,25 +28,25 @@ class ClientContext:
     Attributes
     ----------
     seed, round, rounds, client
-        Address of this turn, and how many rounds there are.
+        Address of the random streams, and the number of rounds.
     model
-        Loaded with the weights received and with this client's private arrays.
+        Loaded with the received weights and this client's private arrays.
     share
-        Which of the model's arrays are shared and which private.
+        Which of the model's arrays are shared and which are private.
     samples
-        What the client trains on, labels in force included.
+        What the client trains on, with current labels.
     counts
-        Samples of each class by the labels in force, (C,).
+        Samples per class by the current labels, (C,).
     local
         How to train.
     received
         What the server sent beside the weights.
     state
-        What this client kept from its last turn, empty at its first; what is in it afterwards is kept.
+        What this client kept from its last round, empty in its first; its content after the round is kept.
     steps
-        How many steps the client took so far; a client without a step sends nothing.
+        Steps taken so far; a client without a step sends nothing.
     scores
-        Logits of the last epoch by sample, (n, C), where they are wanted and the loss leaves them.
+        Receives each sample's logits of the last epoch, (n, C), if the engine wants them.
     """
 
     seed: int
@@ -75,18 +64,49 @@ class ClientContext:
     scores: NDArray[np.float32] | None = None
 
     def stream(self, purpose: str) -> np.random.Generator:
-        """Return this turn's own random numbers for a purpose."""
+        """Return this client's random generator of this round for a purpose."""
         return stream(self.seed, purpose, self.round, self.client)
+
+    def tensor(self, array: NDArray[Any]) -> Tensor:
+        """Return a copy of an array with the dtype and device of the model."""
+        return torch.tensor(array).to(self.model.vector)
+
+    def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """Return the configured loss of logits and labels, with the counts of the current labels."""
+        function, counts = LOSSES[self.local.loss], self.tensor(self.counts)
+        return lambda logits, labels: function(logits, labels, counts)
+
+    def train(
+        self,
+        *,
+        loss: Loss | None = None,
+        correct: Correction | None = None,
+        after_step: AfterStep | None = None,
+        groups: Sequence[Group] = (),
+        local: Local | None = None,
+    ) -> None:
+        """Train the model on the samples, by the configured loss unless another is given; see `local.train`."""
+        self.steps += train(
+            self.model,
+            self.samples,
+            local or self.local,
+            self.stream,
+            loss=loss or on_logits(self.loss()),
+            correct=correct,
+            after_step=after_step,
+            groups=groups,
+            scores=self.scores,
+        )
 
 
 @dataclass
 class ServerContext:
-    """The server in one round, with what the admitted clients sent.
+    """The server in one round, with the uploads of the admitted clients.
 
     Attributes
     ----------
     seed, round, rounds
-        Address of this turn, and how many rounds there are.
+        Address of the random streams, and the number of rounds.
     clients
         Number of all clients, K.
     uploads
@@ -98,9 +118,9 @@ class ServerContext:
     lr
         The clients' learning rate in this round.
     state
-        What the server keeps; may be changed.
+        What the server keeps between rounds; may be changed.
     model
-        A model of the server's own, loaded with `weights`, for a server that trains.
+        The server's own model, loaded with `weights`, for a server that trains.
     auxiliary
         The balanced set that the algorithm asked for: inputs and labels.
     """
@@ -118,5 +138,24 @@ class ServerContext:
     auxiliary: tuple[Tensor, Tensor] | None = None
 
     def stream(self, purpose: str) -> np.random.Generator:
-        """Return this turn's own random numbers for a purpose."""
+        """Return the server's random generator of this round for a purpose."""
         return stream(self.seed, purpose, self.round)
+
+    def train(self, model: FlatModel, x: Tensor, y: Tensor, local: Local, subject: int = 0) -> None:
+        """Train a model on inputs and labels that the server holds, by cross-entropy.
+
+        Parameters
+        ----------
+        model
+            Trained in place.
+        x, y
+            Inputs as the model takes them, and their labels.
+        local
+            How to train.
+        subject
+            Tells several trainings of one round apart.
+        """
+        seed = int(self.stream("practice").integers(2**62))
+        samples = Samples.ready(x, y.cpu().numpy(), model.vector.device, x.dtype)
+        with torch.enable_grad():
+            train(model, samples, local, lambda purpose: stream(seed, purpose, self.round, subject))

@@ -1,15 +1,15 @@
-"""CReFF: re-train the classifier at the server, on features that pull at it as the clients' real ones do.
+"""CReFF: re-train the classifier on the server, on features whose gradients match those of the clients' real ones.
 
 Shang et al., Federated learning on heterogeneous and long-tailed data via classifier re-training with federated
 features, IJCAI 2022.
 
-    client: trains as FedAvg; and sends for each of its classes the gradient of the mean CE in the re-trained head
+    client: trains as FedAvg; sends for each of its classes the gradient of the mean CE in the re-trained head
     server: x <- sum_i p_i y_i
             features F_c of class c:  SGD on  sum over rows of (1 - cos(real row, row of F_c's gradient)), bias alike
-            a new random head is trained on all features; it is scored, and goes down; x keeps its averaged head
+            trains a new random head on all features; it is scored and broadcast; x keeps its averaged head
 
-What leaves the client: weights, number of samples, C blocks of head gradients and which classes they are of (the
-official code sends only the blocks of classes it has, which tells the server the same). What it receives beside the
+What leaves the client: weights, number of samples, C blocks of head gradients and a vector of the classes present (the
+official code sends only the blocks of those classes, which tells the server the same). What it receives beside the
 weights: the re-trained head.
 """
 
@@ -25,9 +25,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, one_hot
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, Local, ServerContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.practice import train_on_server
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
+from fedrela.algorithms.local import Local
 from fedrela.errors import ArgumentError
 from fedrela.models import heads
 from fedrela.models.arrays import FlatModel
@@ -41,14 +40,14 @@ TINY = 1e-6
 class CreffParams(Options):
     """As the official code."""
 
-    features: int = option(100, "federated features a class", ge=1)
-    match_steps: int = option(100, "steps of matching a round", ge=0)
-    match_lr: float = option(0.1, "their rate", gt=0)
-    retrain_epochs: int = option(300, "epochs of re-training the head; 0: the averaged head is scored", ge=0)
-    retrain_lr: float = option(0.01, "their rate", gt=0)
-    retrain_batch: int = option(32, "their batch size", ge=1)
+    features: int = option(100, "federated features per class", ge=1)
+    match_steps: int = option(100, "matching steps per round", ge=0)
+    match_lr: float = option(0.1, "learning rate of matching", gt=0)
+    retrain_epochs: int = option(300, "epochs of re-training the head; 0: score the averaged head", ge=0)
+    retrain_lr: float = option(0.01, "learning rate of re-training", gt=0)
+    retrain_batch: int = option(32, "batch size of re-training", ge=1)
     repeats: int = option(10, "random draws over which a client's class gradient is averaged", ge=1)
-    images: int = option(32, "most samples in each of them", ge=1)
+    images: int = option(32, "largest number of samples per draw", ge=1)
 
 
 def head_gradients(features: Tensor, labels: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,9 +76,9 @@ def _cosine(a: Tensor, b: Tensor) -> Tensor:
 def match_features(
     features: Tensor, real: tuple[Tensor, Tensor], head: tuple[Tensor, Tensor], present: Tensor, steps: int, lr: float
 ) -> Tensor:
-    """Move features (C, m, d) so that their head gradients point where the real ones (C, C, d) and (C, C) do.
+    """Move features (C, m, d) so that their head gradients point along the real ones, (C, C, d) and (C, C).
 
-    Classes that are not present keep theirs, bit for bit.
+    Features of classes that are not present stay the same, bit for bit.
     """
     moving = features[present].clone().requires_grad_()
     if not len(moving):
@@ -96,24 +95,26 @@ def match_features(
 
 
 class Creff(Algorithm):
-    """Classifier re-training with federated features."""
+    """Re-trains the classifier on the server, on features that imitate the clients' gradients."""
 
     name = "creff"
+    label = "CReFF"
     paper = "Shang et al., 2022"
+    cost = 2.5
     Params = CreffParams
     uploads = ("weights", "gradient_weight", "gradient_bias", "present")
     reduces_to = "fedavg in x always; in what is scored with retrain_epochs = 0"
     needs_split = True
 
     def sends(self, sizes: Sizes) -> ArraySpecs:
-        """Return C blocks of head gradients, and which of them are of classes that the client has."""
+        """Return C blocks of head gradients, and which classes the client has."""
         C, d = sizes.classes, sizes.features
         return {"gradient_weight": ArraySpec((C, C, d)), "gradient_bias": ArraySpec((C, C)), "present": ArraySpec((C,))}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return random features and a random head."""
         if not isinstance(getattr(model, "head", None), nn.Linear):
-            raise ArgumentError("creff: needs a linear head, which it re-trains")
+            raise ArgumentError("creff: expected a model with a linear head, which it re-trains")
         shape = (sizes.classes, self.params.features, sizes.features)
         return {
             "features": stream(seed, "federated features").standard_normal(shape, dtype=np.float32),
@@ -125,21 +126,21 @@ class Creff(Algorithm):
         return {"weight": state["weight"], "bias": state["bias"]}
 
     def client(self, context: ClientContext) -> Arrays:
-        """Measure the class gradients at the model received, then train."""
+        """Measure the class gradients at the received model, then train."""
         sent = self._class_gradients(context)
-        train(context)
+        context.train()
         return sent
 
     def _class_gradients(self, context: ClientContext) -> Arrays:
         module: Any = context.model.module.eval()
-        weight, bias = (torch.tensor(context.received[name]).to(context.model.vector) for name in ("weight", "bias"))
+        weight, bias = (context.tensor(context.received[name]) for name in ("weight", "bias"))
         C, d = weight.shape
         blocks, rows = np.zeros((C, C, d), np.float32), np.zeros((C, C), np.float32)
         rng, labels, params = context.stream("class gradients"), context.samples.labels, self.params
         for c in np.unique(labels).tolist():
             mine = np.flatnonzero(labels == c)
             draws = np.stack([rng.permutation(mine)[: params.images] for _ in range(params.repeats)])
-            used, places = np.unique(draws, return_inverse=True)  # draws meet the same samples again
+            used, places = np.unique(draws, return_inverse=True)  # the draws overlap
             with torch.no_grad():
                 f = module.features(context.samples.scaled(used))[torch.from_numpy(places.reshape(draws.shape))]
                 found = head_gradients(f, torch.full(draws.shape[1:], c, device=f.device), weight, bias)
@@ -166,17 +167,15 @@ class Creff(Algorithm):
         return super().server(context)
 
     def _retrain(self, context: ServerContext, features: Tensor) -> dict[str, NDArray[Any]]:
-        """Return a new head, trained on the features from random values."""
+        """Return a new head, trained on the features from random initial values."""
         C, m, d = features.shape
         head = heads.linear(d, C, seed=context.seed, purpose="re-trained head", round=context.round)
         local = Local(self.params.retrain_lr, self.params.retrain_epochs, self.params.retrain_batch)
-        train_on_server(
-            context, FlatModel(head), features.reshape(C * m, d), torch.arange(C).repeat_interleave(m), local
-        )
+        context.train(FlatModel(head), features.reshape(C * m, d), torch.arange(C).repeat_interleave(m), local)
         return _head(head)
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return what the re-trained head makes of the features."""
+        """Return the logits of the re-trained head."""
         split: Any = module
         if not self.params.retrain_epochs:
             plain: Tensor = split(x)

@@ -1,4 +1,4 @@
-"""FedAvg: average what the clients learnt, each by its number of samples.
+"""FedAvg: average the clients' models, weighted by their numbers of samples.
 
 McMahan et al., Communication-efficient learning of deep networks from decentralized data, AISTATS 2017.
 
@@ -6,13 +6,13 @@ McMahan et al., Communication-efficient learning of deep networks from decentral
     x_avg  = sum_i (n_i / n) y_i                               over the clients of the round
     x     <- x_avg
 
-The server may take D = x_avg - x for a gradient instead:
+The server may instead take D = x_avg - x as a gradient:
 
     momentum (FedAvgM, Hsu et al., 2019):   v <- beta v + (1 - beta) D,   x <- x + eta v
     adam (FedAdam, Reddi et al., 2021):     m <- beta m + (1 - beta) D,   v <- beta2 v + (1 - beta2) D^2,
                                             x <- x + eta m / (sqrt(v) + eps),   v starts at eps^2
 
-Hsu et al. have D in place of (1 - beta) D; that is eta / (1 - beta) here. Buffers of BatchNorm are always averaged.
+Hsu et al. write D in place of (1 - beta) D, which is eta / (1 - beta) here. Buffers of BatchNorm are always averaged.
 
 What leaves the client: weights, number of samples.
 """
@@ -38,31 +38,31 @@ RATES = {"average": 1.0, "momentum": 1.0, "adam": 0.01}
 class FedAvgParams(Options):
     """What the server does with the average."""
 
-    server: str = option("average", "takes it, or steps towards it", choices=tuple(RATES))
-    server_lr: float = option(0.0, "step of the server; 0: 1, and 0.01 with adam", symbol="eta", ge=0)
+    server: str = option("average", "takes the average, or steps towards it", choices=tuple(RATES))
+    server_lr: float = option(0.0, "step of the server; 0: 1, or 0.01 with adam", symbol="eta", ge=0)
     beta: float = option(0.9, "momentum of the server", symbol="beta_1", ge=0, lt=1)
-    beta2: float = option(0.99, "adam: memory of squares", symbol="beta_2", ge=0, lt=1)
-    eps: float = option(1e-3, "adam: what is added to the root", symbol="tau", gt=0)
+    beta2: float = option(0.99, "adam: decay of the second moment", symbol="beta_2", ge=0, lt=1)
+    eps: float = option(1e-3, "adam: added to the root", symbol="tau", gt=0)
 
 
 class FedAvg(Algorithm):
-    """The reference: every slot of the contract as it is by default."""
+    """Averages the clients' models by their numbers of samples."""
 
     name = "fedavg"
+    label = "FedAvg"
     paper = "McMahan et al., 2017"
     Params = FedAvgParams
-    uploads = ("weights",)
     reduces_to = "itself with server = momentum, beta = 0"
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
-        """Return the server's moments, where it has any."""
+        """Return the server's moments, if it has any."""
         moments = {"m": np.zeros(sizes.trained), "v": np.zeros(sizes.trained)}
         if self.params.server == "adam":
             moments["v"] += self.params.eps**2
         return {name: moments[name] for name in {"average": "", "momentum": "v", "adam": "mv"}[self.params.server]}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
-        """Average, and step by the change."""
+        """Average, and step along the change."""
         new, params = weighted_sum(context.uploads, "weights", sample_weights(context.uploads)), self.params
         eta = params.server_lr or RATES[params.server]
         if params.server == "average" and eta == 1:

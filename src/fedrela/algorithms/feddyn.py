@@ -1,4 +1,4 @@
-"""FedDyn: bend each client's objective so that its minimum agrees with everybody's.
+"""FedDyn: regularise each client dynamically, so that local minima agree with the global one.
 
 Acar et al., Federated learning based on dynamic regularization, ICLR 2021.
 
@@ -8,16 +8,16 @@ Acar et al., Federated learning based on dynamic regularization, ICLR 2021.
     x   <- mean_i y_i + h                                                       over the clients of the round
 
 The gradient with its linear part is clipped before the quadratic part is added as weight decay. x is a point to train
-from, not a model to use: scored, and asked for posteriors, is mean_i y_i of the last round, which goes down beside x.
-Buffers of BatchNorm, averaged with n_i, belong to it. The method is made for SGD without momentum.
+from, not a model to use: evaluation and posteriors use mean_i y_i of the last round, which is broadcast beside x.
+Buffers of BatchNorm, averaged with n_i, belong to it. The method is designed for SGD without momentum.
 
-What leaves the client: weights, number of samples; that number before the first round from all clients, which makes
+What leaves the client: weights, number of samples; before the first round that number from all clients, which gives
 n_mean. What it receives beside the weights: n_mean and mean_i y_i, as large as the weights.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import train
 from fedrela.models.share import call_with
 from fedrela.options import Options, option
 
@@ -38,39 +37,38 @@ class FedDynParams(Options):
     """The official script: alpha 0.01 (0.1 and 0.001 were tried too), gradients clipped at norm 10."""
 
     alpha: float = option(0.01, "strength of the regularisation", symbol="alpha", gt=0)
-    clip: float = option(10.0, "in place of [train] clip: largest norm of gradient and linear part; 0: any", ge=0)
+    clip: float = option(10.0, "replaces [train] clip: largest norm of gradient and linear part; 0: no limit", ge=0)
     scaling: str = option(
-        "samples",
-        "alpha n_mean / n_i as the code, or alpha as the paper",
-        symbol="alpha_i",
+        "samples", "alpha n_mean / n_i as in the code, or none: alpha as in the paper", symbol="alpha_i",
         choices=("samples", "none"),
-    )
+    )  # fmt: skip
     scored: str = option(
-        "average", "the mean of the clients' models as the code, or the one that is trained from as the paper",
+        "average", "the mean of the clients' models as in the code, or the point trained from as in the paper",
         choices=("average", "cloud"),
     )  # fmt: skip
 
 
 class FedDyn(Algorithm):
-    """Dynamic regularisation."""
+    """Regularises each client dynamically, so that local minima agree with the global one."""
 
     name = "feddyn"
+    label = "FedDyn"
     paper = "Acar et al., 2021"
+    cost = 1.1
     Params = FedDynParams
-    uploads = ("weights",)
-    reduces_to = "fedprox with mu = alpha_i at a client's first turn"
+    reduces_to = "fedprox with mu = alpha_i in a client's first round"
 
     def keeps(self, sizes: Sizes) -> ArraySpecs:
         """Return h_i."""
         return {"h": ArraySpec((sizes.trained,), sizes.dtype)}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
-        """Return h = 0, the model to score, and n_mean, which is not known yet."""
+        """Return h = 0, the model to score, and n_mean, not known yet."""
         weights = [p.detach().cpu().numpy().ravel() for p in model.parameters() if p.requires_grad]
         return {"h": np.zeros(sizes.trained), "average": np.concatenate(weights), "mean_samples": np.zeros(())}
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return the one question, how many samples each client has: every answer says so beside its arrays."""
+        """Ask every client once for its number of samples, which every answer carries beside its arrays."""
         return (Exchange("samples", "all", every=0),) if self.params.scaling == "samples" else ()
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
@@ -78,27 +76,28 @@ class FedDyn(Algorithm):
         context.state["mean_samples"] = np.array(np.mean([upload.samples for upload in context.uploads]))
 
     def broadcast(self, state: Arrays) -> Arrays:
-        """Return n_mean, and the model to score where it is not the one that is trained from."""
+        """Return n_mean, and the model to score unless it is the point trained from."""
         names = ("mean_samples", "average") if self.params.scored == "average" else ("mean_samples",)
         return {name: state[name] for name in names}
 
     def client(self, context: ClientContext) -> Arrays:
-        """Minimise the bent objective."""
+        """Minimise the regularised objective."""
         y = context.model.weights
         x = y.clone()
-        h = torch.tensor(context.state["h"]).to(y) if context.state else torch.zeros_like(y)
-        mean = float(context.received["mean_samples"]) or len(context.samples)  # 0 where nobody was asked or answered
+        h = context.tensor(context.state["h"]) if context.state else torch.zeros_like(y)
+        mean = float(context.received["mean_samples"]) or len(context.samples)  # 0 if nobody was asked or answered
         alpha, slope = self.params.alpha * mean / len(context.samples), h - x
 
         def bend(gradient: Tensor, _: Tensor) -> None:
             gradient.add_(slope, alpha=alpha)
 
-        train(context, correct=bend, clip=self.params.clip, weight_decay=context.local.weight_decay + alpha)
+        decay = context.local.weight_decay + alpha
+        context.train(correct=bend, local=replace(context.local, clip=self.params.clip, weight_decay=decay))
         context.state["h"] = (h + (y - x)).cpu().numpy()
         return {}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
-        """Average the clients, add the mean of all h_i."""
+        """Average the clients and add the mean of all h_i."""
         place, uploads = slice(context.trained), context.uploads
         new = weighted_sum(uploads, "weights", sample_weights(uploads))
         average = weighted_sum(uploads, "weights", equal_weights(uploads), place)

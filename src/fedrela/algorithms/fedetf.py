@@ -1,14 +1,14 @@
-"""FedETF as the FedReLa paper ran it: a fixed simplex ETF for a head, and squared distance to it for a loss.
+"""FedETF as the FedReLa paper ran it: a fixed simplex ETF as the head, dot regression as the loss.
 
 Li et al., No fear of classifier biases, ICCV 2023; this variant with dot regression is that of the FedLoGe and FedReLa
 code.
 
-    v    = h / |h|,  h = BN(f)                    M: a simplex ETF, C unit vectors that are as far apart as can be
+    v    = h / |h|,  h = BN(f)                    M: a simplex ETF, C unit vectors as far apart as possible
     loss = (1 / 2U) sum over the U classes of a batch of the class mean of (v'M_y - 1)^2
 
-Scored is argmax v'M. The BN is averaged like any other, or left out. The official code has three of them: clients train
-one and throw it away, test batches of 100 are normalised by their own statistics, and elsewhere it is the identity. The
-linear heads that it trains beside, and sends, and uses for nothing, are left out.
+Predictions are argmax v'M. The BN is averaged like any other, or left out. The official code has three of them: clients
+train one and discard it, test batches of 100 are normalised by their own statistics, and elsewhere it is the identity.
+The unused linear heads that it also trains and sends are left out.
 
 What leaves the client: weights, number of samples.
 """
@@ -24,33 +24,33 @@ from torch.nn.functional import batch_norm, normalize
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch
 from fedrela.losses import dot_regression
 from fedrela.models.contract import num_features
 from fedrela.models.heads import EtfHead, simplex_etf, with_heads
 from fedrela.options import Options, option
 
-TEST_BATCH = 100  # samples that the official code tests at once
+TEST_BATCH = 100  # test batch of the official code
 
 
 @dataclass(frozen=True)
 class FedEtfParams(Options):
-    """How the features are normalised is what the codes differ in."""
+    """How features are normalised, in which the codes differ."""
 
     bn_mode: str = option(
-        "aggregated", "averaged over clients, none, or as the official code: each client's own for one turn, and "
+        "aggregated", "averaged over clients, none, or as in the official code: each client's own for one round, and "
         "test batches normalised by themselves", symbol="BN", choices=("aggregated", "none", "official"),
     )  # fmt: skip
 
 
 class FedEtf(Algorithm):
-    """A fixed classifier, the same for all clients."""
+    """Trains features towards a fixed simplex ETF classifier that all clients share."""
 
     name = "fedetf"
+    label = "FedETF"
     paper = "Li et al., 2023, as run by FedReLa"
+    cost = 1.1
     Params = FedEtfParams
-    uploads = ("weights",)
     reduces_to = "nothing: the cosines of its fixed head are -1 / (C - 1)"
     own_loss = True
     needs_split = True
@@ -60,7 +60,7 @@ class FedEtf(Algorithm):
         self.private = ("head.norm",) if self.params.bn_mode == "official" else ()
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
-        """Return the model with a fixed ETF for its head."""
+        """Return the model with a fixed ETF as its head."""
         etf = simplex_etf(num_features(model), classes, seed=seed)
         return with_heads(model, head=EtfHead(etf, batch_norm=self.params.bn_mode != "none"))
 
@@ -74,13 +74,13 @@ class FedEtf(Algorithm):
             batch.scores = v @ M
             return dot_regression(v, batch.y, M)
 
-        train(context, loss=loss)
+        context.train(loss=loss)
         if self.params.bn_mode == "official":
             model.head.norm.reset_parameters()
         return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return v'M; the official code has the BN of the head in the other mode than the body."""
+        """Return v'M; in the official code the BN of the head is in the opposite mode of the body."""
         model: Any = module
         f = model.features(x)
         if self.params.bn_mode == "official":
@@ -92,6 +92,6 @@ class FedEtf(Algorithm):
 
 
 def by_own_statistics(f: Tensor) -> Tensor:
-    """Return features normalised as the official test does it: by the mean and spread of each test batch."""
+    """Return features normalised as in the official test: by mean and variance of each test batch."""
     parts = [f[start : start + TEST_BATCH] for start in range(0, len(f), TEST_BATCH)]
     return torch.cat([batch_norm(part, None, None, training=True) if len(part) > 1 else part for part in parts])

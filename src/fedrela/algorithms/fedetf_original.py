@@ -6,8 +6,8 @@ classifier, ICCV 2023.
     u    = g(f) / |g(f)|                          g: a linear projection, M: a simplex ETF, s: a trained number
     loss = CE(s u'M + log n_c, y)                 n_c: the client's counts, at least 1
 
-Scored is argmax u'M. The original carries the momentum of SGD from round to round, although the weights are new; here
-it starts anew, as everywhere. Its personal models, tuned after the last round, are left out.
+Predictions are argmax u'M. The original carries the momentum of SGD from round to round, although the weights change;
+here it starts at zero, as everywhere. Its personal models, tuned after the last round, are left out.
 
 What leaves the client: weights, number of samples.
 """
@@ -17,13 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import ProjectedEtfHead, simplex_etf, with_heads
@@ -35,36 +33,37 @@ class FedEtfOriginalParams(Options):
     """The original projects to C values in ResNets and to 64 in its small CNN, where s starts at 10."""
 
     projection: int = option(0, "width of the projection; 0: the number of classes", symbol="p", ge=0)
-    scale: float = option(1.0, "the trained number, as it starts", symbol="s", gt=0)
+    scale: float = option(1.0, "initial value of the trained scale", symbol="s", gt=0)
     floor: float = option(1.0, "smaller class counts are raised to it", symbol="n_c", ge=0)
 
 
 class FedEtfOriginal(Algorithm):
-    """A projection, and a fixed classifier behind it."""
+    """Trains a projection onto a fixed simplex ETF by the balanced softmax."""
 
     name = "fedetf_original"
+    label = "FedETF (original)"
     paper = "Li et al., 2023"
+    cost = 1.1
     Params = FedEtfOriginalParams
-    uploads = ("weights",)
     reduces_to = "nothing: the cosines of its fixed head are -1 / (C - 1)"
     own_loss = True
     needs_split = True
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
-        """Return the model with a projected ETF for its head."""
+        """Return the model with a projected ETF as its head."""
         etf = simplex_etf(self.params.projection or classes, classes, seed=seed)
         return with_heads(model, head=ProjectedEtfHead(num_features(model), etf, seed=seed, scale=self.params.scale))
 
     def client(self, context: ClientContext) -> Arrays:
         """Minimise the balanced softmax."""
         model: Any = context.model.module
-        counts, floor = torch.from_numpy(context.counts).to(context.model.vector), self.params.floor
+        counts, floor = context.tensor(context.counts), self.params.floor
 
         def loss(batch: Batch) -> Tensor:
             batch.scores = cosines(model, batch.x)
             return balanced_softmax(model.head.scale * batch.scores, batch.y, counts, floor=floor)
 
-        train(context, loss=loss)
+        context.train(loss=loss)
         return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

@@ -1,4 +1,4 @@
-"""Fed-GraB: balance, by feedback, how strongly each class is pushed up by its samples and down by all others.
+"""Fed-GraB: balance the positive and negative gradients of each class by a feedback controller.
 
 Xiao et al., Fed-GraB: federated long-tailed learning with self-adjusting gradient balancer, NeurIPS 2023.
 
@@ -8,8 +8,8 @@ Xiao et al., Fed-GraB: federated long-tailed learning with self-adjusting gradie
     u_c <- u_c + 10 (e - e') + 0.01 e + 0.1 (e - 2 e' + e''),  e = -(P_c - N_c)
     P_c, N_c: sums of the |multiplied gradients| of positives and negatives so far
 
-A class may be passed over in a step: walking from the most frequent one, with probability 0.1^(k / (C - 1)) where k is
-the number passed over so far; its gradient is then not multiplied and not counted.
+A class may be skipped in a step: starting at the most frequent one, with probability 0.1^(k / (C - 1)) where k is the
+number of classes skipped so far; its gradient is then neither multiplied nor counted.
 
 What leaves the client: weights, number of samples.
 """
@@ -28,8 +28,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch
 from fedrela.options import Options, option
 
 KEPT = ("u", "error", "former", "positive", "negative")
@@ -37,16 +36,17 @@ KEPT = ("u", "error", "former", "positive", "negative")
 
 @dataclass(frozen=True)
 class FedGrabParams(Options):
-    """Where the official code departs from its paper, the first choice is the paper's."""
+    """Where the official code departs from the paper, the paper is the default."""
 
     head: str = option("trained", "the classifier: trained, or frozen as in the code", choices=("trained", "frozen"))
     tail: str = option(
-        "norms", "balanced are classes whose classifier rows are shorter than the mean, or all as in the code",
+        "norms", "balance classes whose classifier rows are shorter than the mean, or all as in the code",
         choices=("norms", "all"),
     )  # fmt: skip
     order: str = option(
-        "frequency", "classes are walked by local frequency, or by id as in the code", choices=("frequency", "id")
-    )
+        "frequency", "order in which classes may be skipped: by local frequency, or by id as in the code",
+        choices=("frequency", "id"),
+    )  # fmt: skip
 
 
 def gain(v: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -60,55 +60,56 @@ def gain(v: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Balancer:
-    """The controllers of all classes, one a class."""
+    """The controllers, one per class."""
 
-    def __init__(self, state: dict[str, NDArray[np.float64]], open_: NDArray[np.bool_]) -> None:
-        self.state, self.open = state, open_
+    def __init__(self, state: dict[str, NDArray[np.float64]], active: NDArray[np.bool_]) -> None:
+        self.state, self.active = state, active
 
     @classmethod
     def new(cls, classes: int) -> Balancer:
-        """Return controllers that have seen nothing, all of them open."""
+        """Return controllers in their initial state, all of them active."""
         return cls({name: np.zeros(classes) for name in KEPT}, np.ones(classes, bool))
 
     def step(self) -> NDArray[np.float64]:
-        """Take the errors so far into the controllers and return their outputs u."""
+        """Feed the current errors to the controllers and return their outputs u."""
         s = self.state
-        e = np.where(self.open, s["negative"] - s["positive"], 0.0)
+        e = np.where(self.active, s["negative"] - s["positive"], 0.0)
         s["u"] = s["u"] + 10 * (e - s["error"]) + 0.01 * e + 0.1 * (e - 2 * s["error"] + s["former"])
         s["former"], s["error"] = s["error"], e
         return s["u"]
 
-    def count(self, gradient: NDArray[np.float64], labels: NDArray[np.int64], passed: NDArray[np.bool_]) -> None:
-        """Add the multiplied gradients (B, C) of a batch, those of passed classes excepted."""
+    def count(self, gradient: NDArray[np.float64], labels: NDArray[np.int64], skipped: NDArray[np.bool_]) -> None:
+        """Add the multiplied gradients (B, C) of a batch, except those of skipped classes."""
         positive = np.eye(gradient.shape[1], dtype=bool)[labels]
-        size = np.where(passed, 0.0, np.abs(gradient))
+        size = np.where(skipped, 0.0, np.abs(gradient))
         self.state["positive"] = self.state["positive"] + (size * positive).sum(axis=0)
         self.state["negative"] = self.state["negative"] + (size * ~positive).sum(axis=0)
 
 
-def passed_over(order: NDArray[np.int64], draw: Callable[[], float]) -> NDArray[np.bool_]:
-    """Return which classes are passed over in a step, walking them in this order."""
-    passed, k = np.zeros(order.size, bool), 0
+def skipped_classes(order: NDArray[np.int64], draw: Callable[[], float]) -> NDArray[np.bool_]:
+    """Return which classes are skipped in a step, deciding in this order."""
+    skipped, k = np.zeros(order.size, bool), 0
     for c in order.tolist():
         probability = 0.1 ** (k / max(order.size - 1, 1))
         if probability == 1 or draw() < probability:
-            passed[c] = True
+            skipped[c] = True
             k += 1
-    return passed
+    return skipped
 
 
 class FedGrab(Algorithm):
-    """Self-adjusting gradients."""
+    """Balances positive and negative gradients of each class by feedback."""
 
     name = "fedgrab"
+    label = "Fed-GraB"
     paper = "Xiao et al., 2023"
+    cost = 1.1
     Params = FedGrabParams
-    uploads = ("weights",)
     own_loss = True
     needs_split = True
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
-        """Return the model, its head frozen where the official code's is."""
+        """Return the model, its head frozen if so chosen."""
         head: Any = model.head
         if self.params.head == "frozen":
             head.requires_grad_(False)
@@ -123,14 +124,14 @@ class FedGrab(Algorithm):
         classes = context.counts.size
         balancer = Balancer.new(classes)
         balancer.state |= context.state
-        balancer.open = self._tail(context.model.module, classes)
+        balancer.active = self._tail(context.model.module, classes)
         order = np.argsort(-context.counts, kind="stable") if self.params.order == "frequency" else np.arange(classes)
         draw = context.stream("passed over").random
 
         def loss(batch: Batch) -> Tensor:
-            return balanced_bce(batch.forward(), batch.y, balancer, passed_over(order, draw))
+            return balanced_bce(batch.forward(), batch.y, balancer, skipped_classes(order, draw))
 
-        train(context, loss=loss)
+        context.train(loss=loss)
         context.state.update(balancer.state)
         return {}
 
@@ -142,14 +143,14 @@ class FedGrab(Algorithm):
         return np.asarray(norms <= norms.mean())
 
 
-def balanced_bce(logits: Tensor, labels: Tensor, balancer: Balancer, passed: NDArray[np.bool_]) -> Tensor:
+def balanced_bce(logits: Tensor, labels: Tensor, balancer: Balancer, skipped: NDArray[np.bool_]) -> Tensor:
     """Return the sum of BCE over classes, mean over samples, whose gradient in the logits is multiplied."""
     u = balancer.step()
-    up, down = (np.where(passed | ~balancer.open, 1.0, gain(v)) for v in (u, -u))
+    up, down = (np.where(skipped | ~balancer.active, 1.0, gain(v)) for v in (u, -u))
     hot = one_hot(labels, logits.shape[1]).to(logits)
     gains = torch.where(hot > 0, torch.from_numpy(up).to(logits), torch.from_numpy(down).to(logits))
     loss = binary_cross_entropy_with_logits(logits, hot, reduction="sum") / len(logits)
     gradient = gains * (torch.sigmoid(logits) - hot).detach() / len(logits)
-    balancer.count(gradient.double().cpu().numpy(), labels.cpu().numpy(), passed)
+    balancer.count(gradient.double().cpu().numpy(), labels.cpu().numpy(), skipped)
     surrogate = (gradient * logits).sum()  # its gradient in the logits is the multiplied one
     return surrogate + (loss - surrogate).detach()

@@ -2,11 +2,11 @@
 
 Zhang et al., Federated learning with label distribution skew via logits calibration, ICML 2022.
 
-    loss = CE(f(x) - tau n_c^(-1/4), y)          n_c: the client's samples of class c, by the labels in force
+    loss = CE(f(x) - tau n_c^(-1/4), y)          n_c: the client's samples of class c, by the current labels
 
-The paper prints the softmax without the true class in its denominator, public code has it with. Without it the loss has
-no least value: the true logit rises at one speed for ever, and long training needs `clip` and weight decay. A class
-that the client lacks has the logit minus infinity, so no gradient, unless its count is raised. Scored is f(x).
+The paper prints the softmax without the true class in its denominator; public code includes it. Without it the loss has
+no minimum: the true logit keeps rising, and long training needs `clip` and weight decay. A class that the client lacks
+has the logit minus infinity, so no gradient, unless its count is raised. Predictions use f(x).
 
 What leaves the client: weights, number of samples.
 """
@@ -15,40 +15,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import train
 from fedrela.losses import fedlc
 from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
 class FedLCParams(Options):
-    """The paper does not print tau; a public baseline takes 0.5 and tries 0.1 and 1."""
+    """The paper does not print tau; a public baseline uses 0.5 and tries 0.1 and 1."""
 
     tau: float = option(0.5, "strength of the margin", symbol="tau", ge=0)
     denominator: str = option(
-        "full", "softmax over all classes, or without the true one as the paper prints it", symbol="sum_c",
+        "full", "softmax over all classes, or without the true one as printed in the paper", symbol="sum_c",
         choices=("full", "without_label"),
     )  # fmt: skip
     floor: float = option(0.0, "smaller class counts are raised to it; 1e-8 in some public code", symbol="n_c", ge=0)
 
 
 class FedLC(Algorithm):
-    """FedAvg with calibrated logits."""
+    """Calibrates logits, so that a client's rare classes get the larger margin."""
 
     name = "fedlc"
+    label = "FedLC"
     paper = "Zhang et al., 2022"
+    cost = 1.05
     Params = FedLCParams
-    uploads = ("weights",)
     reduces_to = "fedavg at tau = 0 with the full denominator"
     own_loss = True
 
     def client(self, context: ClientContext) -> Arrays:
         """Minimise the calibrated cross-entropy."""
-        counts, params = torch.from_numpy(context.counts).to(context.model.vector), self.params
+        counts, params = context.tensor(context.counts), self.params
         options = {"floor": params.floor, "exclude_label": params.denominator == "without_label"}
-        train(context, loss=lambda batch: fedlc(batch.forward(), batch.y, counts, params.tau, **options))
+        context.train(loss=lambda batch: fedlc(batch.forward(), batch.y, counts, params.tau, **options))
         return {}

@@ -1,14 +1,14 @@
-"""FedLoGe: a fixed sparse frame trains the features, an auxiliary head learns the norms, and norms are realigned.
+"""FedLoGe: a fixed sparse ETF trains the features, an auxiliary head learns norms, and norms are realigned.
 
 Xiao et al., FedLoGe: joint local and generic federated learning under long-tailed data, ICLR 2024.
 
-    body:       CE(S'f + b, y)             S: a sparse ETF (`fedrela.models.sparse_etf`), never trained, nor is b
+    body:       CE(S'f + b, y)             S: a sparse ETF (`fedrela.models.heads.sparse_etf`); S and b are fixed
     auxiliary:  CE(W f + a, y)             shared; f held fixed
-    local:      CE(L f + l, y)             stays with the client; f held fixed
+    local:      CE(L f + l, y)             private; f held fixed
 
-Realignment is post hoc. Scored is the auxiliary head with all rows at one norm, W_c <- 1.7 W_c / |W_c|, or the frame
-without realignment. A client would use its local head plus the auxiliary one with W_c <- W_c |L_c|. The official code
-can also average the auxiliary head class by class; that needs every client's class counts, is off there, and left out.
+Realignment is post hoc. Predictions use the auxiliary head with all rows at one norm, W_c <- 1.7 W_c / |W_c|, or the
+frame without realignment. A client's personal model is its local head plus the auxiliary one with W_c <- W_c |L_c|. The
+official code can also average the auxiliary head class by class; that reveals class counts, is off there, and left out.
 
 What leaves the client: weights (the auxiliary head among them), number of samples.
 """
@@ -25,22 +25,21 @@ from torch.nn.functional import cross_entropy, linear, normalize
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Group, train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch, Group
 from fedrela.models import heads
 from fedrela.models.contract import num_features
 from fedrela.options import Options, option
 
-NEVER = -1e10  # logit of a class that is not answered
-make_frame = lru_cache(maxsize=4)(heads.sparse_etf)  # arms and seeds of a comparison ask for the same ones again
+NEVER = -1e10  # logit of a class that is never predicted
+make_frame = lru_cache(maxsize=4)(heads.sparse_etf)  # the arms of a comparison share frames
 
 
 @dataclass(frozen=True)
 class FedLogeParams(Options):
-    """As the official code, but for the random bias that it keeps beside the frame."""
+    """As in the official code, except for the random bias that it keeps beside the frame."""
 
-    beta: float = option(0.6, "share of the frame's entries that are zero", symbol="beta", ge=0, lt=1)
-    frame_steps: int = option(10_000, "steps of Adam that spread the frame", ge=0)
+    beta: float = option(0.6, "fraction of the frame's entries that are zero", symbol="beta", ge=0, lt=1)
+    frame_steps: int = option(10_000, "steps of Adam that spread the frame apart", ge=0)
     frame_bias: str = option(
         "zero", "zero, or random as in the official code", symbol="b", choices=("zero", "official")
     )
@@ -50,29 +49,30 @@ class FedLogeParams(Options):
         choices=("global", "frame"),
     )  # fmt: skip
     local_classes: str = option(
-        "all", "what a client's own model may answer: all classes, or as in the official code those it has",
+        "all", "classes that a client's personal model predicts: all, or its own as in the official code",
         choices=("all", "own"),
     )  # fmt: skip
 
 
 class FedLoge(Algorithm):
-    """Joint local and generic learning under long tails."""
+    """Trains features through a sparse ETF and realigns the norms of the heads."""
 
     name = "fedloge"
+    label = "FedLoGe"
     paper = "Xiao et al., 2024"
+    cost = 1.1
     Params = FedLogeParams
-    uploads = ("weights",)
-    reduces_to = "itself without realignment where all rows of the auxiliary head have the norm"
+    reduces_to = "itself without realignment if all rows of the auxiliary head have that norm"
     private = ("local_head",)
     own_loss = True
     needs_split = True
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._frames: dict[tuple[int, int, int], Tensor] = {}  # sent to workers, which need not make them again
+        self._frames: dict[tuple[int, int, int], Tensor] = {}  # pickled for workers, which need not compute them again
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
-        """Return the model with the frame for its head, and two heads more."""
+        """Return the model with the frame as its head, and two more heads."""
         width, params = num_features(model), self.params
         shape = (width, classes, seed)
         if shape not in self._frames:
@@ -84,7 +84,7 @@ class FedLoge(Algorithm):
         return heads.with_heads(model, head=frame, auxiliary_head=auxiliary, local_head=local)
 
     def client(self, context: ClientContext) -> Arrays:
-        """Train the body through the frame, and both heads on what it makes."""
+        """Train the body through the frame, and both heads on its features."""
         model: Any = context.model.module
         model.local_head.present.copy_(torch.from_numpy(context.counts > 0))
 
@@ -96,7 +96,7 @@ class FedLoge(Algorithm):
                 batch.scores = self._scored(model, fixed)
             return cross_entropy(model.head(f), batch.y) + sum(beside)
 
-        train(context, loss=three, groups=[Group("auxiliary_head"), Group("local_head")])
+        context.train(loss=three, groups=[Group("auxiliary_head"), Group("local_head")])
         return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
@@ -105,7 +105,7 @@ class FedLoge(Algorithm):
         return self._scored(model, model.features(x))
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return the local head plus the auxiliary one at the local head's norms."""
+        """Return the logits of the local head plus the auxiliary one at the local head's norms."""
         model: Any = module
         f, local, auxiliary = model.features(x), model.local_head, model.auxiliary_head
         logits: Tensor = local(f) + linear(f, realign_locally(auxiliary.weight, local.weight), auxiliary.bias)
@@ -119,7 +119,7 @@ class FedLoge(Algorithm):
 
 
 def realign(W: Tensor, norm: float) -> Tensor:
-    """Return W_c <- norm W_c / |W_c|, rows of one norm.
+    """Return W_c <- norm W_c / |W_c|, rows of equal norm.
 
     >>> realign(torch.tensor([[3.0, 4.0], [0.0, 2.0]]), 5.0).tolist()
     [[3.0, 4.0], [0.0, 5.0]]

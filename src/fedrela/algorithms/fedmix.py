@@ -2,12 +2,12 @@
 
 Yoon et al., FedMix: approximation of mixup under mean augmented federated learning, ICLR 2021.
 
-    before round 1: every client sends the mean input and the mean one-hot label of each group of its samples
+    before round 1: every client sends the mean input and mean one-hot label of each group of its samples
     loss = (1 - lam) CE(f(u), y) + lam CE(f(u), y_bar) + lam <grad_u CE(f(u), y), x_bar>,   u = (1 - lam) x
 
-(x_bar, y_bar) is drawn from the pool for each batch. Without the last term it is NaiveMix at first order.
+(x_bar, y_bar) is drawn from the pool per batch. Without the last term it is NaiveMix to first order.
 
-What leaves the client: weights, number of samples; once, averages of its raw samples and labels, which are data.
+What leaves the client: weights, number of samples; once, averages of its raw samples and labels, which are data too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch
 from fedrela.options import Options, option
 
 
@@ -32,23 +31,24 @@ from fedrela.options import Options, option
 class FedMixParams(Options):
     """The paper tries lam from 0.05 to 0.2."""
 
-    lam: float = option(0.1, "share of the averages", symbol="lambda", ge=0, lt=1)
-    group: int = option(0, "samples of one average; 0: all of a client's", symbol="M", ge=0)
+    lam: float = option(0.1, "weight of the averages", symbol="lambda", ge=0, lt=1)
+    group: int = option(0, "samples per average; 0: all of a client's", symbol="M", ge=0)
     second_order: bool = option(True, "keep the term with the gradient in the input")
 
 
 class FedMix(Algorithm):
-    """Mean-augmented federated learning."""
+    """Mixes samples with averages of other clients' samples, to first order."""
 
     name = "fedmix"
+    label = "FedMix"
     paper = "Yoon et al., 2021"
+    cost = 2.5
     Params = FedMixParams
-    uploads = ("weights",)
     reduces_to = "fedavg at lam = 0"
     own_loss = True
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
-        """Return an empty pool, and how many averages a client may send."""
+        """Return an empty pool, and the number of averages per client."""
         return {
             "x": np.zeros((0, *sizes.inputs), np.float32),
             "y": np.zeros((0, sizes.classes), np.float32),
@@ -59,11 +59,11 @@ class FedMix(Algorithm):
         return -(-sizes.largest // self.params.group) if self.params.group else 1
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return the question for averages, once."""
+        """Ask every client once for its averages."""
         return (Exchange("means", "all", every=0),)
 
     def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
-        """Return as many averages as the largest client has groups, and which of them are used."""
+        """Return as many averages as the largest client has groups, and which of them are in use."""
         groups = self._groups(sizes)
         return {
             "x": ArraySpec((groups, *sizes.inputs)),
@@ -98,9 +98,9 @@ class FedMix(Algorithm):
         """Minimise the mixed loss."""
         lam, rng = self.params.lam, context.stream("mix")
         if lam == 0:
-            train(context)
+            context.train()
             return {}
-        pool_x, pool_y = (torch.tensor(context.received[name]).to(context.model.vector) for name in ("x", "y"))
+        pool_x, pool_y = (context.tensor(context.received[name]) for name in ("x", "y"))
 
         def loss(batch: Batch) -> Tensor:
             drawn = int(rng.integers(len(pool_x)))
@@ -114,12 +114,12 @@ class FedMix(Algorithm):
                 value = in_weights_alone(value + lam * (slope * pool_x[drawn]).sum(), batch.module)
             return value
 
-        train(context, loss=loss)
+        context.train(loss=loss)
         return {}
 
 
 def in_weights_alone(value: Tensor, module: nn.Module) -> Tensor:
-    """Return the value with its gradient by the weights, and none by the input, a tenth of the work for nothing.
+    """Return the value with its gradient in the weights alone; that in the input would be a tenth of the work.
 
     >>> x, module = torch.ones(1, 2, requires_grad=True), nn.Linear(2, 1)
     >>> in_weights_alone(module(x).sum(), module).backward()

@@ -1,4 +1,4 @@
-"""FedProx: hold each client near the model it received.
+"""FedProx: hold each client near the global model.
 
 Li et al., Federated optimization in heterogeneous networks, MLSys 2020.
 
@@ -16,24 +16,24 @@ from torch import Tensor
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import train
 from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
 class FedProxParams(Options):
-    """Strength of the pull; the official code starts from 0 and tries 0.001 to 1."""
+    """The official code defaults to mu = 0 and tries 0.001 to 1."""
 
     mu: float = option(0.01, "weight of the proximal term", symbol="mu", ge=0)
 
 
 class FedProx(Algorithm):
-    """FedAvg with a proximal term in the client's objective."""
+    """Holds each client near the global model by a proximal term."""
 
     name = "fedprox"
+    label = "FedProx"
     paper = "Li et al., 2020"
+    cost = 1.1
     Params = FedProxParams
-    uploads = ("weights",)
     reduces_to = "fedavg at mu = 0"
 
     def client(self, context: ClientContext) -> Arrays:
@@ -43,5 +43,5 @@ class FedProx(Algorithm):
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(y - x, alpha=self.params.mu)
 
-        train(context, correct=pull)
+        context.train(correct=pull)
         return {}

@@ -1,12 +1,12 @@
-"""FedROD: a balanced generic head for everybody, and a personal head beside it for each client.
+"""FedRoD: a balanced generic head for all clients, and a personal head beside it for each client.
 
 Chen and Chao, On bridging generic and personalized federated learning for image classification, ICLR 2022.
 
     generic:   body and head G minimise  CE(G(f) + log n_c, y)                      the balanced softmax, local counts
     personal:  head P minimises          CE(G(f) + P(f), y)                         with G(f) and f held fixed
 
-Both steps of a batch use what was computed before either, P by plain SGD. Scored is G; a client would use G + P. P is
-linear; the paper has a hyper-network for it as well.
+Both steps of a batch use the values from before either step; P takes plain SGD steps. Evaluation uses G, a client's
+personal model G + P. P is linear; the paper also offers a hyper-network.
 
 What leaves the client: weights (without P), number of samples.
 """
@@ -16,14 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Group, train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch, Group
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import linear, with_heads
@@ -32,32 +30,33 @@ from fedrela.options import Options, option
 
 @dataclass(frozen=True)
 class FedRodParams(Options):
-    """The authors published no code; of two public re-implementations one raises counts to 1, the other does not."""
+    """The authors published no code; of two public re-implementations, one raises counts to 1."""
 
     floor: float = option(
-        1.0, "smaller class counts are raised to it; 0: a class that is absent is out", symbol="n_c", ge=0
+        1.0, "smaller class counts are raised to it; 0: absent classes are masked", symbol="n_c", ge=0
     )
 
 
 class FedRod(Algorithm):
-    """Two heads: generic and personal."""
+    """Trains a balanced generic head for all and a personal head per client."""
 
     name = "fedrod"
+    label = "FedRoD"
     paper = "Chen and Chao, 2022"
+    cost = 1.1
     Params = FedRodParams
-    uploads = ("weights",)
-    reduces_to = "fedavg, for what is shared, where all counts are equal"
+    reduces_to = "fedavg, in the shared arrays, if all counts are equal"
     private = ("personal_head",)
     own_loss = True
     needs_split = True
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
-        """Return the model with a personal head, the same at first for all clients."""
+        """Return the model with a personal head, initially the same for all clients."""
         return with_heads(model, personal_head=linear(num_features(model), classes, seed=seed, purpose="personal head"))
 
     def client(self, context: ClientContext) -> Arrays:
-        """Train body and generic head by the balanced softmax, and the personal head on what they answer."""
-        counts, floor = torch.from_numpy(context.counts).to(context.model.vector), self.params.floor
+        """Train body and generic head by the balanced softmax, and the personal head on their detached outputs."""
+        counts, floor = context.tensor(context.counts), self.params.floor
         personal: Any = context.model.module.personal_head
 
         def both(batch: Batch) -> Tensor:
@@ -66,7 +65,7 @@ class FedRod(Algorithm):
             mine = cross_entropy(generic.detach() + personal(f.detach()), batch.y)
             return balanced_softmax(generic, batch.y, counts, floor=floor) + mine
 
-        train(context, loss=both, groups=[Group("personal_head", momentum=0.0, weight_decay=0.0)])
+        context.train(loss=both, groups=[Group("personal_head", momentum=0.0, weight_decay=0.0)])
         return {}
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

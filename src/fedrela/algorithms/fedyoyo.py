@@ -1,14 +1,14 @@
-"""FedYoYo: let a client's weakly augmented view teach its strongly augmented one, under logits adjusted by a prior.
+"""FedYoYo: distil weakly augmented views into strongly augmented ones, under prior-adjusted logits.
 
 Yan et al., You are your own best teacher: achieving centralized-level performance in federated learning under
 heterogeneous and long-tailed data, 2025.
 
     l    = f(x) + log(q^tau + 1e-9)                          q: a mix of the global and the client's class prior
     loss = CE(l of both views, y) + lam min(round / warmup, 1) KD
-    KD   = mean of KL(softmax(l_weak / T) || softmax(l_strong / T)) over samples whose weak view is right
+    KD   = mean of KL(softmax(l_weak / T) || softmax(l_strong / T)) over samples with a correct weak view
 
-The global prior: each client of a round sums, over batches and classes in them, 1 / (mean pairwise cosine of the
-centred features); the server adds these up, follows them slowly and normalises.
+The global prior: each client of a round sums, per class over its batches, 1 / (mean pairwise cosine of the centred
+features); the server adds these up, smooths them over rounds and normalises.
 
 What leaves the client: weights, number of samples; before training the C sums, which are 0 for classes it lacks. What
 it receives beside the weights: the prior.
@@ -28,34 +28,33 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.samples import Batch, Samples
+from fedrela.algorithms.local import Batch, Samples
 from fedrela.models.views import strong, weak
 from fedrela.options import Options, option
 
-SUSPECT, JUMP = 1e4, 100.0  # a sum, and a relative change, that only a degenerate batch explains
+SUSPECT, JUMP = 1e4, 100.0  # a sum, and a relative change, that only a degenerate batch can cause
 BATCH = 32  # of the prior estimation
 
 
 @dataclass(frozen=True)
 class FedYoyoParams(Options):
-    """As the official code; its script takes lam = 4."""
+    """As in the official code; its script uses lam = 4."""
 
     tau: float = option(1.5, "strength of the logit adjustment", symbol="tau", ge=0)
     lam: float = option(1.5, "weight of the self-distillation", symbol="lambda", ge=0)
-    warmup: int = option(50, "rounds over which that weight grows", ge=1)
+    warmup: int = option(50, "rounds over which lambda grows", ge=1)
     temperature: float = option(1.5, "temperature of the self-distillation", symbol="T", gt=0)
-    gamma: float = option(0.1, "share of the client's own prior in the mix", symbol="gamma", ge=0, le=1)
-    inertia: float = option(0.9, "how much of the former sums the server keeps", ge=0, le=1)
+    gamma: float = option(0.1, "weight of the client's own prior in the mix", symbol="gamma", ge=0, le=1)
+    inertia: float = option(0.9, "weight of the previous sums on the server", ge=0, le=1)
     prior_mix: str = option(
-        "once", "mixed once a turn, or again at every batch as in the code: then soon the client's own prior", symbol="q",
-        choices=("once", "recursive"),
+        "once", "mix once per round, or at every batch as in the code, which soon gives the client's own prior",
+        symbol="q", choices=("once", "recursive"),
     )  # fmt: skip
     views: str = option("augmented", "weak and strong augmentation, or none", choices=("augmented", "none"))
 
 
 def effective_sums(features: Tensor, labels: Tensor, batches: list[NDArray[np.int64]], classes: int) -> NDArray[Any]:
-    """Return for each class the sum over batches of 1 / (mean pairwise cosine of its centred features there).
+    """Return per class the sum over batches of 1 / (mean pairwise cosine of its centred features).
 
     A class with one sample in a batch adds 1. The mean is at least 1e-6, as in the official code.
     """
@@ -76,7 +75,7 @@ def effective_sums(features: Tensor, labels: Tensor, batches: list[NDArray[np.in
 
 
 def keep_where_it_jumps(before: NDArray[Any], now: NDArray[Any]) -> NDArray[Any]:
-    """Return the sums now, and those before where the relative change is beyond belief.
+    """Return the new sums, or the old ones where the relative change is implausible.
 
     >>> keep_where_it_jumps(np.array([10.0, 1.0]), np.array([12.0, 500.0])).tolist()
     [12.0, 1.0]
@@ -85,21 +84,22 @@ def keep_where_it_jumps(before: NDArray[Any], now: NDArray[Any]) -> NDArray[Any]
 
 
 def distillation(weak_logits: Tensor, strong_logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """Return the mean KL from the weak to the strong view over samples whose weak view is right; 0 without any."""
-    right = weak_logits.argmax(dim=1) == labels
-    if not bool(right.any()):
+    """Return the mean KL from weak to strong views over samples with a correct weak view; 0 without any."""
+    correct = weak_logits.argmax(dim=1) == labels
+    if not bool(correct.any()):
         return strong_logits.new_zeros(())
-    teacher = softmax(weak_logits[right].detach() / temperature, dim=1)
-    return kl_div(log_softmax(strong_logits[right] / temperature, dim=1), teacher, reduction="batchmean")
+    teacher = softmax(weak_logits[correct].detach() / temperature, dim=1)
+    return kl_div(log_softmax(strong_logits[correct] / temperature, dim=1), teacher, reduction="batchmean")
 
 
 class FedYoyo(Algorithm):
-    """Self-distillation under adjusted logits."""
+    """Distils weakly into strongly augmented views, under prior-adjusted logits."""
 
     name = "fedyoyo"
+    label = "FedYoYo"
     paper = "Yan et al., 2025"
+    cost = 2.6
     Params = FedYoyoParams
-    uploads = ("weights",)
     reduces_to = "fedavg to rounding at tau = lam = 0 without views"
     own_loss = True
     needs_split = True
@@ -109,19 +109,19 @@ class FedYoyo(Algorithm):
         self.needs_images = self.params.views == "augmented"
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
-        """Return no sums yet, and an even prior."""
+        """Return zero sums and a uniform prior."""
         return {"sums": np.zeros(sizes.classes), "prior": np.full(sizes.classes, 1 / sizes.classes)}
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return the question for the sums, every round."""
+        """Ask the chosen clients for the sums, every round."""
         return (Exchange("effective", "chosen"),)
 
     def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
-        """Return one sum a class."""
+        """Return one sum per class."""
         return {"sums": ArraySpec((sizes.classes,), "float64")}
 
     def answer(self, exchange: str, context: ClientContext) -> Arrays:
-        """Measure the sums on the model received, in evaluation mode, without views."""
+        """Compute the sums with the received model, in evaluation mode, without views."""
         module: Any = context.model.module.eval()
         n = len(context.samples)
         with torch.no_grad():
@@ -132,12 +132,12 @@ class FedYoyo(Algorithm):
             return {"sums": effective_sums(torch.cat(parts), labels, batches, context.counts.size)}
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
-        """Follow the clients' sums and make a prior of them."""
+        """Smooth the clients' sums over rounds and normalise them to a prior."""
         before = context.state["sums"]
         now = 1.0 + np.sum([upload.arrays["sums"] for upload in context.uploads], axis=0)
         if not before.any():
-            believed = now <= SUSPECT
-            now = np.where(believed, now, now[believed].mean() if believed.any() else 1.0)
+            plausible = now <= SUSPECT
+            now = np.where(plausible, now, now[plausible].mean() if plausible.any() else 1.0)
         else:
             now = self.params.inertia * before + (1 - self.params.inertia) * now
             now = keep_where_it_jumps(before, now)
@@ -175,7 +175,7 @@ class FedYoyo(Algorithm):
                 value = value + strength * distillation(first + shift, last + shift, batch.y, params.temperature)
             return value
 
-        train(context, loss=loss)
+        context.train(loss=loss)
         return {}
 
 

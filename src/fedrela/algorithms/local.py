@@ -1,43 +1,180 @@
-"""The one training loop.
+"""Local training: a client's samples, the batches they become, and the one training loop.
 
 Per batch: loss, gradient, correction, clipping, step, after-step. An algorithm fills the slots it needs; a penalty on
-the weights is a correction by its gradient. Whatever enters before the step enters the momentum as well.
+the weights is a correction by its gradient. Whatever enters before the step also enters the momentum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedrela.algorithms.context import ClientContext
-from fedrela.algorithms.samples import Batch
 from fedrela.errors import ArgumentError
-from fedrela.losses import LOSSES
 from fedrela.models.arrays import FlatModel
+from fedrela.models.inputs import Scaling
 from fedrela.models.sgd import Sgd
 
-Loss = Callable[[Batch], Tensor]
+View = Callable[[Tensor, np.random.Generator], Tensor]
+Streams = Callable[[str], np.random.Generator]
 Correction = Callable[[Tensor, Tensor], None]
 AfterStep = Callable[[Tensor], None]
 
+READY_BYTES = 64 * 2**20  # up to this size, samples are scaled once per epoch instead of once per batch
 STEP_OPTIONS = ("lr", "momentum", "weight_decay")
 
 
 @dataclass(frozen=True)
+class Local:
+    """How a client trains in this round."""
+
+    lr: float
+    epochs: int = 1
+    batch_size: int = 32
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    clip: float = 0.0
+    loss: str = "cross_entropy"
+
+
+@dataclass
+class Batch:
+    """One mini-batch.
+
+    Attributes
+    ----------
+    module
+        The model in training.
+    x
+        Its input, scaled; samples with several views have all of them, one view after the other.
+    y
+        The current labels.
+    at
+        Positions of these samples among the client's.
+    scores
+        Logits of these samples, if the loss stored them here; `forward` and `head` do.
+    """
+
+    module: nn.Module
+    x: Tensor
+    y: Tensor
+    at: NDArray[np.int64]
+    scores: Tensor | None = None
+
+    def forward(self) -> Tensor:
+        """Return the logits of the model."""
+        self.scores = self.module(self.x)
+        return self.scores
+
+    def features(self) -> Tensor:
+        """Return the features of a model with a split."""
+        split: Any = self.module
+        features: Tensor = split.features(self.x)
+        return features
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return the logits of the model's head for these features."""
+        split: Any = self.module
+        logits: Tensor = split.head(features)
+        self.scores = logits
+        return logits
+
+
+Loss = Callable[[Batch], Tensor]
+
+
+@dataclass
+class Samples:
+    """What a client trains on.
+
+    Attributes
+    ----------
+    inputs
+        Stored samples of any number of clients, raw, on the CPU.
+    index
+        Rows of `inputs` that are this client's.
+    labels
+        Their current labels.
+    scaling
+        How stored samples become inputs of the model.
+    device
+        Where the model is.
+    view
+        Applied to each raw batch before scaling, such as random crops; None for nothing.
+    dtype
+        Of the model.
+    """
+
+    inputs: Tensor
+    index: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    scaling: Scaling
+    device: torch.device
+    view: View | None = None
+    dtype: torch.dtype = torch.float32
+
+    @classmethod
+    def ready(cls, inputs: Tensor, labels: NDArray[np.int64], device: torch.device, dtype: torch.dtype) -> Samples:
+        """Return samples that are inputs of the model already and need no scaling."""
+        return cls(inputs, np.arange(len(labels)), labels, Scaling(), device, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def raw(self, at: NDArray[np.int64] | slice) -> Tensor:
+        """Return samples as they are stored."""
+        return self.inputs.index_select(0, torch.from_numpy(self.index[at]))  # faster than indexing by brackets
+
+    def scaled(self, at: NDArray[np.int64] | slice) -> Tensor:
+        """Return samples as inputs of the model, without views."""
+        return self.as_input(self.raw(at))
+
+    def as_input(self, raw: Tensor) -> Tensor:
+        """Return stored samples as inputs of the model."""
+        return self.scaling.apply(raw.to(self.device), self.dtype)
+
+    def epoch(
+        self, module: nn.Module, order: NDArray[np.int64], size: int, rng: np.random.Generator
+    ) -> Iterator[Batch]:
+        """Yield the batches of one epoch; the last one may be smaller."""
+        labels = torch.from_numpy(self.labels[order]).to(self.device)
+        ready = self._ready(order)
+        for start in range(0, len(order), size):
+            at = order[start : start + size]
+            if ready is not None:
+                x = ready[start : start + size]
+            elif self.view is not None:
+                x = self.as_input(self.view(self.raw(at), rng))
+            else:
+                x = self.scaled(at)
+            yield Batch(module, x, labels[start : start + size], at)
+
+    def _ready(self, order: NDArray[np.int64]) -> Tensor | None:
+        """Return all samples in this order, if they need no view and fit into `READY_BYTES`."""
+        values = self.inputs[0].numel() if len(self.inputs) else 0
+        if self.view is not None or len(order) * values * 4 > READY_BYTES:
+            return None
+        return self.scaled(order)
+
+
+@dataclass(frozen=True)
 class Group:
-    """A part of the model with an optimiser of its own; what is None is as for the rest.
+    """A part of the model with its own optimiser; an option that is None is the same as for the rest.
 
     Attributes
     ----------
     part
         Name of the module.
     lr, momentum, weight_decay
-        Of its steps.
+        Options of its steps.
     """
 
     part: str
@@ -46,58 +183,65 @@ class Group:
     weight_decay: float | None = None
 
 
+def on_logits(function: Callable[[Tensor, Tensor], Tensor]) -> Loss:
+    """Return a loss of logits and labels as a loss of a batch."""
+    return lambda batch: function(batch.forward(), batch.y)
+
+
+CROSS_ENTROPY = on_logits(cross_entropy)
+
+
 def train(
-    context: ClientContext,
+    model: FlatModel,
+    samples: Samples,
+    local: Local,
+    rng: Streams,
     *,
-    loss: Loss | None = None,
+    loss: Loss = CROSS_ENTROPY,
     correct: Correction | None = None,
     after_step: AfterStep | None = None,
     groups: Sequence[Group] = (),
-    momentum: float | None = None,
-    weight_decay: float | None = None,
-    clip: float | None = None,
-) -> None:
-    """Train ``turn.model`` on ``turn.samples`` for the epochs of ``turn.local``, and count the steps.
+    scores: NDArray[np.float32] | None = None,
+) -> int:
+    """Train a model by SGD and return the number of steps.
 
     Parameters
     ----------
-    turn
-        The client's turn.
+    model, samples
+        Trained in place, on these samples.
+    local
+        Epochs, batch size and options of SGD. Weight decay is added after clipping, and each optimiser's part of the
+        gradient is clipped separately.
+    rng
+        Returns the random generator of a purpose: ``"order"`` of samples, ``"view"`` of augmentation.
     loss
-        A scalar of a batch; without it the loss named in the configuration. Several heads on detached features are
-        one sum, since their gradients do not meet.
+        A scalar per batch. Several heads on detached features are one sum, since their gradients do not mix.
     correct
-        Called with all gradients and all trained weights after the backward pass: changes the gradients in place.
+        Called with all gradients and all trained weights after the backward pass; changes the gradients in place.
     after_step
-        Called with all trained weights after each step: changes them in place.
+        Called with all trained weights after each step; changes them in place.
     groups
-        Parts with optimisers of their own.
-    momentum, weight_decay, clip
-        Instead of the configuration's. Weight decay is added after the clipping, and each optimiser's part of the
-        gradient is clipped by itself.
+        Parts with their own optimisers.
+    scores
+        Filled with each sample's logits in the last epoch, (n, C), if the loss leaves them in the batch.
     """
-    model, local = context.model, context.local
-    loss = loss or configured_loss(context)
-    limit = local.clip if clip is None else clip
-    steppers = _steppers(context, groups, momentum, weight_decay)
-    order, view = context.stream("order"), context.stream("view")
+    steppers = _steppers(model, local, groups)
+    order, view = rng("order"), rng("view")
     smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.module.modules()) else 1
     model.module.train()
+    steps = 0
     for epoch in range(local.epochs):
-        kept = context.scores if epoch == local.epochs - 1 else None
-        for batch in context.samples.epoch(
-            model.module, order.permutation(len(context.samples)), local.batch_size, view
-        ):
+        last = epoch == local.epochs - 1
+        for batch in samples.epoch(model.module, order.permutation(len(samples)), local.batch_size, view):
             if len(batch.x) < smallest:
                 continue
-            _step(model, batch, loss, correct, after_step, steppers, limit)
-            context.steps += 1
-            if kept is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
-                kept[batch.at] = batch.scores.detach().cpu().numpy()
+            _step(model, batch, loss, correct, after_step, steppers, local.clip)
+            steps += 1
+            if last and scores is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
+                scores[batch.at] = batch.scores.detach().cpu().numpy()
     if not model.attached():
-        raise ArgumentError(
-            f"{type(model.module).__name__}: its gradients were replaced in training; keep them in place"
-        )
+        raise ArgumentError(f"{type(model.module).__name__}: training replaced its gradients; keep them in place")
+    return steps
 
 
 def _step(
@@ -107,7 +251,7 @@ def _step(
     correct: Correction | None,
     after_step: AfterStep | None,
     steppers: Sequence[Sgd],
-    limit: float,
+    clip: float,
 ) -> None:
     model.zero_grad()
     torch.autograd.backward(loss(batch))
@@ -115,28 +259,16 @@ def _step(
         with torch.no_grad():
             correct(model.gradient, model.weights)
     for stepper in steppers:
-        if limit:
-            clip_norm(stepper.gradient, limit)
+        if clip:
+            clip_norm(stepper.gradient, clip)
         stepper.step()
     if after_step is not None:
         with torch.no_grad():
             after_step(model.weights)
 
 
-def open_loss(context: ClientContext) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the loss named in the configuration, of logits and labels, with the counts of the labels in force."""
-    function, counts = LOSSES[context.local.loss], torch.from_numpy(context.counts).to(context.model.vector)
-    return lambda logits, labels: function(logits, labels, counts)
-
-
-def configured_loss(context: ClientContext) -> Loss:
-    """Return the loss named in the configuration, of a batch."""
-    function = open_loss(context)
-    return lambda batch: function(batch.forward(), batch.y)
-
-
 def clip_norm(gradient: Tensor, limit: float) -> None:
-    """Scale a gradient down to norm `limit` where it is longer, as torch's ``clip_grad_norm_`` does.
+    """Scale a gradient down to norm `limit` if it is longer, as torch's ``clip_grad_norm_`` does.
 
     >>> gradient = torch.tensor([3.0, 4.0])
     >>> clip_norm(gradient, 1.0)
@@ -146,26 +278,19 @@ def clip_norm(gradient: Tensor, limit: float) -> None:
     gradient.mul_((limit / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp(max=1.0))
 
 
-def _steppers(
-    context: ClientContext, groups: Sequence[Group], momentum: float | None, weight_decay: float | None
-) -> list[Sgd]:
+def _steppers(model: FlatModel, local: Local, groups: Sequence[Group]) -> list[Sgd]:
     """Return the optimiser of the model, then those of the groups."""
-    model, local = context.model, context.local
     places = [_place(model, group.part) for group in groups]
     end = model.layout.trained
     ordered = sorted((place.start, place.stop) for place in places)
     if any(stop != start for (_, stop), (start, _) in pairwise([*ordered, (end, end)])):
-        raise ArgumentError("groups: parts with steps of their own must be the last trained arrays of the model")
-    rest = Group("", local.lr, _first(momentum, local.momentum), _first(weight_decay, local.weight_decay))
+        raise ArgumentError("groups: parts with their own steps must be the last trained arrays of the model")
     steppers = []
-    for group, place in zip((rest, *groups), (slice(0, ordered[0][0] if ordered else end), *places), strict=True):
-        chosen = {name: _first(getattr(group, name), getattr(rest, name)) for name in STEP_OPTIONS}
+    for group, place in zip((local, *groups), (slice(0, ordered[0][0] if ordered else end), *places), strict=True):
+        own = {name: getattr(group, name) for name in STEP_OPTIONS}
+        chosen = {name: getattr(local, name) if value is None else value for name, value in own.items()}
         steppers.append(Sgd(model.weights[place], model.gradient[place], **chosen))
     return steppers
-
-
-def _first(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
 
 
 def _place(model: FlatModel, part: str) -> slice:
@@ -174,3 +299,37 @@ def _place(model: FlatModel, part: str) -> slice:
     if not chosen:
         raise ArgumentError(f"groups: the model has no trained part {part!r}")
     return slice(chosen[0].place.start, chosen[-1].place.stop)  # a module's parameters lie together
+
+
+def normalizer(steps: int, *, momentum: float = 0.0, lr: float | None = None, mu: float = 0.0) -> float:
+    """Return a, the L1 norm of the vector that weighs a client's gradients in its path x - y = lr sum_k a_k g_k.
+
+    With a constant gradient g of the loss the client moves by -lr a g. With momentum rho and a proximal term mu a step
+    is m <- rho m + 1 - lr mu a, a <- a + m. In closed form, plain SGD: a = tau; momentum alone:
+    a = [tau - rho (1 - rho^tau) / (1 - rho)] / (1 - rho); the proximal term alone: a = (1 - (1 - lr mu)^tau) / (lr mu).
+
+    Parameters
+    ----------
+    steps
+        tau, the number of local steps.
+    momentum
+        rho, in [0, 1).
+    lr, mu
+        Learning rate and weight of the proximal term; the rate is required only if `mu` is not 0.
+
+    Examples
+    --------
+    >>> [round(normalizer(tau, momentum=0.9), 6) for tau in (1, 3, 6, 12)]
+    [1.0, 5.61, 17.82969, 55.418658]
+    >>> round(normalizer(3, momentum=0.9, lr=0.05, mu=0.01), 3)
+    5.608
+    """
+    if steps < 0 or not 0 <= momentum < 1 or not mu >= 0:
+        raise ArgumentError(f"normalizer: steps {steps}, momentum {momentum} or mu {mu} is out of range")
+    if mu and lr is None:
+        raise ArgumentError("normalizer: a proximal term (mu > 0) requires the learning rate")
+    m, a, pull = 0.0, 0.0, (lr or 0.0) * mu
+    for _ in range(steps):
+        m = momentum * m + 1 - pull * a
+        a += m
+    return a

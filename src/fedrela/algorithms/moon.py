@@ -1,4 +1,4 @@
-"""MOON: keep a client's features near the global model's and away from its own former ones.
+"""MOON: keep a client's features near the global model's and away from those of its previous model.
 
 Li et al., Model-contrastive federated learning, CVPR 2021.
 
@@ -6,10 +6,10 @@ Li et al., Model-contrastive federated learning, CVPR 2021.
     s_0  = cos(z, z_global),  s_1 = cos(z, z_previous)      z: features of the model in training; the others are frozen
     x   <- sum_i (n_i / n) y_i
 
-z_previous are the features of the model that the client had after its last turn. At its first turn there is none: with
-the global model in its place (the paper) con is log 2, without any (the code) 0, and has no gradient either way, so the
-term is left out. Frozen models are in evaluation mode. Features are those before the head; with ``projection = 256`` in
-``[model]`` they are the paper's projection.
+z_previous are the features of the client's model after its last round. In its first round there is none: with the
+global model in its place (paper) con is log 2, without any (code) 0; neither has a gradient, so the term is left out.
+Frozen models are in evaluation mode. Features are those before the head; with ``projection = 256`` in ``[model]`` they
+are the paper's projection.
 
 What leaves the client: weights, number of samples.
 """
@@ -24,12 +24,11 @@ from torch import Tensor
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import open_loss, train
-from fedrela.algorithms.samples import Batch
+from fedrela.algorithms.local import Batch
 from fedrela.losses import contrastive
 from fedrela.options import Options, option
 
-BATCH = 256  # samples of one forward pass of a frozen model
+BATCH = 256  # samples per forward pass of a frozen model
 
 
 @dataclass(frozen=True)
@@ -41,30 +40,31 @@ class MoonParams(Options):
 
 
 class Moon(Algorithm):
-    """FedAvg with a contrastive term on features."""
+    """Keeps features near the global model's and away from the client's previous ones."""
 
     name = "moon"
+    label = "MOON"
     paper = "Li et al., 2021"
+    cost = 1.7
     Params = MoonParams
-    uploads = ("weights",)
-    reduces_to = "fedavg at mu = 0, and at every client's first turn"
+    reduces_to = "fedavg at mu = 0, and in every client's first round"
     needs_split = True
 
     def keeps(self, sizes: Sizes) -> ArraySpecs:
-        """Return the client's last model, buffers included."""
+        """Return the client's last model, including buffers."""
         return {"previous": ArraySpec((sizes.shared,), sizes.dtype)}
 
     def client(self, context: ClientContext) -> Arrays:
-        """Minimise loss and contrast."""
+        """Minimise the loss plus the contrastive term."""
         if self.params.mu and context.state:
             self._train(context)
         else:
-            train(context)
+            context.train()
         context.state["previous"] = context.share.shared.read(context.model)
         return {}
 
     def _train(self, context: ClientContext) -> None:
-        mu, temperature, loss, frozen = self.params.mu, self.params.temperature, open_loss(context), _frozen(context)
+        mu, temperature, loss, frozen = self.params.mu, self.params.temperature, context.loss(), _frozen(context)
         known = None if context.samples.view else [_all_features(context, vector) for vector in frozen]
 
         def objective(batch: Batch) -> Tensor:
@@ -76,7 +76,7 @@ class Moon(Algorithm):
             value: Tensor = loss(batch.head(z), batch.y) + mu * contrastive(z, others[0], others[1:], temperature)
             return value
 
-        train(context, loss=objective)
+        context.train(loss=objective)
 
 
 def _frozen(context: ClientContext) -> tuple[Tensor, Tensor]:
@@ -98,6 +98,6 @@ def _features(context: ClientContext, vector: Tensor, x: Tensor) -> Tensor:
 
 
 def _all_features(context: ClientContext, vector: Tensor) -> Tensor:
-    """Return them for all samples of the client: without augmentation they are the same in every epoch."""
+    """Return the features of all samples; without augmentation they are the same in every epoch."""
     starts = range(0, len(context.samples), BATCH)
     return torch.cat([_features(context, vector, context.samples.scaled(slice(at, at + BATCH))) for at in starts])

@@ -1,6 +1,6 @@
-"""Random oversampling: repeat a client's rarer classes until all its classes are as frequent as the most frequent one.
+"""Random oversampling: repeat a client's rarer classes until they are as frequent as its largest class.
 
-The common remedy of imbalanced learning, made at every client by itself. Samples are drawn anew each round; the
+The standard remedy of imbalanced learning, applied by every client locally. Samples are drawn anew each round; the
 client's weight in the average stays that of its real samples.
 
 What leaves the client: weights, number of samples.
@@ -14,28 +14,29 @@ import numpy as np
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import ClientContext
-from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.local import Samples
 from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
 class OversampleParams(Options):
-    """How far to go."""
+    """How far rarer classes are filled up."""
 
-    ratio: float = option(1.0, "size of each class relative to the most frequent one", gt=0, le=1)
+    ratio: float = option(1.0, "size of each class relative to the largest", gt=0, le=1)
 
 
 class Oversample(Algorithm):
-    """FedAvg on oversampled clients."""
+    """Repeats a client's rarer classes until they are as frequent as its largest."""
 
     name = "oversample"
-    paper = "a common remedy"
+    label = "Oversampling"
+    paper = "standard remedy"
+    cost = 3.0
     Params = OversampleParams
-    uploads = ("weights",)
-    reduces_to = "fedavg where a client's classes are equally frequent"
+    reduces_to = "fedavg if a client's classes are equally frequent"
 
     def prepare(self, context: ClientContext) -> Samples:
-        """Return all samples, and repeated ones of the rarer classes."""
+        """Return all samples and repeated ones of the rarer classes."""
         samples, rng = context.samples, context.stream("oversample")
         wanted = int(self.params.ratio * context.counts.max())
         more = [

@@ -1,19 +1,19 @@
-"""Ratio-Loss: weigh classes by how strongly a balanced probe set of the server's pulls at the classifier.
+"""Ratio Loss: weigh classes by how strongly a balanced probe set on the server moves the classifier.
 
 Wang et al., Addressing class imbalance in federated learning, AAAI 2021.
 
     client: loss = mean_b alpha_y CE,   alpha_c = 1 + beta r_c                         alpha = 1 in the first round
     server: U_p = change of the last layer's weights after training x on the probe samples of class p
-            M_p = weights (i, j) where U_p is largest (signed) and no other |U_q| exceeds 0.8 |U_p|
+            M_p = weights (i, j) at which U_p is largest (signed) and no other |U_q| exceeds 0.8 |U_p|
             r_p = |sum_{M_p} U_p| / |sum_{M_p} mean_{q != p} U_q|,  at most 5000
-            x  <- mean of y_i, each client the same                                    buffers of BatchNorm by samples
+            x  <- mean of y_i, all clients equal                                        buffers of BatchNorm by samples
 
-The code of CLIMB has another rule for r, ``rule="port"``: without training and without choosing weights, from the
-gradients G_p of the last layer's weights on the probe samples of class p, by the weights of class p alone:
+The code of CLIMB has another rule for r, ``rule="port"``: without training or choosing weights, from the gradients G_p
+of the last layer's weights on the probe samples of class p, using the weights of class p alone:
 
     r_p = |mean_j (C - 1) G_p[p, j] / sum_{q != p} G_q[p, j]|,  at most 5000 here too; j where the sum is 0 left out
 
-Only r is taken from there. The loss, and when alpha is made, are as above.
+Only r is taken from there; the loss and the update of alpha are as above.
 
 What leaves the client: weights, number of samples. What it receives beside the weights: alpha. The server needs
 balanced samples of its own, from before imbalance.
@@ -32,31 +32,32 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, Local, ServerContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.practice import train_on_server
+from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
+from fedrela.algorithms.local import Local
 from fedrela.errors import ArgumentError
 from fedrela.options import Options, option
 
-NO_RIVALS = 10.0  # r where the others do not move the chosen weights at all
-LARGEST = 5000.0  # the port has no limit, but divides its loss by the weights of a batch, which bounds their effect
+NO_RIVALS = 10.0  # r if the other classes do not move the chosen weights at all
+LARGEST = 5000.0  # the port has no limit, but divides its loss by the weights of a batch, which bounds it
 
 
 @dataclass(frozen=True)
 class RatioLossParams(Options):
-    """The official code: 63 probe samples a class, two epochs on them, beta 0.1. The port: 5 samples, no training."""
+    """The official code: 63 probe samples per class, two epochs, beta 0.1. The port: 5 samples, no training."""
 
     beta: float = option(0.1, "weight of the ratio in a class's weight", symbol="beta", ge=0)
     rule: str = option(
-        "official", "from training on the probe samples, or as CLIMB's port: from gradients on them", symbol="r_c",
+        "official", "from training on the probe samples, or from their gradients as in CLIMB's port", symbol="r_c",
         choices=("official", "port"),
     )  # fmt: skip
-    probe: int = option(63, "probe samples a class", ge=1)
+    probe: int = option(63, "probe samples per class", ge=1)
     probe_epochs: int = option(2, "epochs of training on them", ge=1)
     probe_batch: int = option(64, "batch size of that training", ge=1)
-    dominance: float = option(0.8, "no other class may pull more than this share of the strongest", gt=0, le=1)
+    dominance: float = option(
+        0.8, "no other class may move a weight by more than this fraction of the strongest", gt=0, le=1
+    )
     weighting: str = option(
-        "per_sample", "each sample by its class, or as the code: one number a batch, mean(alpha_y) mean(CE)", symbol="alpha_y",
+        "per_sample", "weigh each sample, or as in the code each batch: mean(alpha_y) mean(CE)", symbol="alpha_y",
         choices=("per_sample", "as_run"),
     )  # fmt: skip
 
@@ -92,7 +93,7 @@ def ratios(U: NDArray[np.float64], dominance: float = 0.8) -> tuple[NDArray[np.f
 
 
 def gradient_ratios(G: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return r_p by the port's rule from the gradients G, (C, C, d), without the features that no other class uses.
+    """Return r_p by the port's rule from the gradients G, (C, C, d), ignoring features that no other class uses.
 
     >>> gradient_ratios(np.array([[[-3.0, -1.0], [3.0, 1.0]], [[1.0, 1.0], [-1.0, -1.0]]])).round(4).tolist()
     [2.0, 0.6667]
@@ -107,7 +108,7 @@ def gradient_ratios(G: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def head_gradients(module: Any, x: Tensor, y: Tensor) -> NDArray[np.float64]:
-    """Return G_p = mean_b (softmax(logits_b) - onehot_p) f_b, (C, C, d); in evaluation mode: no buffer changes."""
+    """Return G_p = mean_b (softmax(logits_b) - onehot_p) f_b, (C, C, d); in evaluation mode, so no buffer changes."""
     module.eval()
     blocks = []
     for p in range(module.head.out_features):
@@ -120,12 +121,13 @@ def head_gradients(module: Any, x: Tensor, y: Tensor) -> NDArray[np.float64]:
 
 
 class RatioLoss(Algorithm):
-    """Class weights from a probe set at the server."""
+    """Weighs classes by how a balanced probe set on the server moves the classifier."""
 
     name = "ratioloss"
+    label = "Ratio Loss"
     paper = "Wang et al., 2021"
+    cost = 1.5
     Params = RatioLossParams
-    uploads = ("weights",)
     reduces_to = "fedavg with equal weights at beta = 0"
     own_loss = True
     needs_split = True
@@ -137,7 +139,7 @@ class RatioLoss(Algorithm):
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
         """Return alpha = 1."""
         if not isinstance(getattr(model, "head", None), nn.Linear):
-            raise ArgumentError("ratioloss: needs a linear head, whose weights the probe set pulls at")
+            raise ArgumentError("ratioloss: expected a model with a linear head, whose weights the probe set moves")
         return {"alpha": np.ones(sizes.classes)}
 
     def broadcast(self, state: Arrays) -> Arrays:
@@ -146,12 +148,12 @@ class RatioLoss(Algorithm):
 
     def client(self, context: ClientContext) -> Arrays:
         """Minimise the weighted loss."""
-        alpha, weighting = torch.tensor(context.received["alpha"]).to(context.model.vector), self.params.weighting
-        train(context, loss=lambda batch: ratio_loss(batch.forward(), batch.y, alpha, weighting))
+        alpha, weighting = context.tensor(context.received["alpha"]), self.params.weighting
+        context.train(loss=lambda batch: ratio_loss(batch.forward(), batch.y, alpha, weighting))
         return {}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
-        """Average the clients; take the next round's alpha from the probe set at the model they started from."""
+        """Average the clients; compute the next alpha from the probe set at the model they started from."""
         if self.params.beta:
             context.state["alpha"] = 1.0 + self.params.beta * self._ratios(context)
         new, place = weighted_sum(context.uploads, "weights", sample_weights(context.uploads)), slice(context.trained)
@@ -159,7 +161,7 @@ class RatioLoss(Algorithm):
         return new
 
     def _ratios(self, context: ServerContext) -> NDArray[np.float64]:
-        """Return r by the rule chosen."""
+        """Return r by the chosen rule."""
         if context.auxiliary is None:
             raise ArgumentError("ratioloss: the server has no probe set")
         if self.params.rule == "port":
@@ -174,7 +176,7 @@ class RatioLoss(Algorithm):
         pulls = []
         for p in range(len(before)):
             context.model.vector.copy_(start)
-            train_on_server(context, context.model, x[y == p], y[y == p], local, subject=p)
+            context.train(context.model, x[y == p], y[y == p], local, subject=p)
             pulls.append((module.head.weight.detach() - before).double().cpu().numpy())
         context.model.vector.copy_(start)
         return np.stack(pulls)

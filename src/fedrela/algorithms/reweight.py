@@ -1,8 +1,8 @@
-"""Re-weighting: weigh each class of a client by the inverse of its number of samples there.
+"""Re-weighting: weigh each class by the inverse of the client's class count.
 
-The common remedy of imbalanced learning, made at every client by itself.
+The standard remedy of imbalanced learning, applied by every client locally.
 
-    loss = sum_b w_y CE / sum_b w_y,   w_c = n / (U n_c)          U: classes that the client has
+    loss = sum_b w_y CE / sum_b w_y,   w_c = n / (U n_c)          U: classes the client has
 
 What leaves the client: weights, number of samples.
 """
@@ -17,31 +17,30 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import train
 from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
 class ReweightParams(Options):
-    """How far to go."""
+    """How strongly counts enter."""
 
     power: float = option(1.0, "weights are inverse counts to this power", ge=0)
 
 
 class Reweight(Algorithm):
-    """FedAvg with class weights from local counts."""
+    """Weighs each class by the inverse of the client's class count."""
 
     name = "reweight"
-    paper = "a common remedy"
+    label = "Re-weighting"
+    paper = "standard remedy"
     Params = ReweightParams
-    uploads = ("weights",)
     reduces_to = "fedavg at power = 0"
     own_loss = True
 
     def client(self, context: ClientContext) -> Arrays:
         """Minimise the weighted cross-entropy."""
-        weights = class_weights(torch.from_numpy(context.counts).to(context.model.vector), self.params.power)
-        train(context, loss=lambda batch: cross_entropy(batch.forward(), batch.y, weight=weights))
+        weights = class_weights(context.tensor(context.counts), self.params.power)
+        context.train(loss=lambda batch: cross_entropy(batch.forward(), batch.y, weight=weights))
         return {}
 
 

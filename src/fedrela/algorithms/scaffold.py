@@ -1,14 +1,14 @@
-"""SCAFFOLD: subtract the client's own drift direction, add everybody's.
+"""SCAFFOLD: correct each client's drift by control variates.
 
 Karimireddy et al., SCAFFOLD: stochastic controlled averaging for federated learning, ICML 2020.
 
     y_i <- y_i - lr (g_i(y_i) + c - c_i)
     c_i <- c_i - c + (x - y_i) / (lr a_i)          option II; a_i: steps, with momentum the norm of `normalizer`
-    x   <- x + lr_g mean_i (y_i - x)               over the clients of the round, each the same
+    x   <- x + lr_g mean_i (y_i - x)               over the clients of the round, unweighted
     c   <- c + (1 / K) sum_i (change of c_i)       K: all clients; all c start at 0
 
-With momentum the correction enters it, so that a client moves by lr a_i times its mean gradient, and c_i stays the size
-of a gradient. Control variates are of trained arrays only; buffers of BatchNorm are averaged.
+With momentum the correction enters it, so that a client moves by lr a_i times its mean gradient, and c_i has the scale
+of a gradient. Control variates cover trained arrays only; buffers of BatchNorm are averaged.
 
 What leaves the client: weights, number of samples, change of c_i (as large as the weights). What it receives beside the
 weights: c.
@@ -27,8 +27,7 @@ from torch import Tensor, nn
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import train
-from fedrela.algorithms.steps import normalizer
+from fedrela.algorithms.local import normalizer
 from fedrela.options import Options, option
 
 
@@ -38,22 +37,24 @@ class ScaffoldParams(Options):
 
     lr_global: float = option(1.0, "step of the server", symbol="eta_g", gt=0)
     correction: str = option(
-        "gradient", "enters the gradient, or (NIID-Bench) the weights after each step, past the momentum", symbol="c - c_i",
-        choices=("gradient", "after_step"),
+        "gradient", "added to the gradient, or (NIID-Bench) to the weights after each step, without momentum",
+        symbol="c - c_i", choices=("gradient", "after_step"),
     )  # fmt: skip
     weighting: str = option(
-        "equal", "of clients: equal, or (NIID-Bench) by samples", symbol="1 / |S|", choices=("equal", "samples")
+        "equal", "weights of clients: equal, or (NIID-Bench) by samples", symbol="1 / |S|", choices=("equal", "samples")
     )
 
 
 class Scaffold(Algorithm):
-    """Stochastic controlled averaging."""
+    """Corrects each client's drift by control variates."""
 
     name = "scaffold"
+    label = "SCAFFOLD"
     paper = "Karimireddy et al., 2020"
+    cost = 1.05
     Params = ScaffoldParams
     uploads = ("weights", "control")
-    reduces_to = "fedavg in its first round with equal weights, and with identical clients"
+    reduces_to = "fedavg in the first round with equal weights, and with identical clients"
 
     def sends(self, sizes: Sizes) -> ArraySpecs:
         """Return the change of the control variate."""
@@ -72,10 +73,10 @@ class Scaffold(Algorithm):
         return {"control": state["control"]}
 
     def client(self, context: ClientContext) -> Arrays:
-        """Train along g + c - c_i, then renew c_i."""
+        """Train along g + c - c_i, then update c_i."""
         y, lr = context.model.weights, context.local.lr
-        x, c = y.clone(), torch.tensor(context.received["control"]).to(y)
-        mine = torch.tensor(context.state["control"]).to(y) if context.state else torch.zeros_like(y)
+        x, c = y.clone(), context.tensor(context.received["control"])
+        mine = context.tensor(context.state["control"]) if context.state else torch.zeros_like(y)
         drift = c - mine
 
         def correct(gradient: Tensor, _: Tensor) -> None:
@@ -85,17 +86,17 @@ class Scaffold(Algorithm):
             weights.sub_(drift, alpha=lr)
 
         if self.params.correction == "gradient":
-            train(context, correct=correct)
-            way = lr * normalizer(context.steps, momentum=context.local.momentum)
+            context.train(correct=correct)
+            length = lr * normalizer(context.steps, momentum=context.local.momentum)
         else:
-            train(context, after_step=shift)
-            way = lr * context.steps
-        new = (x - y) / way - drift if way else mine  # with a rate of 0 nothing is learnt about the gradient
+            context.train(after_step=shift)
+            length = lr * context.steps
+        new = (x - y) / length - drift if length else mine  # with lr = 0 the path says nothing about the gradient
         context.state["control"] = new.cpu().numpy()
         return {"control": (new - mine).cpu().numpy()}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
-        """Step by lr_g mean (y_i - x), and renew c."""
+        """Step by lr_g mean (y_i - x), and update c."""
         p, place = sample_weights(context.uploads), slice(context.trained)
         new = weighted_sum(context.uploads, "weights", p)
         mean = new[place]

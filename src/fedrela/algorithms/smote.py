@@ -1,12 +1,11 @@
-"""SMOTE at every client: make new samples of rare classes between real neighbours of the same class.
+"""SMOTE at every client: synthesise samples of rare classes between real neighbours of the same class.
 
 Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
 
-In the space of inputs, where they are tables, whole rows are made; in the space of features, the head trains on made
-features beside the real ones, after each client computed them with the model it received. Classes that the client has
-less often than its most frequent one are filled up to it; with one sample of a class there is no neighbour, and it is
-repeated. The neighbours are found by imbalanced-learn (``pip install 'fedrela[imblearn]'``). The client's weight in the
-average stays that of its real samples.
+In the space of inputs (tables) whole rows are synthesised. In the space of features (images) the client computes features
+with the received model, and the head also trains on synthetic features. Each class is filled up to the size of the
+client's largest class; a class of one sample has no neighbours, so the sample is repeated. imbalanced-learn finds the
+neighbours (``pip install 'fedrela[imblearn]'``). The client's weight in the average stays that of its real samples.
 
 What leaves the client: weights, number of samples.
 """
@@ -24,54 +23,51 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import open_loss, train
-from fedrela.algorithms.samples import Batch, Samples
+from fedrela.algorithms.local import Batch, Samples
 from fedrela.errors import ArgumentError
-from fedrela.models.inputs import Scaling
 from fedrela.options import Options, option
 
 
 @dataclass(frozen=True)
 class SmoteParams(Options):
-    """Five neighbours, as is common."""
+    """Five neighbours, as usual."""
 
-    neighbours: int = option(5, "among which a new sample's second parent is drawn", symbol="k", ge=1)
-    ratio: float = option(1.0, "size of each class relative to the most frequent one", gt=0, le=1)
-    space: str = option(
-        "auto", "inputs for tables, features for images, or one of them", choices=("auto", "inputs", "features")
-    )
+    neighbours: int = option(5, "neighbours among which the second parent is drawn", symbol="k", ge=1)
+    ratio: float = option(1.0, "size of each class relative to the largest", gt=0, le=1)
+    space: str = option("auto", "auto: inputs for tables, features for images", choices=("auto", "inputs", "features"))
 
 
 class Smote(Algorithm):
-    """FedAvg with synthetic samples of rare classes."""
+    """Makes synthetic samples of rare classes between real neighbours."""
 
     name = "smote"
+    label = "SMOTE"
     paper = "Chawla et al., 2002"
+    cost = 1.7
     Params = SmoteParams
-    uploads = ("weights",)
-    reduces_to = "fedavg where a client's classes are equally frequent"
+    reduces_to = "fedavg if a client's classes are equally frequent"
 
     def _in_features(self, context: ClientContext) -> bool:
         images = context.samples.inputs.ndim == 4
         return bool(self.params.space == "features" or (self.params.space == "auto" and images))
 
     def prepare(self, context: ClientContext) -> Samples:
-        """Return the samples with made ones, where they are made in the space of inputs."""
+        """Return the samples with synthetic ones, in the space of inputs."""
         if self._in_features(context):
             return context.samples
         samples = context.samples
         real = samples.scaled(slice(None)).cpu().numpy()
         flat, labels = self._fill(context, real.reshape(len(real), -1))
         inputs = torch.from_numpy(flat.reshape(-1, *real.shape[1:]))
-        return Samples(inputs, np.arange(len(labels)), labels, Scaling(), samples.device, dtype=samples.dtype)
+        return Samples.ready(inputs, labels, samples.device, samples.dtype)
 
     def client(self, context: ClientContext) -> Arrays:
-        """Train, with made features for the head where they are made there."""
+        """Train; in the space of features the head also trains on synthetic ones."""
         if not self._in_features(context):
-            train(context)
+            context.train()
             return {}
         made, labels = self._made_features(context)
-        loss, rng = open_loss(context), context.stream("made features")
+        loss, rng = context.loss(), context.stream("made features")
         share = len(labels) / len(context.samples)
 
         def both(batch: Batch) -> Tensor:
@@ -83,7 +79,7 @@ class Smote(Algorithm):
                 value = value + number / len(batch.y) * cross_entropy(split.head(made[at]), labels[at])
             return value
 
-        train(context, loss=both)
+        context.train(loss=both)
         return {}
 
     def _made_features(self, context: ClientContext) -> tuple[Tensor, Tensor]:
@@ -96,7 +92,7 @@ class Smote(Algorithm):
         return torch.from_numpy(filled[n:]).to(vector), torch.from_numpy(labels[n:]).to(vector.device)
 
     def _fill(self, context: ClientContext, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the rows with made ones after them, and the labels of all."""
+        """Return the rows followed by synthetic ones, and the labels of all."""
         labels, rng = context.samples.labels, context.stream("smote")
         wanted = int(self.params.ratio * context.counts.max())
         lacking = {c: wanted - n for c, n in enumerate(context.counts.tolist()) if 0 < n < wanted}
@@ -109,19 +105,19 @@ class Smote(Algorithm):
 
 
 def _between(rows: NDArray[Any], number: int, neighbours: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Return rows between neighbours of one class, as imbalanced-learn makes them."""
+    """Return rows between neighbours of one class, by imbalanced-learn."""
     if len(rows) == 1:
         return np.repeat(rows, number, axis=0)
     try:
         from imblearn.over_sampling import SMOTE
     except ImportError as error:
-        raise ArgumentError("smote: imbalanced-learn is needed; pip install 'fedrela[imblearn]'") from error
+        raise ArgumentError("smote: requires imbalanced-learn; pip install 'fedrela[imblearn]'") from error
     sampler = SMOTE(
         sampling_strategy={1: len(rows) + number},
         k_neighbors=min(neighbours, len(rows) - 1),
         random_state=int(rng.integers(2**31)),
     )
-    # Its interface wants a second class, which is the larger one: copies of a row that take part in nothing.
+    # Its interface requires a second, larger class: copies of a row that it then ignores.
     others = np.repeat(rows[:1], len(rows) + number, axis=0)
     x = np.concatenate([rows, others])
     y = np.concatenate([np.ones(len(rows), np.int64), np.zeros(len(others), np.int64)])

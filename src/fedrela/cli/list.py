@@ -46,8 +46,9 @@ def _algorithms(screen: Console, model: str) -> None:
 
     known = list(registries.algorithms())
     costs = {each.name: traffic(each.name, model) for each in known}
-    columns: tuple[str, ...] = ("algorithm", "paper", "leaves a client beside the weights")
-    draw(screen, columns, [(each.name, each.paper, ", ".join(each.sends) or "-") for each in known], words=columns)
+    columns: tuple[str, ...] = ("algorithm", "what it does", "paper", "leaves a client beside the weights")
+    facts = [(each.name, each.description, each.paper, ", ".join(each.sends) or "-") for each in known]
+    draw(screen, columns, facts, words=columns)
     say(screen)
     columns = ("algorithm", "sends", "answers", "receives", "keeps")
     sizes = [(name, *map(_sizes, (cost.up, cost.exchanges, cost.down, cost.kept))) for name, cost in costs.items()]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms.context import Local
+from fedrela.algorithms.local import Local
 from fedrela.core import Schedule
 from fedrela.streams import stream
 

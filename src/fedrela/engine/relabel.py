@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import ClientContext
-from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.local import Samples
 from fedrela.core import Ledger, Relabelling, relabel
 from fedrela.core.draws import expected_flow, random_moves
 from fedrela.core.equations import ClassGroups, z_scores

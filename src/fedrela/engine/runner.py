@@ -15,7 +15,7 @@ from torch import nn
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Sizes
 from fedrela.algorithms.context import ClientContext
-from fedrela.algorithms.samples import Samples
+from fedrela.algorithms.local import Samples
 from fedrela.engine.areas import Area, AreaHandle
 from fedrela.engine.blocks import Handle, SharedArray, shared_array
 from fedrela.engine.orders import Answer, Moves, Order

@@ -19,9 +19,11 @@ ANY_SIZES = Sizes(shared=64, trained=64, classes=10, features=8, clients=10, inp
 
 
 class AlgorithmFacts(NamedTuple):
-    """An algorithm: authors and year, what leaves a client beside the weights, and its parameters."""
+    """An algorithm: what it is, authors and year, what leaves a client beside the weights, and its parameters."""
 
     name: str
+    label: str
+    description: str
     paper: str
     sends: tuple[str, ...]
     parameters: tuple[Option, ...]
@@ -46,7 +48,7 @@ def algorithms() -> Iterator[AlgorithmFacts]:
         baseline = kind()
         sent = [array for array in kind.uploads if array != "weights"]
         sent += [_answers(baseline, exchange) for exchange in baseline.exchanges()]
-        yield AlgorithmFacts(name, kind.paper, tuple(sent), options_of(kind.Params))
+        yield AlgorithmFacts(name, kind.label, kind.description, kind.paper, tuple(sent), options_of(kind.Params))
 
 
 def _answers(baseline: Algorithm, exchange: Exchange) -> str:

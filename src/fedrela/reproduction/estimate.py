@@ -1,9 +1,9 @@
 """How long runs will take: work counted in samples, its price from a short trial on this machine (`price_here`).
 
 The trial trains `cnn_small` on grey images of 28x28. `RELATIVE` says how many times that a sample of another network or
-image size costs, and `BASELINES` the same for another algorithm's step: measured once beside that same network, on one
-core, save those of ``resnet50`` and ``moon``, which are estimated from their operations. The time left that is shown
-during a run comes from its own rounds instead.
+image size costs, and `Algorithm.cost` the same for another algorithm's round: measured once beside that same network,
+on one core, save those of ``resnet50``, which are estimated from its operations. The time left that is shown during a
+run comes from its own rounds instead.
 """
 
 from __future__ import annotations
@@ -79,7 +79,6 @@ RELATIVE = {
     ("simple_cnn", "3x32"): 1.2,
 }
 IMAGES = {"digits": "1x8", "fashion_mnist": "1x28", "cifar10": "3x32", "cifar100": "3x32", "imagenet_lt": "3x224"}
-BASELINES = {"climb": 1.2, "fedetf": 1.1, "fedloge": 1.1, "fedlc": 1.05, "fedprox": 1.1, "fedyoyo": 2.6, "moon": 1.7}
 FORWARD = 1 / 3  # of a training step
 ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take beside the training
 
@@ -109,7 +108,7 @@ def round_work(config: Config) -> float:
     """Return the work of one round, in training samples of `cnn_small` on grey images of 28x28."""
     train, data = config.train, config.data
     _, tested, _ = SIZES[data.source]
-    trained = train.participation * training_samples(config) * train.epochs * BASELINES.get(config.algorithm.name, 1.0)
+    trained = train.participation * training_samples(config) * train.epochs * config.algorithm.kind().cost
     return RELATIVE[config.model.name, IMAGES[data.source]] * (trained + FORWARD * tested / train.evaluate_every)
 
 

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 MOST_BASELINES = 200
 LONGEST_LABEL = 60
 OWN = ("label", "train", "model")  # keys of a baseline beside those of an algorithm
-LABELS = {  # as their papers write them
-    "climb": "CLIMB", "creff": "CReFF", "fedavg": "FedAvg", "feddyn": "FedDyn", "fedetf": "FedETF",
-    "fedetf_original": "FedETF (original)", "fedgrab": "Fed-GraB", "fedlc": "FedLC", "fedloge": "FedLoGe",
-    "fedmix": "FedMix", "fednova": "FedNova", "fedprox": "FedProx", "fedrod": "FedRoD", "fedyoyo": "FedYoYo",
-    "moon": "MOON", "oversample": "Oversampling", "ratioloss": "Ratio Loss", "reweight": "Re-weighting",
-    "scaffold": "SCAFFOLD", "smote": "SMOTE",
-}  # fmt: skip
 
 
 class BaselineConfig(Table):
@@ -40,7 +33,7 @@ class BaselineConfig(Table):
     @classmethod
     def of(cls, algorithm: AlgorithmConfig) -> BaselineConfig:
         """Return an algorithm as a baseline that changes nothing else."""
-        return cls(algorithm=algorithm, label=LABELS.get(algorithm.name, algorithm.name), train={}, model={})
+        return cls(algorithm=algorithm, label=algorithm.kind().label, train={}, model={})
 
     def changes(self) -> dict[str, Any]:
         """Return what it lays over a configuration."""
