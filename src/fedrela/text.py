@@ -1,4 +1,4 @@
-"""Words for messages: foreign values and keys as short, harmless text, and the known word nearest to a wrong one."""
+"""Text for people: foreign text made harmless, the nearest known word, numbers with their noun or unit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
 
 def printable(text: object, longest: int | None = None) -> str:
-    r"""Return foreign text as one line; what does not print becomes an escape, and long text is cut.
+    r"""Return foreign text as one harmless line: what does not print becomes an escape, and long text is cut.
+
+    Control and formatting characters could drive a terminal or reverse its text.
 
     >>> printable("a\nb"), printable("abcdef", 3)
     ('a\\nb', 'abc...')
@@ -51,6 +53,16 @@ def printable(text: object, longest: int | None = None) -> str:
     whole = str(text)
     line = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in whole[:longest])
     return line if longest is None or len(whole) <= longest else f"{line}..."
+
+
+def one_line(error: BaseException, longest: int = 300) -> str:
+    r"""Return an error's type and message as one harmless line.
+
+    >>> one_line(ValueError("two\n  lines")), one_line(KeyError())
+    ('ValueError: two lines', 'KeyError')
+    """
+    message = printable(" ".join(str(error).split()), longest)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
@@ -93,3 +105,15 @@ def percent(share: float | None, digits: int = 1, missing: str = "-") -> str:
     ('87.6 %', '-')
     """
     return missing if share is None else f"{100 * share:.{digits}f} %"
+
+
+def points(difference: float | None, digits: int = 1, missing: str = "-") -> str:
+    """Return a difference of two shares in percentage points, with its sign, or `missing` where there is none.
+
+    >>> points(0.125), points(-0.1), points(0.0), points(None)
+    ('+12.5', '-10.0', '0.0', '-')
+    """
+    if difference is None:
+        return missing
+    change = round(100 * difference, digits)
+    return f"{change:+.{digits}f}" if change else f"{0:.{digits}f}"

@@ -56,12 +56,12 @@ def test_names_win_over_numbers_and_may_hold_colons():
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("ab", "FROM:TO is needed, such as cat:dog"),
-        ("cta:dog", "no class 'cta'; the nearest is 'cat'"),
-        ("cat:2", "no class '2'"),
-        ("cat:-1", "no class '-1'"),
-        ("cat:" + "9" * 5000, "no class '999"),
-        (":", "no class ''"),
+        ("ab", "expected FROM:TO, such as cat:dog"),
+        ("cta:dog", "got 'cta'; nearest: 'cat'"),
+        ("cat:2", "got '2'"),
+        ("cat:-1", "got '-1'"),
+        ("cat:" + "9" * 5000, "got '999"),
+        (":", "got ''"),
         ("cat:cat", "two different classes"),
         ("cat:0", "two different classes"),
         ("*:*", "two different classes, or '[*]' on one side"),
@@ -92,7 +92,7 @@ def test_preview_knows_the_same_rules(run, clinic):
 def test_a_wrong_rule_has_code_2(run, clinic):
     done = run("relabel", clinic.csv(), "--forbid", "helthy:*")
     assert done.code == 2
-    assert "no class 'helthy'; the nearest is 'healthy'" in done.line()
+    assert "got 'helthy'; nearest: 'healthy'" in done.line()
     assert clinic.files() == {"clinic.csv"}
 
 

@@ -193,7 +193,7 @@ def test_a_label_out_of_range_in_npz_is_refused(run, clinic):
         (("--normalize", "max"), "normalize: expected one of zscore, minmax, none"),
         (("--max-fraction", "30"), "max_fraction: expected a fraction from 0 to 1, got 30.0"),
         (("--ledger-format", "xml"), "--ledger-format: expected one of json, npz, got 'xml'"),
-        (("--label-column", "lable"), "has no column 'lable'; the nearest is 'label'"),
+        (("--label-column", "lable"), "has no column 'lable'; nearest: 'label'"),
         (("--label-column", "7"), "has no column '7'"),
     ],
 )

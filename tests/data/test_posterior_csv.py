@@ -75,11 +75,11 @@ def test_the_label_column_by_name_or_number(tmp_path, wanted, text):
 @pytest.mark.parametrize(
     ("wanted", "text", "said"),
     [
-        ("turth", "a,truth,b\n", "no column 'turth'; the nearest is 'truth'"),
+        ("turth", "a,truth,b\n", "no column 'turth'; nearest: 'truth'"),
         ("3", "a,truth,b\n", "no column '3'"),
         ("x", "a,x,x\n", "2 columns 'x'; give a number"),
-        ("label", "", "expected no header, so a number from 0 to 2, got 'label'"),
-        ("-1", "", "expected no header, so a number from 0 to 2, got '-1'"),
+        ("label", "", "has no header: expected a number from 0 to 2, got 'label'"),
+        ("-1", "", "has no header: expected a number from 0 to 2, got '-1'"),
         ("9" * 5000, "", "no header"),
     ],
 )
@@ -90,30 +90,30 @@ def test_a_label_column_that_is_not_there(tmp_path, wanted, text, said):
 
 HEAD = "cat,dog,label\n0.5,0.5,cat\n"
 BAD = {
-    "empty": ("", "1:1: the file is empty; a probability column"),
+    "empty": ("", "1:1: the file is empty; expected one probability column"),
     "blank": ("\n \n\r\n", "1:1: the file is empty"),
-    "one column": ("a\n1\n", "1:2: 1 column(s) where at least two probability columns and a label column are needed"),
-    "two columns": ("a,label\n1,a\n", "1:3: 2 column(s) where at least two"),
-    "semicolons": ("\na;b;label\n1;0;a\n", "2:2: 1 column(s) where at least two probability columns and a label "
-                   "column are needed; is the separator a comma?"),
-    "short row": (HEAD + "\n0.5,0.5\n", "4:3: 2 columns where 3 are needed"),
-    "long row": (HEAD + "0.5,0.5,cat,dog,cat\n", "3:4: 5 columns where 3 are needed"),
-    "short row without header": ("0.5,0.5,0\n1\n", "2:2: 1 columns where 3 are needed"),
-    "word": (HEAD + "0.5,half,cat\n", "3:2: 'half' is not a number; the probability of class 'dog' is needed"),
-    "empty cell": (HEAD + ",1,cat\n", "3:1: '' is not a number; the probability of class 'cat' is needed"),
-    "underscore": (HEAD + "0.5,1_0,cat\n", "3:2: '1_0' is not a number"),
-    "after the label": ("y,cat,dog\ncat,1,x\n", "2:3: 'x' is not a number; the probability of class 'dog' is needed "
+    "one column": ("a\n1\n", "1:2: expected at least two probability columns and a label column, got 1 column"),
+    "two columns": ("a,label\n1,a\n", "1:3: expected at least two"),
+    "semicolons": ("\na;b;label\n1;0;a\n", "2:2: expected at least two probability columns and a label "
+                   "column, got 1 column; is the separator a comma?"),
+    "short row": (HEAD + "\n0.5,0.5\n", "4:3: expected 3 columns, got 2"),
+    "long row": (HEAD + "0.5,0.5,cat,dog,cat\n", "3:4: expected 3 columns, got 5"),
+    "short row without header": ("0.5,0.5,0\n1\n", "2:2: expected 3 columns, got 1"),
+    "word": (HEAD + "0.5,half,cat\n", "3:2: expected the probability of class 'dog', got 'half'"),
+    "empty cell": (HEAD + ",1,cat\n", "3:1: expected the probability of class 'cat', got ''"),
+    "underscore": (HEAD + "0.5,1_0,cat\n", "3:2: expected the probability of class 'dog', got '1_0'"),
+    "after the label": ("y,cat,dog\ncat,1,x\n", "2:3: expected the probability of class 'dog', got 'x' "
                         "(the label column is 1)"),
-    "hexadecimal": ("0.5,0.5,0\n0x1,0.5,0\n", "2:1: '0x1' is not a number"),
-    "unknown label": (HEAD + "0.5,0.5,Dgo\n", "3:3: unknown label 'Dgo'; a class name or a number from 0 to 1 is "
-                      "needed, the nearest class is 'dog'"),
-    "empty label": (HEAD + "0.5,0.5,\n", "3:3: unknown label ''"),
-    "id too large": ("0.5,0.5,0\n0.5,0.5,2\n", "2:3: unknown label '2'; a class name or a number from 0 to 1"),
-    "negative id": ("0.5,0.5,-1\n", "1:3: unknown label '-1'"),
-    "half id": ("0.5,0.5,0.5\n", "1:3: unknown label '0.5'"),
-    "endless id": ("0.5,0.5,inf\n", "1:3: unknown label 'inf'"),
+    "hexadecimal": ("0.5,0.5,0\n0x1,0.5,0\n", "2:1: expected the probability of class '0', got '0x1'"),
+    "unknown label": (HEAD + "0.5,0.5,Dgo\n", "3:3: expected a class name or a number from 0 to 1, "
+                      "got 'Dgo'; nearest: 'dog'"),
+    "empty label": (HEAD + "0.5,0.5,\n", "3:3: expected a class name or a number from 0 to 1, got ''"),
+    "id too large": ("0.5,0.5,0\n0.5,0.5,2\n", "2:3: expected a class name or a number from 0 to 1, got '2'"),
+    "negative id": ("0.5,0.5,-1\n", "1:3: expected a class name or a number from 0 to 1, got '-1'"),
+    "half id": ("0.5,0.5,0.5\n", "1:3: expected a class name or a number from 0 to 1, got '0.5'"),
+    "endless id": ("0.5,0.5,inf\n", "1:3: expected a class name or a number from 0 to 1, got 'inf'"),
     "names and ids": ("cat,dog,y\n1,0,0\n1,0,dog\n1,0,1\n", "3:3: label 'dog' is a class name but others are class "
-                      "numbers; one kind is needed"),
+                      "numbers; use one kind"),
     "duplicate class": ("cat,dog,cat,label\n", "1:3: class 'cat' again, as in column 1; class names must differ"),
     "row numbers": (",cat,dog,label\n0,1,0,cat\n", "1:1: a column without a name"),
     "two label columns": ("Label,cat,label,dog\n", "1:3: a second column 'label'; say which one with label_column"),

@@ -64,9 +64,12 @@ def test_labels_get_room_for_every_class(tmp_path):
 
 
 BAD_ARRAYS = {
-    "posterior of one dimension": ({"posterior": Q[0]}, "posterior: shape (n, C), C from 2 to 65536, is needed"),
-    "one class": ({"posterior": Q[:, :1]}, "posterior: shape (n, C)"),
-    "endless classes": ({"posterior": np.empty((0, 10**12)), "labels": Y[:0]}, "posterior: shape (n, C)"),
+    "posterior of one dimension": (
+        {"posterior": Q[0]},
+        "posterior: expected shape (n, C), C from 2 to 65536, got (2,)",
+    ),
+    "one class": ({"posterior": Q[:, :1]}, "posterior: expected shape (n, C)"),
+    "endless classes": ({"posterior": np.empty((0, 10**12)), "labels": Y[:0]}, "posterior: expected shape (n, C)"),
     "lengths": ({"labels": np.arange(3)}, "labels: expected integers of shape (2,), got int64 of shape (3,)"),
     "float labels": ({"labels": Y * 1.0}, "labels: expected integers of shape (2,), got float64 of shape (2,)"),
     "text labels": ({"labels": np.array(["a", "b"])}, "labels: expected integers of shape (2,), got <U1"),

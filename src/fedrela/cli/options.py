@@ -12,10 +12,11 @@ import typer
 from numpy.typing import NDArray
 
 from fedrela.core.options import RelabelOptions
-from fedrela.data.posterior_csv import nearest, ordinal
+from fedrela.data.posterior_csv import hint_at, ordinal
 from fedrela.data.posteriors import PosteriorFile
 from fedrela.errors import ArgumentError
 from fedrela.options import Option, options_of
+from fedrela.text import shown
 
 METHOD, LIMITS, INPUT = "Method", "Limits of your own", "Reading the file"  # panels of a help page
 METAVARS = {"tau": "SHARE", "max_fraction": "SHARE", "threshold": "higher|order|linear|NUMBER"}
@@ -29,18 +30,13 @@ def flags(*names: str) -> list[inspect.Parameter]:
 def _flag(option: Option) -> inspect.Parameter:
     info = typer.Option(
         metavar=METAVARS.get(option.name) or "|".join(option.choices),
-        help=help_text(option.help),
+        help=f"{option.help[0].upper()}{option.help[1:]}.",
         rich_help_panel=LIMITS if option.name == "max_fraction" else METHOD,
     )
     kind: Any = str | None if option.default is None else type(option.default)
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Annotated[kind, info]
     )
-
-
-def help_text(text: str) -> str:
-    """Return the help of an option as a sentence."""
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def parsed(values: dict[str, Any]) -> dict[str, Any]:
@@ -89,19 +85,20 @@ def _forbidden_pair(rule: str, names: tuple[str, ...]) -> tuple[int | slice, int
     """Read ``FROM:TO``; a class name may itself hold colons, so every way to cut the rule is tried."""
     cuts = [(rule[:at], rule[at + 1 :]) for at, mark in enumerate(rule) if mark == ":"]
     if not cuts:
-        raise ArgumentError(f"--forbid: FROM:TO is needed, such as {names[0]}:{names[-1]}, got {rule!r}")
+        raise ArgumentError(f"expected FROM:TO, such as {names[0]}:{names[-1]}, got {shown(rule)}", argument="--forbid")
     known = [pair for pair in cuts if all(_class(part, names) is not None for part in pair)]
     if len(known) > 1:
-        raise ArgumentError(f"--forbid: {rule!r} can be read in {len(known)} ways; use class numbers")
+        raise ArgumentError(f"{shown(rule)} can be read in {len(known)} ways; use class numbers", argument="--forbid")
     if not known:
         unknown = next(part for part in cuts[0] if _class(part, names) is None)
         raise ArgumentError(
-            f"--forbid: {rule!r}: no class {unknown!r}; the nearest is {nearest(unknown, names)!r}, "
-            f"and numbers from 0 to {len(names) - 1} and '*' may be used"
+            f"{shown(rule)}: expected a class name, a number from 0 to {len(names) - 1} or '*', got {shown(unknown)}"
+            + hint_at(unknown, names),
+            argument="--forbid",
         )
     source, target = (_class(part, names) for part in known[0])
     if source is None or target is None or source == target:
-        raise ArgumentError(f"--forbid: {rule!r}: two different classes, or '*' on one side, are needed")
+        raise ArgumentError(f"{shown(rule)}: expected two different classes, or '*' on one side", argument="--forbid")
     return source, target
 
 

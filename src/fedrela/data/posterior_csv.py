@@ -1,4 +1,4 @@
-"""The CSV form of a posterior file: one probability column a class, and a label column.
+"""The CSV form of a posterior file: one probability column per class, and a label column.
 
 Every error says ``FILE:LINE:COLUMN``, where the column is that of the table, counted from 1.
 """
@@ -6,7 +6,6 @@ Every error says ``FILE:LINE:COLUMN``, where the column is that of the table, co
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import itertools
 import re
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.errors import ArgumentError, DataError
+from fedrela.text import nearest, plural, shown
 
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
 FIELD = re.compile(r' *(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*)?(?=[,\r\n]|\Z)')  # one well-formed field
@@ -27,7 +27,7 @@ Row = tuple[int, list[str]]  # the line on which it begins, its cells
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PosteriorTable:
     """A parsed file: probabilities ``(n, C)``, class ids ``(n,)``, the line of each row, and how labels are written."""
 
     posterior: NDArray[np.float64]
@@ -49,7 +49,7 @@ class Layout:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """One name a probability column."""
+        """One name per probability column."""
         if self.header is None:
             return tuple(str(c) for c in range(self.width - 1))
         return self.header[: self.label] + self.header[self.label + 1 :]
@@ -59,12 +59,12 @@ class Layout:
         return code + 1 if code < self.label else code + 2
 
 
-def read_table(path: Path, data: bytes, label_column: str | None) -> Table:
+def read_table(path: Path, data: bytes, label_column: str | None) -> PosteriorTable:
     """Parse the bytes of a CSV file; see `fedrela.data.posteriors.read_posteriors`."""
     rows = _rows(path, _text(path, data))
     line, first = next(rows, (1, []))
     if not first:
-        raise _wrong(path, 1, 1, "the file is empty; a probability column a class and a label column are needed")
+        raise _wrong(path, 1, 1, "the file is empty; expected one probability column per class and a label column")
     layout = _layout(path, line, first, label_column)
     if layout.header is None:
         rows = itertools.chain([(line, first)], rows)
@@ -72,7 +72,7 @@ def read_table(path: Path, data: bytes, label_column: str | None) -> Table:
     for line, cells in rows:
         if len(cells) != layout.width:
             column = min(len(cells), layout.width) + 1
-            raise _wrong(path, line, column, f"{len(cells)} columns where {layout.width} are needed")
+            raise _wrong(path, line, column, f"expected {layout.width} columns, got {len(cells)}")
         lines.append(line)
         words.append(cells.pop(layout.label).strip())
         try:
@@ -82,7 +82,7 @@ def read_table(path: Path, data: bytes, label_column: str | None) -> Table:
     labels, named = _class_ids(layout, words, lines)
     posterior = np.array(values, np.float64).reshape(len(words), layout.width - 1)
     header = None if layout.header is None else layout.header[layout.label]
-    return Table(posterior, labels, np.array(lines, np.int64), layout.class_names, header, named)
+    return PosteriorTable(posterior, labels, np.array(lines, np.int64), layout.class_names, header, named)
 
 
 def _text(path: Path, data: bytes) -> str:
@@ -92,7 +92,7 @@ def _text(path: Path, data: bytes) -> str:
         place = _place(error.object.decode("latin-1"), error.start)
         raise _wrong(path, *place, f"byte 0x{error.object[error.start]:02x} is not UTF-8; save as UTF-8") from None
     if "\0" in text:
-        what = "a NUL character; text in UTF-8 is needed (is this UTF-16 or a binary file?)"
+        what = "a NUL character; expected text in UTF-8 (is this UTF-16 or a binary file?)"
         raise _wrong(path, *_place(text, text.index("\0")), what)
     return text
 
@@ -135,7 +135,7 @@ def _layout(path: Path, line: int, first: list[str], label_column: str | None) -
     width = len(first)
     if width < 3:
         hint = "; is the separator a comma?" if any(mark in cell for cell in first for mark in ";\t|") else ""
-        what = f"{width} column(s) where at least two probability columns and a label column are needed{hint}"
+        what = f"expected at least two probability columns and a label column, got {plural(width, 'column')}{hint}"
         raise _wrong(path, line, width + 1, what)
     cells = tuple(cell.strip() for cell in first)
     header = None if all(_is_number(cell) for cell in cells) else cells
@@ -156,12 +156,12 @@ def _chosen_column(path: Path, cells: Sequence[str], header: Sequence[str] | Non
     if place is not None and (header is None or wanted not in header):
         return place
     if header is None:
-        raise ArgumentError(
-            f"label_column: expected {path} has no header, so a number from 0 to {len(cells) - 1}, got {wanted!r}"
-        )
-    if wanted in header:
-        raise ArgumentError(f"label_column: {path} has {header.count(wanted)} columns {wanted!r}; give a number from 0")
-    raise ArgumentError(f"label_column: {path} has no column {wanted!r}; the nearest is {nearest(wanted, header)!r}")
+        reason = f"{path} has no header: expected a number from 0 to {len(cells) - 1}, got {shown(wanted)}"
+    elif wanted in header:
+        reason = f"{path} has {header.count(wanted)} columns {shown(wanted)}; give a number from 0"
+    else:
+        reason = f"{path} has no column {shown(wanted)}{hint_at(wanted, header)}"
+    raise ArgumentError(reason, argument="label_column")
 
 
 def _usual_column(path: Path, line: int, header: Sequence[str]) -> int:
@@ -181,13 +181,13 @@ def _check_names(layout: Layout, line: int) -> None:
     for code, name in enumerate(layout.class_names):
         column = layout.column(code)
         if not name:
-            what = "a column without a name; every column but the label is a class (no row numbers, please)"
+            what = "a column without a name; every column but the label is a class; remove row numbers"
             raise _wrong(layout.path, line, column, what)
         if name in seen:
             what = f"class {name!r} again, as in column {seen[name]}; class names must differ"
             raise _wrong(layout.path, line, column, what)
         if _is_number(name) and 0 < float(name) < 1:
-            what = f"{name!r} as a class name looks like a probability; a header, or numbers alone, are needed"
+            what = f"{name!r} as a class name looks like a probability; expected a header, or numbers only"
             raise _wrong(layout.path, line, column, what)
         seen[name] = column
 
@@ -209,7 +209,7 @@ def _not_a_number(layout: Layout, line: int, cells: list[str]) -> DataError:
     code = next(place for place, cell in enumerate(cells) if not _is_number(cell))
     name = layout.class_names[code]
     what = (
-        f"{cells[code][:40]!r} is not a number; the probability of class {name[:40]!r} is needed "
+        f"expected the probability of class {shown(name)}, got {shown(cells[code])} "
         f"(the label column is {layout.label + 1})"
     )
     return _wrong(layout.path, line, layout.column(code), what)
@@ -229,10 +229,9 @@ def _class_ids(layout: Layout, words: list[str], lines: Sequence[int]) -> tuple[
     row = next(row for row, word in enumerate(words) if word in (strange or kinds - by_id.keys()))
     word = words[row]
     if strange:
-        need = f"a class name or a number from 0 to {len(names) - 1} is needed"
-        what = f"unknown label {word[:40]!r}; {need}, the nearest class is {nearest(word, names)!r}"
+        what = f"expected a class name or a number from 0 to {len(names) - 1}, got {shown(word)}{hint_at(word, names)}"
     else:
-        what = f"label {word[:40]!r} is a class name but others are class numbers; one kind is needed"
+        what = f"label {shown(word)} is a class name but others are class numbers; use one kind"
     raise _wrong(layout.path, lines[row], layout.label + 1, what)
 
 
@@ -250,14 +249,14 @@ def ordinal(word: str, limit: int) -> int | None:
     return int(word) if word.isdecimal() and len(word) < 10 and int(word) < limit else None
 
 
-def nearest(word: str, names: Sequence[str]) -> str:
-    """Return the name most like a word that is none of the names.
+def hint_at(word: str, names: Sequence[str]) -> str:
+    """Return the end of a message that names the nearest of the known words, or nothing where none is like it.
 
-    >>> nearest("Catt", ["dog", "cat"])
-    'cat'
+    >>> hint_at("Catt", ["dog", "cat"]), hint_at("xyz", ["dog"])
+    ("; nearest: 'cat'", '')
     """
-    folded = {name[:80].casefold(): name[:80] for name in names}
-    return folded[difflib.get_close_matches(word[:80].casefold(), folded, n=1, cutoff=0.0)[0]]
+    near = nearest(word, names)
+    return f"; nearest: {shown(near)}" if near else ""
 
 
 def _wrong(path: Path, line: int, column: int, what: str) -> DataError:

@@ -1,7 +1,7 @@
 """Posterior files: a model's class probabilities with the labels, as ``.npz`` or ``.csv``.
 
-The reader answers for the form of a file alone. Whether its numbers are probabilities is for `fedrela.relabel` to
-say, so NaN or a row that does not sum to 1 comes through.
+The reader checks the form of a file only. Whether its numbers are probabilities is for `fedrela.relabel` to check, so
+NaN or a row that does not sum to 1 is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PosteriorFile:
     posterior, labels
         Probabilities ``(n, C)`` and class ids ``(n,)``.
     class_names
-        One name a class.
+        One name per class.
     allowed, eligible
         Rules that an ``.npz`` may carry, in the sense of `fedrela.relabel`, or None.
     label_header
@@ -82,7 +82,7 @@ def read_posteriors(path: str | Path, *, label_column: str | None = None) -> Pos
     ----------
     path
         ``.npz`` with the arrays `posterior` (n, C) and `labels` (n,), and optionally `class_names` (C,), `allowed`
-        (C, C) and `eligible` (n,); or ``.csv`` with one probability column a class and a label column.
+        (C, C) and `eligible` (n,); or ``.csv`` with one probability column per class and a label column.
     label_column
         Name or number (from 0) of a CSV file's label column. By default the one called label, labels, y, class or
         target, else the last.
@@ -90,7 +90,7 @@ def read_posteriors(path: str | Path, *, label_column: str | None = None) -> Pos
     Raises
     ------
     DataError
-        For a file of another form: one line with the file and the key, or the file, line and column (from 1).
+        For a malformed file: one line with the file and the key, or with file, line and column (from 1).
     """
     path = Path(path)
     kind = path.suffix.lower()
