@@ -38,7 +38,7 @@ from torch.nn.functional import cross_entropy
 from fedrela.algorithms import ALGORITHMS, Algorithm
 from fedrela.data.federation import Recipe, build_federation
 from fedrela.data.imbalance import Imbalance
-from fedrela.data.partition.plan import PartitionPlan
+from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import Source
 from fedrela.engine.loop import next_round
 from fedrela.engine.plan import RelabelPlan, TrainPlan

@@ -137,7 +137,7 @@ def problem(task: Task) -> Problem:
 def federation(task: Task, partition: dict[str, Any]) -> Federation:
     from fedrela.data.federation import Recipe, build_federation
     from fedrela.data.imbalance import Imbalance
-    from fedrela.data.partition.plan import PartitionPlan
+    from fedrela.data.partition import PartitionPlan
     from fedrela.data.sources import load
 
     imbalance = Imbalance("step", ratio=20, minority=(0, 1, 2))

@@ -37,9 +37,13 @@ class ArgumentError(FedrelaError, ValueError):
 
 
 class DataError(FedrelaError, ValueError):
-    """Input data that cannot be used, or that was refused."""
+    """Input data that cannot be used, or that was refused; `argument` and `reason` as in `ArgumentError`."""
 
     exit_code = 3
+
+    def __init__(self, reason: str, *, argument: str = "") -> None:
+        super().__init__(f"{argument}: {reason}" if argument else reason)
+        self.argument, self.reason = argument, reason
 
 
 class IntegrityError(FedrelaError):

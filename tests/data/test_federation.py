@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedrela.data.federation import Federation, Recipe, build_federation, rebuild
 from fedrela.data.imbalance import Imbalance
-from fedrela.data.partition.plan import PartitionPlan
+from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import from_arrays, load
 from fedrela.data.standardize import Moments, pooled
 from fedrela.errors import ArgumentError, DataError, IntegrityError

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fedrela.data.partition import dirichlet, dirichlet_partition, hold_out, iid, natural, schemes, shards
+from fedrela.data.partition import by_dirichlet as schemes
+from fedrela.data.partition import dirichlet, dirichlet_partition, hold_out, iid, natural, shards
+from fedrela.data.partition.base import donations, repair
+from fedrela.errors import ArgumentError, DataError
 from goldens.counts import official_partitions
 from helpers.batteries import examples
 
@@ -275,3 +278,109 @@ def test_hold_out(sizes, share, seed):
         assert abs(held.size - share * part.size) <= 0.5 or kept.size == 1
     alone = hold_out([np.empty(0, np.int64)] * (len(parts) - 1) + [parts[-1]], share, seed=seed)
     np.testing.assert_array_equal(alone[1][-1], validation[-1])
+
+
+sizes_and_minimum = st.lists(st.integers(0, 15), min_size=1, max_size=12).flatmap(
+    lambda sizes: st.tuples(st.just(sizes), st.integers(0, sum(sizes) // len(sizes)))
+)
+
+
+@examples(300, 10_000)
+@given(sizes_and_minimum, st.integers(0, 2**32))
+def test_repair_moves_as_few_as_possible_from_the_largest(case, seed):
+    sizes, min_size = case
+    clients = len(sizes)
+    owner = np.random.default_rng(seed).permutation(np.repeat(np.arange(clients), sizes))
+    fixed, moved = repair(owner, clients, min_size, np.random.default_rng(seed))
+    after = np.bincount(fixed, minlength=clients)
+    lacking = np.maximum(min_size - np.array(sizes), 0)
+    assert moved == lacking.sum() == np.count_nonzero(fixed != owner)
+    np.testing.assert_array_equal(after[lacking > 0], min_size)
+    given_away = np.array(sizes) - after
+    assert all(after[k] >= after[j] - 1 for k in np.flatnonzero(given_away > 0) for j in range(clients))
+
+
+@examples(300, 10_000)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.data())
+def test_donations_go_down_one_by_one_from_the_largest(sizes, data):
+    total = data.draw(st.integers(0, sum(sizes)))
+    one_by_one = np.array(sizes)
+    for _ in range(total):
+        one_by_one[np.argmax(one_by_one)] -= 1
+    given_away = donations(np.array(sizes), total)
+    assert given_away.sum() == total
+    np.testing.assert_array_equal(np.sort(np.array(sizes) - given_away), np.sort(one_by_one))
+
+
+THREE = np.repeat(np.arange(3), 10)
+FAULTS = [
+    (
+        lambda: dirichlet(THREE, 4, 0.3, seed=1),
+        ArgumentError,
+        "min_size: 4 clients with 10 samples each need 40, there are 30; lower min_size or clients",
+    ),
+    (lambda: dirichlet(THREE, 0, 0.3, seed=1), ArgumentError, "clients: expected at least 1, got 0"),
+    (lambda: dirichlet(THREE, 2.0, 0.3, seed=1), ArgumentError, "clients: expected an integer, got 2.0"),
+    (lambda: dirichlet(THREE, True, 0.3, seed=1), ArgumentError, "clients: expected an integer, got True"),
+    (lambda: dirichlet(THREE, 2, 0.3, seed=1, min_size=-1), ArgumentError, "min_size: expected at least 0, got -1"),
+    (lambda: dirichlet(THREE, 2, 0.3, seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
+    (lambda: dirichlet(THREE, 2, 0, seed=1), ArgumentError, r"alpha: expected a number from 1e-06 to 1e\+09, got 0"),
+    (lambda: dirichlet(THREE, 2, -1.0, seed=1), ArgumentError, "alpha: .* got -1.0"),
+    (lambda: dirichlet(THREE, 2, float("nan"), seed=1), ArgumentError, "alpha: .* got nan"),
+    (lambda: dirichlet(THREE, 2, float("inf"), seed=1), ArgumentError, "alpha: .* got inf"),
+    (lambda: dirichlet(THREE, 2, "0.3", seed=1), ArgumentError, "alpha: .* got '0.3'"),
+    (lambda: dirichlet(THREE, 2, True, seed=1), ArgumentError, "alpha: .* got True"),
+    (
+        lambda: dirichlet(THREE, 2, 0.3, seed=1, scheme="even"),
+        ArgumentError,
+        "scheme: expected one of proportional, multinomial, niid_bench, equal, got 'even'",
+    ),
+    (
+        lambda: dirichlet(THREE, 2, 0.3, seed=1, scheme="equal", numpy_seed=1),
+        ArgumentError,
+        "numpy_seed: it implies scheme 'multinomial', got 'equal'; leave one of them out",
+    ),
+    (lambda: dirichlet(THREE, 2, 0.3, seed=1, numpy_seed=-1), ArgumentError, "numpy_seed: expected at least 0, got -1"),
+    (
+        lambda: dirichlet(THREE, 2, 0.3, seed=1, numpy_seed=2**32),
+        ArgumentError,
+        "numpy_seed: expected a number from 0 to 4294967295, got 4294967296",
+    ),
+    (
+        lambda: dirichlet(THREE, 2, 1e-6, seed=1, numpy_seed=1),
+        ArgumentError,
+        "numpy_seed: the official stream has no proportions for class 0 at alpha = 1e-06; take another numpy_seed",
+    ),
+    (lambda: dirichlet([0, -2], 1, 0.3, seed=1), DataError, "labels: classes count from 0, got -2 at index 1"),
+    (lambda: dirichlet([0.5], 1, 0.3, seed=1), ArgumentError, "labels: expected integers, got float64"),
+    (lambda: dirichlet([[0]], 1, 0.3, seed=1), ArgumentError, r"labels: expected one dimension, got shape \(1, 1\)"),
+    (lambda: iid(THREE, 31, seed=1), ArgumentError, "clients: 31 clients with 1 samples each need 31, there are 30"),
+    (lambda: iid(THREE, 3, seed=1.5), ArgumentError, "seed: expected an integer, got 1.5"),
+    (lambda: natural([], seed=1), DataError, r"client_ids: expected one id per sample, got shape \(0,\)"),
+    (lambda: natural([1, 2], 3, seed=1), ArgumentError, "clients: 3 clients need 3 samples, there are 2"),
+    (lambda: natural([1, 2], 0, seed=1), ArgumentError, "clients: expected at least 1, got 0"),
+    (lambda: natural([1, 2], seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
+    (lambda: shards(THREE, 3, 0, seed=1), ArgumentError, "classes_per_client: expected at least 1, got 0"),
+    (lambda: shards(THREE, 3, 1, seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
+    (
+        lambda: shards(THREE, 2, 1, seed=1),
+        ArgumentError,
+        "classes_per_client: 2 clients with 1 classes each make 2 shards, fewer than the 3 classes",
+    ),
+    (
+        lambda: shards(THREE, 2, 4, seed=1),
+        ArgumentError,
+        "classes_per_client: 2 clients with 4 classes each make 8 shards, but the classes give no more than 6",
+    ),
+    (lambda: shards(THREE, 31, 1, seed=1), ArgumentError, "clients: 31 clients with 1 samples each need 31"),
+    (lambda: hold_out([THREE], 1.0, seed=1), ArgumentError, "share: expected a fraction below 1"),
+    (lambda: hold_out([THREE], 30, seed=1), ArgumentError, "share: expected a fraction from 0 to 1, got 30"),
+    (lambda: hold_out([THREE], 0.1, seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), FAULTS)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 
 from fedrela.data import Imbalance
 from fedrela.data.federation import Recipe
-from fedrela.data.partition.plan import PartitionPlan
+from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import SOURCES
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config, parse_config

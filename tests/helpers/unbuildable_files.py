@@ -21,7 +21,7 @@ kind = "step"; ratio = 2; order = «[1, 0]       | .order: expected each class i
 kind = "long_tail"; factor = 2; order = «[0]    | .order: expected each class id from 0 to 9 once, got [0]
 order = «[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]; kind = "long_tail"; factor = 2 | .order: expected each class id from 0 to 9
 kind = "step"; ratio = 1e6                      | : class 5 would keep none of its 146 samples
-kind = "long_tail"; factor = 2; largest = 5000  | : class 0 has 142 samples, 5000 are wanted; lower `largest`
+kind = "long_tail"; factor = 2; largest = 5000  | : class 0 has 142 samples, 5000 were requested; lower `largest`
 """,
     "data.partition": """
 clients = 10; alpha = 1; min_size = «500        | .min_size: 10 clients with 500 samples each need 5000, there are 1438
@@ -68,7 +68,7 @@ WHOLE = {
     ),
     "no such table": (CSV + 'data.root = «"none.csv"', "data.root: csv: "),
     "no such download": ('[data]\nroot = «"nowhere"\nsource = "cifar10"', "data.root: cifar10: no binary edition in "),
-    "no root": ("«[data]\nsource = 'csv'", "data.root: the file with the table is needed"),
+    "no root": ("«[data]\nsource = 'csv'", "data.root: expected the file with the table"),
     "no default folder": ("[data]\nsource = «'cifar10'", "data.source: cifar10: no binary edition in data"),
     "a damaged table": (CSV + 'data.root = «"damaged.csv"', "data.root: "),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The door of the partition functions: every argument is checked here, before anything is drawn."""
+"""Checks of the arguments of imbalance, partitions and sources, before anything is drawn."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ def check_labels(labels: ArrayLike) -> NDArray[np.int64]:
     y = as_labels(labels).astype(np.int64, copy=False)
     if y.size and y.min() < 0:
         i = int(np.argmax(y < 0))
-        raise DataError(f"labels: classes count from 0, got {y[i]} at index {i}; number the classes anew")
+        raise DataError(f"classes count from 0, got {y[i]} at index {i}; renumber the classes", argument="labels")
     return y
 
 
-def check_whole(name: str, value: object, least: int) -> int:
+def check_integer(name: str, value: object, least: int) -> int:
     """Return `value` where it is an integer >= `least`, or raise."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"{name}: expected an integer, got {value!r}")
+        raise ArgumentError(f"expected an integer, got {value!r}", argument=name)
     number = cast(SupportsIndex, value).__index__()
     if number < least:
-        raise ArgumentError(f"{name}: expected at least {least}, got {number}")
+        raise ArgumentError(f"expected at least {least}, got {number}", argument=name)
     return number
 
 
 def check_clients(samples: int, clients: int, min_size: int) -> int:
     """Return the number of clients where each can have `min_size` of the samples, or raise."""
-    clients, min_size = check_whole("clients", clients, 1), check_whole("min_size", min_size, 0)
+    clients, min_size = check_integer("clients", clients, 1), check_integer("min_size", min_size, 0)
     if min_size * clients > samples:
         needed = f"{clients} clients with {min_size} samples each need {min_size * clients}"
         key, advice = ("min_size", "min_size or clients") if min_size > 1 else ("clients", "clients")
-        raise ArgumentError(f"{key}: {needed}, there are {samples}; lower {advice}")
+        raise ArgumentError(f"{needed}, there are {samples}; lower {advice}", argument=key)
     return clients
 
 
@@ -46,5 +46,5 @@ def check_alpha(alpha: float) -> float:
     """Return the Dirichlet concentration as a float, or raise."""
     low, high = ALPHA_RANGE
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not low <= alpha <= high:
-        raise ArgumentError(f"alpha: expected a number from {low:g} to {high:g}, got {alpha!r}")
+        raise ArgumentError(f"expected a number from {low:g} to {high:g}, got {alpha!r}", argument="alpha")
     return float(alpha)

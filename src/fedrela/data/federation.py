@@ -1,4 +1,4 @@
-"""A federation: source, then imbalance, then partition, and what is needed to build it again byte for byte."""
+"""A federation: source, then imbalance, then partition, and the record from which it is built again byte for byte."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from fedrela.core.checks import check_choice
 from fedrela.data.fingerprint import array_record, shards_digest
 from fedrela.data.imbalance import Imbalance
-from fedrela.data.partition import hold_out
-from fedrela.data.partition.plan import PartitionPlan
+from fedrela.data.partition import PartitionPlan, hold_out
 from fedrela.data.sources import Source, load
 from fedrela.data.standardize import MODES, standardize_table
 from fedrela.errors import ArgumentError, IntegrityError
@@ -43,7 +42,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Federation:
-    """Client shards as index lists into one array, a test set, and the figures about them.
+    """Client shards as index lists into one array, a test set, and the counts that describe them.
 
     Attributes
     ----------
@@ -52,7 +51,7 @@ class Federation:
     x_train, x_test
         The samples: the source's own arrays, standardised where they are tables.
     shards
-        One a client.
+        One per client.
     available, class_counts
         Training samples of each class in the source, and those that imbalance left, ``(C,)``.
     client_counts
@@ -167,7 +166,7 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
     origin = manifest.get("origin")
     if source is None:
         if not isinstance(origin, Mapping):
-            raise ArgumentError("rebuild: the manifest names no source to load; give the source itself")
+            raise ArgumentError("the manifest names no source to load; pass the source itself", argument="source")
         source = load(origin["source"], root, **origin["options"])
     try:
         stored = dict(manifest["recipe"])

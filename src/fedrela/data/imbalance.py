@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core.checks import check_choice
-from fedrela.data.checks import check_labels, check_whole
+from fedrela.data.checks import check_integer, check_labels
 from fedrela.errors import ArgumentError, DataError
 from fedrela.streams import stream
 
@@ -79,14 +79,16 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
     check_choice("side", side, SIDES)
     if not isinstance(minority, Iterable):
         if isinstance(minority, bool) or not 0 <= minority <= 1:
-            raise ArgumentError(f"minority: expected class ids or a share from 0 to 1, got {minority!r}")
+            raise ArgumentError(f"expected class ids or a share from 0 to 1, got {minority!r}", argument="minority")
         number = int(np.floor(num_classes * float(minority) + 0.5))
         return np.arange(number) if side == "first" else np.arange(num_classes - number, num_classes)
     ids = sorted(int(c) for c in minority)
     if len(set(ids)) != len(ids) or any(not 0 <= c < num_classes for c in ids):
-        raise ArgumentError(f"minority: expected different class ids from 0 to {num_classes - 1}, got {ids}")
+        raise ArgumentError(f"expected different class ids from 0 to {num_classes - 1}, got {ids}", argument="minority")
     if side == "first":
-        raise ArgumentError(f"side: only a share of the classes has one, but minority names {ids}; leave side out")
+        raise ArgumentError(
+            f"only a share of the classes has one, but minority names {ids}; leave it out", argument="side"
+        )
     return np.array(ids, np.int64)
 
 
@@ -111,10 +113,10 @@ def class_order(num_classes: int, order: str | Sequence[int] = "natural", *, see
         check_choice("order", order, ("natural", "random"))
         if order == "natural":
             return np.arange(num_classes)
-        return stream(check_whole("seed", seed, 0), "class order").permutation(num_classes)
+        return stream(check_integer("seed", seed, 0), "class order").permutation(num_classes)
     ids = [int(c) for c in order]
     if sorted(ids) != list(range(num_classes)):
-        raise ArgumentError(f"order: expected each class id from 0 to {num_classes - 1} once, got {ids}")
+        raise ArgumentError(f"expected each class id from 0 to {num_classes - 1} once, got {ids}", argument="order")
     return np.array(ids, np.int64)
 
 
@@ -126,15 +128,16 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
     >>> subsample([0, 0, 1, 1, 1], [2, 1], seed=1).tolist()[:2]
     [0, 1]
     """
-    y, wanted, seed = check_labels(labels), np.asarray(counts), check_whole("seed", seed, 0)
+    y, wanted, seed = check_labels(labels), np.asarray(counts), check_integer("seed", seed, 0)
     if wanted.ndim != 1 or wanted.dtype.kind not in "iu" or (wanted.size and wanted.min() < 0):
-        raise ArgumentError(f"counts: expected one integer of at least 0 a class, got {wanted.tolist()}")
+        raise ArgumentError(f"expected one integer >= 0 per class, got {wanted.tolist()}", argument="counts")
     _check_range(y, wanted.size)
     kept = [np.empty(0, np.int64)]
     for c, number in enumerate(wanted):
         ids = np.flatnonzero(y == c)
         if number > ids.size:
-            raise DataError(f"imbalance: class {c} has {ids.size} samples, {number} are wanted; lower `largest`")
+            what = f"class {c} has {ids.size} samples, {number} were requested"
+            raise DataError(f"{what}; lower `largest`", argument="imbalance")
         kept.append(stream(seed, "imbalance", client=c).choice(ids, number, replace=False))
     return np.sort(np.concatenate(kept))
 
@@ -149,7 +152,7 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True)
 class Imbalance:
-    """A wish for global imbalance, as a configuration states it.
+    """Global imbalance as a configuration states it.
 
     Attributes
     ----------
@@ -180,12 +183,12 @@ class Imbalance:
         check_choice("kind", self.kind, tuple(KINDS))
         for field in fields(self)[1:]:
             if field.name not in KINDS[self.kind] and getattr(self, field.name) != field.default:
-                raise ArgumentError(f"{field.name}: kind {self.kind!r} does not use it; leave it out")
+                raise ArgumentError(f"kind {self.kind!r} does not use it; leave it out", argument=field.name)
         for name, kind in (("ratio", "step"), ("factor", "long_tail")):
             if self.kind == kind and getattr(self, name) is None:
-                raise ArgumentError(f"{name}: kind {kind!r} needs it: largest over smallest class, at least 1")
+                raise ArgumentError(f"kind {kind!r} needs it: largest over smallest class, at least 1", argument=name)
         if self.largest is not None:
-            check_whole("largest", self.largest, 1)
+            check_integer("largest", self.largest, 1)
 
     def apply(self, labels: ArrayLike, num_classes: int, *, seed: int) -> Selection:
         """Choose the samples that stay.
@@ -204,7 +207,7 @@ class Imbalance:
         if counts.min() == 0:
             c = int(np.argmin(counts))
             why = f"would keep none of its {available[c]} samples with {largest} in the largest class"
-            raise DataError(f"imbalance: class {c} {why}; lower ratio or factor")
+            raise DataError(f"class {c} {why}; lower ratio or factor", argument="imbalance")
         minority = self._minority(order) if self.kind == "step" else None
         return Selection(subsample(y, counts, seed=seed), counts, minority)
 
@@ -232,13 +235,13 @@ class Imbalance:
 
 
 def _check(num_classes: int, largest: int, name: str, value: float) -> None:
-    check_whole("num_classes", num_classes, 1)
-    check_whole("largest", largest, 0)
+    check_integer("num_classes", num_classes, 1)
+    check_integer("largest", largest, 0)
     if not value >= 1:
-        raise ArgumentError(f"{name}: expected largest over smallest class, at least 1, got {value!r}")
+        raise ArgumentError(f"expected largest over smallest class, at least 1, got {value!r}", argument=name)
 
 
 def _check_range(labels: Ints, num_classes: int) -> None:
     if labels.size and labels.max() >= num_classes:
         i = int(np.argmax(labels >= num_classes))
-        raise DataError(f"labels: classes 0 to {num_classes - 1} are known, got {labels[i]} at index {i}")
+        raise DataError(f"expected classes 0 to {num_classes - 1}, got {labels[i]} at index {i}", argument="labels")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.data.sources import SOURCES, from_arrays, gaussians, load
-from fedrela.data.sources.split import held_out_count, stratified
+from fedrela.data.sources.labels import held_out_count, stratified
 from fedrela.errors import ArgumentError, DataError
 from helpers.batteries import examples
 
@@ -60,9 +60,9 @@ def test_class_names_fix_the_order():
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        ((np.zeros((4, 2)), [0, 1, 0]), {}, ArgumentError, "one a sample"),
-        ((np.zeros((4, 2)), [0, 1, 0, 1]), {"client_ids": [1]}, ArgumentError, "client_ids: expected one a sample"),
-        ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 2))), {}, ArgumentError, "both or neither"),
+        ((np.zeros((4, 2)), [0, 1, 0]), {}, ArgumentError, "y: expected one per sample"),
+        ((np.zeros((4, 2)), [0, 1, 0, 1]), {"client_ids": [1]}, ArgumentError, "client_ids: expected one per sample"),
+        ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 2))), {}, ArgumentError, "both x_test and y_test, or neither"),
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 3)), [0]), {}, DataError, "differ in shape"),
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 2)), [2]), {}, DataError, "'2' is not one of"),
         ((np.zeros((4, 2)), [0, 1, 0, 2]), {"class_names": "ab"}, DataError, "sample 3: label 2"),
@@ -152,7 +152,7 @@ def test_gaussian_counts_and_seeds():
         ({"classes": 1}, "classes: expected at least 2, got 1"),
         ({"classes": 4}, "dimension: expected from classes - 1 to 1,000,000, got 2 for 4 classes"),
         ({"classes": 20_000, "dimension": 20_000}, "classes: at most 100,000,000 values are drawn"),
-        ({"dimension": 1_000_001}, "dimension: from classes - 1 to 1,000,000 is needed"),
+        ({"dimension": 1_000_001}, "dimension: expected from classes - 1 to 1,000,000"),
         ({"dimension": 2.5}, "dimension: expected an integer, got 2.5"),
         ({"separation": -1.0}, "separation: expected a number from 0 to 1,000,000, got -1.0"),
         ({"separation": 1e308}, r"separation: expected a number from 0 to 1,000,000, got 1e\+308"),
@@ -161,7 +161,7 @@ def test_gaussian_counts_and_seeds():
         ({"samples": 0}, "samples: expected at least 1, got 0"),
         ({"samples": "9"}, "samples: expected an integer, got '9'"),
         ({"samples": 2.5}, "samples: expected an integer, got 2.5"),
-        ({"samples": [1, 2, 3]}, "samples: expected one count, or one a class, 2, got 3"),
+        ({"samples": [1, 2, 3]}, "samples: expected one count, or 2, one per class, got 3"),
         ({"samples": 10**15}, "samples: at most 100,000,000 values are drawn, got 2,000,000,000,000,000 of 2 features"),
         ({"test_samples": [10**30, 1]}, "test_samples: at most 100,000,000 values are drawn"),
         ({"seed": -1}, "seed: expected at least 0, got -1"),
@@ -169,7 +169,7 @@ def test_gaussian_counts_and_seeds():
     ],
 )
 def test_gaussians_refuse_what_cannot_be_drawn(options, message):
-    with pytest.raises(ArgumentError, match=f"^gaussians: {message}") as caught:
+    with pytest.raises(ArgumentError, match=f"^{message}") as caught:
         load("gaussians", **options)
     assert "\n" not in str(caught.value)
 

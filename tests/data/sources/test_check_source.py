@@ -67,7 +67,7 @@ BAD = {
     "no source": (lambda: {"x_train": 1}, "returns a Source: .*got dict"),
     "list": (lambda: table(x_train=[[1.0]]), "shapes and types: mine: x_train: expected a NumPy array, got list"),
     "float64": (lambda: table(x_train=np.zeros((30, 3))), "shapes and types: .*float64"),
-    "label": (lambda: table(y_train=np.arange(30)), "shapes and types: expected .*labels from 0 to 2, got 29"),
+    "label": (lambda: table(y_train=np.arange(30)), "shapes and types: .*expected labels from 0 to 2, got 29"),
     "int32": (lambda: table(y_test=np.zeros(6, np.int32)), "shapes and types: .*int64"),
     "clients": (lambda: table(client_train=np.zeros(30)), "shapes and types: .*client_train: expected int64"),
     "no test": (
@@ -86,10 +86,13 @@ BAD = {
         r"every class in the test set: y_test: class 2 \(c\) has no sample",
     ),
     "nan": (lambda: table(x_test=np.full((6, 3), np.nan, np.float32)), "table columns: x_test: row 0"),
-    "feature names": (lambda: table(feature_names=("p",)), "shapes and types: .*feature_names: expected one a feature"),
+    "feature names": (
+        lambda: table(feature_names=("p",)),
+        "shapes and types: .*feature_names: expected one per feature",
+    ),
     "numeric": (
         lambda: table(numeric=np.ones(2, np.bool_)),
-        "shapes and types: .*numeric: expected a boolean a feature",
+        "shapes and types: .*numeric: expected one boolean per feature",
     ),
     "indexing": (lambda: table(x_train=table().x_train.view(Odd)), "indexing: x_train"),
     "random": (

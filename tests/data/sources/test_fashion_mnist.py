@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.data.sources import fashion_mnist, load
-from fedrela.data.sources.idx import map_idx, unzip_idx
+from fedrela.data.sources.fashion_mnist import _map_idx, _unzip_idx
 from fedrela.errors import DataError
 from helpers.batteries import examples
 
@@ -89,7 +89,7 @@ WRONG = {
     "holds nothing": (IMAGES, lambda d: d[:4] + bytes(12), "holds nothing"),
     "other size": (IMAGES, lambda d: d[:8] + struct.pack(">II", 14, 56) + d[16:], "28x28"),
     "label 10": (LABELS, lambda d: d[:-1] + b"\x0a", "label 10 at position 29"),
-    "too few labels": (LABELS, lambda d: d[:4] + struct.pack(">I", 29) + d[8:-1], "30 labels are needed"),
+    "too few labels": (LABELS, lambda d: d[:4] + struct.pack(">I", 29) + d[8:-1], "expected 30 labels"),
 }
 
 
@@ -127,8 +127,8 @@ def test_any_bytes_give_the_array_or_a_data_error(tmp_path_factory, data):
     packed = path.with_name("a.gz")
     packed.write_bytes(gzip.compress(bytes(raw)))
     readers = (
-        lambda: map_idx(path, array.ndim),
-        lambda: unzip_idx(packed, array.ndim, lambda s: np.empty(s, np.uint8)),
+        lambda: _map_idx(path, array.ndim),
+        lambda: _unzip_idx(packed, array.ndim, lambda s: np.empty(s, np.uint8)),
     )
     for read in readers:
         try:

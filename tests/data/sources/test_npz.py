@@ -122,7 +122,7 @@ WRONG = {
     "no names": (lambda a: a.update(class_names=np.zeros(0, "U1")), "C from 1 to 65536"),
     "too many names": (lambda a: a.update(class_names=np.arange(65537).astype("U5")), "C from 1 to 65536"),
     "float labels": (lambda a: a.update(y_train=np.ones(12)), "expected integer labels"),
-    "label matrix": (lambda a: a.update(y_train=np.ones((12, 2), int)), r"labels \(n,\) are needed"),
+    "label matrix": (lambda a: a.update(y_train=np.ones((12, 2), int)), r"expected labels \(n,\)"),
     "no labels": (lambda a: a.update(y_train=np.ones(0, int)), "at least one"),
     "too few labels": (lambda a: a.update(y_train=np.ones(11, int)), r"expected int64 \(12,\)"),
     "names twice": (lambda a: a.update(class_names=np.array(["a", "b", "a"])), "'a' is there twice"),
@@ -148,10 +148,10 @@ def test_wrong_files(tmp_path, images, case):
 
 
 UNNAMED = {
-    "endless": (np.array([0, 1] * 5 + [1, 10**15]), "sample 11: labels from 0 to 11 are needed for 12 samples"),
+    "endless": (np.array([0, 1] * 5 + [1, 10**15]), "sample 11: expected labels from 0 to 11 for 12 samples"),
     "past int64": (np.array([0, 2**64 - 1] * 6, np.uint64), "sample 1: .*got 18446744073709551615"),
-    "more classes than samples": (np.arange(12) + 1, "sample 11: labels from 0 to 11 are needed .*got 12"),
-    "negative": (np.arange(12) % 2 - 1, "sample 0: labels count from 0, got -1; number the classes anew"),
+    "more classes than samples": (np.arange(12) + 1, "sample 11: expected labels from 0 to 11 .*got 12"),
+    "negative": (np.arange(12) % 2 - 1, "sample 0: labels count from 0, got -1; renumber the classes"),
     "text": (np.array(["a", "b"] * 6), "expected integer labels, got <U1"),
     "bytes": (np.array([b"a", b"b"] * 6), "expected integer labels, got .S1"),
     "NaN": (np.full(12, np.nan), "expected integer labels, got float64"),
@@ -172,7 +172,7 @@ def test_wrong_labels_without_class_names(tmp_path, table, case):
 def test_classes_without_names_end_at_65536():
     where = "y_train"
     assert count_classes(np.arange(65536), where) == 65536
-    with pytest.raises(DataError, match=r"sample 65536: labels from 0 to 65535 are needed .*got 65536"):
+    with pytest.raises(DataError, match=r"sample 65536: expected labels from 0 to 65535 .*got 65536"):
         count_classes(np.arange(65537), where)
 
 
@@ -198,7 +198,7 @@ def test_a_table_that_is_not_finite_is_placed(tmp_path, table):
 
 def test_where_the_file_is(tmp_path, images):
     save(tmp_path, images)
-    with pytest.raises(ArgumentError, match="root: the file with"):
+    with pytest.raises(ArgumentError, match="root: expected the file with"):
         load("npz")
     with pytest.raises(ArgumentError, match="is a folder"):
         load("npz", tmp_path)

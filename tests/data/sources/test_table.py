@@ -120,8 +120,8 @@ def test_a_missing_label_or_client_is_always_an_error(csv_file, rule):
 
 
 WRONG_FILES = {
-    "ragged": ("x,label\n1,a\n2\n", r"set\.csv:3: 2 columns are needed as in the first line, got 1"),
-    "too wide": ("x,label\n1,a,b\n", r"set\.csv:2: 2 columns are needed"),
+    "ragged": ("x,label\n1,a\n2\n", r"set\.csv:3: expected 2 columns as in the first line, got 1"),
+    "too wide": ("x,label\n1,a,b\n", r"set\.csv:2: expected 2 columns"),
     "no row": ("x,label\n", "holds no row"),
     "empty": ("", "holds no column"),
     "name twice": ("x,x,label\n1,2,a\n", "two columns have the name 'x'"),
@@ -159,7 +159,7 @@ def test_wrong_options(csv_file):
     ):
         with pytest.raises(ArgumentError, match=message):
             load("csv", path, **options)
-    with pytest.raises(ArgumentError, match=r"a table is a \.csv"):
+    with pytest.raises(ArgumentError, match=r"expected a \.csv"):
         load("csv", csv_file(GOOD, "set.xlsx"))
 
 
@@ -176,7 +176,7 @@ def test_another_delimiter_is_hinted_at(csv_file, mark, name):
 
 def test_a_delimiter_is_hinted_at_beside_decimal_commas(csv_file):
     with pytest.raises(
-        DataError, match=r"set\.csv:2: 1 columns .*, got 2; its only .* set the option delimiter to ';'"
+        DataError, match=r"set\.csv:2: expected 1 columns .*, got 2; its only .* set the option delimiter to ';'"
     ):
         load("csv", csv_file("a;label\n1,5;x\n"))
 

@@ -1,21 +1,28 @@
-"""Dirichlet partitions: draw, draw anew while a client is too small, repair."""
+"""Dirichlet partitions: four schemes, the released code's own stream, and what happens when a client is too small.
+
+A scheme takes the sample indices of every class, the number of clients, alpha and a generator, and returns the owner of
+every sample. None of them uses memory that grows with clients times samples.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core.checks import check_choice
-from fedrela.data.checks import check_alpha, check_clients, check_labels, check_whole
-from fedrela.data.partition.official import official_owner
-from fedrela.data.partition.record import Partition, Parts, members_of, parts_of
-from fedrela.data.partition.repair import repair
-from fedrela.data.partition.schemes import SCHEMES
+from fedrela.data.checks import check_alpha, check_clients, check_integer, check_labels
+from fedrela.data.partition.base import Ints, Partition, Parts, members_of, parts_of, repair
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream
 
 MAX_REDRAWS = 100
 MAX_WEIGHTS = 20_000_000  # Dirichlet weights drawn over all redraws: about two seconds
+LARGEST_NUMPY_SEED = 2**32 - 1
+
+Floats = NDArray[np.float64]
+Scheme = Callable[[Parts, int, float, np.random.Generator], Ints]
 
 
 def dirichlet(
@@ -28,7 +35,7 @@ def dirichlet(
     min_size: int = 10,
     numpy_seed: int | None = None,
 ) -> Parts:
-    """Split samples over clients with Dirichlet proportions and return one sorted index array a client.
+    """Split samples over clients with Dirichlet proportions and return one sorted index array per client.
 
     Parameters
     ----------
@@ -80,10 +87,10 @@ def dirichlet_partition(
     'after 100 redraws, 6 samples were moved from the largest clients to the too small ones'
     """
     y, alpha = check_labels(labels), check_alpha(alpha)
-    seed = check_whole("seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     check_choice("scheme", scheme, tuple(SCHEMES))
     if numpy_seed is not None:
-        return _official(y, clients, alpha, scheme, check_whole("numpy_seed", numpy_seed, 0))
+        return _official(y, clients, alpha, scheme, check_integer("numpy_seed", numpy_seed, 0))
     clients = check_clients(y.size, clients, min_size)
     members = members_of(y)
     redraws = min(MAX_REDRAWS, MAX_WEIGHTS // (clients * max(len(members), 1)))
@@ -97,6 +104,155 @@ def dirichlet_partition(
 
 def _official(labels: NDArray[np.int64], clients: int, alpha: float, scheme: str, numpy_seed: int) -> Partition:
     if scheme not in ("proportional", "multinomial"):
-        raise ArgumentError(f"numpy_seed: it implies scheme 'multinomial', got {scheme!r}; leave one of them out")
+        raise ArgumentError(
+            f"it implies scheme 'multinomial', got {scheme!r}; leave one of them out", argument="numpy_seed"
+        )
     clients = check_clients(labels.size, clients, min_size=0)
     return Partition(parts_of(official_owner(labels, clients, alpha, numpy_seed), clients))
+
+
+def proportional(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
+    """Shuffle each class and cut it at cumulated Dirichlet proportions."""
+    owner = _unowned(members)
+    for ids in members:
+        p = normalise(log_weights(rng, alpha, (clients,)))
+        _assign(owner, ids, _cut_shuffled(p, ids.size, rng), rng)
+    return owner
+
+
+def multinomial(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
+    """Let every sample of a class draw its client from the class's proportions (the official rule)."""
+    owner = _unowned(members)
+    for ids in members:
+        owner[ids] = rng.choice(clients, size=ids.size, p=normalise(log_weights(rng, alpha, (clients,))))
+    return owner
+
+
+def niid_bench(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
+    """Cut as `proportional` does, but give no more to a client that holds its even share ``n / K``."""
+    owner = _unowned(members)
+    sizes = np.zeros(clients, np.int64)
+    for ids in members:
+        is_open = sizes < owner.size / clients
+        p = normalise(np.where(is_open, log_weights(rng, alpha, (clients,)), -np.inf))
+        counts = _cut_shuffled(p, ids.size, rng)
+        _assign(owner, ids, counts, rng)
+        sizes += counts
+    return owner
+
+
+def equal(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
+    """Give every client the same size, within one, with a Dirichlet class mix of its own.
+
+    All clients request samples at once. Where a class is requested more often than it has samples, chance decides
+    who gets them, the class closes, and the others request again among the open classes. Every pass serves all
+    clients or closes a class, so there are few.
+    """
+    owner = _unowned(members)
+    left = np.array([ids.size for ids in members], np.int64)
+    need = np.diff(np.arange(clients + 1) * owner.size // clients)
+    weights = log_weights(rng, alpha, (clients, len(members)))
+    served = np.zeros((clients, len(members)), np.int64)
+    while need.any():
+        waiting, is_open = np.flatnonzero(need), np.flatnonzero(left)
+        cells = np.ix_(waiting, is_open)
+        wanted = rng.multinomial(need[waiting], normalise(weights[cells]))
+        for j in np.flatnonzero(wanted.sum(axis=0) > left[is_open]):
+            wanted[:, j] = rng.multivariate_hypergeometric(wanted[:, j], left[is_open[j]], method="marginals")
+        served[cells] += wanted
+        need[waiting] -= wanted.sum(axis=1)
+        left[is_open] -= wanted.sum(axis=0)
+    for ids, counts in zip(members, served.T, strict=True):
+        _assign(owner, ids, counts, rng)
+    return owner
+
+
+SCHEMES: dict[str, Scheme] = {
+    "proportional": proportional,
+    "multinomial": multinomial,
+    "niid_bench": niid_bench,
+    "equal": equal,
+}
+
+
+def log_weights(rng: np.random.Generator, alpha: float, shape: tuple[int, ...]) -> Floats:
+    """Draw logarithms of Gamma(alpha) variables.
+
+    ``Gamma(a) = Gamma(a + 1) * U^(1 / a)`` in logarithms: with a small alpha the variables themselves underflow
+    to zero, all of them at times, and their proportions would be 0 / 0.
+    """
+    return np.log(rng.standard_gamma(alpha + 1.0, shape)) + np.log1p(-rng.random(shape)) / alpha
+
+
+def normalise(logs: Floats) -> Floats:
+    """Turn logarithms of weights into proportions that sum to one along the last axis.
+
+    >>> normalise(np.array([-5000.0, -5000.0, -np.inf])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    weights: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def cut(proportions: Floats, total: int) -> Ints:
+    """Cut `total` samples at cumulated proportions and return the size of every piece.
+
+    Dividing by the last cumulated value makes the last border exact, so no rounding leaves a sample to a client
+    whose proportion is zero.
+
+    >>> cut(np.array([0.5, 0.3, 0.2, 0.0]), 11).tolist()
+    [5, 3, 3, 0]
+    """
+    cumulated = np.cumsum(proportions)
+    borders = np.floor(cumulated / cumulated[-1] * total)
+    pieces: Ints = np.diff(borders, prepend=0.0).astype(np.int64)
+    return pieces
+
+
+def _cut_shuffled(proportions: Floats, total: int, rng: np.random.Generator) -> Ints:
+    """Cut with the clients laid out in random order.
+
+    In a fixed order rounding favours the same clients in every class: with more clients than samples and a large
+    alpha, some would get a sample of each class and their neighbours none.
+    """
+    order = rng.permutation(proportions.size)
+    counts = np.empty(proportions.size, np.int64)
+    counts[order] = cut(proportions[order], total)
+    return counts
+
+
+def _unowned(members: Parts) -> Ints:
+    return np.full(sum(ids.size for ids in members), -1, np.int64)
+
+
+def _assign(owner: Ints, ids: Ints, counts: Ints, rng: np.random.Generator) -> None:
+    """Give ``counts[k]`` of the samples `ids`, taken at random, to client k."""
+    owner[rng.permutation(ids)] = np.repeat(np.arange(counts.size), counts)
+
+
+def official_owner(labels: NDArray[np.int64], clients: int, alpha: float, numpy_seed: int) -> NDArray[np.int64]:
+    """Return the client of every sample exactly as the released code draws it.
+
+    It seeds NumPy's global generator; here a generator of our own gives the same stream. Classes are taken in
+    ascending order, absent ones included, and the samples of a class by ascending index.
+
+    The number of classes is one more than the largest label; it shapes the first draw, so labels whose last
+    classes are absent follow another stream than labels with all of them.
+    """
+    if not 0 <= numpy_seed <= LARGEST_NUMPY_SEED:
+        raise ArgumentError(
+            f"expected a number from 0 to {LARGEST_NUMPY_SEED}, got {numpy_seed}", argument="numpy_seed"
+        )
+    legacy = np.random.RandomState(numpy_seed)
+    num_classes = int(labels.max()) + 1 if labels.size else 0
+    legacy.binomial(1, 1.0, size=(clients, num_classes))  # unused there too, but it advances the stream
+    owner = np.full(labels.size, -1, np.int64)
+    for c in range(num_classes):
+        ids = np.flatnonzero(labels == c)
+        p = legacy.dirichlet([alpha] * clients)
+        if not np.isfinite(p).all():
+            what = f"the official stream has no proportions for class {c} at alpha = {alpha:g}"
+            raise ArgumentError(f"{what}; take another numpy_seed or leave it out", argument="numpy_seed")
+        owner[ids] = legacy.choice(clients, size=ids.size, p=p)
+    return owner

@@ -1,4 +1,4 @@
-"""A wish for client heterogeneity, as a configuration states it."""
+"""`PartitionPlan`: how a configuration states which client gets which samples."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedrela.core.checks import check_choice
-from fedrela.data.checks import check_alpha, check_whole
-from fedrela.data.partition.by_chance import iid
-from fedrela.data.partition.by_client import natural
-from fedrela.data.partition.by_dirichlet import dirichlet_partition
-from fedrela.data.partition.by_shards import shards
-from fedrela.data.partition.record import Partition
-from fedrela.data.partition.schemes import SCHEMES
+from fedrela.data.checks import check_alpha, check_integer
+from fedrela.data.partition.base import Partition
+from fedrela.data.partition.basic import iid, natural, shards
+from fedrela.data.partition.by_dirichlet import SCHEMES, dirichlet_partition
 from fedrela.errors import ArgumentError, DataError
 
 # kind -> what it needs, what it may have beside that
@@ -36,7 +33,7 @@ class PartitionPlan:
     kind
         ``"dirichlet"``, ``"iid"``, ``"natural"`` (the client ids of the source) or ``"shards"``.
     clients
-        K; for ``"natural"`` None means one client an id.
+        K; for ``"natural"`` None means one client per id.
     alpha, scheme, min_size, numpy_seed
         See `fedrela.data.dirichlet`; `min_size` also for ``"iid"``.
     classes_per_client
@@ -57,19 +54,23 @@ class PartitionPlan:
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
             if value is None and field.name in needed:
-                raise ArgumentError(f"{field.name}: kind {self.kind!r} needs it")
+                raise ArgumentError(f"kind {self.kind!r} needs it", argument=field.name)
             if value is not None and field.name not in needed + possible:
-                raise ArgumentError(f"{field.name}: kind {self.kind!r} does not use it; leave it out")
+                raise ArgumentError(f"kind {self.kind!r} does not use it; leave it out", argument=field.name)
             if value is not None and field.name in LEAST:
-                check_whole(field.name, value, LEAST[field.name])
+                check_integer(field.name, value, LEAST[field.name])
         if self.alpha is not None:
             check_alpha(self.alpha)
         if self.scheme is not None:
             check_choice("scheme", self.scheme, tuple(SCHEMES))
         if self.numpy_seed is not None and self.min_size:
-            raise ArgumentError("min_size: numpy_seed follows the official code, which has none; leave it out")
+            raise ArgumentError(
+                "numpy_seed follows the official code, which has none; leave it out", argument="min_size"
+            )
         if self.numpy_seed is not None and self.scheme not in (None, "multinomial"):
-            raise ArgumentError("scheme: numpy_seed follows the official code, which is multinomial; leave it out")
+            raise ArgumentError(
+                "numpy_seed follows the official code, which is multinomial; leave it out", argument="scheme"
+            )
 
     def apply(self, labels: ArrayLike, client_ids: ArrayLike | None = None, *, seed: int) -> Partition:
         """Split samples with these labels over the clients.
@@ -79,7 +80,7 @@ class PartitionPlan:
         """
         if self.kind == "natural":
             if client_ids is None:
-                raise DataError("partition: this source has no client ids, which kind 'natural' needs; choose another")
+                raise DataError("this source has no client ids, which kind 'natural' needs", argument="partition")
             return Partition(natural(client_ids, self.clients, seed=seed))
         clients = self.clients or 0
         if self.kind == "iid":

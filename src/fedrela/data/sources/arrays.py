@@ -1,4 +1,4 @@
-"""A source from arrays in memory."""
+"""A source from arrays in memory: images as uint8 with channels first, tables as float32."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.data.sources.base import Source
-from fedrela.data.sources.labels import encode_clients, encode_labels, plain_values
-from fedrela.data.sources.shapes import as_samples
-from fedrela.data.sources.split import stratified
-from fedrela.errors import ArgumentError
+from fedrela.data.sources.labels import encode_clients, encode_labels, plain_values, stratified
+from fedrela.errors import ArgumentError, DataError
+from fedrela.text import not_one_of
+
+LAYOUTS = ("auto", "nchw", "nhwc")
+COLOURS = (1, 3)  # grey and RGB
 
 
 def from_arrays(
@@ -45,7 +47,7 @@ def from_arrays(
     test_share, seed
         Without `x_test`, this share of every class is held out, the same for the same seed.
     layout
-        Where the channels are: "auto", "nchw" or "nhwc"; see `fedrela.data.sources.shapes.image_layout`.
+        Where the channels are: "auto", "nchw" or "nhwc"; see `fedrela.data.sources.arrays.image_layout`.
     name
         Name of the source in messages.
 
@@ -56,12 +58,12 @@ def from_arrays(
     (('a', 'b'), 2, 2)
     """
     if (x_test is None) != (y_test is None):
-        raise ArgumentError("x_test and y_test: both or neither are needed")
+        raise ArgumentError("expected both x_test and y_test, or neither", argument="x_test")
     samples, values = np.asarray(x), np.asarray(y)
     clients = None if client_ids is None else encode_clients(client_ids, f"{name}: client_ids")
     for what, array in (("y", values), ("client_ids", clients)):
         if array is not None and array.shape != samples.shape[:1]:
-            raise ArgumentError(f"{what}: expected one a sample, shape {samples.shape[:1]}, got {array.shape}")
+            raise ArgumentError(f"expected one per sample, shape {samples.shape[:1]}, got {array.shape}", argument=what)
     rows = as_samples(samples, layout, f"{name}: x")
     labels, names = encode_labels(values, class_names, f"{name}: y")
     if x_test is None or y_test is None:
@@ -94,3 +96,72 @@ def _test_labels(
     if class_names is None:  # the names were made from the training labels, so test labels are looked up as text
         values = np.array([str(value) for value in plain_values(values, where)])
     return encode_labels(values, names, where)[0]
+
+
+def image_layout(shape: tuple[int, ...], layout: str, where: str) -> str:
+    """Return "nhw", "nchw" or "nhwc" for images of `shape`.
+
+    Three dimensions are grey images. Of four, with `layout` "auto", the second is the channels where it is 1 or 3, else
+    the last where it is 1 or 3, else nobody knows and `layout` must say it.
+
+    >>> [image_layout(s, "auto", "x") for s in ((9, 8, 8), (9, 3, 8, 8), (9, 8, 8, 3), (9, 3, 3, 3))]
+    ['nhw', 'nchw', 'nhwc', 'nchw']
+    """
+    if layout not in LAYOUTS:
+        raise ArgumentError(not_one_of(layout, LAYOUTS), argument="layout")
+    if len(shape) == 3:
+        return "nhw"
+    if len(shape) != 4:
+        raise DataError(f"{where}: expected images (n, height, width) or with channels, got shape {shape}")
+    if layout != "auto":
+        return layout
+    if shape[1] in COLOURS:
+        return "nchw"
+    if shape[3] in COLOURS:
+        return "nhwc"
+    raise DataError(f"{where}: shape {shape} does not show its channels; set layout to nchw or nhwc")
+
+
+def channels_first(images: NDArray[Any], layout: str) -> NDArray[Any]:
+    """Return a view of `images` with channels first."""
+    if layout == "nhw":
+        return images[:, np.newaxis]
+    return images.transpose(0, 3, 1, 2) if layout == "nhwc" else images
+
+
+def channels_first_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
+    """Return the shape that `channels_first` gives.
+
+    >>> channels_first_shape((9, 28, 32, 3), "nhwc")
+    (9, 3, 28, 32)
+    """
+    if layout == "nhw":
+        return (shape[0], 1, *shape[1:])
+    return (shape[0], shape[3], shape[1], shape[2]) if layout == "nhwc" else shape
+
+
+def check_bytes(dtype: np.dtype[Any], where: str) -> None:
+    """Raise where images are not unsigned bytes."""
+    if dtype != np.uint8:
+        raise DataError(f"{where}: expected images of uint8 (0 to 255), got {dtype}; convert them first")
+
+
+def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
+    """Return numbers ``(n, features)`` as float32; one that is not finite there is an error with its place."""
+    if values.ndim != 2 or not values.shape[1] or values.dtype.kind not in "biuf":
+        raise DataError(f"{where}: expected a table of numbers (n, features), got {values.dtype} {values.shape}")
+    with np.errstate(over="ignore"):
+        rows = values.astype(np.float32)
+    finite = np.isfinite(rows)
+    if not finite.all():
+        i, j = (int(k) for k in np.argwhere(~finite)[0])
+        raise DataError(f"{where}: row {i}, column {j}: expected a finite number, got {values[i, j]}")
+    return rows
+
+
+def as_samples(values: NDArray[Any], layout: str, where: str) -> NDArray[Any]:
+    """Return an array in memory as images or as a table, by its number of dimensions."""
+    if values.ndim == 2:
+        return table_rows(values, where)
+    check_bytes(values.dtype, where)
+    return channels_first(values, image_layout(values.shape, layout, where))

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, Progress, cached_arrays
-from fedrela.data.sources.archive import archive_members
 from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
 from fedrela.data.sources.labels import class_names_from_lines
-from fedrela.data.sources.places import read_exactly, reading, root_folder
+from fedrela.data.sources.reading import archive_members, read_exactly, reading, root_folder
 from fedrela.errors import DataError
 
 PIXELS = 3 * 32 * 32
@@ -109,7 +108,7 @@ def _find(edition: Edition, root: Path) -> Path:
     for name in edition.pickled:
         if (root / name).exists():
             why = "is the pickled Python edition, and pickles are never read"
-            raise DataError(f"{edition.name}: {root / name} {why}; the binary edition is needed: {get}")
+            raise DataError(f"{edition.name}: {root / name} {why}; use the binary edition: {get}")
     raise DataError(f"{edition.name}: no binary edition in {root}; {get}")
 
 

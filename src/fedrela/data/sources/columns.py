@@ -1,9 +1,12 @@
-"""Tables as named columns, from CSV, .npy and .npz files, with the place of every row for messages."""
+"""Tables as named columns, from CSV, .npy and .npz files, and columns encoded as numbers.
+
+Nothing is standardised here: that is left to those who hold the rows.
+"""
 
 from __future__ import annotations
 
 import csv
-import difflib
+import dataclasses
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,38 +16,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.data.sources.base import Source
 from fedrela.data.sources.npy import Npz, read_npy
-from fedrela.data.sources.places import read_text, reading
+from fedrela.data.sources.reading import read_text, reading
 from fedrela.errors import ArgumentError, DataError
+from fedrela.text import nearest
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
+MISSING = frozenset(("", "?", "NA", "N/A", "NaN", "nan", "null"))
 Column = list[str] | NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Table:
-    """Columns of equal length, text as read or numbers; `places` says where each row stood."""
+class ColumnTable:
+    """Columns of equal length, text as read or numbers; `positions` says where each row stood."""
 
     path: Path
     columns: dict[str, Column]
-    places: list[str]
+    positions: list[str]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
-    def take(self, rows: NDArray[np.int64]) -> Table:
+    def take(self, rows: NDArray[np.int64]) -> ColumnTable:
         """Return the table of these rows."""
         columns = {name: _take(column, rows) for name, column in self.columns.items()}
-        return Table(self.path, columns, [self.places[i] for i in rows])
+        return ColumnTable(self.path, columns, [self.positions[i] for i in rows])
 
-    def followed_by(self, other: Table) -> Table:
+    def followed_by(self, other: ColumnTable) -> ColumnTable:
         """Return the rows of both tables, which must have the same columns."""
         if set(self.columns) != set(other.columns):
             odd = min(set(self.columns) ^ set(other.columns))
             raise DataError(f"{other.path}: its columns differ from those of {self.path}: {odd[:40]!r} is in one only")
         columns = {name: _join(self.columns[name], other.columns[name]) for name in self.columns}
-        return Table(self.path, columns, self.places + other.places)
+        return ColumnTable(self.path, columns, self.positions + other.positions)
 
     def delimiter_hint(self) -> str:
         """Return what to try where all columns of a text seem to be one, or nothing."""
@@ -55,18 +61,17 @@ class Table:
         names = list(self.columns)
         if isinstance(wanted, int):
             if not -len(names) <= wanted < len(names):
-                raise ArgumentError(f"{option}: {self.path} has {len(names)} columns, got position {wanted}")
+                raise ArgumentError(f"{self.path} has {len(names)} columns, got position {wanted}", argument=option)
             return names[wanted]
         if wanted in self.columns:
             return wanted
-        if hint := self.delimiter_hint():
-            raise ArgumentError(f"{option}: {self.path} has no column {wanted!r}{hint}")
-        near = difflib.get_close_matches(wanted, names, 1)
-        hint = f"; nearest: {near[0][:40]!r}" if near else f"; it has {', '.join(name[:40] for name in names[:8])!r}"
-        raise ArgumentError(f"{option}: {self.path} has no column {wanted!r}{hint}")
+        hint, near = self.delimiter_hint(), nearest(wanted, names)
+        if not hint:
+            hint = f"; nearest: {near[:40]!r}" if near else f"; it has {', '.join(name[:40] for name in names[:8])!r}"
+        raise ArgumentError(f"{self.path} has no column {wanted!r}{hint}", argument=option)
 
 
-def read_table(path: Path, header: bool, delimiter: str | None) -> Table:
+def read_table(path: Path, header: bool, delimiter: str | None) -> ColumnTable:
     """Read a table by its suffix.
 
     CSV files have names in the first line, or with `header` False the names "0", "1" and so on, as the columns of an
@@ -80,13 +85,13 @@ def read_table(path: Path, header: bool, delimiter: str | None) -> Table:
         archive = Npz(path)
         return _from_arrays(path, {name: archive.read(name) for name in archive.names})
     if suffix not in DELIMITERS:
-        raise ArgumentError(f"{path}: a table is a .csv, .tsv, .txt, .npy or .npz file")
+        raise ArgumentError(f"{path}: expected a .csv, .tsv, .txt, .npy or .npz file", argument="file")
     return _from_text(path, header, DELIMITERS[suffix] if delimiter is None else delimiter)
 
 
-def _from_text(path: Path, header: bool, delimiter: str) -> Table:
+def _from_text(path: Path, header: bool, delimiter: str) -> ColumnTable:
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise ArgumentError(f"delimiter: expected one character, got {delimiter!r}")
+        raise ArgumentError(f"expected one character, got {delimiter!r}", argument="delimiter")
     rows: list[list[str]] = []
     lines: list[int] = []
     with reading(path, "table of text"):
@@ -102,8 +107,8 @@ def _from_text(path: Path, header: bool, delimiter: str) -> Table:
     _check_names(path, names)
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
-            needed = f"{len(names)} columns are needed as in the first line"
-            raise DataError(f"{path}:{line}: {needed}, got {len(row)}{_delimiter_hint(names)}")
+            what = f"expected {len(names)} columns as in the first line, got {len(row)}"
+            raise DataError(f"{path}:{line}: {what}{_delimiter_hint(names)}")
     first = 1 if header else 0
     if len(rows) <= first:
         raise DataError(f"{path}: holds no row")
@@ -111,10 +116,10 @@ def _from_text(path: Path, header: bool, delimiter: str) -> Table:
     named: dict[str, Column] = {
         name: [cell.strip() for cell in column] for name, column in zip(names, columns, strict=True)
     }
-    return Table(path, named, [f"{path}:{line}" for line in lines[first:]])
+    return ColumnTable(path, named, [f"{path}:{line}" for line in lines[first:]])
 
 
-def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Table:
+def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> ColumnTable:
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
         if not array.size:  # it may declare any number of columns
@@ -130,7 +135,7 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Table:
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or lengths == {0}:
         raise DataError(f"{path}: expected columns of one length, at least 1, got {sorted(lengths)[:5]}")
-    return Table(path, columns, [f"{path}: row {i}" for i in range(lengths.pop())])
+    return ColumnTable(path, columns, [f"{path}: row {i}" for i in range(lengths.pop())])
 
 
 def _delimiter_hint(names: list[str]) -> str:
@@ -164,3 +169,84 @@ def _join(first: Column, second: Column) -> Column:
     if isinstance(first, list) or isinstance(second, list):
         return [str(value) for part in (first, second) for value in part]
     return np.concatenate([first, second])
+
+
+class Features:
+    """Encoded columns, gathered one after the other."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.numeric: list[bool] = []
+        self.columns: list[NDArray[np.float32]] = []
+
+    def add(self, name: str, numeric: bool, column: NDArray[Any]) -> None:
+        """Add one column."""
+        self.names.append(name)
+        self.numeric.append(numeric)
+        self.columns.append(column.astype(np.float32))
+
+    def add_category(self, name: str, values: Sequence[Any], train: NDArray[np.bool_]) -> None:
+        """Add one column for every value of the training rows; a value that only test rows have is all zeros."""
+        position: dict[Any, list[int]] = {
+            value: [] for value in sorted({values[i] for i in np.flatnonzero(train).tolist()})
+        }
+        for i, value in enumerate(values):
+            if value in position:
+                position[value].append(i)
+        for value, rows in position.items():
+            column = np.zeros(len(values), np.float32)
+            column[rows] = 1
+            self.add(f"{name}={value}", False, column)
+
+    def matrix(self) -> NDArray[np.float32]:
+        """Return all columns side by side."""
+        return np.stack(self.columns, axis=1)
+
+
+def missing_cells(column: Column) -> NDArray[np.bool_]:
+    """Return which cells are missing: NaN, an empty text, or one of a few usual signs."""
+    if isinstance(column, list):
+        return np.array([cell in MISSING for cell in column])
+    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), np.bool_)
+
+
+def as_numbers(column: Column, missing: NDArray[np.bool_]) -> NDArray[np.float64] | int:
+    """Return the column as numbers, 0 where they are missing, or the first row that is not a number."""
+    if not isinstance(column, list):
+        return np.where(missing, 0.0, column)
+    numbers = np.zeros(len(column))
+    for i in np.flatnonzero(~missing):
+        try:
+            numbers[i] = float("no number" if "_" in column[i] else column[i])  # float() reads 1_0 as 10
+        except ValueError:
+            return int(i)
+    return numbers
+
+
+def one_hot(source: Source, categories: Sequence[int]) -> Source:
+    """Return a table source with the columns at these positions encoded as categories."""
+    width = source.x_train.shape[1]
+    if not all(isinstance(j, int) and 0 <= j < width for j in categories) or len(set(categories)) != len(categories):
+        raise ArgumentError(
+            f"expected different positions from 0 to {width - 1}, got {categories!r}", argument="categories"
+        )
+    rows = np.concatenate([source.x_train, source.x_test])
+    train = np.arange(len(rows)) < len(source.x_train)
+    features = Features()
+    for j, name in enumerate(source.feature_names):
+        if j in categories:
+            features.add_category(name, [f"{code:g}" for code in rows[:, j].tolist()], train)
+        else:
+            features.add(name, True, rows[:, j])
+    if len(features.names) > 100 * width:
+        raise DataError(
+            f"{source.name}: categories: {len(features.names)} columns would come of {width}; are they codes?"
+        )
+    encoded = features.matrix()
+    return dataclasses.replace(
+        source,
+        x_train=encoded[train],
+        x_test=encoded[~train],
+        feature_names=tuple(features.names),
+        numeric=np.array(features.numeric),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.split import stratified
+from fedrela.data.sources.labels import stratified
 
 TEST_SHARE = 0.2
 SPLIT_SEED = 0
@@ -15,7 +15,7 @@ PIXEL_MAX = 16
 def load() -> Source:
     """Return the digits, values 0 to 16 as they are, with a fifth of every class as test set.
 
-    The split is always the same; `fedrela.data.sources.split.held_out_count` says how a fifth is rounded.
+    The split is always the same; `fedrela.data.sources.labels.held_out_count` says how a fifth is rounded.
     """
     from sklearn.datasets import load_digits
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import NewArray, Progress, cached_arrays
+from fedrela.data.cache import BLOCK, NewArray, Progress, cached_arrays
 from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
-from fedrela.data.sources.idx import map_idx, unzip_idx
-from fedrela.data.sources.places import root_folder
+from fedrela.data.sources.reading import Readable, read_exactly, reading, root_folder
 from fedrela.errors import DataError
 
 PARTS = ("train", "t10k")
@@ -19,6 +22,8 @@ DEBIAN = Path("/usr/share/datasets/fashion-mnist")
 CLASS_NAMES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
+UNSIGNED_BYTE = 8
+DEFLATE_LIMIT = 1032  # no deflate stream expands further, so a header that claims more lies
 
 
 def load(
@@ -45,7 +50,7 @@ def _find(root: str | Path | None) -> Path:
         if any((folder / f"{name}{packed}").is_file() for name in KINDS for packed in ("", ".gz")):
             return folder
     ways = "run `fedrela data fetch fashion_mnist` or install Debian's package dataset-fashion-mnist"
-    put = f"put train-images-idx3-ubyte.gz and its three sisters in {folders[0]}"
+    put = f"put the four files train-images-idx3-ubyte.gz ... in {folders[0]}"
     raise DataError(f"fashion_mnist: no IDX file in {' or '.join(map(str, folders))}; {put}, {ways}")
 
 
@@ -60,28 +65,76 @@ def _file(folder: Path, name: str) -> Path:
 
 def _images(path: Path, cache: str | Path | None, progress: Progress | None) -> NDArray[np.uint8]:
     def decode(new: NewArray) -> None:
-        unzip_idx(path, 3, lambda shape: new("images", shape, np.uint8), progress)
+        _unzip_idx(path, 3, lambda shape: new("images", shape, np.uint8), progress)
 
     if path.suffix == ".gz":
         images = cached_arrays(
             "fashion_mnist", [path], {"reader": "idx"}, ["images"], decode, folder=cache, progress=progress
         )["images"]
     else:
-        images = map_idx(path, 3)
+        images = _map_idx(path, 3)
     if images.shape[1:] != (28, 28):
         raise DataError(f"{path}: expected images of 28x28, got {images.shape[1:]}")
     return images[:, np.newaxis]
 
 
 def _labels(path: Path, number: int) -> NDArray[np.int64]:
-    raw = unzip_idx(path, 1, lambda shape: np.empty(shape, np.uint8)) if path.suffix == ".gz" else map_idx(path, 1)
+    raw = _unzip_idx(path, 1, lambda shape: np.empty(shape, np.uint8)) if path.suffix == ".gz" else _map_idx(path, 1)
     if len(raw) != number:
-        raise DataError(f"{path}: {number} labels are needed, one an image, got {len(raw)}")
+        raise DataError(f"{path}: expected {number} labels, one per image, got {len(raw)}")
     if raw.max() >= len(CLASS_NAMES):
         raise DataError(
             f"{path}: label {raw.max()} at position {raw.argmax()}; 0 to {len(CLASS_NAMES) - 1} are classes"
         )
     return raw.astype(np.int64)
+
+
+def _map_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
+    """Map a plain IDX file into memory, read-only."""
+    with reading(path, "IDX file"):
+        with path.open("rb") as file:
+            shape = _read_header(file, dimensions, path)
+            offset = file.tell()
+        expected, size = offset + math.prod(shape), path.stat().st_size
+        if size != expected:
+            raise DataError(f"{path}: {expected} bytes were expected from its header {shape}, {size} are there")
+        return np.memmap(path, np.uint8, "r", offset, shape)
+
+
+def _unzip_idx(
+    path: Path,
+    dimensions: int,
+    allocate: Callable[[tuple[int, ...]], NDArray[Any]],
+    progress: Progress | None = None,
+) -> NDArray[np.uint8]:
+    """Decode a gzip IDX file into the array that `allocate` returns for its shape."""
+    with reading(path, "gzip IDX file"), gzip.open(path, "rb") as file:
+        shape = _read_header(file, dimensions, path)
+        total, room = math.prod(shape), path.stat().st_size * DEFLATE_LIMIT
+        if total > room:
+            raise DataError(f"{path}: its header claims {total} bytes, but a file of this size holds {room} at most")
+        array = allocate(shape)
+        flat = array.reshape(-1)
+        for start in range(0, total, BLOCK):
+            size = min(BLOCK, total - start)
+            flat[start : start + size] = np.frombuffer(read_exactly(file, size, path), np.uint8)
+            if progress:
+                progress(start + size, total, f"decoding {path.name}")
+        if file.read(1):
+            raise DataError(f"{path}: goes on after the {total} bytes that its header {shape} announces")
+    return array
+
+
+def _read_header(file: Readable, dimensions: int, path: Path) -> tuple[int, ...]:
+    magic = read_exactly(file, 4, path)
+    expected = bytes((0, 0, UNSIGNED_BYTE, dimensions))
+    if magic != expected:
+        raise DataError(f"{path}: no IDX file of {dimensions} dimensions: starts {magic.hex()}, not {expected.hex()}")
+    sizes = np.frombuffer(read_exactly(file, 4 * dimensions, path), ">u4")
+    shape = tuple(int(size) for size in sizes)
+    if 0 in shape:
+        raise DataError(f"{path}: holds nothing: its header says {shape}")
+    return shape
 
 
 # The authors' README links the files at an address without https and says that they also lie in its repository,

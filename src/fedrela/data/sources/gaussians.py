@@ -1,4 +1,4 @@
-"""Made data whose best classifier is known: one Gaussian a class."""
+"""Generated data whose best classifier is known: one Gaussian per class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.checks import check_whole
+from fedrela.data.checks import check_integer
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream
@@ -27,7 +27,7 @@ def load(
     separation: float = 2.0,
     seed: int = 0,
 ) -> Source:
-    """Draw `samples` points a class from Gaussians of unit covariance around the corners of a regular simplex.
+    """Draw `samples` points per class from Gaussians of unit covariance around the corners of a regular simplex.
 
     All means lie `separation` apart. With equal class counts the Bayes classifier takes the nearest mean. For two
     classes the means are ``-separation / 2`` and ``+separation / 2`` on the first axis, the Bayes boundary is the
@@ -37,7 +37,7 @@ def load(
     Parameters
     ----------
     samples, test_samples
-        Training and test samples of every class, or one number a class.
+        Training and test samples of every class, or one number per class.
     classes, dimension
         C, and the number of features, from C - 1 to 1,000,000; features beyond C - 1 are noise. A part has at most
         100,000,000 values, samples times features.
@@ -51,7 +51,7 @@ def load(
     >>> load([100, 10], 50).y_train.sum()
     np.int64(10)
     """
-    seed = check_whole("gaussians: seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     centres = means(classes, dimension, separation)
     counts = {"samples": _counts(samples, classes, "samples")}
     counts["test_samples"] = _counts(test_samples, classes, "test_samples")
@@ -80,30 +80,30 @@ def means(classes: int, dimension: int, separation: float) -> NDArray[np.float64
 
 
 def _check_form(classes: int, dimension: int, separation: float) -> None:
-    classes = check_whole("gaussians: classes", classes, 2)
-    dimension = check_whole("gaussians: dimension", dimension, 1)
+    classes = check_integer("classes", classes, 2)
+    dimension = check_integer("dimension", dimension, 1)
     if not classes - 1 <= dimension <= MOST_FEATURES:
-        needed = f"from classes - 1 to {MOST_FEATURES:,} is needed"
-        raise ArgumentError(f"gaussians: dimension: {needed}, got {dimension} for {classes} classes")
+        what = f"expected from classes - 1 to {MOST_FEATURES:,}, got {dimension} for {classes} classes"
+        raise ArgumentError(what, argument="dimension")
     _check_size("classes", classes, dimension)
     number = isinstance(separation, int | float | np.number) and not isinstance(separation, bool)
     if not number or not 0 <= separation <= LARGEST_SEPARATION:
-        needed = f"a number from 0 to {LARGEST_SEPARATION:,.0f} is needed"
-        raise ArgumentError(f"gaussians: separation: {needed}, got {separation!r}")
+        what = f"expected a number from 0 to {LARGEST_SEPARATION:,.0f}, got {separation!r}"
+        raise ArgumentError(what, argument="separation")
 
 
-def _check_size(what: str, rows: int, dimension: int) -> None:
+def _check_size(option: str, rows: int, dimension: int) -> None:
     if rows * dimension > MOST_VALUES:
         limit = f"at most {MOST_VALUES:,} values are drawn"
-        raise ArgumentError(f"gaussians: {what}: {limit}, got {rows:,} of {dimension:,} features; lower one of them")
+        raise ArgumentError(f"{limit}, got {rows:,} of {dimension:,} features; lower one of them", argument=option)
 
 
 def _counts(count: int | Sequence[int], classes: int, option: str) -> list[int]:
     several = isinstance(count, list | tuple) or (isinstance(count, np.ndarray) and count.ndim == 1)
     counts = list(cast(Sequence[int], count)) if several else [cast(int, count)] * classes
     if len(counts) != classes:
-        raise ArgumentError(f"gaussians: {option}: expected one count, or one a class, {classes}, got {len(counts)}")
-    return [check_whole(f"gaussians: {option}", n, 1) for n in counts]
+        raise ArgumentError(f"expected one count, or {classes}, one per class, got {len(counts)}", argument=option)
+    return [check_integer(option, n, 1) for n in counts]
 
 
 def _draw(

@@ -1,7 +1,8 @@
-"""Labels and client ids of any kind, as the integers that a source gives."""
+"""Labels and client ids of any kind as the integers that a source gives, and the stratified test split."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.errors import DataError
+from fedrela.data.checks import check_integer
+from fedrela.errors import ArgumentError, DataError
+from fedrela.streams import stream
 
 MOST_CLASSES = 2**16
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one way of writing each, so "07" and "7" stay different texts
@@ -28,7 +31,7 @@ def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def class_names_from_lines(text: bytes, classes: int, where: str) -> tuple[str, ...]:
-    """Return the class names in a text of one name a line."""
+    """Return the class names in a text of one name per line."""
     try:
         lines = [line.strip() for line in text.decode("utf-8").splitlines()]
     except UnicodeDecodeError:
@@ -82,7 +85,7 @@ def label_numbers(values: NDArray[Any], where: str) -> NDArray[Any]:
     negative = values < 0
     if negative.any():
         i = int(np.argmax(negative))
-        raise DataError(f"{where}: sample {i}: labels count from 0, got {values[i]}; number the classes anew")
+        raise DataError(f"{where}: sample {i}: labels count from 0, got {values[i]}; renumber the classes")
     return values
 
 
@@ -95,8 +98,8 @@ def count_classes(values: NDArray[Any], where: str) -> int:
     limit = min(MOST_CLASSES, len(values))
     if largest >= limit:
         i = int(np.argmax(values))
-        needed = f"labels from 0 to {limit - 1} are needed for {len(values)} samples"
-        raise DataError(f"{where}: sample {i}: {needed} without class_names, got {largest}")
+        known = f"expected labels from 0 to {limit - 1} for {len(values)} samples without class_names"
+        raise DataError(f"{where}: sample {i}: {known}, got {largest}")
     return largest + 1
 
 
@@ -136,3 +139,34 @@ def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
 def _simplest(values: NDArray[Any]) -> NDArray[Any]:
     """Return an array of Python objects, as pandas gives it for text, in the narrowest dtype that holds them."""
     return np.asarray(values.tolist()) if values.dtype.kind == "O" else values
+
+
+def held_out_count(samples: int, share: float) -> int:
+    """How many of a class's `samples` go to the test set: the share, halves rounded up.
+
+    A class keeps at least one training sample, and has at least one test sample where it has two.
+
+    >>> [held_out_count(n, 0.2) for n in (1, 2, 10, 13, 178)]
+    [0, 1, 2, 3, 36]
+    """
+    return min(max(math.floor(samples * share + 0.5), 1), samples - 1)
+
+
+def stratified(
+    labels: NDArray[np.int64], share: float, seed: int, purpose: str = "test split"
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return ascending indices of training and test samples, `share` of every class in the test set.
+
+    >>> train, test = stratified(np.array([0, 0, 0, 0, 1, 1]), 0.25, seed=0)
+    >>> len(train), len(test)
+    (4, 2)
+    """
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not number or not 0 < share < 1:
+        raise ArgumentError(f"expected a fraction between 0 and 1, got {share!r}", argument="test_share")
+    generator = stream(check_integer("seed", seed, 0), purpose)
+    held_out = np.zeros(len(labels), np.bool_)
+    for c in np.unique(labels):
+        members = np.flatnonzero(labels == c)
+        held_out[generator.permutation(members)[: held_out_count(len(members), share)]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import BLOCK, Progress
-from fedrela.data.sources.places import read_exactly, reading
+from fedrela.data.sources.reading import read_exactly, reading
 from fedrela.errors import DataError
 
 DEFLATE_LIMIT = 1032  # no deflate stream expands further

@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, Progress, cached_arrays
-from fedrela.data.sources.arrays import table_or_images
+from fedrela.data.sources.arrays import (
+    channels_first,
+    channels_first_shape,
+    check_bytes,
+    image_layout,
+    table_or_images,
+    table_rows,
+)
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.encode import one_hot
+from fedrela.data.sources.columns import one_hot
 from fedrela.data.sources.labels import (
     MOST_CLASSES,
     check_class_names,
@@ -22,8 +29,7 @@ from fedrela.data.sources.labels import (
     encode_clients,
 )
 from fedrela.data.sources.npy import Npz
-from fedrela.data.sources.places import named_file
-from fedrela.data.sources.shapes import channels_first, channels_first_shape, check_bytes, image_layout, table_rows
+from fedrela.data.sources.reading import named_file
 from fedrela.errors import DataError
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
@@ -52,9 +58,9 @@ def load(
     file
         Its name in `root`.
     layout
-        Where the channels of images are; see `fedrela.data.sources.shapes.image_layout`.
+        Where the channels of images are; see `fedrela.data.sources.arrays.image_layout`.
     categories
-        Columns of a table that hold codes of categories; they are encoded as one column a code of the training part.
+        Columns of a table that hold codes of categories; they are encoded as one column per code of the training part.
     cache, progress
         See `fedrela.data.cache.cached_arrays`.
     """
@@ -62,7 +68,7 @@ def load(
     archive = Npz(path)
     for name in REQUIRED:
         if name not in archive.names:
-            raise DataError(f"{path}: array {name} is missing; {', '.join(REQUIRED)} are needed")
+            raise DataError(f"{path}: array {name} is missing; expected {', '.join(REQUIRED)}")
     names = _class_names(archive)
     raw = {name: _labels(archive, name) for name in ("y_train", "y_test")}
     names = names or tuple(str(c) for c in range(count_classes(raw["y_train"], _at(archive, "y_train"))))
@@ -88,12 +94,12 @@ def _class_names(archive: Npz) -> tuple[str, ...]:
     where = _at(archive, "class_names")
     values = archive.read("class_names")
     if values.ndim != 1 or not 1 <= len(values) <= MOST_CLASSES or values.dtype.kind not in "US":
-        needed = f"text (C,), C from 1 to {MOST_CLASSES}, is needed"
-        raise DataError(f"{where}: {needed}, got {values.dtype} {values.shape}")
+        form = f"expected text (C,), C from 1 to {MOST_CLASSES}"
+        raise DataError(f"{where}: {form}, got {values.dtype} {values.shape}")
     try:
         texts = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
     except UnicodeDecodeError as error:
-        raise DataError(f"{where}: bytes are needed in UTF-8, got {error.object[:40]!r}") from None
+        raise DataError(f"{where}: expected UTF-8, got {error.object[:40]!r}") from None
     return check_class_names([str(text) for text in texts], where)
 
 
@@ -102,7 +108,7 @@ def _labels(archive: Npz, name: str) -> NDArray[Any]:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or not values.size:
-        raise DataError(f"{_at(archive, name)}: labels (n,) are needed, at least one, got shape {values.shape}")
+        raise DataError(f"{_at(archive, name)}: expected labels (n,), at least one, got shape {values.shape}")
     return values
 
 

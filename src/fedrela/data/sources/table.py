@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.columns import Column, Table, read_table
-from fedrela.data.sources.encode import Features, as_numbers, missing_cells
-from fedrela.data.sources.labels import encode_clients, encode_labels
-from fedrela.data.sources.places import named_file
-from fedrela.data.sources.split import stratified
+from fedrela.data.sources.columns import Column, ColumnTable, Features, as_numbers, missing_cells, read_table
+from fedrela.data.sources.labels import encode_clients, encode_labels, stratified
+from fedrela.data.sources.reading import named_file
 from fedrela.errors import ArgumentError, DataError
+from fedrela.text import not_one_of
 
 RULES = ("error", "drop", "indicate")
 LONGEST_LABEL = 200
@@ -93,7 +92,7 @@ def load(
 
 
 def _roles(
-    table: Table,
+    table: ColumnTable,
     label: str | int,
     client: str | int | None,
     categories: Sequence[str | int],
@@ -102,7 +101,7 @@ def _roles(
     max_categories: int,
 ) -> Roles:
     if missing not in RULES:
-        raise ArgumentError(f"missing: expected one of {', '.join(RULES)}, got {missing!r}")
+        raise ArgumentError(not_one_of(missing, RULES), argument="missing")
     label_name = table.find(label, "label")
     client_name = None if client is None else table.find(client, "client")
     ignored = {table.find(name, "ignore") for name in ignore}
@@ -113,36 +112,40 @@ def _roles(
     return Roles(label_name, client_name, kinds, features, missing, max_categories)
 
 
-def _without_missing(table: Table, in_train: NDArray[np.bool_], roles: Roles) -> tuple[Table, NDArray[np.bool_]]:
+def _without_missing(
+    table: ColumnTable, in_train: NDArray[np.bool_], roles: Roles
+) -> tuple[ColumnTable, NDArray[np.bool_]]:
     absent = np.any([missing_cells(table.columns[name]) for name in roles.features], axis=0)
     if absent.all():
         raise DataError(f"{table.path}: every row has a missing cell; nothing is left")
     return table.take(np.flatnonzero(~absent)), in_train[~absent]
 
 
-def _texts(table: Table, name: str) -> NDArray[np.generic]:
+def _texts(table: ColumnTable, name: str) -> NDArray[np.generic]:
     column = table.columns[name]
     absent = missing_cells(column)
     if absent.any():
-        raise DataError(f"{table.places[int(np.argmax(absent))]}: column {name[:40]!r}: a value is needed in every row")
+        raise DataError(
+            f"{table.positions[int(np.argmax(absent))]}: column {name[:40]!r}: expected a value in every row"
+        )
     if isinstance(column, list):
-        for cell, place in zip(column, table.places, strict=True):
+        for cell, place in zip(column, table.positions, strict=True):
             if len(cell) > LONGEST_LABEL:
                 raise DataError(f"{place}: column {name[:40]!r}: longer than {LONGEST_LABEL} characters")
     return np.asarray(column)
 
 
-def _check_classes(table: Table, y: NDArray[np.int64], in_train: NDArray[np.bool_], names: Sequence[str]) -> None:
+def _check_classes(table: ColumnTable, y: NDArray[np.int64], in_train: NDArray[np.bool_], names: Sequence[str]) -> None:
     unseen = ~np.isin(y, y[in_train])
     if unseen.any():
         i = int(np.argmax(unseen))
-        raise DataError(f"{table.places[i]}: class {names[y[i]]!r} has no training sample")
+        raise DataError(f"{table.positions[i]}: class {names[y[i]]!r} has no training sample")
     if in_train.all():
         raise DataError(f"{table.path}: no test sample is left: a class needs two samples to have one held out")
 
 
 def _source(
-    table: Table, y: NDArray[np.int64], names: tuple[str, ...], in_train: NDArray[np.bool_], roles: Roles
+    table: ColumnTable, y: NDArray[np.int64], names: tuple[str, ...], in_train: NDArray[np.bool_], roles: Roles
 ) -> Source:
     features = Features()
     for name in roles.features:
@@ -164,11 +167,11 @@ def _source(
     )
 
 
-def _add_feature(features: Features, table: Table, name: str, in_train: NDArray[np.bool_], roles: Roles) -> None:
+def _add_feature(features: Features, table: ColumnTable, name: str, in_train: NDArray[np.bool_], roles: Roles) -> None:
     column = table.columns[name]
     absent = missing_cells(column)
     if absent.any() and roles.missing == "error":
-        place = f"{table.places[int(np.argmax(absent))]}: column {name[:40]!r}"
+        place = f"{table.positions[int(np.argmax(absent))]}: column {name[:40]!r}"
         raise DataError(f"{place}: the cell is missing; fill it, or set missing to drop or indicate")
     numbers = as_numbers(column, absent)
     if name in roles.categories or isinstance(numbers, int):
@@ -182,22 +185,24 @@ def _add_feature(features: Features, table: Table, name: str, in_train: NDArray[
         features.add(f"{name} missing", False, absent)
 
 
-def _check_category(table: Table, name: str, column: Column, numbers: NDArray[np.float64] | int, roles: Roles) -> None:
+def _check_category(
+    table: ColumnTable, name: str, column: Column, numbers: NDArray[np.float64] | int, roles: Roles
+) -> None:
     found = len(set(column if isinstance(column, list) else column.tolist()))
     if found <= roles.max_categories:
         return
     hint = f"{found} different values, more than max_categories = {roles.max_categories}"
     if isinstance(numbers, int):
         cell = str(column[numbers])[:40]
-        raise DataError(f"{table.places[numbers]}: column {name[:40]!r}: {cell!r} is no number, and it has {hint}")
+        raise DataError(f"{table.positions[numbers]}: column {name[:40]!r}: {cell!r} is no number, and it has {hint}")
     raise DataError(f"{table.path}: column {name[:40]!r}: {hint}")
 
 
-def _check_numbers(table: Table, name: str, numbers: NDArray[np.float64]) -> None:
+def _check_numbers(table: ColumnTable, name: str, numbers: NDArray[np.float64]) -> None:
     beyond = ~(np.abs(numbers) <= np.finfo(np.float32).max)
     if beyond.any():
         i = int(np.argmax(beyond))
-        raise DataError(f"{table.places[i]}: column {name[:40]!r}: {numbers[i]} is not finite as a 32-bit number")
+        raise DataError(f"{table.positions[i]}: column {name[:40]!r}: {numbers[i]} is not finite as a 32-bit number")
 
 
 SPEC = SourceSpec(

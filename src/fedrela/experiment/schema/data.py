@@ -19,10 +19,9 @@ from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 from fedrela.data.imbalance import KINDS as IMBALANCE_KINDS
 from fedrela.data.imbalance import SIDES, Imbalance, class_order, minority_classes
 from fedrela.data.partition import dirichlet, iid
-from fedrela.data.partition.official import LARGEST_SEED as LARGEST_NUMPY_SEED
+from fedrela.data.partition.by_dirichlet import LARGEST_NUMPY_SEED, SCHEMES
 from fedrela.data.partition.plan import KINDS as PARTITION_KINDS
 from fedrela.data.partition.plan import PartitionPlan
-from fedrela.data.partition.schemes import SCHEMES
 from fedrela.data.sources import SOURCES
 from fedrela.data.standardize import MODES
 from fedrela.experiment.schema.table import MOST_CLIENTS, MOST_SAMPLES, BrokenRuleError, Fault, Table, one_of

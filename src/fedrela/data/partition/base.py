@@ -1,4 +1,4 @@
-"""What a partition is: one index array a client, and how it came about."""
+"""What a partition is: the samples of every client. And how one with too small clients is repaired."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Parts = list[NDArray[np.int64]]
+Ints = NDArray[np.int64]
+Parts = list[Ints]
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +18,7 @@ class Partition:
     Attributes
     ----------
     parts
-        One sorted index array a client; together they hold every sample exactly once.
+        One sorted index array per client; together they hold every sample exactly once.
     redraws
         How often the partition was drawn anew because a client was too small.
     moved
@@ -46,7 +47,7 @@ class Partition:
         return f"drawn anew {self.redraws} times to reach the minimum size" if self.redraws else ""
 
 
-def parts_of(owner: NDArray[np.int64], clients: int) -> Parts:
+def parts_of(owner: Ints, clients: int) -> Parts:
     """Turn the owner of every sample into the sorted index array of every client.
 
     An owner array cannot lose or double a sample, so every partition is made as one.
@@ -58,7 +59,7 @@ def parts_of(owner: NDArray[np.int64], clients: int) -> Parts:
     return np.split(order, np.cumsum(np.bincount(owner, minlength=clients))[:-1])
 
 
-def members_of(labels: NDArray[np.int64]) -> Parts:
+def members_of(labels: Ints) -> Parts:
     """Return the ascending sample indices of every class that is present, classes ascending.
 
     >>> [ids.tolist() for ids in members_of(np.array([5, 0, 5]))]
@@ -67,3 +68,49 @@ def members_of(labels: NDArray[np.int64]) -> Parts:
     order = np.argsort(labels, kind="stable").astype(np.int64, copy=False)
     borders = np.flatnonzero(np.diff(labels[order])) + 1
     return np.split(order, borders) if labels.size else []
+
+
+def repair(owner: Ints, clients: int, min_size: int, rng: np.random.Generator) -> tuple[Ints, int]:
+    """Move as few samples as possible from the largest clients to those below `min_size`.
+
+    Donors go down to one common level and never below `min_size`; which of their samples go is drawn.
+
+    Returns
+    -------
+    The new owners, and how many samples were moved.
+
+    Examples
+    --------
+    >>> owner, moved = repair(np.array([0, 0, 0, 0, 1, 1]), 3, 1, np.random.default_rng(0))
+    >>> np.bincount(owner).tolist(), moved
+    ([3, 2, 1], 1)
+    """
+    sizes = np.bincount(owner, minlength=clients)
+    lacking = np.maximum(min_size - sizes, 0)
+    moved = int(lacking.sum())
+    giving = donations(sizes, moved)
+    parts = parts_of(owner, clients)
+    given = [rng.choice(parts[k], giving[k], replace=False) for k in np.flatnonzero(giving)]
+    owner = owner.copy()
+    if given:
+        owner[rng.permutation(np.concatenate(given))] = np.repeat(np.arange(clients), lacking)
+    return owner, moved
+
+
+def donations(sizes: Ints, total: int) -> Ints:
+    """How many samples each client gives so that `total` are given and the largest go down to one level.
+
+    >>> donations(np.array([9, 2, 7, 8]), 6).tolist()
+    [3, 0, 1, 2]
+    """
+    low, high = 0, int(sizes.max(initial=0))  # the level is the highest at which enough lies above it
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.maximum(sizes - middle, 0).sum() >= total:
+            low = middle
+        else:
+            high = middle - 1
+    above = np.maximum(sizes - low, 0)
+    spare = int(above.sum()) - total
+    above[np.flatnonzero(above)[-spare:] if spare else []] -= 1
+    return above

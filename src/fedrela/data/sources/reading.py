@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
+import gzip
 import lzma
 import struct
 import tarfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol, cast
 
+from fedrela.data.cache import BLOCK
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
+from fedrela.text import printable
 
 DEFAULT_ROOT = Path("data")
 UNREADABLE = (
@@ -39,7 +42,7 @@ def root_folder(root: str | Path | None) -> Path:
 
 
 def inside(root: Path, relative: str, where: str) -> Path:
-    """Join `root` with a path from a file of somebody else's; a path that could leave `root` is an error.
+    """Join `root` with a path that a file names; a path that could leave `root` is an error.
 
     >>> inside(Path("set"), "train/n01440764/1.JPEG", "list.txt:1").as_posix()
     'set/train/n01440764/1.JPEG'
@@ -76,7 +79,7 @@ def reading(path: Path | str, kind: str) -> Iterator[None]:
 def one_line(error: BaseException) -> str:
     """Return kind and first line of an exception, printable and short."""
     text = str(error).strip().splitlines()
-    detail = "".join(ch if ch.isprintable() else "?" for ch in text[0])[:120] if text else ""
+    detail = printable(text[0], 120) if text else ""
     return f"{type(error).__name__}: {detail}" if detail else type(error).__name__
 
 
@@ -84,7 +87,7 @@ def read_exactly(stream: Readable, size: int, where: object) -> bytes:
     """Read `size` bytes or say how many were there."""
     data = stream.read(size)
     if len(data) != size:
-        raise DataError(f"{where}: ends early: {size} bytes were expected, {len(data)} are there")
+        raise DataError(f"{where}: ends early: expected {size} bytes, got {len(data)}")
     return data
 
 
@@ -99,10 +102,51 @@ def read_text(path: Path, kind: str, limit: int = 1 << 28) -> str:
 def named_file(source: str, root: str | Path | None, file: str | None, holding: str) -> Path:
     """Return the one file a source reads: `root` itself, or `file` in it."""
     if root is None and file is None:
-        raise ArgumentError(f"{source}: root: the file with {holding} is needed, or its folder and the option file")
+        raise ArgumentError(f"expected the file with {holding}, or its folder and the option file", argument="root")
     path = root_folder(root) if file is None else root_folder(root) / file
     if path.is_dir():
-        raise ArgumentError(f"{source}: {path} is a folder; name the file with {holding} in it with the option file")
+        raise ArgumentError(f"{path} is a folder; name the file with {holding} in it", argument="file")
     if not path.is_file():
         raise DataError(f"{source}: {path} is missing; put the file with {holding} there")
     return path
+
+
+def archive_members(path: Path, wanted: Sequence[str], limit: int) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Yield last name part, size and stream of every member in `wanted`, in the archive's order.
+
+    A stream must be read before the next member is asked for. Only plain files count; a member twice or missing is an
+    error, and so are more than `limit` unpacked bytes.
+    """
+    missing = set(wanted)
+    with (
+        gzip.open(path, "rb") as unpacked,
+        tarfile.open(fileobj=cast(IO[bytes], _Limited(unpacked, limit, path)), mode="r|", bufsize=BLOCK) as tar,
+    ):
+        for member in tar:
+            if member.name not in wanted or not member.isreg():
+                continue
+            if member.name not in missing:
+                raise DataError(f"{path}: {member.name} is there twice; get the archive again")
+            missing.remove(member.name)
+            stream = tar.extractfile(member)
+            if stream is None:
+                raise DataError(f"{path}: {member.name} is no plain file")
+            yield member.name.rsplit("/", 1)[-1], member.size, stream
+            if not missing:
+                return
+    raise DataError(f"{path}: {min(missing)} is not in it; get the archive again")
+
+
+class _Limited:
+    """A stream that refuses to give more than `limit` bytes, so that a small archive cannot fill memory or time."""
+
+    def __init__(self, source: Readable, limit: int, path: Path) -> None:
+        self.source, self.left, self.limit, self.path = source, limit, limit, path
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes, or raise where the limit is passed."""
+        data = self.source.read(self.left + 1 if size < 0 else min(size, self.left + 1))
+        self.left -= len(data)
+        if self.left < 0:
+            raise DataError(f"{self.path}: unpacks to more than {self.limit} bytes; get the archive again")
+        return data

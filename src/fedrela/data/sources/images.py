@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import Progress
-from fedrela.data.sources.places import one_line
+from fedrela.data.sources.reading import one_line
 from fedrela.errors import DataError
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP")
@@ -66,7 +66,7 @@ def _check(image: Any, path: Path) -> None:
     if width * height > MAX_PIXELS:
         raise DataError(f"{path}: {width}x{height} pixels; {MAX_PIXELS} are the most an image may have")
     if image.mode in DEEP_MODES:
-        raise DataError(f"{path}: {image.mode} pixels; images of 8 bits a channel are needed, convert it first")
+        raise DataError(f"{path}: {image.mode} pixels; expected 8 bits per channel, convert it first")
 
 
 def _centre(image: Any, size: int) -> Any:

@@ -1,0 +1,181 @@
+"""The other partitions: an even split, a few classes per client, clients as the data has them; and validation samples."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedrela.core.checks import check_fraction
+from fedrela.data.checks import check_clients, check_integer, check_labels
+from fedrela.data.partition.base import Ints, Parts, members_of, parts_of
+from fedrela.errors import ArgumentError, DataError
+from fedrela.streams import stream
+
+
+def iid(labels: ArrayLike, clients: int, *, seed: int, min_size: int = 1) -> Parts:
+    """Shuffle all samples and give every client the same number, within one.
+
+    `min_size` 0 allows more clients than samples, some of them empty.
+
+    >>> [part.size for part in iid([0, 1, 0, 1, 0], 2, seed=1)]
+    [3, 2]
+    """
+    y, seed = check_labels(labels), check_integer("seed", seed, 0)
+    clients = check_clients(y.size, clients, min_size)
+    owner = np.arange(y.size) * clients // max(y.size, 1)
+    return parts_of(stream(seed, "partition").permutation(owner), clients)
+
+
+def shards(labels: ArrayLike, clients: int, classes_per_client: int, *, seed: int) -> Parts:
+    """Give every client shards of exactly `classes_per_client` classes; one sorted index array per client.
+
+    Classes are cut into ``clients * classes_per_client`` shards, large classes into more of them, so that shards
+    are as equal as the classes allow. No client gets two shards of one class, and no shard is empty.
+
+    Examples
+    --------
+    >>> parts = shards([0] * 4 + [1] * 4 + [2] * 4, 3, 2, seed=1)
+    >>> [part.size for part in parts]
+    [4, 4, 4]
+    """
+    y, seed = check_labels(labels), check_integer("seed", seed, 0)
+    clients = check_clients(y.size, clients, min_size=1)
+    per_client = check_integer("classes_per_client", classes_per_client, 1)
+    members = members_of(y)
+    _check_feasible([ids.size for ids in members], clients, per_client)
+    holders = apportion([ids.size for ids in members], clients * per_client, most=clients)
+    rng = stream(seed, "partition")
+    owner = np.empty(y.size, np.int64)
+    missing = np.full(clients, per_client, np.int64)
+    for c in rng.permutation(len(members)):
+        chosen = _with_most_room(missing, int(holders[c]), rng)
+        missing[chosen] -= 1
+        ids = rng.permutation(members[c])
+        owner[ids] = chosen[np.arange(ids.size) * holders[c] // ids.size]
+    return parts_of(owner, clients)
+
+
+def _check_feasible(sizes: list[int], clients: int, per_client: int) -> None:
+    wanted, room = clients * per_client, sum(min(size, clients) for size in sizes)
+    key, what = "classes_per_client", f"{clients} clients with {per_client} classes each make {wanted} shards"
+    if wanted < len(sizes):
+        raise ArgumentError(f"{what}, fewer than the {len(sizes)} classes; raise it or clients", argument=key)
+    if wanted > room:
+        raise ArgumentError(f"{what}, but the classes give no more than {room}; lower it or clients", argument=key)
+
+
+def _with_most_room(missing: Ints, number: int, rng: np.random.Generator) -> Ints:
+    """Choose the clients that still lack the most classes, by lot where equal.
+
+    What they lack then never differ by more than one, which is why the last class still finds enough clients.
+    """
+    return np.lexsort((rng.random(missing.size), -missing))[:number]
+
+
+def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> Parts:
+    """Give every natural client its own samples, and return one sorted index array per client.
+
+    Parameters
+    ----------
+    client_ids : (n,) numbers or strings
+        Whose sample it is. Clients are numbered by ascending id.
+    clients
+        K, or None for one client per id. Fewer than ids: whole ids are merged, the largest first into the
+        smallest client. More: the id with the largest pieces is cut into one piece more, again and again, its
+        samples shuffled before.
+    seed
+        Seed of the run; it matters only where ids are split.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in natural(["b", "a", "b", "c"], seed=1)]
+    [[1], [0, 2], [3]]
+    >>> [part.tolist() for part in natural(["b", "a", "b", "c"], 2, seed=1)]
+    [[0, 2], [1, 3]]
+    """
+    ids = np.asarray(client_ids)
+    if ids.ndim != 1 or ids.size == 0:
+        raise DataError(f"expected one id per sample, got shape {ids.shape}", argument="client_ids")
+    seed = check_integer("seed", seed, 0)
+    names, group = np.unique(ids, return_inverse=True)
+    wanted = names.size if clients is None else check_integer("clients", clients, 1)
+    if wanted > ids.size:
+        raise ArgumentError(f"{wanted} clients need {wanted} samples, there are {ids.size}", argument="clients")
+    if wanted < names.size:
+        return parts_of(_merged(np.bincount(group), wanted)[group], wanted)
+    return parts_of(_split(group.astype(np.int64), wanted, seed), wanted)
+
+
+def _merged(sizes: Ints, clients: int) -> Ints:
+    """Return the client of every id: largest id first, always into the client that is smallest so far."""
+    into = np.empty(sizes.size, np.int64)
+    filled = [(0, k) for k in range(clients)]
+    for i in np.argsort(-sizes, kind="stable"):
+        size, k = heapq.heappop(filled)
+        into[i] = k
+        heapq.heappush(filled, (size + int(sizes[i]), k))
+    return into
+
+
+def _split(group: Ints, clients: int, seed: int) -> Ints:
+    """Return the client of every sample where each id is cut into one or more pieces of near equal size."""
+    parts = parts_of(group, int(group.max()) + 1)
+    pieces = apportion([part.size for part in parts], clients, most=clients)
+    owner = np.empty(group.size, np.int64)
+    first = np.cumsum(pieces) - pieces
+    for i, part in enumerate(parts):
+        piece = np.arange(part.size) * pieces[i] // part.size
+        if pieces[i] > 1:
+            part = stream(seed, "partition", client=i).permutation(part)
+        owner[part] = first[i] + piece
+    return owner
+
+
+def apportion(sizes: Sequence[int], pieces: int, most: int) -> Ints:
+    """Return into how many pieces to cut each group: one each, then one more for the group with the largest pieces.
+
+    No group gets more pieces than `most` or than it has samples; the caller makes sure that `pieces` can be reached.
+    Ties go to the earlier group.
+
+    >>> apportion([90, 10, 20], 5, most=3).tolist()
+    [3, 1, 1]
+    """
+    granted = np.ones(len(sizes), np.int64)
+    waiting = [(-float(size), group) for group, size in enumerate(sizes) if min(size, most) > 1]
+    heapq.heapify(waiting)
+    for _ in range(pieces - len(sizes)):
+        _, group = heapq.heappop(waiting)
+        granted[group] += 1
+        if granted[group] < min(sizes[group], most):
+            heapq.heappush(waiting, (-sizes[group] / granted[group], group))
+    return granted
+
+
+def hold_out(parts: Sequence[Ints], share: float, *, seed: int) -> tuple[Parts, Parts]:
+    """Split every client's samples into training and validation samples.
+
+    The share is rounded to the nearest number of samples; one sample always stays for training. The choice
+    of a client depends on its own number and samples only.
+
+    Examples
+    --------
+    >>> train, validation = hold_out([np.arange(10), np.arange(10, 11)], 0.3, seed=1)
+    >>> [part.size for part in train], [part.size for part in validation]
+    ([7, 1], [3, 0])
+    """
+    seed = check_integer("seed", seed, 0)
+    if check_fraction("share", share) == 1:
+        raise ArgumentError("expected a fraction below 1, got 1; nothing would be left to train on", argument="share")
+    train, validation = [], []
+    for k, part in enumerate(parts):
+        ids = np.sort(np.asarray(part, np.int64))
+        number = min(int(share * ids.size + 0.5), max(ids.size - 1, 0))
+        held = np.zeros(ids.size, bool)
+        if number:
+            held[stream(seed, "validation", client=k).choice(ids.size, number, replace=False)] = True
+        train.append(ids[~held])
+        validation.append(ids[held])
+    return train, validation
