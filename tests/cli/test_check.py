@@ -10,19 +10,19 @@ import pytest
 from fedrela.experiment.load import config_sha256, load_config
 from fedrela.experiment.schema import Config
 
-SOUND = {
-    "": "digits, 10 clients, fedavg with mlp, 60 rounds, re-labelling at round 48 (tau 0.05); seed 1",
+VALID = {
+    "": "digits, 10 clients, fedavg with mlp, 60 rounds, re-labelling in round 48 (tau 0.05); seed 1",
     "seed = 7\n[train]\nrounds = 1\n[data]\npartition = { kind = 'iid', clients = 1 }": (
-        "digits, 1 client, fedavg with mlp, 1 round, re-labelling at round 1 (tau 0.05); seed 7"
+        "digits, 1 client, fedavg with mlp, 1 round, re-labelling in round 1 (tau 0.05); seed 7"
     ),
     "[train]\nrounds = 2000\nparticipation = 0.1\n[relabel]\nperiod = 5\ntau = { 0 = 0.1, default = 0.02 }\n"
     "[data]\nsource = 'cifar10'\npartition = { kind = 'iid', clients = 1200 }\n[model]\nname = 'resnet8'\n"
     "[algorithm]\nname = 'fedprox'": (
-        "cifar10, 1,200 clients (120 a round), fedprox with resnet8, 2,000 rounds, re-labelling at round 1,600 and "
-        "every 5 rounds (tau 0.02, 1 client with another); seed 1"
+        "cifar10, 1,200 clients (120 per round), fedprox with resnet8, 2,000 rounds, re-labelling in round 1,600 and "
+        "every 5 rounds (tau 0.02, another for 1 client); seed 1"
     ),
     "relabel.enabled = false\ntrain.participation = 0.25\n[data]\nsource = 'csv'\npartition.kind = 'natural'": (
-        "csv, the source's own clients (0.25 a round), fedavg with mlp, 60 rounds, no re-labelling; seed 1"
+        "csv, the source's own clients (0.25 of them per round), fedavg with mlp, 60 rounds, no re-labelling; seed 1"
     ),
 }
 
@@ -37,19 +37,19 @@ def write(tmp_path):
     return save
 
 
-@pytest.mark.parametrize("text", SOUND)
-def test_a_sound_configuration_gets_one_line_that_says_what_it_would_run(run, write, text):
+@pytest.mark.parametrize("text", VALID)
+def test_a_valid_configuration_gets_one_line_that_says_what_it_would_run(run, write, text):
     path = write(text)
     done = run("check", path)
-    assert (done.code, done.out, done.err) == (0, f"{path}: sound: {SOUND[text]}\n", "")
+    assert (done.code, done.out, done.err) == (0, f"{path}: valid: {VALID[text]}\n", "")
 
 
-@pytest.mark.parametrize("text", [*SOUND, "[data]\nroot = 'a é'", "sweep.'relabel.tau' = [0.1, 0.2]"])
+@pytest.mark.parametrize("text", [*VALID, "[data]\nroot = 'a é'", "sweep.'relabel.tau' = [0.1, 0.2]"])
 def test_what_show_prints_is_the_same_configuration(run, write, text):
     path = write(text)
     done = run("check", path, "--show")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"# {path}: sound: ")
+    assert done.out.startswith(f"# {path}: valid: ")
     full = load_config(write(done.out, "full.toml"))
     assert full == load_config(path)
     assert config_sha256(full) == config_sha256(load_config(path))
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_there(run, tmp_path):
 def test_a_hostile_file_name_stays_one_comment(run, write):
     path = write("", "a\nseed = 2\x1b.toml")
     done = run("check", path, "--show")
-    assert done.out.splitlines()[0].startswith(f"# {path.parent}/a\\nseed = 2\\x1b.toml: sound: ")
+    assert done.out.splitlines()[0].startswith(f"# {path.parent}/a\\nseed = 2\\x1b.toml: valid: ")
     assert load_config(write(done.out)).seed == 1
 
 

@@ -53,7 +53,7 @@ def test_from_configuration_to_report(run):
     assert {path.name for path in folder.glob("table.*")} == {"table.md", "table.csv", "table.tex", "table.json"}
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
     again = run("compare", name)
-    assert "8 of 8 runs are finished in runs/compare/clinic and not done again" in again.out
+    assert "8 of 8 runs are finished in runs/compare/clinic and will not be run again" in again.out
     assert again.out.splitlines()[-12:] == lines[-12:]
     assert "done to round" not in again.out
 
@@ -67,7 +67,7 @@ def test_options_take_the_place_of_the_table(run):
     assert "FedAvg: FedReLa against random moves: majority" in done.out
     assert "points; one seed cannot tell this from noise.\n" in done.out
     more = run("compare", name, "--seeds", 1, "--arms", "fedrela,random,baseline", "--out", "o")
-    assert "2 of 3 runs are finished in o and not done again" in more.out
+    assert "2 of 3 runs are finished in o and will not be run again" in more.out
     assert "seed 1: random, done" not in more.out
     alone = run("compare", name, "--seeds", 1, "--arms", "baseline", "--out", "o")
     assert alone.code == 0
@@ -79,7 +79,7 @@ def test_a_dry_run_writes_nothing(run):
     assert (done.code, done.err) == (0, "")
     assert "4 runs, 15 rounds, 3 of them shared by several runs\n" in done.out
     rows = [line.split() for line in done.out.splitlines()[-4:]]
-    assert [row[1:5] for row in rows] == [[arm, "1", "to", "do"] for arm in MATCHED]
+    assert [row[:5] for row in rows] == [["to", "do", "FedAvg", arm, "1"] for arm in MATCHED]
     assert sorted(path.name for path in Path().iterdir()) == ["clinic.toml"]
 
 
@@ -95,12 +95,12 @@ def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):
     done = run("compare", name, "--seeds", 1, "--out", "o")
     assert done.code == 130
     assert done.err.splitlines() == [
-        "fedrela: o: what is finished stays; the same command goes on where this one stopped", "fedrela: interrupted",
+        "fedrela: o: finished runs are kept; run the same command to continue", "fedrela: interrupted",
     ]  # fmt: skip
     monkeypatch.setattr(Grid, "position", real)
     again = run("compare", name, "--seeds", 1, "--out", "o")
     assert again.code == 0
-    assert "2 of 4 runs are finished in o and not done again" in again.out
+    assert "2 of 4 runs are finished in o and will not be run again" in again.out
     assert "shared rounds" not in again.out.replace("shared by several", "")
 
 
@@ -108,7 +108,7 @@ def test_a_baseline_that_fails_ends_with_one(run):
     bad = {"name": "fedprox", "label": "bad", "train": {"lr": 1e30, "give_up": 1}}
     done = run("compare", write(compare={"seeds": 1, "baselines": ["fedavg", bad]}), "--out", "o")
     assert done.code == 1
-    assert done.err.startswith("fedrela: bad: left out, since a run of it failed: the rounds before re-labelling")
+    assert done.err.startswith("fedrela: bad: left out because one of its runs failed: the rounds before re-labelling")
     assert done.err.count("\n") == 1
     assert "FedAvg: FedReLa against baseline" in done.out
     assert "failed: fedprox-" in done.out
@@ -127,12 +127,12 @@ def test_where_every_baseline_fails_one_line_says_why(run):
     [
         (
             ["--arms", "baseline,fedrel"],
-            "--arms: one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop is",
+            "--arms: expected one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop",
         ),
-        (["--arms", ""], "--arms: one of baseline"),
+        (["--arms", ""], "--arms: expected one of baseline"),
         (["--arms", "baseline,baseline"], "--arms: 'baseline' is there already"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),
-        (["--workers", "none"], "workers: 'auto' or an integer from 1 to"),
+        (["--workers", "none"], "workers: expected 'auto' or an integer from 1 to"),
     ],
 )
 def test_wrong_options(run, options, words):
@@ -157,5 +157,13 @@ def test_other_folders_are_left_alone(run):
 def test_help_teaches(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = run("compare", "--help").out
-    words = ("Example", "--seeds", "--arms", "--dry-run", "--workers", "the same command goes on", "exit code 1")
+    words = (
+        "Example",
+        "--seeds",
+        "--arms",
+        "--dry-run",
+        "--workers",
+        "run the same command to continue",
+        "exit code 1",
+    )
     assert [word for word in words if word not in shown] == []

@@ -38,9 +38,9 @@ def test_re_labelling_helps_the_rare_digits(run):
     assert "4 runs, 99 rounds, 47 of them shared by several runs\n" in done.out
     assert "report  runs/demo/report.html\n" in done.out
     folder = next(Path("runs/demo/runs").glob("fedavg-fedrela-s1-*"))
-    assert f"next    fedrela run {folder}/config.toml, changed to your liking\n" in done.out
+    assert f"next    copy and change {folder}/config.toml, then fedrela run it\n" in done.out
     again = run("demo", "--seeds", "1")
-    assert "4 of 4 runs are finished in runs/demo and not done again\n" in again.out
+    assert "4 of 4 runs are finished in runs/demo and will not be run again\n" in again.out
     assert again.out.splitlines()[-12:] == done.out.splitlines()[-12:]
     assert "done to round" not in again.out
 
@@ -55,7 +55,7 @@ def quick(monkeypatch):
 def test_seeds_have_a_spread_and_more_can_be_added(run):
     assert run("demo", "--out", "d", "--seeds", "1").code == 0
     done = run("demo", "--out", "d", "--seeds", "2")
-    assert "4 of 8 runs are finished in d and not done again" in done.out
+    assert "4 of 8 runs are finished in d and will not be run again" in done.out
     assert "mean ± standard deviation over 2 seeds" in done.out
     assert "FedAvg, seed 1" not in done.out
     assert "FedAvg, seed 2: fedrela, done to round 6" in done.out
@@ -72,7 +72,7 @@ def test_runs_of_a_former_layout_are_left_alone(run):
 def test_help_teaches(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = run("demo", "--help").out
-    assert [word for word in ("Example", "--seeds", "--out", "60 rounds", "not done again") if word not in shown] == []
+    assert [word for word in ("Example", "--seeds", "--out", "60 rounds", "not run again") if word not in shown] == []
     assert run("demo", "--seeds", "0").code == 2
 
 

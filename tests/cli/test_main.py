@@ -38,7 +38,7 @@ def test_no_verb_shows_the_help_page(run):
 @pytest.mark.parametrize(
     ("verb", "words"),
     [
-        ((), ("FedReLa", "Example", "Exit codes", "--version", "--debug")),
+        ((), ("FedReLa", "Start here", "Exit codes", "--version", "--debug")),
         (("relabel",), ("Example", ".csv", ".npz", "class_names", "--forbid", "--ledger-format", "--dry-run")),
         (("preview",), ("Example", ".csv", ".npz", "kappa", "--label-column", "0.01, 0.03, 0.05")),
     ],

@@ -1,4 +1,4 @@
-"""`fedrela resume FOLDER`: goes on with what was interrupted, shows what is done, leaves all else alone."""
+"""`fedrela resume FOLDER`: continues what was interrupted, shows what is done, leaves all else alone."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_it_goes_on_from_the_newest_checkpoint(run, tmp_path, whole, rounds, kep
     folder = cut_off(tmp_path / "run", rounds)
     done = run("resume", folder)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"{folder}: gaussians, 5 clients, fedavg with mlp, 6 rounds, re-labelling at round 4")
-    assert (f"; goes on after round {kept}\n" in done.out) == bool(kept)
+    assert done.out.startswith(f"{folder}: gaussians, 5 clients, fedavg with mlp, 6 rounds, re-labelling in round 4")
+    assert (f"; continues after round {kept}\n" in done.out) == bool(kept)
     assert [int(number) for number in re.findall(r"^round (\d)/6 ", done.out, re.M)] == list(range(kept + 1, 7))
     assert bytes_of(folder) == bytes_of(whole)
 
@@ -58,7 +58,7 @@ def test_a_finished_run_is_shown(run, whole):
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*")}
     done = run("resume", whole)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"{whole}: is done already\n")
+    assert done.out.startswith(f"{whole}: already done\n")
     assert re.search(r"^overall +[\d.]+ %$", done.out, re.M)
     assert {path: path.stat().st_mtime_ns for path in whole.rglob("*")} == before
 
@@ -68,7 +68,7 @@ def test_a_running_one_is_busy(run, tmp_path):
         next(execution.rounds())
         done = run("resume", tmp_path / "run")
         assert done.code == 5
-        assert done.line() == f"{tmp_path}/run: running at round 1 in another process; wait until that has ended"
+        assert done.line() == f"{tmp_path}/run: running at round 1 in another process; wait until it has ended"
 
 
 @pytest.mark.parametrize("name", ["none", "", "file"])

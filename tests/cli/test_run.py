@@ -38,7 +38,7 @@ def test_it_shows_the_rounds_and_ends_with_a_table(run):
     done = run("run", write(small()))
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0].startswith("small.toml: gaussians, 5 clients, fedavg with mlp, 6 rounds, re-labelling at round 4")
+    assert lines[0].startswith("small.toml: gaussians, 5 clients, fedavg with mlp, 6 rounds, re-labelling in round 4")
     assert lines[1] == "run folder runs/small; 1 worker"
     rounds = [re.match(r"round (\d+)/6  overall [\d.]+ %  majority [\d.]+ %  minority [\d.]+ %", x) for x in lines[2:8]]
     assert [int(found[1]) for found in rounds] == [1, 2, 3, 4, 5, 6]
@@ -77,7 +77,7 @@ def test_what_else_was_scored_is_shown(run):
     out = run("run", write(table)).out
     names = re.findall(r"^(.+?) {2,}[\d.]+ %$", out, re.M)
     assert names[:2] == ["balanced", "overall"], "what counts most comes first"
-    assert names[-4:] == ["AUROC", "AUPRC", "balanced, on what clients hold back", "mean of the clients' own"]
+    assert names[-4:] == ["AUROC", "AUPRC", "balanced, on validation data", "mean over clients' own test data"]
     assert "labels moved  0 of " in out
     assert "enabled = false" not in out
 
@@ -86,9 +86,11 @@ def test_clients_that_were_lost_are_told(run):
     table = small(data={"partition": {"kind": "dirichlet", "clients": 20, "alpha": 0.02, "min_size": 0}})
     done = run("run", write(table))
     assert done.code == 0
-    found = re.search(r"^lost (\d+) turns of (\d+) clients, last client \d+ in round 6: no samples$", done.out, re.M)
+    found = re.search(
+        r"^excluded (\d+) updates of (\d+) clients, last client \d+ in round 6: no samples$", done.out, re.M
+    )
     assert int(found[1]) == 6 * int(found[2]) > 0
-    assert done.out.count("lost ") > 3, "the lines of the rounds say it too"
+    assert done.out.count("excluded ") > 3, "the lines of the rounds say it too"
 
 
 def test_a_note_says_why_a_run_is_serial(run, monkeypatch):
@@ -105,17 +107,17 @@ def test_a_named_folder_that_has_a_run_is_left_alone(run):
     assert run("run", config, "--out", "mine").code == 0
     before = bytes_of("mine")
     done = run("run", config, "--out", "mine")
-    assert (done.code, done.line()) == (2, "--out: mine: a run is here already, done; choose another folder")
+    assert (done.code, done.line()) == (2, "--out: mine: already holds a run, done; choose another folder")
     assert bytes_of("mine") == before
     with begin(small(), out="cut off") as execution:
         next(execution.rounds())
         busy = run("run", config, "--out", "cut off")
         assert busy.code == 5
-        assert busy.line() == "--out: cut off: a run is running at round 1 here; wait until that has ended"
+        assert busy.line() == "--out: cut off: a run is running at round 1 here; wait until it has ended"
     done = run("run", config, "--out", "cut off")
     assert done.code == 2
     assert done.line() == (
-        "--out: cut off: a run is here already, interrupted at round 1; `fedrela resume 'cut off'` goes on with it"
+        "--out: cut off: already holds a run, interrupted at round 1; continue it with `fedrela resume 'cut off'`"
     )
 
 
@@ -188,7 +190,7 @@ def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, tmp_path):
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.fullmatch(
-        r"fedrela: runs/long: interrupted at round \d+; `fedrela resume runs/long` goes on with it\n"
+        r"fedrela: runs/long: interrupted at round \d+; continue with `fedrela resume runs/long`\n"
         r"fedrela: interrupted\n", err,
     )  # fmt: skip
     until = time.monotonic() + 30
@@ -198,7 +200,7 @@ def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, tmp_path):
     assert list(Path("/dev/shm").glob(f".fedrela-{process.pid}-*")) == []
     done = run("resume", "runs/long")
     assert done.code == 0
-    assert re.search(r"^run folder runs/long; 1 worker; goes on after round \d+$", done.out, re.M)
+    assert re.search(r"^run folder runs/long; 1 worker; continues after round \d+$", done.out, re.M)
     assert bytes_of("runs/long") == bytes_of(whole.folder)
 
 

@@ -60,7 +60,7 @@ def test_more_values_go_on_in_the_same_folder(run):
     more = write(sweep={"relabel.tau": [0.1, 0.2, 0.4]})
     done = run("sweep", more)
     assert (done.code, done.err) == (0, "")
-    assert "\n2 of 3 runs are finished in runs/sweep/small and not done again\n" in done.out
+    assert "\n2 of 3 runs are finished in runs/sweep/small and will not be run again\n" in done.out
     assert re.findall(r"relabel\.tau = ([\d.]+), done to round 2", done.out) == ["0.2"]
     assert "data.validation is 0, and with 0.1 they hold back a tenth of their samples." in done.out
     again = run("sweep", more)
@@ -90,11 +90,11 @@ def test_a_dry_run_names_the_runs_and_writes_nothing(run):
     assert (done.code, done.err) == (0, "")
     assert not Path("runs").exists()
     assert 'relabel.preset = ["paper", "official"]; seeds 5, 6\n' in done.out
-    listed = re.findall(r'^to do  runs/(\S+)  FedAvg, as given, seed \d; .* = [\d.]+; .* = "\w+"$', done.out, re.M)
+    listed = re.findall(r"^to do +FedAvg +as given +\d +\S+ = [\d.]+, \S+ = \w+ +runs/(\S+)$", done.out, re.M)
     assert len(set(listed)) == 8
     assert run("sweep", config).code == 0
     assert {path.name for path in Path("runs/sweep/small/runs").iterdir()} == set(listed)
-    assert run("sweep", config, "--dry-run").out.count("\ndone   runs/") == 8
+    assert run("sweep", config, "--dry-run").out.count("\ndone   FedAvg ") == 8
 
 
 def test_a_failed_run_is_named_and_the_others_stand(run):
@@ -103,7 +103,7 @@ def test_a_failed_run_is_named_and_the_others_stand(run):
     assert done.code == 1
     assert re.search(r"^failed: fedavg-fedrela-s5-\w+: .*fewer than 1 clients", done.out, re.M)
     assert re.search(r"^1e\+30 +- +- +- +-$", done.out, re.M)
-    assert done.err == "fedrela: runs/sweep/small: 1 run failed; the same command tries again\n"
+    assert done.err == "fedrela: runs/sweep/small: 1 run failed; run the same command to try again\n"
     assert Path("runs/sweep/small/report.html").exists()
 
 
@@ -119,7 +119,7 @@ def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):
         patched.setattr("fedrela.experiment.grid.Grid.position", stop)
         done = run("sweep", config)
     assert done.code == 130
-    assert done.err.startswith("fedrela: runs/sweep/small: what is finished stays; the same command goes on")
+    assert done.err.startswith("fedrela: runs/sweep/small: finished runs are kept; run the same command to continue")
     done = run("sweep", config)
     assert done.code == 0
     assert "1 of 2 runs are finished" in done.out

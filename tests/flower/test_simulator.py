@@ -28,7 +28,7 @@ def test_a_run_on_the_simulator_and_its_going_on_are_the_same(run_cli, tmp_path)
     assert_equal(Result.load(tmp_path / "there"), run(config, out=tmp_path / "here"))
     page = (tmp_path / "there" / "report.html").read_text()
     assert "known to the clients alone" in page
-    assert "is done already" in run_cli("resume", tmp_path / "there").stdout
+    assert "already done" in run_cli("resume", tmp_path / "there").stdout
 
 
 def test_what_began_on_flower_does_not_go_on_without_it(tmp_path):

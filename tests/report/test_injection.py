@@ -18,8 +18,7 @@ import pytest
 import torch
 from markdown_it import MarkdownIt
 
-from fedrela.cli.grids import draw_table
-from fedrela.cli.show import complain, console, inert, say
+from fedrela.cli.terminal import console, print_error, print_line, print_report_table
 from fedrela.experiment import run as run_experiment
 from fedrela.report.figures.text import printable
 from fedrela.report.grid.compare import compare_page
@@ -31,6 +30,7 @@ from fedrela.report.run import run_page
 from fedrela.report.tables import all_tables
 from fedrela.report.tables.documents import TABLES, heading
 from fedrela.runfolder import RunFolder
+from fedrela.text import printable as printable_text
 from helpers.payloads import PAYLOADS
 from helpers.small_runs import small
 from helpers.summaries import compare_summary, reproduce_summary, sweep_summary
@@ -198,10 +198,10 @@ def test_terminal(place):
     for text, summary, _ in cases(place):
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
             screen = console()
-            say(screen, inert(heading(summary)))
+            print_line(screen, printable_text(heading(summary)))
             for table in TABLES[summary["kind"]](summary):
-                draw_table(screen, table)
-            complain(text)
+                print_report_table(screen, table)
+            print_error(text)
         for written in (out.getvalue(), errors.getvalue()):
             assert all(line.isprintable() for line in written.split("\n"))
         assert errors.getvalue() == f"fedrela: {printable(text)}\n"

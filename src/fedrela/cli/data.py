@@ -1,17 +1,28 @@
-"""``fedrela data list | show CONFIG | fetch NAME``: which data there are, and what a configuration makes of them."""
+"""``fedrela data list | show CONFIG | fetch NAME``: the data sources, and the federation a configuration describes."""
 
 from __future__ import annotations
 
+import os
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.console import Console
 
-from fedrela.cli import data_show
+from fedrela.cli.check import ConfigFile
 from fedrela.cli.progress import progress_bar
-from fedrela.cli.show import console, draw, inert, paragraphs, say
+from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
+from fedrela.core.checks import check_choice
+from fedrela.data.federation import Federation
 from fedrela.data.fetch import fetch as fetch_data
 from fedrela.data.sources import SOURCES
+from fedrela.errors import ArgumentError
+from fedrela.text import plural, printable
+
+MOST_CLASSES = 20
+PROTOCOLS = ("counts", "fedloge", "fedrela-release")
 
 HELP = """
 List data sources, fetch data sets, and look at the federation of a configuration.
@@ -30,46 +41,172 @@ Download a data set, check it, and put it where its source looks for it.
 
 [bold]Example[/]: fedrela data fetch cifar10 --root data
 
-A file that lies there already is checked and not downloaded; a download that was cut off goes on where it stopped.
-Without network (exit code 3) the message says which file to put where by hand. Bytes with a wrong checksum are never
+A file that is already there is checked and not downloaded again; an interrupted download continues where it stopped.
+Without a network the message says which file to put where by hand (exit code 3). Files with a wrong checksum are never
 kept (exit code 4).
 """
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=paragraphs(HELP))
+SHOW = """
+Show the federation that a configuration describes: class counts, clients, imbalance and heterogeneity.
+
+[bold]Example[/]: fedrela data show run.toml --picture clients.svg
+
+The picture has a column per client and a row per class; the area of each dot is the number of samples. PNG needs the
+extra plots: pip install fedrela\\[plots].
+"""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
 
 FETCHED = [name for name, spec in SOURCES.items() if spec.download]
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(FETCHED)}.", show_default=False)]
 Root = Annotated[Path, typer.Option(metavar="DIR", help="The folder that holds data sets.")]
 BaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Another place with the same files, such as a local mirror.")
+    str | None, typer.Option(metavar="URL", help="Download from here instead, such as a mirror of your own.")
+]
+Picture = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw clients and classes into a .svg or .png file.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the picture of an earlier call.")]
+Protocol = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(PROTOCOLS),
+        help="How classes are split into head, medium and tail.",
+        show_default="as configured",
+    ),
 ]
 
 
-@app.command("list", help=paragraphs(LIST))
+@app.command("list", help=help_text(LIST))
 def list_sources() -> None:
     """List the sources; see `LIST`."""
     screen = console()
     rows = [
         (name, "yes" if spec.download else "-", f"{spec.label}: {spec.description}") for name, spec in SOURCES.items()
     ]
-    draw(screen, ("source", "fetch", "what it is"), rows, words=("source", "fetch", "what it is"))
-    say(screen)
+    print_table(screen, ("source", "fetch", "what it is"), rows, words=("source", "fetch", "what it is"))
+    print_line(screen)
     rows = [(name, spec.files, ", ".join(spec.options) or "-") for name, spec in SOURCES.items()]
-    draw(screen, ("source", "looked for", "options"), rows, words=("source", "looked for", "options"))
-    say(screen)
-    say(screen, "ROOT is the key root of the table [data], by default the folder data where you are.")
-    say(screen, "Options go into data.options. fedrela data fetch NAME gets the sources marked yes.")
+    print_table(screen, ("source", "looked for", "options"), rows, words=("source", "looked for", "options"))
+    print_line(screen)
+    print_line(screen, "ROOT is the key root of the table [data], by default the folder data of the working directory.")
+    print_line(screen, "Options go into data.options. fedrela data fetch NAME gets the sources marked yes.")
 
 
-@app.command("fetch", help=paragraphs(FETCH))
+@app.command("fetch", help=help_text(FETCH))
 def fetch(name: Name, root: Root = Path("data"), base_url: BaseUrl = None) -> None:
     """Fetch a data set; see `FETCH`."""
     screen = console()
     with progress_bar(f"fetching {name}") as bar:
         folder = fetch_data(name, root, progress=bar.receive, base_url=base_url)
-    say(screen, SOURCES[name].label, "bold")
-    say(screen, f"files   {inert(folder)}")
+    print_line(screen, SOURCES[name].label, "bold")
+    print_line(screen, f"files   {printable(folder)}")
 
 
-app.command("show", help=paragraphs(data_show.HELP))(data_show.show)
+@app.command("show", help=help_text(SHOW))
+def show(config: ConfigFile, picture: Picture = None, force: Force = False, protocol: Protocol = None) -> None:
+    """Show the data of a configuration; see `SHOW`."""
+    from fedrela.experiment.build import build_data, groups_of
+    from fedrela.experiment.load import load_config
+    from fedrela.report import check_picture_path, heterogeneity_facts, write_picture
+
+    if protocol is not None:
+        check_choice("--protocol", protocol, PROTOCOLS)
+    if picture is not None:
+        _check_free(picture, force)
+        check_picture_path(picture, overwrite=True)
+    loaded = load_config(config)
+    with progress_bar("reading data") as bar:
+        federation = build_data(loaded, progress=bar.count)
+    groups = groups_of(federation, protocol or loaded.data.protocol)
+    facts = heterogeneity_facts(federation.client_counts)
+    if picture is not None:
+        recipe, names = federation.recipe, federation.source.class_names
+        title = f"{federation.source.name}: {_plan(recipe.imbalance)}; {_plan(recipe.partition)}"
+        write_picture(picture, federation.client_counts, names, groups=groups, title=title, overwrite=force)
+    screen = console()
+    _show_what(screen, federation)
+    _show_classes(screen, federation, [groups.names[g] for g in groups.of_class])
+    print_line(screen, "groups: " + ", ".join(f"{name} {plural(size, 'class')}" for name, size in groups.sizes.items()))
+    print_line(screen)
+    rows = _client_rows(federation) + [(fact.name, fact.value, fact.meaning) for fact in facts]
+    print_table(screen, ("clients", "here", "what it means"), rows, words=("clients", "what it means"))
+    _show_ending(screen, federation, picture)
+
+
+def _check_free(picture: Path, force: bool) -> None:
+    if os.path.lexists(picture) and not force:
+        raise ArgumentError(f"{picture}: exists already; --force overwrites it, --picture chooses another name")
+
+
+def _plan(plan: Any) -> str:
+    """Return the kind of a plan, and what it says beyond the defaults."""
+    said = [plan.kind]
+    for field in fields(plan):
+        value = getattr(plan, field.name)
+        if field.name not in ("kind", "clients") and value != field.default:
+            values = value if isinstance(value, tuple) else (value,)
+            words = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in values)
+            said.append(printable(f"{field.name} {words}", LONGEST_NAME))
+    return ", ".join(said)
+
+
+def _show_what(screen: Console, federation: Federation) -> None:
+    source, recipe = federation.source, federation.recipe
+    shape = source.x_train.shape[1:]
+    form = f"images of {'x'.join(map(str, shape))}" if source.is_image else plural(shape[0], "feature")
+    chosen, there = int(federation.class_counts.sum()), int(federation.available.sum())
+    of = f"{chosen:,}" if chosen == there else f"{chosen:,} of {there:,}"
+    clients, classes = plural(len(federation.shards), "client"), plural(source.num_classes, "class")
+    test = plural(len(source.y_test), "test sample")
+    print_line(
+        screen, f"{printable(source.name)}: {of} training samples ({form}), {classes}, {clients}; {test}", "bold"
+    )
+    print_line(screen, f"imbalance {_plan(recipe.imbalance)}; partition {_plan(recipe.partition)}; seed {recipe.seed}")
+    print_line(screen)
+
+
+def _show_classes(screen: Console, federation: Federation, groups: list[str]) -> None:
+    """Print the classes with their counts: all of them if they are few, else the most frequent and the rarest."""
+    from fedrela.report.facts import effective_clients
+
+    before, after = federation.available, federation.class_counts
+    holders = (federation.client_counts > 0).sum(axis=0)
+    names = [printable(name, LONGEST_NAME) for name in federation.source.class_names]
+    spread = effective_clients(federation.client_counts)
+    rows = [
+        (names[c], groups[c], f"{before[c]:,}", f"{after[c]:,}", f"{holders[c]:,}", spread[c])
+        for c in range(len(names))
+    ]
+    half = MOST_CLASSES // 2
+    if len(rows) > MOST_CLASSES:
+        order = np.argsort(-after, kind="stable")
+        gap = (f"... {len(rows) - MOST_CLASSES:,} more", "", "", "", "", "")
+        rows = [rows[c] for c in order[:half]] + [gap] + [rows[c] for c in order[-half:]]
+    columns = ("class", "group", "in the source", "kept", "clients with it", "effective clients")
+    print_table(screen, columns, rows, words=("class", "group"))
+    print_line(screen)
+
+
+def _client_rows(federation: Federation) -> list[tuple[str, str, str]]:
+    sizes = federation.client_counts.sum(axis=1)
+    held = sum(shard.validation.size for shard in federation.shards)
+    spread = f"{sizes.min():,} / {np.median(sizes):,.0f} / {sizes.max():,}"
+    rows = [
+        ("number", f"{sizes.size:,}", "clients in the federation"),
+        ("samples", spread, "training samples per client: least, median, most"),
+        ("empty", f"{(sizes == 0).sum():,}", "clients without a training sample"),
+    ]
+    if held:
+        rows.append(("validation", f"{held:,}", "samples held out by the clients, never trained on"))
+    return rows
+
+
+def _show_ending(screen: Console, federation: Federation, picture: Path | None) -> None:
+    if federation.note:
+        print_line(screen)
+        print_line(screen, f"note: partition: {printable(federation.note)}", "yellow")
+    if picture is not None:
+        print_line(screen)
+        print_line(screen, f"picture {printable(picture)}")

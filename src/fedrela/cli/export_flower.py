@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
+from fedrela.cli.check import ConfigFile
 from fedrela.cli.progress import progress_bar
-from fedrela.cli.run import ConfigFile
-from fedrela.cli.show import console, inert, say
+from fedrela.cli.terminal import console, print_line
+from fedrela.text import printable
 
 HELP = """
 Write a configuration as a Flower app: a folder for flwr run, with scripts that start a SuperLink and its SuperNodes.
 
 [bold]Example[/]: fedrela export-flower clinic-app clinic.toml; then see clinic-app/README.md
 
-Every client is a SuperNode of its own; the run gives the same weights and accuracies as fedrela run. The scripts use
-TLS and node keys, and refuse to start without them off loopback unless --insecure is typed. Each machine needs pip
-install fedrela\\[flower], and the data that CONFIG names.
+Every client is a SuperNode; the run gives the same weights and accuracies as fedrela run. The scripts use TLS and node
+keys; beyond the loopback interface they refuse to start without them unless you type --insecure. Each machine needs
+pip install fedrela\\[flower] and the data that CONFIG names.
 """
 
 Target = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)]
@@ -32,5 +33,5 @@ def export_flower(target: Target, config: ConfigFile) -> None:
     with progress_bar(f"reading {config}"):
         place = export_flower(load_config(config), target)
     screen = console()
-    say(screen, f"app   {inert(place)}")
-    say(screen, f"next  {inert(place / 'README.md')} says how to start it")
+    print_line(screen, f"app   {printable(place)}")
+    print_line(screen, f"next  {printable(place / 'README.md')} says how to start it")

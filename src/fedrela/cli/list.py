@@ -8,17 +8,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fedrela.cli.show import console, draw, say
+from fedrela.cli.terminal import console, print_line, print_table
 from fedrela.core.checks import check_choice
 from fedrela.data.sources import SOURCES
 from fedrela.options import expected
 
 HELP = """
-List what a configuration may name: algorithms with their parameters, models, data sources; and the tables of the paper.
+List what a configuration may name (algorithms with their parameters, models, data sources) and the tables of the paper.
 
-For an algorithm: its paper, what a client sends and receives beside the weights and what it keeps between turns (bytes
-for the model of --model on 32x32x3 and 10 classes), and its parameters with the official defaults. Parameters that
-allow several words are the differences from an original code that can be had.
+For each algorithm: its paper; what a client sends, receives and stores between rounds besides the weights, in bytes for
+the model of --model on 32x32x3 images and 10 classes; and its parameters with the official defaults. A parameter that
+allows several names selects between the paper and what an original code does differently.
 
 [bold]Example[/]: fedrela list; fedrela list algorithms --model resnet8
 """
@@ -36,7 +36,7 @@ def list_names(what: What = None, model: Model = "mlp") -> None:
     screen = console()
     for number, name in enumerate(TABLES if what is None else [what]):
         if number:
-            say(screen)
+            print_line(screen)
         TABLES[name](screen, model)
 
 
@@ -46,23 +46,23 @@ def _algorithms(screen: Console, model: str) -> None:
 
     known = list(registries.algorithms())
     costs = {each.name: traffic(each.name, model) for each in known}
-    columns: tuple[str, ...] = ("algorithm", "what it does", "paper", "leaves a client beside the weights")
+    columns: tuple[str, ...] = ("algorithm", "what it does", "paper", "sent besides the weights")
     facts = [(each.name, each.description, each.paper, ", ".join(each.sends) or "-") for each in known]
-    draw(screen, columns, facts, words=columns)
-    say(screen)
+    print_table(screen, columns, facts, words=columns)
+    print_line(screen)
     columns = ("algorithm", "sends", "answers", "receives", "keeps")
     sizes = [(name, *map(_sizes, (cost.up, cost.exchanges, cost.down, cost.kept))) for name, cost in costs.items()]
-    draw(screen, columns, sizes, words=columns)
-    say(screen)
-    say(screen, f"In bytes, beside the weights of {model}, {costs['fedavg'].weights:,}.", "dim")
+    print_table(screen, columns, sizes, words=columns)
+    print_line(screen)
+    print_line(screen, f"In bytes, besides the weights of {model}: {costs['fedavg'].weights:,}.", "dim")
     columns = ("parameter", "symbol", "default", "allowed", "what it is")
     for each in filter(lambda facts: facts.parameters, known):
-        say(screen)
-        say(screen, each.name, "bold")
+        print_line(screen)
+        print_line(screen, each.name, "bold")
         rows = [(p.name, p.symbol or "-", _value(p.default), expected(p), p.help) for p in each.parameters]
-        draw(screen, columns, rows, words=columns)
-    say(screen)
-    say(screen, "An algorithm and its parameters are keys of [algorithm].", "dim")
+        print_table(screen, columns, rows, words=columns)
+    print_line(screen)
+    print_line(screen, "An algorithm and its parameters are keys of [algorithm].", "dim")
 
 
 def _models(screen: Console, _: str) -> None:
@@ -76,17 +76,19 @@ def _models(screen: Console, _: str) -> None:
         )
         for each in registries.models()
     ]
-    draw(screen, ("model", "options", "parameters"), rows, words=("model", "options"))
-    say(screen)
-    say(screen, "A model and its options are keys of [model]; parameters for 32x32x3 and 10 classes.", "dim")
+    print_table(screen, ("model", "options", "parameters"), rows, words=("model", "options"))
+    print_line(screen)
+    print_line(screen, "A model and its options are keys of [model]; parameters for 32x32x3 and 10 classes.", "dim")
 
 
 def _sources(screen: Console, _: str) -> None:
     rows = [(n, ", ".join(spec.options) or "-", f"{spec.label}: {spec.description}") for n, spec in SOURCES.items()]
     columns = ("source", "options", "what it is")
-    draw(screen, columns, rows, words=columns)
-    say(screen)
-    say(screen, "A source is a key of [data], its options are keys of [data.options]; see fedrela data list.", "dim")
+    print_table(screen, columns, rows, words=columns)
+    print_line(screen)
+    print_line(
+        screen, "A source is a key of [data], its options are keys of [data.options]; see fedrela data list.", "dim"
+    )
 
 
 def _tables(screen: Console, _: str) -> None:
@@ -97,9 +99,9 @@ def _tables(screen: Console, _: str) -> None:
         (table.label, str(len(table.entries)), str(sum(bool(entry.doubtful) for entry in table.entries)), table.caption)
         for table in paper_tables()
     ]
-    draw(screen, columns, rows, words=("table", "what it shows"))
-    say(screen)
-    say(screen, "fedrela reproduce TABLE runs one; doubtful entries contradict others of the paper.", "dim")
+    print_table(screen, columns, rows, words=("table", "what it shows"))
+    print_line(screen)
+    print_line(screen, "fedrela reproduce TABLE runs one; doubtful entries contradict others of the paper.", "dim")
 
 
 def _sizes(parts: dict[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""The entry point: joins the verbs, and turns whatever goes wrong into one line and an exit code."""
+"""The entry point: joins the verbs, and turns every error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from fedrela.cli import (
     sweep,
 )
 from fedrela.cli import list as listing
-from fedrela.cli.show import complain, inert, paragraphs
+from fedrela.cli.terminal import help_text, print_error
 from fedrela.errors import FedrelaError
+from fedrela.text import printable
 
 INTERRUPTED = 130
 
@@ -40,7 +41,8 @@ UsageError: Any = typer.BadParameter.__base__
 HELP = """
 FedReLa (ICML 2026): re-labelling against class imbalance in federated learning.
 
-[bold]Example[/]: fedrela demo to see it work; fedrela preview clinic.csv, then fedrela relabel clinic.csv --tau 0.03
+[bold]Start here[/]: fedrela demo shows it work; fedrela run examples/digits.toml trains a federation; fedrela preview
+clinic.csv, then fedrela relabel clinic.csv --tau 0.03, re-labels a file of your own.
 
 [bold]Exit codes[/]: 0 done, 1 unexpected, 2 usage or configuration, 3 data (a refusal too), 4 integrity, 5 busy or too
 few clients, 130 interrupted.
@@ -48,26 +50,26 @@ few clients, 130 interrupted.
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
-# Verbs join here, in the order of the help page. A verb's module is loaded for every call of `fedrela`, so what is
-# heavy (torch, scikit-learn) is imported inside its function.
-app.command("demo", help=paragraphs(demo.HELP))(demo.demo)
-app.command("preview", help=paragraphs(preview.HELP))(preview.preview)
-app.command("relabel", help=paragraphs(relabel.HELP))(relabel.relabel)
-app.command("run", help=paragraphs(run.HELP))(run.run)
-app.command("resume", help=paragraphs(resume.HELP))(resume.resume)
-app.command("compare", help=paragraphs(compare.HELP))(compare.compare)
-app.command("sweep", help=paragraphs(sweep.HELP))(sweep.sweep)
-app.command("reproduce", help=paragraphs(reproduce.HELP))(reproduce.reproduce)
-app.command("report", help=paragraphs(report.HELP))(report.report)
-app.command("export-flower", help=paragraphs(export_flower.HELP))(export_flower.export_flower)
-app.command("check", help=paragraphs(check.HELP))(check.check)
-app.command("list", help=paragraphs(listing.HELP))(listing.list_names)
+# Verbs join here, in the order of the help page. Every call of `fedrela` loads all of these modules, so heavy imports
+# (torch, scikit-learn) are made inside their functions.
+app.command("demo", help=help_text(demo.HELP))(demo.demo)
+app.command("preview", help=help_text(preview.HELP))(preview.preview)
+app.command("relabel", help=help_text(relabel.HELP))(relabel.relabel)
+app.command("run", help=help_text(run.HELP))(run.run)
+app.command("resume", help=help_text(resume.HELP))(resume.resume)
+app.command("compare", help=help_text(compare.HELP))(compare.compare)
+app.command("sweep", help=help_text(sweep.HELP))(sweep.sweep)
+app.command("reproduce", help=help_text(reproduce.HELP))(reproduce.reproduce)
+app.command("report", help=help_text(report.HELP))(report.report)
+app.command("export-flower", help=help_text(export_flower.HELP))(export_flower.export_flower)
+app.command("check", help=help_text(check.HELP))(check.check)
+app.command("list", help=help_text(listing.HELP))(listing.list_names)
 app.add_typer(data.app, name="data")
 
 
 @dataclass
 class Session:
-    """What the options before the verb said."""
+    """The options given before the verb."""
 
     debug: bool = False
 
@@ -78,7 +80,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=paragraphs(HELP))
+@app.callback(help=help_text(HELP))
 def options_before_the_verb(
     context: typer.Context,
     version: Annotated[
@@ -86,7 +88,7 @@ def options_before_the_verb(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Keep for `main` what it needs to know when a verb fails."""
+    """Store what `main` needs to know when a verb fails."""
     context.ensure_object(Session).debug = debug
 
 
@@ -95,7 +97,7 @@ def main() -> int:
     session = Session()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot write is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # print what the terminal cannot encode as escapes
     try:
         code = _run(session)
         sys.stdout.flush()  # here, and not at exit, where a closed pipe could no longer be caught
@@ -115,23 +117,23 @@ def _run(session: Session) -> int:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except SystemExit as error:  # typer and rich leave so when the reader of a pipe has gone
+    except SystemExit as error:  # typer and rich exit so when the reader of a pipe has gone
         raise BrokenPipeError from error
     except BrokenPipeError:
         raise
-    except Exception as error:  # the last door: a user meets one line, never a traceback
+    except Exception as error:  # the user sees one line, never a traceback
         hint = "" if session.debug else "; fedrela --debug VERB ... shows the traceback"
         return _fail(session, error, f"unexpected {type(error).__name__}: {error}{hint}", 1)
     if code == INTERRUPTED:
-        complain("interrupted")
+        print_error("interrupted")
     return code or 0
 
 
 def _fail(session: Session, error: Exception, message: str, code: int) -> int:
     if session.debug:
         for line in "".join(traceback.format_exception(error)).splitlines():
-            print(inert(line), file=sys.stderr)
-    complain(message)
+            print(printable(line), file=sys.stderr)
+    print_error(message)
     return code
 
 
@@ -141,7 +143,7 @@ def _usage(error: Any) -> int:
     message = " ".join(dict.fromkeys(sentences))  # typer and click may both suggest the same word
     if message:
         path = error.ctx.command_path if error.ctx else "fedrela"
-        complain(f"{message} See '{path} --help'.")
+        print_error(f"{message} See '{path} --help'.")
     return int(error.exit_code)
 
 

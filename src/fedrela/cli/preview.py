@@ -9,10 +9,11 @@ import typer
 
 from fedrela import core
 from fedrela.cli import options
-from fedrela.cli.show import LONGEST_NAME, console, draw, inert, say
+from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
 from fedrela.core.options import PreviewKeywords, show_keywords
 from fedrela.data.posteriors import read_posteriors
 from fedrela.errors import DataError
+from fedrela.text import printable
 
 TOP_CLASSES = 3
 
@@ -55,24 +56,24 @@ def preview(
     expected = core.preview(data.posterior, data.labels, taus, allowed=allowed, eligible=data.eligible, **keywords)
     if expected.refusal is not None:
         raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
-    _show(data.path, [inert(name, LONGEST_NAME) for name in data.class_names], expected)
+    _show(data.path, [printable(name, LONGEST_NAME) for name in data.class_names], expected)
 
 
 def _show(path: object, names: list[str], expected: core.Preview) -> None:
     screen = console()
-    say(screen, f"{inert(path)}: {expected.counts.sum():,} samples, {len(names):,} classes", "bold")
-    say(screen)
+    print_line(screen, f"{printable(path)}: {expected.counts.sum():,} samples, {len(names):,} classes", "bold")
+    print_line(screen)
     rows = [
         (f"{row['tau']:g}", f"{row['moves']:,.1f}", f"{row['share']:.2%}", _top(row["into"], names))
         for row in expected.rows()
     ]
-    draw(screen, ("tau", "expected moves", "share", "mostly to"), rows, words=("tau", "mostly to"))
-    say(screen)
+    print_table(screen, ("tau", "expected moves", "share", "mostly to"), rows, words=("tau", "mostly to"))
+    print_line(screen)
     agreement = "unknown" if np.isnan(expected.agreement) else f"{expected.agreement:.1%}"
     kappa = "not defined" if np.isnan(expected.kappa) else f"{expected.kappa:.2f}"
-    say(screen, f"agreement of the model with the labels {agreement}, kappa {kappa}")
+    print_line(screen, f"agreement of the model with the labels {agreement}, kappa {kappa}")
     for text in expected.warnings:
-        say(screen, f"warning: {inert(text)}", "yellow")
+        print_line(screen, f"warning: {printable(text)}", "yellow")
 
 
 def _top(into: list[float], names: list[str]) -> str:

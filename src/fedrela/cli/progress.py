@@ -1,43 +1,58 @@
-"""One progress bar for all long work; where nobody looks on, nothing is written."""
+"""Progress while fedrela works: a bar for reading data, the rounds of one run, and many runs with the time left."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
-from fedrela.cli.show import inert
+from fedrela.cli.terminal import clock, print_error, print_line
+from fedrela.records import RoundRecord
+from fedrela.text import percent, plural, printable
 
-LONGEST = 40  # characters of what is being done
+if TYPE_CHECKING:
+    from fedrela.experiment import grid as grids
+    from fedrela.experiment.grid import Grid
+    from fedrela.experiment.recorded_run import Execution
+    from fedrela.experiment.summary import Standing
+    from fedrela.report.board import Board
+
+LONGEST_STAGE = 40  # characters of what is being read
+LONGEST_REASON, LONGEST_TASK = 60, 60
+BAR_WIDTH = 40
+PLAIN_LINES = 10  # without a terminal, besides the lines of the first, the last and the first re-labelling round
+ALL_ROUNDS = 1e9  # seconds: estimate the time left from every round so far, however long one takes
 
 
-class Bar:
+class StageBar:
     """A bar that starts again with every stage of the work."""
 
-    def __init__(self, progress: Progress, what: str) -> None:
-        self._progress = progress
-        self._what = what
-        self._done = 0
-        self._task = progress.add_task(_words(what), total=None)
+    def __init__(self, progress: Progress, stage: str) -> None:
+        self._progress, self._stage, self._done = progress, stage, 0
+        self._task = progress.add_task(printable(stage, LONGEST_STAGE), total=None)
 
-    def count(self, done: int, total: int | None, what: str) -> None:
-        """Show how much of `what` is done: the callback of data sources."""
-        if what != self._what or done < self._done:
-            self._progress.reset(self._task, description=_words(what))
+    def count(self, done: int, total: int | None, stage: str) -> None:
+        """Show how much of a stage is done: the callback of data sources."""
+        if stage != self._stage or done < self._done:
+            self._progress.reset(self._task, description=printable(stage, LONGEST_STAGE))
         self._progress.update(self._task, completed=done, total=total)
-        self._what, self._done = what, done
+        self._stage, self._done = stage, done
 
     def receive(self, done: int, total: int | None) -> None:
         """Show how many bytes are done: the callback of `fedrela.data.fetch`."""
-        self.count(done, total, self._what)
+        self.count(done, total, self._stage)
 
 
 @contextlib.contextmanager
-def progress_bar(what: str) -> Iterator[Bar]:
-    """Give a bar on standard error, which vanishes at the end; without a terminal nothing is ever written."""
+def progress_bar(stage: str) -> Iterator[StageBar]:
+    """Give a bar on standard error that disappears at the end; without a terminal nothing is written."""
     progress = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -48,8 +63,299 @@ def progress_bar(what: str) -> Iterator[Bar]:
         disable=not sys.stderr.isatty(),
     )
     with progress:
-        yield Bar(progress, what)
+        yield StageBar(progress, stage)
 
 
-def _words(what: str) -> str:
-    return inert(what, LONGEST)
+def can_redraw(out: Console) -> bool:
+    """Whether lines can be written again in place."""
+    return out.is_terminal and not out.is_dumb_terminal
+
+
+def open_tensorboard(path: Path | None) -> Board | None:
+    """Return a writer of TensorBoard events, if wanted; it fails here, before a run begins, where it cannot write."""
+    if path is None:
+        return None
+    from fedrela.report.board import Board
+
+    return Board(path)
+
+
+class RunProgress(contextlib.ExitStack):
+    """Shows a run on the screen and in TensorBoard; call it before the first round, and after each round."""
+
+    def __init__(self, screen: Console, tensorboard: Board | None) -> None:
+        super().__init__()
+        self._screen, self._tensorboard = screen, tensorboard
+        self._standing: Standing | None = None
+        self._show: Callable[[], None] = lambda: None
+
+    def __call__(self, execution: Execution, done: RoundRecord | None) -> None:
+        """Show the start, or a round."""
+        if done is None or self._standing is None:
+            self._start(execution)
+            return
+        self._standing.add(done)
+        self._show()
+        if self._tensorboard:
+            self._tensorboard.add_round(done.as_record())
+
+    @property
+    def lost(self) -> str:
+        """Which clients were lost, if any."""
+        return "" if self._standing is None else lost_clients(self._standing)
+
+    def finish(self, folder: Path, rounds: int) -> None:
+        """Add the plots of a finished run to TensorBoard."""
+        if self._tensorboard:
+            from fedrela.report.board import run_figures
+            from fedrela.runfolder import RunFolder
+
+            self._tensorboard.add_figures(run_figures(RunFolder.open(folder)), rounds)
+
+    def _start(self, execution: Execution) -> None:
+        from fedrela.experiment.summary import Standing
+
+        for line in _setting(execution):
+            print_line(self._screen, printable(line))
+        plan = execution.run.plan
+        self._standing = Standing.after(execution.folder.rounds(), plan.train.rounds)
+        first = plan.relabel.schedule.first(plan.train.rounds) if plan.relabel.enabled else None
+        self._show = self.enter_context(show_rounds(self._screen, self._standing, first))
+
+
+def _setting(execution: Execution) -> Iterator[str]:
+    """Yield where and with how many workers a run is carried out."""
+    run, done = execution.run, execution.run.state.round
+    who = "clients on Flower" if run.executor.remote_clients else plural(run.executor.size, "worker")
+    yield f"run folder {execution.folder.path}; {who}" + (f"; continues after round {done}" if done else "")
+    if run.note:
+        yield f"note: {run.note}"
+    if note := execution.folder.manifest["data"]["note"]:
+        yield f"note: partition: {note}"
+
+
+@contextlib.contextmanager
+def show_rounds(out: Console, standing: Standing, first: int | None) -> Iterator[Callable[[], None]]:
+    """Give a function to call after each round that `standing` took in; `first` is the first re-labelling round."""
+    if can_redraw(out):
+        with RoundsBar(out, standing, first) as bar:
+            yield bar.show_standing
+    else:
+        yield PlainRounds(out, standing, first).write
+
+
+class PlainRounds:
+    """Writes a line for the first round, the first re-labelling round, the last one, and about ten others."""
+
+    def __init__(self, out: Console, standing: Standing, first: int | None) -> None:
+        self._out, self._standing = out, standing
+        self._before, self._began = standing.round, time.monotonic()
+        step = max(1, round(standing.rounds / (PLAIN_LINES + 1)))
+        regular = range(step, standing.rounds - step // 2, step)  # the last of them is not next to the last round
+        self._shown = {1, standing.round + 1, *regular, first, standing.rounds}
+
+    def write(self) -> None:
+        """Write the line of the round just done, if it has one."""
+        now = self._standing
+        if now.round in self._shown:
+            parts = [
+                f"round {now.round}/{now.rounds}",
+                *_accuracies(now),
+                f"moved {now.moved}" if now.told else "",
+                f"left {clock(self._seconds_left())}",
+                lost_clients(now),
+            ]
+            print_line(self._out, "  ".join(filter(None, parts)))
+
+    def _seconds_left(self) -> float:
+        now = self._standing
+        return (time.monotonic() - self._began) / (now.round - self._before) * (now.rounds - now.round)
+
+
+class RoundsBar(Progress):
+    """A bar over all rounds with a mark where re-labelling begins, and below it the accuracies so far."""
+
+    def __init__(self, out: Console, standing: Standing, first: int | None) -> None:
+        self._standing, self._first = standing, first
+        super().__init__(
+            TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
+            MarkedBar(first, out.encoding),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=out,
+            refresh_per_second=4,
+            transient=True,
+            speed_estimate_period=ALL_ROUNDS,
+        )
+        self._task = self.add_task("", total=standing.rounds, completed=standing.round)
+
+    def show_standing(self) -> None:
+        """Show the round just done."""
+        self.update(self._task, completed=self._standing.round)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Return the bar and the lines below it."""
+        yield self.make_tasks_table(self.tasks)
+        yield from map(Text, self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        now = self._standing
+        yield "   ".join(_accuracies(now)) or "no accuracy yet"
+        if now.relabelled:
+            clients = plural(len(now.relabelled), "client")
+            yield f"re-labelled from round {self._first} on: {plural(now.moved, 'label')} of {clients} moved"
+        elif self._first is not None:
+            yield f"re-labelling begins in round {self._first}"
+        yield from filter(None, [lost_clients(now)])
+
+
+class MarkedBar(ProgressColumn):
+    """A bar with a mark at one round."""
+
+    def __init__(self, round: int | None, encoding: str) -> None:
+        self._round = round
+        self._line, self._mark = ("━", "┃") if encoding.startswith("utf") else ("-", "|")
+        super().__init__()
+
+    def render(self, task: Task) -> Text:
+        """Return the bar of a task."""
+        rounds = task.total or 1
+        full, signs = int(BAR_WIDTH * task.completed / rounds), [self._line] * BAR_WIDTH
+        at = None if self._round is None else int(BAR_WIDTH * (self._round - 1) / rounds)
+        if at is not None:
+            signs[at] = self._mark
+        bar = Text("".join(signs))
+        bar.stylize("bar.complete", 0, full)
+        bar.stylize("bar.back", full)
+        if at is not None:
+            bar.stylize("bold yellow", at, at + 1)
+        return bar
+
+
+def lost_clients(standing: Standing) -> str:
+    """Return how many updates were excluded and why the last one was; empty if none was."""
+    last = standing.last_loss
+    if last is None:
+        return ""
+    updates, clients = plural(standing.turns_lost, "update"), plural(len(standing.lost), "client")
+    skipped = f"; {plural(standing.skipped, 'round')} skipped" if standing.skipped else ""
+    who = "an unknown client" if last.client is None else f"client {last.client}"
+    why = f"{who} in round {last.round}: {printable(last.reason, LONGEST_REASON)}"
+    return f"excluded {updates} of {clients}, last {why}{skipped}"
+
+
+def _accuracies(standing: Standing) -> list[str]:
+    if standing.accuracy is None:
+        return []
+    shares = {"overall": standing.accuracy["overall"], **standing.accuracy["groups"]}
+    return [f"{name} {percent(share)}" for name, share in shares.items()]
+
+
+def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> None:
+    """Carry out what is left of a grid and show progress; runs that failed are in ``grid.failures``.
+
+    Parameters
+    ----------
+    screen
+        Where to show it.
+    grid
+        The runs.
+    workers
+        Processes, or ``"auto"``; by default what ``[engine]`` of the first run says.
+    """
+    from fedrela.experiment.workers import open_executor
+
+    grid.begin()
+    began = time.monotonic()
+    if grid.finished() == len(grid.cells):
+        return
+    engine = grid.cells[0].config.engine
+    try:
+        with (
+            open_executor(workers or engine.workers, engine.device) as (executor, note),
+            show_grid(screen, grid) as show,
+        ):
+            if note:
+                print_line(screen, f"note: {printable(note)}", "yellow")
+            for progress in grid.run(executor):
+                show(progress)
+    except KeyboardInterrupt:
+        print_error(f"{grid.out}: finished runs are kept; run the same command to continue")
+        raise
+    print_line(screen, f"done in {clock(time.monotonic() - began)}")
+
+
+@contextlib.contextmanager
+def show_grid(screen: Console, grid: Grid) -> Iterator[Callable[[grids.Progress], None]]:
+    """Give a function to call after each round: a bar over all rounds on a terminal, elsewhere a line per run."""
+    time_left, told = TimeLeft(grid), len(grid.failures)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
+        TextColumn("{task.fields[left]} left"),
+        console=screen, transient=True, refresh_per_second=4, disable=not can_redraw(screen),
+    )  # fmt: skip
+    shown = bar.add_task("preparing", total=grid.rounds, left="-:--")
+
+    def show(progress: grids.Progress) -> None:
+        nonlocal told
+        task, left = progress.task, clock(time_left.seconds(progress))
+        told = _print_failures(screen, grid, told)
+        bar.update(shown, completed=grid.position(progress), description=_task_name(task), left=left)
+        if bar.disable and progress.done.record.round == task.last:
+            print_line(screen, f"{_task_name(task)}, done to round {task.last}; {left} left")
+
+    with bar:
+        yield show
+    _print_failures(screen, grid, told)
+
+
+def _print_failures(screen: Console, grid: Grid, told: int) -> int:
+    """Print the failures after the first `told`, and return how many there are."""
+    for name, message in list(grid.failures.items())[told:]:
+        print_line(screen, f"failed: {printable(name)}: {printable(message)}", "yellow")
+    return len(grid.failures)
+
+
+def _task_name(task: grids.Task) -> str:
+    cell = task.cell
+    what = "shared rounds" if cell is None else cell.arm
+    values = "" if cell is None else "".join(f", {key} = {value}" for key, value in cell.values.items())
+    return printable(f"{task.baseline}, seed {task.seed}: {what}{values}", LONGEST_TASK)
+
+
+class TimeLeft:
+    """Estimates the time left of a grid: each remaining round takes as long as similar rounds have taken so far.
+
+    Parameters
+    ----------
+    grid
+        The runs; those already finished take no time.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self._tasks = grid.remaining()
+        self._rounds: dict[Hashable, int] = {}
+        self._seconds: dict[Hashable, float] = {}
+        self._now = time.monotonic()
+
+    def seconds(self, progress: grids.Progress) -> float:
+        """Take in a round that was just done, and return the seconds that all later ones will take."""
+        before, self._now = self._now, time.monotonic()
+        task, kind = progress.task, _kind(progress.task)
+        self._rounds[kind] = self._rounds.get(kind, 0) + 1
+        self._seconds[kind] = self._seconds.get(kind, 0.0) + self._now - before
+        later = self._tasks[self._tasks.index(task) + 1 :]
+        left = (task.last - progress.done.record.round) * self._per_round(task)
+        return left + sum(each.rounds * self._per_round(each) for each in later)
+
+    def _per_round(self, task: grids.Task) -> float:
+        """Return the mean seconds of a similar round, or of all rounds if there was no similar one yet."""
+        kind = _kind(task)
+        if kind in self._rounds:
+            return self._seconds[kind] / self._rounds[kind]
+        return sum(self._seconds.values()) / sum(self._rounds.values())
+
+
+def _kind(task: grids.Task) -> Hashable:
+    """Return what the time of a round depends on most."""
+    return task.baseline, task.config.data.source, task.config.model.name

@@ -14,12 +14,13 @@ from rich.console import Console
 
 from fedrela import core
 from fedrela.cli import options
-from fedrela.cli.show import LONGEST_NAME, console, draw, inert, say
+from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
 from fedrela.core.checks import check_choice
 from fedrela.core.options import RelabelKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile, read_posteriors
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import write_bytes
+from fedrela.text import printable
 
 MOST_ROWS = 20
 LEDGER_FORMATS = ("json", "npz")
@@ -73,7 +74,7 @@ def relabel(
     screen = console()
     _show(screen, data, done)
     if dry_run:
-        say(screen, "dry run: nothing was written")
+        print_line(screen, "dry run: nothing was written")
     else:
         _show_places(screen, labels_path, ledger_path)
 
@@ -105,16 +106,16 @@ def _write(labels_path: Path, ledger_path: Path, data: PosteriorFile, done: core
 
 
 def _show(screen: Console, data: PosteriorFile, done: core.Relabelling) -> None:
-    names = [inert(name, LONGEST_NAME) for name in data.class_names]
+    names = [printable(name, LONGEST_NAME) for name in data.class_names]
     n, m, tau = done.labels.size, done.moved.size, done.ledger.options["tau"]
-    say(screen, f"{inert(data.path)}: {n:,} samples, {len(names):,} classes, tau {tau:g}", "bold")
-    say(screen)
+    print_line(screen, f"{printable(data.path)}: {n:,} samples, {len(names):,} classes, tau {tau:g}", "bold")
+    print_line(screen)
     if m:
         _show_moves(screen, names, done.ledger)
         _show_counts(screen, names, done)
-    say(screen, f"moved {m:,} of {n:,} labels ({done.share:.2%})", "bold")
+    print_line(screen, f"moved {m:,} of {n:,} labels ({done.share:.2%})", "bold")
     for note in done.ledger.notes:
-        say(screen, f"note: {inert(note)}")
+        print_line(screen, f"note: {printable(note)}")
 
 
 def _show_moves(screen: Console, names: list[str], ledger: core.Ledger) -> None:
@@ -122,9 +123,9 @@ def _show_moves(screen: Console, names: list[str], ledger: core.Ledger) -> None:
     pairs, moves = np.unique(np.stack([ledger.old, ledger.new], axis=1), axis=0, return_counts=True)
     order = np.argsort(-moves, kind="stable")[:MOST_ROWS]
     rows = [(names[pairs[k, 0]], names[pairs[k, 1]], f"{moves[k]:,}") for k in order]
-    draw(screen, ("from", "to", "moved"), rows, words=("from", "to"))
-    _say_rest(screen, len(pairs), "pairs of classes")
-    say(screen)
+    print_table(screen, ("from", "to", "moved"), rows, words=("from", "to"))
+    _print_rest(screen, len(pairs), "pairs of classes")
+    print_line(screen)
 
 
 def _show_counts(screen: Console, names: list[str], done: core.Relabelling) -> None:
@@ -136,21 +137,21 @@ def _show_counts(screen: Console, names: list[str], done: core.Relabelling) -> N
     if len(names) > MOST_ROWS:
         order = np.argsort(-np.abs(change), kind="stable")
     rows = [(names[c], f"{before[c]:,}", f"{after[c]:,}", f"{change[c]:+,}") for c in order[:MOST_ROWS]]
-    draw(screen, ("class", "before", "after", "change"), rows, words=("class",))
-    _say_rest(screen, len(names), "classes, with smaller changes or none")
-    say(screen)
+    print_table(screen, ("class", "before", "after", "change"), rows, words=("class",))
+    _print_rest(screen, len(names), "classes, with smaller changes or none")
+    print_line(screen)
 
 
-def _say_rest(screen: Console, number: int, what: str) -> None:
+def _print_rest(screen: Console, number: int, what: str) -> None:
     if number > MOST_ROWS:
-        say(screen, f"... and {number - MOST_ROWS:,} more {what}", "dim")
+        print_line(screen, f"... and {number - MOST_ROWS:,} more {what}", "dim")
 
 
 def _show_places(screen: Console, labels_path: Path, ledger_path: Path) -> None:
-    call = inert(json.dumps(str(ledger_path), ensure_ascii=False))
+    call = printable(json.dumps(str(ledger_path), ensure_ascii=False))
     for word, text in (
-        ("labels", inert(labels_path)),
-        ("ledger", inert(ledger_path)),
+        ("labels", printable(labels_path)),
+        ("ledger", printable(ledger_path)),
         ("undo", f"fedrela.undo({call}) returns the original labels as class numbers; the ledger has the names"),
     ):
         screen.print(f"{word:<8}{text}", soft_wrap=True)

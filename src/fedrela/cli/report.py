@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from fedrela.cli.progress import progress_bar
-from fedrela.cli.show import console, inert, say
-from fedrela.cli.watching import TensorBoard, open_board
+from fedrela.cli.progress import open_tensorboard, progress_bar
+from fedrela.cli.run import TensorBoard
+from fedrela.cli.terminal import console, print_line
 from fedrela.errors import ArgumentError
+from fedrela.text import printable
 
 HELP = """
 Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.
@@ -59,7 +60,7 @@ def report(
         raise ArgumentError(f"--strip: {strip}: exists already; remove it or choose another place")
     screen, there = console(), open_folder(folder)
     if tensorboard is not None:
-        open_board(tensorboard)
+        open_tensorboard(tensorboard)
     with progress_bar(f"reading {folder}"):
         lines = [f"report   {write_report(folder, samples=not no_samples)}"]
         if figures is not None:
@@ -72,4 +73,4 @@ def report(
             write_boards(there, tensorboard)
             lines.append(f"events   {tensorboard}: tensorboard --logdir {tensorboard}")
     for line in lines:
-        say(screen, inert(line))
+        print_line(screen, printable(line))

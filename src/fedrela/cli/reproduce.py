@@ -1,4 +1,4 @@
-"""``fedrela reproduce NAME``: a table of the paper, published and measured side by side."""
+"""``fedrela reproduce NAME``: a table of the paper, published and measured values side by side."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from fedrela.cli.grids import draw_table, run_grid, say_plan, write_documents
-from fedrela.cli.progress import progress_bar
-from fedrela.cli.run import RUNS, read_workers
-from fedrela.cli.show import complain, console, draw, inert, say
+from fedrela.cli.compare import DryRun, Seeds
+from fedrela.cli.progress import progress_bar, run_grid
+from fedrela.cli.run import RUNS, Workers, read_workers
+from fedrela.cli.terminal import (
+    console,
+    duration,
+    print_error,
+    print_grid_runs,
+    print_grid_size,
+    print_line,
+    print_report_table,
+    print_table,
+    write_documents,
+)
 from fedrela.core.checks import check_choice
+from fedrela.text import printable
 
 if TYPE_CHECKING:
     from fedrela.reproduction.measurement import Reproduction
 
 HELP = """
-Run a table of the paper again: the paper's layout, published and measured side by side.
+Run a table of the paper again, and show published and measured values side by side in the paper's layout.
 
 [bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data
 
-Scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
+The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
 reduction on the real data, within an hour on two cores unless --all asks for every entry; paper is the published
-setting, for a GPU. Settings that the paper does not state are named as ours, and entries that contradict others are
-marked. Without NAME the tables are listed. Ctrl-C loses nothing: the same command goes on.
+setting, for a GPU. The output says which settings are ours because the paper does not state them, and marks entries
+that contradict others. Without NAME the tables are listed. Ctrl-C loses nothing: run the same command to continue.
 """
 
 Name = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="The paper's label, such as tab:step.", show_default="list them")
+    str | None,
+    typer.Argument(metavar="[NAME]", help="The paper's label, such as tab:step.", show_default="list the tables"),
 ]
-ScaleName = Annotated[str, typer.Option("--scale", metavar="paper|cpu|smoke", help="How large it is run.")]
-Every = Annotated[bool, typer.Option("--all", help="Every entry, not only the scale's own choice.")]
+ScaleName = Annotated[str, typer.Option("--scale", metavar="paper|cpu|smoke", help="How large the experiment is.")]
+Every = Annotated[bool, typer.Option("--all", help="Run every entry, not only the scale's selection.")]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR", help="Where the runs go, or lie already.", show_default="runs/reproduce/, NAME and scale"
-    ),
+    typer.Option(metavar="DIR", help="The folder of all runs.", show_default="runs/reproduce/, NAME and scale"),
 ]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds data sets.", show_default="data")]
-Seeds = Annotated[
-    int | None,
-    typer.Option(metavar="NUMBER", help="How many seeds, from 1 on.", min=1, max=1000, show_default="the scale's"),
-]
-Workers = Annotated[
-    str | None,
-    typer.Option(metavar="NUMBER", help="Processes that train clients, or auto: one a core.", show_default="auto"),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")]
-DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 
 def reproduce(
@@ -81,15 +81,15 @@ def reproduce(
         from fedrela.reproduction.estimate import expected_seconds
 
         expected = expected_seconds(plan.grid, number)
-    _say_what(screen, plan, expected)
+    _print_plan(screen, plan, expected)
     if dry_run:
-        _list_runs(screen, plan)
+        print_grid_runs(screen, plan.grid)
     else:
-        _carry_out(screen, plan, number)
+        _execute(screen, plan, number)
 
 
 def _list_tables(screen: Console) -> None:
-    """Write every table with the runs and the time that each scale takes."""
+    """Print every table with the runs and the time that each scale takes."""
     from fedrela.reproduction.estimate import expected_seconds
     from fedrela.reproduction.measurement import Reproduction
     from fedrela.reproduction.paper_table import SCALES, paper_tables
@@ -104,67 +104,42 @@ def _list_tables(screen: Console) -> None:
                 row += [str(runs), duration(seeds * expected_seconds(plan.grid))]
             rows.append(row)
     columns = [name for scale in reversed(SCALES) for name in (scale, "time")]
-    draw(screen, ("table", "entries", *columns), rows, words=("table",))
-    say(screen)
-    say(screen, "Runs of a scale's own choice of entries; --all takes every entry. Times are estimated from a short")
-    say(screen, "trial of this processor; the scale paper is meant for a GPU. See also fedrela list tables.")
+    print_table(screen, ("table", "entries", *columns), rows, words=("table",))
+    print_line(screen)
+    print_line(screen, "Runs of each scale's selection of entries; --all takes every entry. Times are estimated from a")
+    print_line(
+        screen, "short trial of this processor; the scale paper is meant for a GPU. See also fedrela list tables."
+    )
 
 
-def _say_what(screen: Console, plan: Reproduction, expected: float) -> None:
+def _print_plan(screen: Console, plan: Reproduction, expected: float) -> None:
     """Say what is run, what is reduced in it, and how long it will take."""
-    table = plan.table
-    say(screen, f"{table.label}: {table.title}; scale {plan.scale}, seeds {', '.join(map(str, plan.seeds))}", "bold")
-    say(screen, table.caption)
+    table, seeds = plan.table, ", ".join(map(str, plan.seeds))
+    print_line(screen, f"{table.label}: {table.title}; scale {plan.scale}, seeds {seeds}", "bold")
+    print_line(screen, table.caption)
     for line in table.scales[plan.scale].reduction:
-        say(screen, f"reduced: {line}", "dim")
-    say_plan(screen, plan.grid)
-    say(screen, f"estimated {duration(expected)}, from the samples to train on and a short trial of this processor")
+        print_line(screen, f"reduced: {line}", "dim")
+    print_grid_size(screen, plan.grid)
+    print_line(screen, f"estimated time {duration(expected)}, from a short trial of this processor")
 
 
-def _carry_out(screen: Console, plan: Reproduction, workers: int | str | None) -> None:
-    """Carry out what is left, and show the table; with a failed run it ends with exit code 1."""
+def _execute(screen: Console, plan: Reproduction, workers: int | str | None) -> None:
+    """Carry out what is left, and show the table; a failed run gives exit code 1."""
     from fedrela.report.tables import reproduce_tables
     from fedrela.report.tables.documents import remarks
 
     run_grid(screen, plan.grid, workers)
     summary = plan.conclude()
-    say(screen)
+    print_line(screen)
     for table in reproduce_tables(summary):
-        draw_table(screen, table)
-    for title, lines in remarks({**summary, "reduction": []}).items():  # which was said at the beginning
-        say(screen, title)
+        print_report_table(screen, table)
+    for title, lines in remarks({**summary, "reduction": []}).items():  # the reduction was printed at the start
+        print_line(screen, title)
         for line in lines:
-            say(screen, f"  {inert(line)}", "dim")
-    say(screen)
+            print_line(screen, f"  {printable(line)}", "dim")
+    print_line(screen)
     write_documents(screen, plan.grid.begin(), summary)
     for name, why in plan.grid.failures.items():
-        complain(f"{name}: failed, and its entry has no figure: {why}")
+        print_error(f"{name}: failed, so its entry has no value: {why}")
     if plan.grid.failures:
         raise typer.Exit(1)
-
-
-def _list_runs(screen: Console, plan: Reproduction) -> None:
-    rows = [
-        (
-            ", ".join([cell.baseline, *cell.values.values()]),
-            cell.arm,
-            str(cell.seed),
-            "done" if plan.grid.is_done(cell) else "to do",
-            f"runs/{cell.name}",
-        )
-        for cell in plan.grid.cells
-    ]
-    draw(screen, ("entry", "arm", "seed", "", "folder"), rows, words=("entry", "arm", "", "folder"))
-
-
-def duration(seconds: float) -> str:
-    """Return about how long something takes.
-
-    >>> duration(42), duration(400), duration(9000), duration(1e6)
-    ('42 s', '7 min', '2.5 h', '12 days')
-    """
-    if seconds < 2 * MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * HOUR:
-        return f"{seconds / MINUTE:.0f} min"
-    return f"{seconds / HOUR:.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:,.0f} days"

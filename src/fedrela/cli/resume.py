@@ -1,4 +1,4 @@
-"""``fedrela resume FOLDER``: go on with a run that was interrupted."""
+"""``fedrela resume FOLDER``: continue a run that was interrupted."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedrela.cli.check import in_words
-from fedrela.cli.ending import show_result
-from fedrela.cli.progress import Bar, progress_bar
-from fedrela.cli.run import Workers, carry_out, read_workers, simulate_run
-from fedrela.cli.show import console, inert, say
+from fedrela.cli.check import describe
+from fedrela.cli.progress import StageBar, progress_bar
+from fedrela.cli.run import Workers, execute, print_result, read_workers, simulate_run
+from fedrela.cli.terminal import console, print_line
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.runfolder import RunFolder
+from fedrela.text import printable
 
 if TYPE_CHECKING:
     from fedrela.experiment.recorded_run import Execution
 
 HELP = """
-Go on with a run that was interrupted, from its newest checkpoint.
+Continue a run that was interrupted, from its newest checkpoint.
 
 [bold]Example[/]: fedrela resume runs/digits
 
-It ends with the same bytes as a run that was never interrupted. A run that is done is only shown; one that another
-process works on is left alone (exit code 5).
+It ends with the same bytes as a run that was never interrupted. Of a finished run the result is shown; a run that
+another process works on is left alone (exit code 5).
 """
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder.", show_default=False)]
@@ -36,43 +36,43 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     there, number = RunFolder.open(folder), read_workers(workers)
     status = there.status
     if status == "done":
-        _show_done(there)
+        _show_finished(there)
         return
     if status.startswith("running"):
-        raise BusyError(f"{folder}: {status} in another process; wait until that has ended")
+        raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
     if there.read_json("machine.json").get("elsewhere"):
-        _go_on_elsewhere(there, number)
+        _resume_on_flower(there, number)
         return
     from fedrela.experiment.load import load_config
     from fedrela.experiment.workers import start_early
 
     start_early(number)
     with progress_bar(f"reading {folder}"):
-        heading = f"{folder}: {in_words(load_config(folder / 'config.toml'))}"
+        heading = f"{folder}: {describe(load_config(folder / 'config.toml'))}"
 
-    def go_on(_: Bar) -> AbstractContextManager[Execution]:
+    def begin(_: StageBar) -> AbstractContextManager[Execution]:
         from fedrela.experiment import resume
 
         return resume(folder, workers=number)
 
-    carry_out(heading, folder, go_on)
+    execute(heading, folder, begin)
 
 
-def _go_on_elsewhere(there: RunFolder, workers: int | str | None) -> None:
-    """Go on with a run of Flower's simulator; one with real nodes is for Flower to go on with."""
+def _resume_on_flower(there: RunFolder, workers: int | str | None) -> None:
+    """Continue a run of Flower's simulator; one on real nodes is continued by Flower."""
     from fedrela.experiment.runner import config_of
 
     if not (there.path / "clients").is_dir():
-        raise ArgumentError(f"{there.path}: its clients are Flower nodes; the same `flwr run` goes on with it")
+        raise ArgumentError(f"{there.path}: its clients are Flower nodes; continue it with the same `flwr run`")
     config = config_of(there)
-    simulate_run(f"{there.path}: {in_words(config)}", config, there.path, workers)
+    simulate_run(f"{there.path}: {describe(config)}", config, there.path, workers)
 
 
-def _show_done(there: RunFolder) -> None:
+def _show_finished(there: RunFolder) -> None:
     from fedrela.experiment.result import Result
 
     there.check()
     screen = console()
-    say(screen, f"{inert(there.path)}: is done already", "bold")
-    say(screen)
-    show_result(screen, Result.load(there.path))
+    print_line(screen, f"{printable(there.path)}: already done", "bold")
+    print_line(screen)
+    print_result(screen, Result.load(there.path))

@@ -1,28 +1,29 @@
-"""``fedrela run CONFIG``: a federated run in a folder of its own."""
+"""``fedrela run CONFIG``: one federated run in a folder of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import shlex
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
-from fedrela.cli.check import in_words
-from fedrela.cli.ending import leave_report, show_result
-from fedrela.cli.live import clock
-from fedrela.cli.progress import Bar, progress_bar
-from fedrela.cli.show import complain, console, inert, say
-from fedrela.cli.watching import TensorBoard, Watch, open_board
+from fedrela.cli.check import ConfigFile, describe
+from fedrela.cli.progress import RunProgress, StageBar, open_tensorboard, progress_bar
+from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
 from fedrela.core.checks import check_choice
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.names import REPORT
+from fedrela.text import percent, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.experiment.recorded_run import Execution
@@ -31,28 +32,33 @@ if TYPE_CHECKING:
     from fedrela.report.board import Board
 
 HELP = """
-Run a configuration: data, clients, rounds, re-labelling, scores and a report, all into one run folder.
+Train one federation as a configuration describes it, and write everything into one run folder: rounds, checkpoints,
+every changed label, the result and a report.
 
 [bold]Example[/]: fedrela run examples/digits.toml; fedrela run clinic.toml --out runs/clinic-tau3 --workers 2
 
-The same configuration gives the same bytes with any number of workers, and after any interruption: Ctrl-C leaves a
-folder with which fedrela resume goes on. --engine flower runs the same in Flower's simulator, with the same weights
-and accuracies: pip install fedrela\\[flower-sim].
+The same configuration gives the same bytes with any number of workers and after any interruption. After Ctrl-C,
+continue with fedrela resume. --engine flower runs the same in Flower's simulator, with the same weights and
+accuracies; it needs pip install fedrela\\[flower-sim].
 """
 RUNS = Path("runs")
 ENGINES = ("embedded", "flower")
 
-ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration, .toml.", show_default=False)]
 Out = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="The run folder, new or empty.", show_default="runs/ and CONFIG's name"),
+    typer.Option(metavar="DIR", help="The run folder; must be new or empty.", show_default="runs/ and CONFIG's name"),
 ]
 Workers = Annotated[
     str | None,
-    typer.Option(metavar="NUMBER", help="Processes that train clients, or auto: one a core.", show_default="CONFIG's"),
+    typer.Option(
+        metavar="NUMBER", help="Processes that train clients, or auto: one per core.", show_default="as configured"
+    ),
 ]
-EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="Who carries the run out.")]
-Opened = Callable[[Bar], AbstractContextManager["Execution"]]
+EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What carries out the run.")]
+TensorBoard = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Also write TensorBoard events here.", show_default=False)
+]
+Opener = Callable[[StageBar], AbstractContextManager["Execution"]]
 
 
 def run(
@@ -66,24 +72,24 @@ def run(
     from fedrela.experiment.load import load_config
     from fedrela.experiment.workers import start_early
 
-    number, board = read_workers(workers), open_board(tensorboard)
+    number, events = read_workers(workers), open_tensorboard(tensorboard)
     check_choice("--engine", engine, ENGINES)
-    folder = _next_free(RUNS / config.stem) if out is None else _checked(out)
+    folder = _next_free(RUNS / config.stem) if out is None else _check_out(out)
     if engine == "embedded":
         start_early(number)
     with progress_bar(f"reading {config}"):
         loaded = load_config(config)
-    heading = f"{config}: {in_words(loaded)}"
+    heading = f"{config}: {describe(loaded)}"
     if engine == "flower":
-        simulate_run(heading, loaded, folder, number, board)
+        simulate_run(heading, loaded, folder, number, events)
         return
 
-    def begin(bar: Bar) -> AbstractContextManager[Execution]:
+    def begin(bar: StageBar) -> AbstractContextManager[Execution]:
         from fedrela.experiment import begin
 
         return begin(loaded, out=folder, workers=number, progress=bar.count)
 
-    carry_out(heading, folder, begin, board)
+    execute(heading, folder, begin, events)
 
 
 def read_workers(text: str | None) -> int | str | None:
@@ -92,7 +98,7 @@ def read_workers(text: str | None) -> int | str | None:
 
 
 def _next_free(path: Path) -> Path:
-    """Return `path`, or where that is taken the first free one of path-2, path-3 and so on."""
+    """Return `path`, or the first free one of path-2, path-3 and so on."""
     number, free = 1, path
     while os.path.lexists(free):
         number += 1
@@ -100,70 +106,113 @@ def _next_free(path: Path) -> Path:
     return free
 
 
-def _checked(out: Path) -> Path:
-    """Return a folder that a run may begin in."""
+def _check_out(out: Path) -> Path:
+    """Return `out` if no run is there yet."""
     try:
         status = RunFolder.open(out).status
     except DataError:
-        return out  # no run; whether something else is there is seen when this one begins
+        return out  # no run; any other content is found when this one begins
     if status.startswith("running"):
-        raise BusyError(f"--out: {out}: a run is {status} here; wait until that has ended")
-    advice = "choose another folder" if status == "done" else f"`{_resuming(out)}` goes on with it"
-    raise ArgumentError(f"--out: {out}: a run is here already, {status}; {advice}")
+        raise BusyError(f"--out: {out}: a run is {status} here; wait until it has ended")
+    advice = "choose another folder" if status == "done" else f"continue it with `{_resume_command(out)}`"
+    raise ArgumentError(f"--out: {out}: already holds a run, {status}; {advice}")
 
 
-def carry_out(heading: str, folder: Path, opened: Opened, board: Board | None = None) -> None:
-    """Open a run, show its rounds, and end with its result; an interruption says how to go on."""
+def execute(heading: str, folder: Path, opener: Opener, events: Board | None = None) -> None:
+    """Open a run, show its rounds, and print its result."""
 
-    def work(watch: Watch) -> Result:
+    def work(progress: RunProgress) -> Result:
         with contextlib.ExitStack() as held:
             with progress_bar("preparing") as bar:
-                execution = held.enter_context(opened(bar))
-            watch(execution, None)
+                execution = held.enter_context(opener(bar))
+            progress(execution, None)
             for done in execution.rounds():
-                watch(execution, done.record)
+                progress(execution, done.record)
             return execution.finish()
 
-    watched(heading, folder, work, board)
-
-
-def watched(heading: str, folder: Path, work: Callable[[Watch], Result], board: Board | None) -> None:
-    """Do the work of a run while somebody looks on, and end with its result."""
-    screen, began = console(), time.monotonic()
-    say(screen, inert(heading), "bold")
-    try:
-        with Watch(screen, board) as watch:
-            result = work(watch)
-    except KeyboardInterrupt:
-        _say_how_to_go_on(folder)
-        raise
-    watch.finish(folder, result.rounds)
-    if watch.lost:
-        say(screen, watch.lost, "yellow")
-    say(screen, f"done in {clock(time.monotonic() - began)}")
-    say(screen)
-    leave_report(folder)
-    show_result(screen, result)
+    _show(heading, folder, work, events)
 
 
 def simulate_run(
-    heading: str, config: Config, folder: Path, workers: int | str | None, board: Board | None = None
+    heading: str, config: Config, folder: Path, workers: int | str | None, events: Board | None = None
 ) -> None:
-    """Carry out a run in Flower's simulator, or go on with it."""
+    """Begin or continue a run in Flower's simulator."""
     if importlib.util.find_spec("flwr") is None or importlib.util.find_spec("ray") is None:
         raise ArgumentError("--engine: flower needs its simulator; run `pip install 'fedrela[flower-sim]'`")
     from fedrela.experiment.flower_app import simulate
 
-    watched(heading, folder, lambda watch: simulate(config, out=folder, workers=workers, watch=watch), board)
+    _show(heading, folder, lambda progress: simulate(config, out=folder, workers=workers, watch=progress), events)
 
 
-def _say_how_to_go_on(folder: Path) -> None:
+def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], events: Board | None) -> None:
+    """Do the work of a run and show its progress and its result; an interruption says how to continue."""
+    screen, began = console(), time.monotonic()
+    print_line(screen, printable(heading), "bold")
+    try:
+        with RunProgress(screen, events) as progress:
+            result = work(progress)
+    except KeyboardInterrupt:
+        _say_how_to_continue(folder)
+        raise
+    progress.finish(folder, result.rounds)
+    if progress.lost:
+        print_line(screen, progress.lost, "yellow")
+    print_line(screen, f"done in {clock(time.monotonic() - began)}")
+    print_line(screen)
+    _write_report(folder)
+    print_result(screen, result)
+
+
+def _say_how_to_continue(folder: Path) -> None:
     try:
         status = RunFolder.open(folder).status
     except FedrelaError:
         return  # interrupted before there was a run
-    complain(f"{folder}: {status}; `{_resuming(folder)}` goes on with it")
+    print_error(f"{folder}: {status}; continue with `{_resume_command(folder)}`")
 
 
-def _resuming(folder: Path) -> str:
+def _resume_command(folder: Path) -> str:
     return f"fedrela resume {shlex.quote(str(folder))}"
+
+
+def _write_report(folder: Path) -> None:
+    """Write the report of a run that has just ended; an error is printed and does not fail the run."""
+    from fedrela.report.writing import write_report
+
+    try:
+        write_report(folder)
+    except Exception as error:  # hours of training must not end in an error because of a page
+        print_error(f"{folder}: no report was written: {error}; `fedrela --debug report` shows why")
+
+
+def print_result(out: Console, result: Result) -> None:
+    """Print the accuracies of a finished run, the labels moved, where its files are, and what to do next."""
+    folder = RunFolder.open(result.folder)
+    rows = [(name, percent(share)) for name, share in _accuracies(result).items()]
+    print_table(out, ("accuracy", f"after round {result.rounds}"), rows, words=("accuracy",))
+    print_line(out)
+    samples, clients = sum(folder.manifest["data"]["client_sizes"]), len(folder.ledgers())
+    if result.moved is None:
+        print_line(out, "labels moved  not known: the clients keep that to themselves")
+    else:
+        print_line(out, f"labels moved  {result.moved:,} of {samples:,}, by {plural(clients, 'client')}")
+    print_line(out, f"run folder    {printable(result.folder)}")
+    if (result.folder / REPORT).exists():
+        print_line(out, f"report        {printable(result.folder / REPORT)}")
+    place = printable(json.dumps(str(result.folder), ensure_ascii=False))
+    print_line(out, f"model         fedrela.experiment.Result.load({place}).weights() in Python")
+    if clients:
+        print_line(out, "next          run it with enabled = false in [relabel] to see what re-labelling changed")
+
+
+def _accuracies(result: Result) -> dict[str, Any]:
+    """Return the accuracies by name, the headline first."""
+    accuracy, record = result.accuracy, result.record
+    both = ("balanced", "overall") if record["headline"] == "balanced" else ("overall", "balanced")
+    shares = {name: accuracy[name] for name in both} | result.groups
+    shares |= {name.upper(): accuracy[name] for name in ("auroc", "auprc") if name in accuracy}
+    if "validation" in record:
+        shares["balanced, on validation data"] = record["validation"]["balanced"]
+    if "local" in record:
+        shares["mean over clients' own test data"] = record["local"]["mean"]
+    return shares

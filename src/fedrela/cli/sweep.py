@@ -1,42 +1,48 @@
-"""``fedrela sweep CONFIG``: keys of a configuration over values, and which values validation would choose."""
+"""``fedrela sweep CONFIG``: several values for keys of a configuration, and which values validation would choose."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from fedrela.cli.check import ConfigFile
 from fedrela.cli.compare import DryRun
-from fedrela.cli.grids import draw_table, run_grid, say_plan, write_documents
-from fedrela.cli.live import many
-from fedrela.cli.progress import progress_bar
-from fedrela.cli.run import RUNS, ConfigFile, Workers, read_workers
-from fedrela.cli.show import complain, console, inert, say
+from fedrela.cli.progress import progress_bar, run_grid
+from fedrela.cli.run import RUNS, Workers, read_workers
+from fedrela.cli.terminal import (
+    console,
+    print_error,
+    print_grid_runs,
+    print_grid_size,
+    print_line,
+    print_report_table,
+    write_documents,
+)
+from fedrela.text import plural, printable
 
 if TYPE_CHECKING:
     from fedrela.experiment.sweeps import Sweep, SweepPlan
     from fedrela.report.page import Table
 
 HELP = r"""
-Try values for keys of a configuration, every one with every other, and say which values validation would choose.
+Run every combination of values for keys of a configuration, and say which values validation would choose.
 
 [bold]Example[/]: fedrela sweep examples/sweep.toml; fedrela sweep clinic.toml --out runs/tau --dry-run
 
-The table \[sweep] of CONFIG has keys of the other tables, such as "relabel.tau" = \[0.01, 0.03, 0.05]; \[compare] has
-seeds, baselines and arms, where you want more than one. No run is done twice: the same command goes on after Ctrl-C, and
-also with more values, keys or seeds. It ends with a table, with what validation would choose (data.validation must be
-above 0) beside what the test set says of it, and with report.html. A run that fails is named (exit code 1).
+The table \[sweep] of CONFIG lists values for keys of the other tables, such as "relabel.tau" = \[0.01, 0.03, 0.05];
+\[compare] may name several seeds, baselines and arms. No run is done twice: run the same command to continue after
+Ctrl-C, also with more values, keys or seeds. It ends with a table, with the values that validation would choose
+(data.validation must be above 0) and their test accuracy, and with report.html. A run that fails is named (exit
+code 1).
 """
 
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR", help="Where the runs go, or lie already.", show_default="runs/sweep/ and CONFIG's name"
-    ),
+    typer.Option(metavar="DIR", help="The folder of all runs.", show_default="runs/sweep/ and CONFIG's name"),
 ]
 
 
@@ -53,60 +59,49 @@ def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run:
         from fedrela.experiment.sweeps import SweepPlan
 
         plan = SweepPlan(loaded, out or RUNS / "sweep" / config.stem)
-    say(screen, inert(f"{config}: {_in_words(plan)}"), "bold")
-    say_plan(screen, plan.grid)
+    print_line(screen, printable(f"{config}: {_describe(plan)}"), "bold")
+    print_grid_size(screen, plan.grid)
     if dry_run:
-        _list_runs(screen, plan)
+        print_grid_runs(screen, plan.grid)
     else:
-        _carry_out(screen, plan, number)
+        _execute(screen, plan, number)
 
 
-def _carry_out(screen: Console, plan: SweepPlan, workers: int | str | None) -> None:
-    """Carry out what is left of a sweep and show what it found; with a failed run it ends with exit code 1."""
+def _execute(screen: Console, plan: SweepPlan, workers: int | str | None) -> None:
+    """Carry out what is left of a sweep and show the result; a failed run gives exit code 1."""
     run_grid(screen, plan.grid, workers)
-    found = plan.conclude()
-    say(screen)
-    _show(screen, found)
-    write_documents(screen, plan.grid.begin(), found.record)
+    result = plan.conclude()
+    print_line(screen)
+    _show(screen, result)
+    write_documents(screen, plan.grid.begin(), result.record)
     if plan.grid.failures:
         failed = {cell.name for cell in plan.grid.cells} & set(plan.grid.failures)
-        complain(f"{plan.grid.out}: {many(len(failed), 'run')} failed; the same command tries again")
+        print_error(f"{plan.grid.out}: {plural(len(failed), 'run')} failed; run the same command to try again")
         raise typer.Exit(1)
 
 
-def _show(screen: Console, found: Sweep) -> None:
-    """Write one row a combination, and what validation would choose."""
+def _show(screen: Console, result: Sweep) -> None:
+    """Print one row per combination, and the values that validation would choose."""
     from fedrela.report.grid.sweep import choice_words
     from fedrela.report.tables import sweep_table
 
-    draw_table(screen, _narrow(sweep_table(found.record)))
-    for choice in found.choice:
-        say(screen, inert(choice_words(found.record, choice)))
-    if not found.choice:
-        say(screen, inert(found.record["why_no_choice"]))
-    say(screen)
+    print_report_table(screen, _narrow(sweep_table(result.record)))
+    for choice in result.choice:
+        print_line(screen, printable(choice_words(result.record, choice)))
+    if not result.choice:
+        print_line(screen, printable(result.record["why_no_choice"]))
+    print_line(screen)
 
 
 def _narrow(table: Table) -> Table:
-    """Leave out baseline and arm where there is one of them only; the width of a screen is for figures."""
+    """Leave out the columns of baseline and arm if there is only one of them, to save width."""
     kept = [i for i in range(len(table.columns)) if i > 1 or len({row[i] for row in table.rows}) > 1]
     return replace(table, columns=[table.columns[i] for i in kept], rows=[[row[i] for i in kept] for row in table.rows])
 
 
-def _in_words(plan: SweepPlan) -> str:
-    seeds = dict.fromkeys(str(cell.seed) for cell in plan.grid.cells)
-    return f"{_pairs(plan.values)}; seeds {', '.join(seeds)}"
-
-
-def _list_runs(screen: Console, plan: SweepPlan) -> None:
-    """Write a line for each combination, baseline, arm and seed; some may share a run."""
-    for cell in plan.grid.cells:
-        state = "done " if plan.grid.is_done(cell) else "to do"
-        words = f"runs/{cell.name}  {cell.baseline}, {cell.arm}, seed {cell.seed}; {_pairs(cell.values)}"
-        say(screen, inert(f"{state}  {words}"))
-
-
-def _pairs(values: Mapping[str, Any]) -> str:
+def _describe(plan: SweepPlan) -> str:
     from fedrela.experiment.toml.writer import toml_value
 
-    return "; ".join(f"{key} = {toml_value(value)}" for key, value in values.items())
+    values = "; ".join(f"{key} = {toml_value(value)}" for key, value in plan.values.items())
+    seeds = dict.fromkeys(str(cell.seed) for cell in plan.grid.cells)
+    return f"{values}; seeds {', '.join(seeds)}"

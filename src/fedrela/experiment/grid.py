@@ -186,7 +186,7 @@ class Grid:
     def run(self, executor: Executor) -> Iterator[Progress]:
         """Carry out what is not done yet, with the folder locked; a run that fails is noted in `failures`."""
         with self.begin().locked():
-            for task in self._left():
+            for task in self.remaining():
                 try:
                     yield from self._carry_out(task, executor)
                 except FAILURES as error:
@@ -207,7 +207,7 @@ class Grid:
         folder.write_json(SUMMARY, summary)
         return folder
 
-    def _left(self) -> list[Task]:
+    def remaining(self) -> list[Task]:
         """Return the tasks that are not done, and of the trunks only those that something grows from."""
         left: list[Task] = []
         for task in reversed(self.tasks):

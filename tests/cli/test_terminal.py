@@ -1,4 +1,4 @@
-"""Foreign text on a terminal is inert, and output is plain where there is none."""
+"""Foreign text cannot drive a terminal, and output is plain where there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrela.cli import show
+from fedrela.cli import terminal
+from fedrela.text import printable
 from helpers.batteries import examples
 
 PAYLOADS = [
@@ -22,7 +23,7 @@ MARKUP = ["[bold]x[/]", "[red]", "[/]", "[link=http://x]y[/link]", "[@click=quit
 
 @pytest.mark.parametrize("text", PAYLOADS)
 def test_nothing_that_drives_a_terminal_passes(text):
-    shown = show.inert(text)
+    shown = printable(text)
     assert shown.isprintable()
     assert shown != text
     assert shown.encode().decode("unicode_escape") == text
@@ -31,15 +32,15 @@ def test_nothing_that_drives_a_terminal_passes(text):
 @examples(50, 2000)
 @given(st.text(st.characters(codec=None)))
 def test_inert_text_is_printable_and_printable_text_is_unchanged(text):
-    shown = show.inert(text)
+    shown = printable(text)
     assert shown.isprintable()
     assert all(unicodedata.category(ch)[0] != "C" for ch in shown)
     assert shown == text or not text.isprintable()
 
 
 def test_long_text_is_cut():
-    assert show.inert("x" * 41, 40) == "x" * 37 + "..."
-    assert show.inert("x" * 40, 40) == "x" * 40
+    assert printable("x" * 41, 40) == "x" * 40 + "..."
+    assert printable("x" * 40, 40) == "x" * 40
 
 
 class Terminal(io.StringIO):
@@ -52,9 +53,9 @@ class Terminal(io.StringIO):
 def test_markup_is_written_as_it_is(monkeypatch, kind, text):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(sys, "stdout", kind())
-    screen = show.console()
-    show.say(screen, text)
-    show.draw(screen, (text,), [(text,)])
+    screen = terminal.console()
+    terminal.print_line(screen, text)
+    terminal.print_table(screen, (text,), [(text,)])
     assert sys.stdout.getvalue().count(text) == 3
 
 
@@ -62,24 +63,24 @@ def test_colour_is_for_terminals(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys, "stdout", Terminal())
-    show.say(show.console(), "warning: x", "yellow")
+    terminal.print_line(terminal.console(), "warning: x", "yellow")
     assert sys.stdout.getvalue() == "\x1b[33mwarning: x\x1b[0m\n"
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setenv("FORCE_COLOR", "1")
-    show.say(show.console(), "warning: x", "yellow")
+    terminal.print_line(terminal.console(), "warning: x", "yellow")
     assert sys.stdout.getvalue() == "warning: x\n"
 
 
 def test_a_plain_table_has_no_blanks_at_the_end(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    show.draw(show.console(), ("n", "word"), [("1", "a"), ("20", "longer")], words=("word",))
+    terminal.print_table(terminal.console(), ("n", "word"), [("1", "a"), ("20", "longer")], words=("word",))
     assert sys.stdout.getvalue() == " n   word\n 1   a\n20   longer\n"
 
 
 def test_lines_are_whole_without_a_terminal_and_tables_are_100_wide(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setenv("COLUMNS", "40")
-    screen = show.console()
-    show.say(screen, "word " * 50)
+    screen = terminal.console()
+    terminal.print_line(screen, "word " * 50)
     assert sys.stdout.getvalue().count("\n") == 1
     assert screen.width == 100
