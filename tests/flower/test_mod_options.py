@@ -93,10 +93,10 @@ def test_off_in_the_run_configuration(tmp_path):
 @pytest.mark.parametrize(
     ("options", "run", "said"),
     [
-        ({}, {"fedrela-tau": 5}, "relabel_mod: tau: expected a fraction from 0 to 1"),
-        ({}, {"fedrela-taus": 0.1}, "relabel_mod: taus: there is no such option"),
+        ({}, {"fedrela-tau": 5}, "relabel_mod: tau: expected a number >= 0 and <= 1"),
+        ({}, {"fedrela-taus": 0.1}, "relabel_mod: taus: unknown option"),
         ({"rounds": "epochs"}, {}, "the run's configuration has no 'epochs'"),
-        ({"data": lambda path: 1}, {}, "data: nothing in the node's or run's configuration is called 'path'"),
+        ({"data": lambda path: 1}, {}, "data: neither the node's nor the run's configuration has 'path'"),
         ({"model": lambda: nn.Linear(2, 3)}, {}, "the message's arrays do not fit the model"),
     ],
 )
@@ -108,7 +108,7 @@ def test_wrong_settings_are_named_in_one_line(tmp_path, options, run, said):
 
 
 def test_a_wrong_option_is_found_when_the_app_is_loaded():
-    with pytest.raises(ArgumentError, match="tau: expected a fraction"):
+    with pytest.raises(ArgumentError, match="tau: expected a number"):
         relabel_mod(Judge, load_data, tau=5)
 
 
@@ -128,7 +128,7 @@ def test_messages_that_will_not_do_are_named(tmp_path):
 def test_labels_of_other_data_are_refused(tmp_path):
     mod = relabel_mod(Judge, load_data)
     client = Client(tmp_path)
-    with pytest.raises(DataError, match="these are not the labels that new ones were made for"):
+    with pytest.raises(DataError, match="made for other data than these"):
         mod(message(8, Judge()), client.context, lambda message, context: labels_for(context, points(4)[1]))
     kinds = {}
 

@@ -20,7 +20,7 @@ from flwr.common.serde import recorddict_to_proto
 from flwr.supercore.task_identity import TaskIdentity
 from torch.utils.data import DataLoader, TensorDataset
 
-from fedrela.flower import RelabeledDataset, labels_for, relabel_mod, relabeled_loader
+from fedrela.flower import labels_for, relabel_mod, relabeled_dataset, relabeled_loader
 from helpers.plugin_toys import Judge, points
 
 NODE = 5
@@ -58,7 +58,7 @@ class Client:
         loader, _ = load_data(3, 4)
         y = loader.dataset.tensors[1]
         labels = labels_for(context, y)
-        rows = RelabeledDataset(loader.dataset, context)
+        rows = relabeled_dataset(loader.dataset, context)
         assert [int(label) for _, label in rows] == labels.tolist()
         assert torch.bincount(torch.cat([y for _, y in relabeled_loader(loader, context)])).tolist() == (
             torch.bincount(labels).tolist()

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedrela.plugin.oneshot import Scored, current_ledger, plan_passes
 from fedrela.plugin.policy import Policy
 from fedrela.plugin.store import LabelStore
-from fedrela.plugin.turn import Scored, ledger_in_force, plan
 
 SIZES = (80, 30, 6)
 CENTRES = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]], np.float32)
@@ -47,6 +47,6 @@ def scored(seed: int) -> Scored:
 def take_turn(folder: object, round: int, seed: int) -> str:
     """Let client 7 take its turn with the model of a seed, and return the digest of its labels and their round."""
     store = LabelStore(str(folder), "toy", "7")
-    ledger, _ = ledger_in_force(store, plan(start=3, tau=0.2), Policy(), round, lambda: scored(seed), LOG)
+    ledger, _ = current_ledger(store, plan_passes(start=3, tau=0.2), Policy(), round, lambda: scored(seed), LOG)
     assert ledger is not None
     return f"{ledger.options['round']} {ledger.labels.tolist()}"

@@ -133,7 +133,7 @@ def test_it_survives_the_way_to_another_process():
 
 
 def test_other_data_are_refused():
-    with pytest.raises(DataError, match="115 rows where the labels are for 116"):
+    with pytest.raises(DataError, match="expected 116 rows, as many as there are labels, got 115"):
         RelabeledDataset(TensorDataset(X[1:], Y[1:]), LEDGER)
     turned = RelabeledDataset(TensorDataset(X.flip(0), Y.flip(0)), LEDGER)
     with pytest.raises(DataError, match="in another order"):

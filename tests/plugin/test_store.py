@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import fedrela
 from fedrela.errors import DataError, IntegrityError
 from fedrela.plugin import LabelStore, Policy
+from fedrela.plugin.oneshot import current_ledger, plan_passes
 from fedrela.plugin.store import default_folder
-from fedrela.plugin.turn import ledger_in_force, plan
 from helpers.batteries import examples
 from helpers.plugin_toys import LOG, scored, take_turn
 
@@ -62,8 +62,8 @@ def test_a_client_reads_the_labels_of_its_first_pass_for_ever(rounds):
         made = None
         for seed, round in enumerate(rounds):
             store = LabelStore(folder, "toy", "7")
-            ledger, new = ledger_in_force(
-                store, plan(start=4, tau=0.2), Policy(), round, lambda seed=seed: scored(seed), LOG
+            ledger, new = current_ledger(
+                store, plan_passes(start=4, tau=0.2), Policy(), round, lambda seed=seed: scored(seed), LOG
             )
             assert new == (made is None and round >= 4)
             if new:
@@ -104,7 +104,7 @@ def test_other_data_are_refused(tmp_path):
     labels = store.passes()[0].original.copy()
     store.check_data(store.passes()[0], labels.astype(np.int16))
     labels[5] += 1
-    with pytest.raises(DataError, match="was made for other data than client 7 has now"):
+    with pytest.raises(DataError, match="made for other data than client 7 has now"):
         store.check_data(store.passes()[0], labels)
 
 
@@ -116,7 +116,7 @@ def test_the_ledger_is_one_that_everybody_can_undo(tmp_path):
     assert store.undo().tolist() == original
     again = LabelStore(tmp_path, "toy", "7")
     assert again.undone
-    assert ledger_in_force(again, plan(start=3), Policy(), 9, lambda: scored(5), LOG) == (None, False)
+    assert current_ledger(again, plan_passes(start=3), Policy(), 9, lambda: scored(5), LOG) == (None, False)
     with pytest.raises(DataError, match="nothing to undo"):
         LabelStore(tmp_path, "toy", "none").undo()
 

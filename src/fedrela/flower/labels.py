@@ -1,7 +1,7 @@
-"""The labels in force, from the mod to the training function: in the state of Flower's context, which never leaves.
+"""The current labels, passed from the mod to the training function in the state of Flower's context.
 
-They are there for training alone: outside a training call that goes through the mod nothing here gives new labels, so
-that evaluation sees the original ones whatever function loads its data.
+The state never leaves the client. New labels are for training only: outside a training call through the mod everything
+here gives the original ones, so that evaluation sees those whatever function loads its data.
 """
 
 from __future__ import annotations
@@ -19,41 +19,40 @@ from torch.utils.data import DataLoader
 
 from fedrela.errors import DataError
 from fedrela.plugin import dataset
-from fedrela.plugin.dataset import InForce
-from fedrela.plugin.rows import Place, classes_of, like
+from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like
 
-LOG = logging.getLogger("flwr.fedrela")  # below Flower's own logger, so that it speaks in the client's log
+LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
 LABELS, MADE, TRAINING = "fedrela.labels", "fedrela.made", "fedrela.training"
 
 
 @dataclass(frozen=True, eq=False)
-class Remembered:
-    """Labels as the state holds them."""
+class StoredLabels:
+    """The labels in a context's state."""
 
     labels: NDArray[Any]
     original: NDArray[Any]
     round: int
 
 
-def remember(context: Context, source: InForce, round: int, experiment: str) -> None:
-    """Put labels into the state of a context."""
+def store_labels(context: Context, source: LabelSource, round: int, experiment: str) -> None:
+    """Put labels into a context's state."""
     arrays = {"labels": np.asarray(source.labels, np.int64), "original": np.asarray(source.original, np.int64)}
     context.state[LABELS] = ArrayRecord({name: Array(array) for name, array in arrays.items()})
     context.state[MADE] = ConfigRecord({"round": round, "experiment": experiment})
 
 
-def recall(context: Context, experiment: str) -> Remembered | None:
-    """Return the labels that the state holds for an experiment."""
+def stored_labels(context: Context, experiment: str) -> StoredLabels | None:
+    """Return the labels of an experiment from a context's state."""
     arrays, made = context.state.array_records.get(LABELS), context.state.config_records.get(MADE)
     if arrays is None or made is None or made["experiment"] != experiment:
         return None
-    return Remembered(arrays["labels"].numpy(), arrays["original"].numpy(), int(str(made["round"])))
+    return StoredLabels(arrays["labels"].numpy(), arrays["original"].numpy(), int(str(made["round"])))
 
 
 @contextlib.contextmanager
-def current_labels(context: Context, experiment: str, yes: bool) -> Iterator[None]:
-    """Let the training function inside find the labels of the state; warn where it did not look."""
-    if yes:
+def training_labels(context: Context, experiment: str, available: bool) -> Iterator[None]:
+    """Let the training function inside find the stored labels; warn if it did not ask for them."""
+    if available:
         context.state[TRAINING] = ConfigRecord({"experiment": experiment, "asked": False})
     try:
         yield
@@ -61,17 +60,17 @@ def current_labels(context: Context, experiment: str, yes: bool) -> Iterator[Non
         training = context.state.config_records.pop(TRAINING, None)
     if training is not None and not training["asked"]:
         LOG.warning(
-            "FedReLa: there are new labels, and the training function does not use them; call labels_for, "
-            "RelabeledDataset or relabeled_loader in it"
+            "FedReLa: the training function does not use the new labels; call relabeled_loader, relabeled_dataset or "
+            "labels_for in it"
         )
 
 
-def _source(context: Context) -> Remembered | None:
+def _current_labels(context: Context) -> StoredLabels | None:
     training = context.state.config_records.get(TRAINING)
     if training is None:
         return None
     training["asked"] = True
-    return recall(context, str(training["experiment"]))
+    return stored_labels(context, str(training["experiment"]))
 
 
 def labels_for(context: Context, original: Any) -> Any:
@@ -82,22 +81,22 @@ def labels_for(context: Context, original: Any) -> Any:
     context
         As the training function received it.
     original
-        The labels of the client's training data, as a list, an array or a tensor: the result is of that kind. Where
-        they are not those that the new labels were made for, a `DataError` is raised.
+        The labels of the client's training data, as a list, an array or a tensor; the result has the same type. Other
+        labels than those that the new ones were made for raise a `DataError`.
     """
-    source = _source(context)
+    source = _current_labels(context)
     if source is None:
         return original
-    if not np.array_equal(classes_of(original), source.original):
-        raise DataError("labels_for: these are not the labels that new ones were made for; is it other data?")
-    return like(original, source.labels)
+    if not np.array_equal(as_classes(original), source.original):
+        raise DataError("labels_for: the new labels were made for other data than these")
+    return cast_like(original, source.labels)
 
 
-def RelabeledDataset(data: Any, context: Context, *, label: Place | None = None) -> dataset.RelabeledDataset:
+def relabeled_dataset(data: Any, context: Context, *, label: LabelKey | None = None) -> dataset.RelabeledDataset:
     """Return `data` with the labels to train on in this round; see `fedrela.plugin.RelabeledDataset`."""
-    return dataset.RelabeledDataset(data, _source(context), label=label)
+    return dataset.RelabeledDataset(data, _current_labels(context), label=label)
 
 
-def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: Place | None = None) -> DataLoader[Any]:
-    """Return a loader like `loader` that gives the labels to train on in this round."""
-    return dataset.relabeled_loader(loader, _source(context), label=label)
+def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: LabelKey | None = None) -> DataLoader[Any]:
+    """Return a loader like `loader` with the labels to train on in this round."""
+    return dataset.relabeled_loader(loader, _current_labels(context), label=label)

@@ -20,14 +20,14 @@ from torch import nn
 
 from fedrela.core import Ledger
 from fedrela.errors import ArgumentError
-from fedrela.flower.labels import LOG, Remembered, current_labels, recall, remember
+from fedrela.flower.labels import LOG, StoredLabels, store_labels, stored_labels, training_labels
 from fedrela.models.given import device_of
-from fedrela.plugin.oneshot import own_policy
+from fedrela.plugin.dataset import LabelKey, labels_of, training_part
+from fedrela.plugin.oneshot import PassPlan, current_ledger, own_policy, plan_passes
 from fedrela.plugin.policy import Policy
-from fedrela.plugin.rows import Place, labels_of, training_part
 from fedrela.plugin.scoring import Forward, posterior
 from fedrela.plugin.store import LabelStore
-from fedrela.plugin.turn import Plan, ledger_in_force, plan
+from fedrela.text import one_line
 
 ROUND = "server-round"
 PREFIX = "fedrela-"
@@ -41,7 +41,7 @@ def relabel_mod(
     experiment: str | None = None,
     load: Callable[[nn.Module, Message], None] | None = None,
     forward: Forward | None = None,
-    label: Place | None = None,
+    label: LabelKey | None = None,
     device: str = "auto",
     **options: Any,
 ) -> Mod:
@@ -50,38 +50,38 @@ def relabel_mod(
     Parameters
     ----------
     model
-        Makes the model: its class, or a function.
+        The model's class, or a function that makes it.
     data
-        Gives the client's training data, without augmentation and in the same order every time: a data set, a
-        `DataLoader`, tensors ``(X, y)``, or a tuple that begins with one of these, as the usual ``load_data`` gives it.
-        Arguments that `model` and `data` require are filled by their names, ``context`` or keys of the node's or the
-        run's configuration: ``partition_id`` with ``partition-id``.
+        Returns the client's training data, without augmentation and in the same order every time: a data set, a
+        `DataLoader`, tensors ``(X, y)``, or a tuple that begins with one of these, as the usual ``load_data`` does.
+        Required arguments of `model` and `data` are filled by name: ``context``, or keys of the node's or the run's
+        configuration (``partition_id`` is ``partition-id``).
     rounds
         Number of rounds, or the key of the run's configuration that has it.
     experiment
-        Name under which clients keep their labels; None for the run's id, which a new ``flwr run`` changes.
+        Name under which clients store their labels; None for the run's id, which is new in every ``flwr run``.
     load
-        Puts the message's arrays into the model, where ``load_state_dict`` of the record ``arrays`` will not do.
+        Loads the message's arrays into the model, in place of ``load_state_dict`` of the record ``arrays``.
     forward, label
         See `fedrela.plugin.posterior` and `fedrela.plugin.RelabeledDataset`.
     device
-        Where the posterior is computed; "auto" takes CUDA or MPS where there is one.
+        Where the posterior is computed; "auto" takes CUDA or MPS if available.
     options
         ``start`` (0.8: a share of the rounds; 48: a round), ``tau``, ``period``, ``late``, ``preset``, ``seed``, and
         the limits of `fedrela.plugin.Policy`. A key ``fedrela-tau`` in the run's configuration overrides ``tau`` here,
         and so on.
     """
-    plan(rounds=1, **options)  # a wrong option is a mistake in the app, to be found when it is loaded
+    plan_passes(rounds=1, **options)  # a wrong option raises when the app is loaded, not in a round
     app = _App(model, data, rounds, experiment, load, forward, label, device, options)
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type.split(".")[0] != "train":
             return call_next(message, context)
-        turn = _Turn(app, message, context)
-        source = turn.labels()
-        with current_labels(context, turn.store.experiment, source is not None):
+        call = _TrainCall(app, message, context)
+        source = call.labels()
+        with training_labels(context, call.store.experiment, source is not None):
             reply = call_next(message, context)
-        if source is not None and turn.plan.limits.stricter(turn.policy).share and not reply.has_error():
+        if source is not None and call.plan.limits.stricter(call.policy).share and not reply.has_error():
             moved = int(np.count_nonzero(source.labels != source.original))
             reply.content["fedrela"] = ConfigRecord({"moved": moved})
         return reply
@@ -91,7 +91,7 @@ def relabel_mod(
 
 @dataclass(frozen=True)
 class _App:
-    """What the author of an app gave."""
+    """The arguments of `relabel_mod`."""
 
     model: Callable[..., nn.Module]
     data: Callable[..., Any]
@@ -99,13 +99,13 @@ class _App:
     experiment: str | None
     load: Callable[[nn.Module, Message], None] | None
     forward: Forward | None
-    label: Place | None
+    label: LabelKey | None
     device: str
     options: dict[str, Any]
 
 
-class _Turn:
-    """One client's turn in one round."""
+class _TrainCall:
+    """One training call of one client."""
 
     def __init__(self, app: _App, message: Message, context: Context) -> None:
         self.app, self.message, self.context = app, message, context
@@ -116,41 +116,41 @@ class _Turn:
         self.policy: Policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
         self.plan = _plan(app, run)
 
-    def labels(self) -> Ledger | Remembered | None:
-        """Return the labels in force, which are in the context's state then."""
+    def labels(self) -> Ledger | StoredLabels | None:
+        """Return the current labels, and put them into the context's state."""
         round, experiment = _round(self.message), self.store.experiment
-        before = recall(self.context, experiment)
+        before = stored_labels(self.context, experiment)
         if before is not None and not self.store.folder.is_dir():
-            LOG.warning("FedReLa: %s has vanished; the labels of round %d stay", self.store.folder, before.round)
+            LOG.warning("FedReLa: %s is gone; the labels of round %d stay", self.store.folder, before.round)
             return before if self.plan.limits.stricter(self.policy).enabled and before.round <= round else None
-        ledger, new = ledger_in_force(self.store, self.plan, self.policy, round, self._score, LOG)
+        ledger, new = current_ledger(self.store, self.plan, self.policy, round, self._score, LOG)
         if ledger is None:
             return None
         if before is None and not new:
             self.store.check_data(ledger, labels_of(self._data(), self.app.label))
             LOG.info("FedReLa: labels of round %d read from %s", ledger.options["round"], self.store.folder)
         if before is None or before.round != ledger.options["round"]:
-            remember(self.context, ledger, ledger.options["round"], experiment)
+            store_labels(self.context, ledger, ledger.options["round"], experiment)
         return ledger
 
     def _data(self) -> Any:
         return training_part(_call("data", self.app.data, self.context))
 
     def _score(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        with torch.random.fork_rng(devices=[]):  # a new model draws its weights, which must not change the training
+        with torch.random.fork_rng(devices=[]):  # a new model draws its weights; training must not notice
             model = _call("model", self.app.model, self.context)
             (self.app.load or _load)(model, self.message)
             data = self._data()
         return posterior(model.to(device_of(self.app.device)), data, forward=self.app.forward, label=self.app.label)
 
 
-def _plan(app: _App, run: dict[str, Any]) -> Plan:
-    """Return what is asked for: the app's options, and over them those of the run's configuration."""
+def _plan(app: _App, run: dict[str, Any]) -> PassPlan:
+    """Return the app's options, overridden by those of the run's configuration."""
     given = {key.removeprefix(PREFIX).replace("-", "_"): value for key, value in run.items() if key.startswith(PREFIX)}
     given.pop("experiment", None)
     rounds: Any = run.get(app.rounds) if isinstance(app.rounds, str) else app.rounds
     try:
-        return plan(**{"rounds": rounds} | app.options | given)
+        return plan_passes(**{"rounds": rounds} | app.options | given)
     except ArgumentError as error:
         key = f"; the run's configuration has no {app.rounds!r}" if rounds is None else ""
         raise ArgumentError(f"relabel_mod: {error}{key}") from None
@@ -164,7 +164,7 @@ def _round(message: Message) -> int:
 
 
 def _call(what: str, function: Callable[..., Any], context: Context) -> Any:
-    """Call a function of the app's author with what its parameters' names ask for."""
+    """Call a function of the app with the arguments that its parameters name."""
     required = [
         each
         for each in inspect.signature(function).parameters.values()
@@ -176,7 +176,7 @@ def _call(what: str, function: Callable[..., Any], context: Context) -> Any:
     for each in required:
         if each.name not in known:
             raise ArgumentError(
-                f"relabel_mod: {what}: nothing in the node's or run's configuration is called {each.name!r}; "
+                f"relabel_mod: {what}: neither the node's nor the run's configuration has {each.name!r}; "
                 "give a function of `context`"
             )
     return function(**{each.name: known[each.name] for each in required})
@@ -190,7 +190,7 @@ def _load(model: nn.Module, message: Message) -> None:
     try:
         model.load_state_dict(arrays.to_torch_state_dict())
     except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)
         raise ArgumentError(f"relabel_mod: the message's arrays do not fit the model: {reason}; see load=") from None
 
 

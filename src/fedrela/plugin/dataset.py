@@ -1,19 +1,22 @@
-"""A data set whose labels are those in force."""
+"""Data sets with labels: how rows carry them, and `RelabeledDataset`, which gives the current ones in their place."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
 
 from fedrela.errors import ArgumentError, DataError
-from fedrela.plugin.rows import KEYS, Place, as_rows, class_of, classes_of, fetch, like, place_of, replaced
+from fedrela.text import printable, shown
 
-# Methods of data sets that return a data set: with the original labels, if they were passed through.
+KEYS = ("label", "labels", "y", "target", "targets")  # usual names of the label in a mapping
+LabelKey = int | str
+# Methods of data sets that return another data set, which would have the original labels.
 MAKERS = frozenset({
     "batch", "filter", "flatten", "iter", "map", "remove_columns", "rename_column", "select", "shard", "shuffle",
     "skip", "sort", "take", "to_dict", "to_iterable_dataset", "to_list", "to_pandas", "train_test_split", "with_format",
@@ -21,24 +24,23 @@ MAKERS = frozenset({
 })  # fmt: skip
 
 
-class InForce(Protocol):
-    """Labels and what they were: a `fedrela.Ledger`, for one."""
+class LabelSource(Protocol):
+    """Current and original labels, such as a `fedrela.Ledger`."""
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The labels in force."""
+        """The current labels."""
 
     @property
     def original(self) -> NDArray[Any]:
-        """The labels as they came."""
+        """The labels as they were given."""
 
 
 class RelabeledDataset(Dataset[Any]):
-    """Any map-style data set, with the labels in force in place of its own.
+    """Any map-style data set, with the current labels in place of its own.
 
-    Rows keep their form and the label its type. Every row's own label is compared with the one the new label was made
-    for, so that other data, or the same data in another order, are refused and never trained on with wrong labels.
-    Everything else is passed through.
+    Rows keep their form and labels their type. Every row's own label is compared with the one that the new label was
+    made for, so other data, or the same data in another order, are refused. Everything else is passed through.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class RelabeledDataset(Dataset[Any]):
     source
         A ledger, or anything with ``labels`` and ``original``; None for the labels as they are.
     label
-        Where a row has its label: a key, or a position. By default the second place, or the key ``label``, ``labels``,
+        Key or position of the label in a row. By default the second position, or the key ``label``, ``labels``,
         ``y``, ``target`` or ``targets``.
 
     Examples
@@ -59,19 +61,19 @@ class RelabeledDataset(Dataset[Any]):
     ([('a', 0), ('b', 1), ('c', 0), ('d', 1)], [1])
     """
 
-    def __init__(self, data: Any, source: InForce | None = None, *, label: Place | None = None) -> None:
+    def __init__(self, data: Any, source: LabelSource | None = None, *, label: LabelKey | None = None) -> None:
         self._data, _ = as_rows(data)
         self._label = label
         self.use(source)
 
-    def use(self, source: InForce | None) -> None:
-        """Put other labels in force; None for the data set's own."""
+    def use(self, source: LabelSource | None) -> None:
+        """Use other labels; None for the data set's own."""
         self._source = source
         self._labels = None if source is None else np.asarray(source.labels, np.int64)
         self._original = None if source is None else np.asarray(source.original, np.int64)
         if self._labels is not None and len(self._labels) != len(self._data):
             raise DataError(
-                f"data: {len(self._data)} rows where the labels are for {len(self._labels)}; they belong to other data"
+                f"data: expected {len(self._labels)} rows, as many as there are labels, got {len(self._data)}"
             )
 
     def __len__(self) -> int:
@@ -90,7 +92,7 @@ class RelabeledDataset(Dataset[Any]):
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Return several rows: PyTorch's loaders ask for them in this way."""
-        rows = fetch(self._data, numbers)
+        rows = rows_at(self._data, numbers)
         if self._labels is None:
             return rows
         return [self._row(row, number) for row, number in zip(rows, numbers, strict=True)]
@@ -99,41 +101,41 @@ class RelabeledDataset(Dataset[Any]):
         if name.startswith("_"):
             raise AttributeError(name)
         if name in MAKERS and hasattr(self._data, name):
-            raise AttributeError(f"{name}: would lose the labels in force; call it before RelabeledDataset")
+            raise AttributeError(f"{name}: would lose the current labels; call it before RelabeledDataset")
         value = getattr(self._data, name)
         if self._labels is None or (name not in KEYS and name != "tensors"):
             return value
         return self._column(name, value) if name in KEYS else self._part(value, np.arange(len(self)))
 
     def _column(self, name: str, column: Any) -> Any:
-        """Return a column of the data set: that of the labels is the one in force."""
+        """Return a column of the data set; the label column has the current labels."""
         if name not in (KEYS if self._label is None else (self._label, *KEYS)) or len(column) != len(self):
             return column
         column = column if isinstance(column, Tensor | np.ndarray | list) else list(column)
-        return like(column, self._labels)
+        return cast_like(column, self._labels)
 
     def _row(self, row: Any, number: int) -> Any:
-        """Return one row with its label in force."""
+        """Return one row with its current label."""
         assert self._labels is not None
         assert self._original is not None
-        place = place_of(row, self._label)
-        own = class_of(row[place], number)
+        place = label_key(row, self._label)
+        own = as_class(row[place], number)
         if own != self._original.item(number):
             raise _other_data(number % len(self))
         new = self._labels.item(number)
-        return row if new == own else replaced(row, place, like(row[place], new))
+        return row if new == own else with_label(row, place, cast_like(row[place], new))
 
     def _part(self, part: Any, numbers: NDArray[np.int64]) -> Any:
-        """Return several rows, as a list of them or as columns, with their labels in force."""
+        """Return several rows, as a list or as columns, with their current labels."""
         assert self._labels is not None
         assert self._original is not None
         if isinstance(part, list):
             return [self._row(*each) for each in zip(part, numbers.tolist(), strict=True)]
-        place = place_of(part, self._label)
-        wrong = classes_of(part[place]) != self._original[numbers]
+        place = label_key(part, self._label)
+        wrong = as_classes(part[place]) != self._original[numbers]
         if wrong.any():
             raise _other_data(int(numbers[wrong.argmax()]))
-        return replaced(part, place, like(part[place], self._labels[numbers]))
+        return with_label(part, place, cast_like(part[place], self._labels[numbers]))
 
 
 def _other_data(number: int) -> DataError:
@@ -143,10 +145,12 @@ def _other_data(number: int) -> DataError:
     )
 
 
-def relabeled_loader(loader: DataLoader[Any], source: InForce | None, *, label: Place | None = None) -> DataLoader[Any]:
-    """Return a loader like `loader`, in the same order and batches, over its data set with the labels in force."""
+def relabeled_loader(
+    loader: DataLoader[Any], source: LabelSource | None, *, label: LabelKey | None = None
+) -> DataLoader[Any]:
+    """Return a loader like `loader`, in the same order and batches, over its data set with the current labels."""
     if not isinstance(loader, DataLoader):
-        raise ArgumentError(f"loader: expected a torch DataLoader, got {type(loader).__name__}")
+        raise ArgumentError(f"expected a torch DataLoader, got {type(loader).__name__}", argument="loader")
     if loader.batch_sampler is None:
         order: dict[str, Any] = {"batch_size": None, "sampler": loader.sampler}
     else:
@@ -155,3 +159,105 @@ def relabeled_loader(loader: DataLoader[Any], source: InForce | None, *, label: 
             "generator", "prefetch_factor", "persistent_workers")  # fmt: skip
     options = {name: getattr(loader, name) for name in same}
     return DataLoader(RelabeledDataset(loader.dataset, source, label=label), **order, **options)
+
+
+def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
+    """Return a map-style data set, and the function that makes batches of its rows.
+
+    Parameters
+    ----------
+    data
+        A map-style data set, a `DataLoader` of one, or tensors or arrays ``(X, y)``.
+    """
+    if isinstance(data, DataLoader):
+        plain = data.batch_sampler is None
+        return as_rows(data.dataset)[0], default_collate if plain else data.collate_fn
+    if _is_arrays(data):
+        return TensorDataset(*map(torch.as_tensor, data)), default_collate
+    if isinstance(data, IterableDataset) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        raise ArgumentError(
+            f"expected a data set with a length and numbered rows, got {type(data).__name__}; "
+            "labels of a stream cannot be stored",
+            argument="data",
+        )
+    return data, default_collate
+
+
+def training_part(given: Any) -> Any:
+    """Return the training data of what a user's ``load_data`` returns: all of it, or the first of a tuple."""
+    return given[0] if isinstance(given, tuple) and not _is_arrays(given) else given
+
+
+def _is_arrays(data: Any) -> bool:
+    arrays = isinstance(data, tuple | list) and len(data) == 2
+    return arrays and all(isinstance(part, Tensor | np.ndarray) for part in data)
+
+
+def rows_at(data: Any, numbers: Sequence[int]) -> list[Any]:
+    """Return rows by number, all at once if the data set supports it."""
+    many = getattr(data, "__getitems__", None)
+    return list(many(numbers)) if callable(many) else [data[number] for number in numbers]
+
+
+def label_key(row: Any, label: LabelKey | None) -> LabelKey:
+    """Return the key or position of the label in a row."""
+    if isinstance(row, Mapping):
+        found = [key for key in (KEYS if label is None else (label,)) if key in row]
+        if found:
+            return found[0]
+        keys = printable(", ".join(map(str, row)), 120)
+        raise ArgumentError(f"no label among the keys {keys}; name it with label=", argument="data")
+    place = 1 if label is None else label
+    if isinstance(row, tuple | list) and isinstance(place, int) and -len(row) <= place < len(row):
+        return place
+    raise ArgumentError(f"expected rows (x, label) or mappings with a label, got {type(row).__name__}", argument="data")
+
+
+def as_class(value: Any, number: int) -> int:
+    """Return a label as a class number."""
+    try:
+        single = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) else value
+        if int(single) == single:
+            return int(single)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise DataError(f"data: row {number}: expected one class number as label, got {shown(value)}")
+
+
+def as_classes(value: Any) -> NDArray[np.int64]:
+    """Return a column of labels as class numbers."""
+    return np.asarray(value.cpu() if isinstance(value, Tensor) else value).reshape(-1).astype(np.int64)
+
+
+def cast_like(old: Any, new: Any) -> Any:
+    """Return new labels in the container and type of the old ones.
+
+    >>> cast_like(3, 5), cast_like(torch.tensor([1.0]), 0), cast_like([1, 2], np.array([0, 2]))
+    (5, tensor([0.]), [0, 2])
+    """
+    if isinstance(old, Tensor):
+        return torch.as_tensor(np.array(new), dtype=old.dtype, device=old.device).reshape(old.shape)
+    if isinstance(old, np.ndarray):
+        return np.asarray(new, old.dtype).reshape(old.shape)
+    return [type(each)(one) for each, one in zip(old, new, strict=True)] if isinstance(old, list) else type(old)(new)
+
+
+def with_label(row: Any, key: Any, value: Any) -> Any:
+    """Return a copy of a row with another label."""
+    if isinstance(row, Mapping):
+        return {**row, key: value}
+    values = list(row)
+    values[key] = value
+    if isinstance(row, list):
+        return values
+    return row._make(values) if hasattr(row, "_make") else tuple(values)
+
+
+def labels_of(data: Any, label: LabelKey | None = None) -> NDArray[np.int64]:
+    """Return the labels of all rows, read row by row as training reads them."""
+    rows, _ = as_rows(data)
+    found = np.empty(len(rows), np.int64)
+    for number in range(len(rows)):
+        row = rows[number]
+        found[number] = as_class(row[label_key(row, label)], number)
+    return found

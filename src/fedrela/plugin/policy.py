@@ -1,45 +1,37 @@
-"""What the owner of the data permits. Whatever a federation asks for, the stricter of the two wins."""
+"""What the owner of the data permits. If a federation asks for more, the stricter of the two applies."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.core.checks import check_fraction
 from fedrela.errors import ArgumentError
-from fedrela.models.checks import one_of, whole
+from fedrela.models.checks import whole
+from fedrela.options import Options, checked, option, options_of
+from fedrela.text import one_line, shown, unknown
 
 Moves = frozenset[tuple[int, int]]
+PAIRS = "pairs of class numbers [from, to]"
+
+
+def _pairs(value: Any) -> Moves | None:
+    if value is None:
+        return None
+    try:
+        return frozenset((whole("class", a, 0), whole("class", b, 0)) for a, b in value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"expected {PAIRS}, got {shown(value)}") from None
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(Options):
     """Limits of re-labelling: those of a client's file, or those that a federation asks for.
-
-    Attributes
-    ----------
-    enabled
-        False: the original labels, also where others have been made before.
-    tau
-        Largest tau.
-    max_fraction
-        Largest share of a client's labels that may change.
-    passes
-        How often the labels may be made anew, each time from the original ones.
-    min_agreement
-        A model that confirms a smaller share of the labels moves none of them.
-    share
-        Whether the number of moved labels may be told to the server.
-    allowed
-        The only moves that may happen, as pairs of classes (from, to); None for all.
-    forbidden
-        Moves that may not happen.
 
     Examples
     --------
@@ -49,22 +41,22 @@ class Policy:
     (0.05, False, [(3, 0)])
     """
 
-    enabled: bool = True
-    tau: float = 1.0
-    max_fraction: float = 0.3
-    passes: int = 1
-    min_agreement: float = 0.0
-    share: bool = False
-    allowed: Iterable[tuple[int, int]] | None = None
-    forbidden: Iterable[tuple[int, int]] = ()
-
-    def __post_init__(self) -> None:
-        for name, check in _CHECKS.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
+    enabled: bool = option(True, "false: train on the original labels, even if new ones were made before")
+    tau: float = option(1.0, "largest tau", ge=0, le=1)
+    max_fraction: float = option(0.3, "largest share of a client's labels that may change", ge=0, le=1)
+    passes: int = option(1, "how often labels may be made, each time from the original ones", ge=1)
+    min_agreement: float = option(0.0, "if the model confirms a smaller share of the labels, none moves", ge=0, le=1)
+    share: bool = option(False, "whether the server may learn the number of moved labels")
+    allowed: Iterable[tuple[int, int]] | None = option(
+        None, "the only moves that may happen, as pairs of classes (from, to); None for all", check=_pairs, form=PAIRS
+    )
+    forbidden: Iterable[tuple[int, int]] = option(
+        frozenset(), "moves that may not happen", check=lambda value: _pairs(value or ()), form=PAIRS
+    )
 
     def stricter(self, other: Policy) -> Policy:
         """Return the policy that permits what both permit."""
-        mine, others = _pairs("allowed", self.allowed), _pairs("allowed", other.allowed)
+        mine, others = _pairs(self.allowed), _pairs(other.allowed)
         return Policy(
             enabled=self.enabled and other.enabled,
             tau=min(self.tau, other.tau),
@@ -83,35 +75,13 @@ class Policy:
         named = [*(self.allowed or ()), *self.forbidden]
         if named and max(map(max, named)) >= classes:
             raise ArgumentError(
-                f"policy: a move names class {max(map(max, named))} where the model knows 0 to {classes - 1}"
+                f"policy: expected classes from 0 to {classes - 1} in moves, got {max(map(max, named))}"
             )
         may = np.full((classes, classes), self.allowed is None)
         for pairs, value in ((self.allowed or (), True), (self.forbidden, False)):
             for pair in pairs:
                 may[pair] = value
         return may
-
-
-def _switch(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{name}: expected true or false, got {value!r}")
-    return value
-
-
-def _pairs(name: str, value: Any) -> Moves | None:
-    if value is None:
-        return None
-    try:
-        return frozenset((whole(name, a, 0), whole(name, b, 0)) for a, b in value)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: expected pairs of class numbers [from, to], got {value!r}") from None
-
-
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "enabled": _switch, "tau": check_fraction, "max_fraction": check_fraction, "passes": whole,
-    "min_agreement": check_fraction, "share": _switch, "allowed": _pairs,
-    "forbidden": lambda name, value: _pairs(name, () if value is None else value),
-}  # fmt: skip
 
 
 def read_policy(path: str | Path) -> Policy:
@@ -122,11 +92,13 @@ def read_policy(path: str | Path) -> Policy:
     except OSError as error:
         raise ArgumentError(f"{path}: cannot be read: {error.strerror}; a policy is a TOML file") from None
     except ValueError as error:
-        raise ArgumentError(f"{path}: not TOML: {' '.join(str(error).split())}") from None
-    known = [each.name for each in fields(Policy)]
+        raise ArgumentError(f"{path}: not TOML: {one_line(error)}") from None
+    known = {each.name: each for each in options_of(Policy)}
     for key, value in table.items():
+        if key not in known:
+            raise ArgumentError(f"{path}:{key}: {unknown('key', key, known, 'a policy')}")
         try:
-            Policy(**{one_of("key", key, known): value})
+            checked(known[key], value)
         except ArgumentError as error:
-            raise ArgumentError(f"{path}:{key}: {str(error).removeprefix(f'{key}: ')}") from None
+            raise ArgumentError(f"{path}:{key}: {error.reason}") from None
     return Policy(**table)

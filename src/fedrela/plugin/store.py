@@ -1,8 +1,7 @@
-"""The labels that a client made, on its own disk, kept by experiment and client: made once, read ever after.
+"""The labels that a client made, on its own disk, by experiment and client: made once, then only read.
 
-Each pass is one ledger file, written in one instant by whoever comes first, so that a kill leaves all of it or nothing
-and of several processes one makes the labels of all. There is nothing else to go out of step with it: labels, original
-labels and their digest are in the ledger.
+Each pass is one ledger file, written atomically by the first process that comes: a kill leaves all of it or nothing, and
+all processes of a client use the same labels. The ledger holds labels, original labels and their digest.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ POLICY = "policy.toml"
 
 
 def default_folder() -> Path:
-    """Return where labels are kept unless somebody says otherwise: below the user's own data folder."""
+    """Return where labels are kept by default: below the user's data folder."""
     given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME", "")
     return (Path(given) if given else Path.home() / ".local" / "share") / "fedrela" / "labels"
 
 
 class LabelStore:
-    """What one client made in one experiment.
+    """The ledgers of one client in one experiment.
 
     Parameters
     ----------
@@ -49,17 +48,17 @@ class LabelStore:
         self.folder = safe_join(safe_join(self.root, experiment), client)
 
     def passes(self) -> list[Ledger]:
-        """Return the ledgers of all passes, the first one first."""
+        """Return the ledgers of all passes, in order."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
         return [self._read(name) for name in sorted(filter(PASS.fullmatch, names), key=lambda name: (len(name), name))]
 
     @property
     def undone(self) -> bool:
-        """Whether the client took its labels back, for good."""
+        """Whether the client went back to its original labels for good."""
         return (self.folder / UNDONE).exists()
 
     def record(self, number: int, ledger: Ledger, round: int) -> Ledger:
-        """Keep the ledger of pass `number`, from 1, made in `round`; return the one kept, which may be another's."""
+        """Store the ledger of pass `number`, from 1, made in `round`; return the stored one, perhaps another process's."""
         known = {"round": round, "experiment": self.experiment, "client": self.client}
         path = self.folder / f"pass-{number:04}.json"
         try:
@@ -71,19 +70,19 @@ class LabelStore:
         return self._read(path.name)
 
     def undo(self) -> NDArray[np.int64]:
-        """Return to the original labels, which are in force from the next round on, and make no others."""
+        """Go back to the original labels from the next round on, and make no others."""
         passes = self.passes()
         if not passes:
-            raise DataError(f"{self.folder}: there is nothing to undo; no labels were made here")
+            raise DataError(f"{self.folder}: nothing to undo: no labels were made here")
         write_bytes(self.folder / UNDONE, b"")
         return np.asarray(undo(passes[-1]), np.int64)
 
     def check_data(self, ledger: Ledger, labels: NDArray[np.int64]) -> None:
-        """Raise where a ledger was not made for these labels."""
+        """Raise if a ledger was not made for these labels."""
         if labels_digest(labels) != ledger.labels_sha256:
             raise DataError(
-                f"{self.folder}: was made for other data than client {self.client} has now; give the experiment "
-                "another name, or the client back its data in their order"
+                f"{self.folder}: made for other data than client {self.client} has now; use another experiment name, "
+                "or restore the data in their original order"
             )
 
     def _read(self, name: str) -> Ledger:

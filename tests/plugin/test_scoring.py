@@ -114,11 +114,11 @@ class Stream(IterableDataset):
 @pytest.mark.parametrize(
     ("data", "error", "said"),
     [
-        (Stream(), ArgumentError, "labels of a stream cannot be kept"),
+        (Stream(), ArgumentError, "labels of a stream cannot be stored"),
         ([], ArgumentError, "at least one row"),
         ([{"img": X[0], "diagnosis": 1}], ArgumentError, "no label among the keys img, diagnosis"),
         ([X[0]], ArgumentError, "rows .x, label. or mappings"),
-        ([(X[0], "cat")], DataError, "row 0: the label must be one class number, got 'cat'"),
+        ([(X[0], "cat")], DataError, "row 0: expected one class number as label, got 'cat'"),
         ([(X[0], torch.tensor([0.2, 0.8]))], DataError, "one class number"),
         ([(X[0], 0.5)], DataError, "one class number"),
     ],
