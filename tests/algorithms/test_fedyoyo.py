@@ -12,6 +12,7 @@ from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedyoyo import FedYoyo, distillation, effective_sums, keep_where_it_jumps, two_views
 from fedrela.engine.loop import next_round
 from fedrela.engine.serial import SerialPool
+from fedrela.models.inputs import Scaling
 from fedrela.records import Upload
 from goldens.class_gradients import load
 from helpers.contexts import client_context, linear
@@ -111,3 +112,15 @@ def test_two_views_of_every_image():
     views = two_views(raw, np.random.default_rng(1))
     assert views.shape == (10, 3, 16, 16)
     assert not torch.equal(views[:5], views[5:])
+
+
+@pytest.mark.parametrize("white", [16, 255])
+def test_the_source_states_which_value_is_white(white):
+    images = np.full((6, 1, 8, 8), 9, np.uint8)
+    context = client_context(linear(np.zeros((2, 64), "f4"), np.zeros(2, "f4")), images, np.arange(6) % 2)
+    context.samples.scaling = Scaling((8.0,), (4.0,), pixel_max=white)
+    view = FedYoyo().prepare(context).view
+    found = view(context.samples.raw(slice(None)), np.random.default_rng(3))
+    expected = two_views(torch.from_numpy(images), np.random.default_rng(3), white=white)
+    assert found.equal(expected)
+    assert int(found.max()) <= white

@@ -151,7 +151,7 @@ class FedYoyo(Algorithm):
         """Return the samples with two views of each batch, one after the other."""
         samples = context.samples
         if self.params.views == "augmented":
-            samples.view = partial(two_views, white=white_of(samples))
+            samples.view = partial(two_views, white=samples.scaling.pixel_max)
         return samples
 
     def client(self, context: ClientContext) -> Arrays:
@@ -177,11 +177,6 @@ class FedYoyo(Algorithm):
 
         context.train(loss=loss)
         return {}
-
-
-def white_of(samples: Samples) -> int:
-    """Return the raw value of white: 255, or 16 where no sample of the client is brighter, as in the digits."""
-    return 16 if int(samples.raw(slice(None)).max()) <= 16 else 255
 
 
 def two_views(raw: Tensor, rng: np.random.Generator, *, white: int = 255) -> Tensor:

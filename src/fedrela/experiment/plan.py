@@ -46,7 +46,7 @@ def build_problem(config: Config, federation: Federation, algorithm: Algorithm) 
         shards=federation.shards,
         num_classes=federation.source.num_classes,
         groups=groups_of(federation, config.data.protocol),
-        scaling=Scaling.fit(federation.x_train, trained),
+        scaling=Scaling.fit(federation.x_train, trained, pixel_max=federation.source.pixel_max),
         class_names=tuple(federation.source.class_names),
         auxiliary=_first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
     )

@@ -25,7 +25,9 @@ class Scaling:
     Parameters
     ----------
     mean, std
-        One number a channel, in raw grey levels; every `std` above 0.
+        One number per channel, in raw grey levels; every `std` above 0.
+    pixel_max
+        The raw value of white, which augmentation needs; the data source states it.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class Scaling:
 
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    pixel_max: int = 255
 
     def __post_init__(self) -> None:
         good = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean + self.std))
@@ -47,7 +50,9 @@ class Scaling:
             )
 
     @classmethod
-    def fit(cls, x_train: NDArray[Any], index: ArrayLike | None = None, *, chunk: int = CHUNK) -> Scaling:
+    def fit(
+        cls, x_train: NDArray[Any], index: ArrayLike | None = None, *, pixel_max: int = 255, chunk: int = CHUNK
+    ) -> Scaling:
         """Measure the training samples: mean and population standard deviation of each channel's raw values.
 
         Sums are integers, so neither the chunk nor the order of `index` changes a bit. A channel of one value
@@ -60,15 +65,17 @@ class Scaling:
             of floats ``(n, columns)``, which is taken to be standardised already.
         index
             The samples to measure, all by default; one named twice counts twice.
+        pixel_max
+            As in `Scaling`.
         chunk
             How many pixels are in memory at once, though never less than one image.
 
         Examples
         --------
         >>> Scaling.fit(np.array([[[[0, 16]]], [[[8, 8]]]], dtype=np.uint8))
-        Scaling(mean=(8.0,), std=(5.656854249492381,))
+        Scaling(mean=(8.0,), std=(5.656854249492381,), pixel_max=255)
         >>> Scaling.fit(np.zeros((5, 3), dtype=np.float32))
-        Scaling(mean=(), std=())
+        Scaling(mean=(), std=(), pixel_max=255)
         """
         if x_train.ndim == 2 and x_train.dtype.kind == "f":
             return cls()
@@ -88,7 +95,8 @@ class Scaling:
         count = size // x_train.shape[1]
         pairs = list(zip(total.tolist(), squares.tolist(), strict=True))  # Python's numbers, which have no limit
         variances = [(count * square - first * first) / count**2 for first, square in pairs]
-        return cls(tuple(first / count for first, _ in pairs), tuple(math.sqrt(v) or 1.0 for v in variances))
+        mean, std = tuple(first / count for first, _ in pairs), tuple(math.sqrt(v) or 1.0 for v in variances)
+        return cls(mean, std, pixel_max)
 
     def apply(self, batch: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return the inputs of a model for a batch of raw samples, on the batch's device.
