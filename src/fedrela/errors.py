@@ -21,6 +21,8 @@ class ArgumentError(FedrelaError, ValueError):
         Name of the argument, or empty where the error is about no single one.
     reason
         What is wrong with it, without the name.
+    item
+        Where inside the argument: keys of tables and places in lists; empty for the argument as a whole.
 
     Examples
     --------
@@ -31,9 +33,13 @@ class ArgumentError(FedrelaError, ValueError):
 
     exit_code = 2
 
-    def __init__(self, reason: str, *, argument: str = "") -> None:
+    def __init__(self, reason: str, *, argument: str = "", item: tuple[str | int, ...] = ()) -> None:
         super().__init__(f"{argument}: {reason}" if argument else reason)
-        self.argument, self.reason = argument, reason
+        self.argument, self.reason, self.item = argument, reason, item
+
+
+class WrongKeyError(ArgumentError):
+    """A key inside an argument that must not be there; `item` ends with it."""
 
 
 class DataError(FedrelaError, ValueError):

@@ -113,6 +113,10 @@ class Options:
         for each in options_of(type(self)):
             object.__setattr__(self, each.name, checked(each, getattr(self, each.name)))
 
+    def unused(self) -> dict[str, str]:
+        """Return the options that another choice makes meaningless, with the reason."""
+        return {}
+
 
 def options_of(kind: type[Options]) -> tuple[Option, ...]:
     """Return the options that a class declares, in their order."""
@@ -136,7 +140,7 @@ def checked(option: Option, value: Any) -> Any:
         try:
             return option.check(value)
         except ArgumentError as error:
-            raise ArgumentError(error.reason, argument=option.name) from None
+            raise type(error)(error.reason, argument=option.name, item=error.item) from None
     if not any(_fits(option, kind, value) for kind in option.types):
         only_words = option.words and {*option.types} <= {str, NoneType}
         reason = not_one_of(value, option.choices) if only_words else f"expected {expected(option)}, got {shown(value)}"
@@ -174,6 +178,9 @@ def _in_words(option: Option, kind: Any) -> str:
         return f"one of {', '.join(option.choices)}" if option.words else "a text"
     if kind not in (int, float):
         return "true or false" if kind is bool else "None"
+    noun = "an integer" if kind is int else "a number"
+    if option.ge is not None and option.le is not None:
+        return f"{noun} from {option.ge:.15g} to {option.le:.15g}"
     limits = {">=": option.ge, ">": option.gt, "<=": option.le, "<": option.lt}
     said = [f"{sign} {limit:.15g}" for sign, limit in limits.items() if limit is not None]
-    return " ".join(["an integer" if kind is int else "a number", " and ".join(said)]).strip()
+    return " ".join([noun, " and ".join(said)]).strip()

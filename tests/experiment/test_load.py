@@ -17,7 +17,6 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.table import Table
 from fedrela.experiment.toml.reader import LARGEST_FILE
 from fedrela.metrics.groups import PROTOCOLS
 from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
@@ -122,7 +121,7 @@ def test_a_configuration_cannot_be_changed():
 def test_every_field_says_what_it_is():
     tables = [Config, *(field.annotation for field in Config.model_fields.values())]
     tables += [field.annotation for field in Config.model_fields["data"].annotation.model_fields.values()]
-    models = [table for table in tables if isinstance(table, type) and issubclass(table, Table)]
+    models = [table for table in tables if isinstance(table, type) and issubclass(table, ConfigTable)]
     assert len(models) == 10
     assert all(field.description for model in models for field in model.model_fields.values())
 

@@ -8,11 +8,10 @@ from pydantic import Field, ValidationError
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.schema.table import Table
 from fedrela.experiment.toml.positions import Places
 
 
-class Inner(Table):
+class Inner(ConfigTable):
     rounds: int = Field(ge=1)
     lr: float = Field(default=0.1, ge=0, le=1)
     augment: bool = False
@@ -21,7 +20,7 @@ class Inner(Table):
     name: str | None = None
 
 
-class Outer(Table):
+class Outer(ConfigTable):
     inner: Inner
     free: dict[str, int] | None = None
     many: tuple[int, ...] = ()

@@ -150,7 +150,7 @@ def test_a_loss_beside_an_algorithm_that_has_its_own(monkeypatch):
 def test_how_many_clients_take_part():
     shares = {(1.0, 10): 10, (0.25, 10): 2, (0.35, 10): 4, (0.01, 10): 1, (0.1, 200): 20}
     for (share, clients), chosen in shares.items():
-        assert parse_config({"train": {"participation": share}}).train.chosen(clients) == chosen
+        assert parse_config({"train": {"participation": share}}).train.clients_per_round(clients) == chosen
 
 
 def test_when_and_with_which_tau():

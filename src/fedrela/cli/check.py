@@ -69,7 +69,7 @@ def _clients(config: Config) -> str:
     if clients is None:
         per_round = f" ({train.participation:g} of them per round)" if train.participation < 1 else ""
         return f"the source's own clients{per_round}"
-    chosen = train.chosen(clients)
+    chosen = train.clients_per_round(clients)
     return plural(clients, "client") + (f" ({chosen:,} per round)" if chosen < clients else "")
 
 

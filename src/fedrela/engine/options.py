@@ -36,11 +36,11 @@ def check_milestones(value: Any) -> tuple[int | float, ...]:
     """Return different rounds, or shares of the rounds, as a tuple."""
     if not isinstance(value, list | tuple):
         raise ArgumentError(f"expected a list of rounds, or of shares of them, got {shown(value)}")
-    for moment in value:
+    for i, moment in enumerate(value):
         whole, share = type(moment) is int, type(moment) is float
         if not (whole and 1 <= moment <= MOST_ROUNDS) and not (share and 0 < moment < 1):
             what = "expected a round from 1, or a share of the rounds above 0 and below 1"
-            raise ArgumentError(f"{what}, got {shown(moment)}")
+            raise ArgumentError(f"{what}, got {shown(moment)}", item=(i,))
     if len(set(value)) < len(value):
         raise ArgumentError("expected different milestones, got one twice")
     return tuple(value)
@@ -94,10 +94,15 @@ class TrainOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        late = [moment for moment in self.milestones if moment > self.rounds]
-        if late and self.schedule == "step":
-            what = f"expected rounds up to the last one, {self.rounds}, got {shown(late[0])}"
-            raise ArgumentError(what, argument="milestones")
+        for i, moment in enumerate(self.milestones):
+            if moment > self.rounds:
+                what = f"expected a round up to the last one, {self.rounds}, got {shown(moment)}"
+                raise ArgumentError(what, argument="milestones", item=(i,))
+
+    def unused(self) -> dict[str, str]:
+        """Return the options of other learning-rate schedules."""
+        others = {name for names in SCHEDULES.values() for name in names} - set(SCHEDULES[self.schedule])
+        return dict.fromkeys(sorted(others), f"schedule {self.schedule!r} does not use it")
 
     def factor(self, round: int) -> float:
         """Return the factor of the learning rate in a round.

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.problems import Problem, WrongConfigError, problems_of
-from fedrela.experiment.schema.table import Table
+from fedrela.experiment.schema.table import ConfigTable, comments_of, plain_table
 from fedrela.experiment.toml.positions import Origin, Places
 from fedrela.experiment.toml.reader import parse_toml, read_text
 from fedrela.experiment.toml.writer import as_plain, toml_key, toml_text, toml_value
 from fedrela.files import digest
+from fedrela.options import Options
 
 
 def load_config(path: str | Path) -> Config:
@@ -102,7 +103,7 @@ def _sorted(value: Any) -> Any:
 WIDEST_PAIR = 36  # characters before the comments of a table, unless a pair is longer
 
 
-def commented_toml(config: Table) -> str:
+def commented_toml(config: ConfigTable) -> str:
     """Return a configuration as text with comments; loading it gives an equal configuration.
 
     >>> from fedrela.experiment.schema import Config
@@ -113,8 +114,8 @@ def commented_toml(config: Table) -> str:
     return "\n".join(_commented_sections(config, ()))
 
 
-def _commented_sections(table: Table, path: tuple[str, ...], about: str = "") -> Iterator[str]:
-    values, comments = table.as_table(), table.comments()
+def _commented_sections(table: ConfigTable | Options, path: tuple[str, ...], about: str = "") -> Iterator[str]:
+    values, comments = plain_table(table), comments_of(table)
     inner = {key: value for key, value in values.items() if isinstance(value, Mapping)}
     pairs = {key: f"{toml_key(key)} = {toml_value(value)}" for key, value in values.items() if key not in inner}
     pairs |= {key: f"# {key} =" for key in comments if key not in values}
@@ -123,7 +124,7 @@ def _commented_sections(table: Table, path: tuple[str, ...], about: str = "") ->
     yield header + "".join(_line(pair, comments.get(key, ""), width) for key, pair in pairs.items())
     for key, value in inner.items():
         found = getattr(table, key)
-        if isinstance(found, Table):
+        if isinstance(found, ConfigTable | Options):
             yield from _commented_sections(found, (*path, key), comments[key])
         else:
             yield f"# {comments[key]}\n" + _below(path, {key: value})

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
+from fedrela.engine.options import TrainOptions
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
 from fedrela.experiment.schema.data import DataConfig
 from fedrela.experiment.schema.engine import EngineConfig, ReportConfig
@@ -18,12 +19,11 @@ from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
 from fedrela.experiment.schema.problems import Problem, WrongConfigError
 from fedrela.experiment.schema.relabel import RelabelConfig
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
-from fedrela.experiment.schema.table import BrokenRuleError, Fault, Table
-from fedrela.experiment.schema.train import LOSS, TrainConfig
+from fedrela.experiment.schema.table import CHANGED, BrokenRuleError, ConfigTable, Fault, options_table
 from fedrela.experiment.toml.positions import Origin
 
 
-class Config(Table):
+class Config(ConfigTable):
     """A configuration, checked and complete."""
 
     seed: int = Field(default=1, ge=0, le=LARGEST_SEED, description="seed of everything that is drawn")
@@ -32,7 +32,9 @@ class Config(Table):
     algorithm: AlgorithmConfig = Field(
         default=AlgorithmConfig(), description="the federated algorithm and its parameters"
     )
-    train: TrainConfig = Field(default=TrainConfig(), description="rounds and local training")
+    train: Annotated[TrainOptions, options_table(TrainOptions), CHANGED] = Field(
+        default=TrainOptions(), description="rounds and local training"
+    )
     relabel: RelabelConfig = Field(default=RelabelConfig(), description="FedReLa: when and how clients re-label")
     engine: EngineConfig = Field(
         default=EngineConfig(), description="how the run is carried out; never changes a result"
@@ -79,7 +81,7 @@ def faults_across(config: Config) -> Iterator[Fault]:
     rounds, start = config.train.rounds, config.relabel.start
     if start > rounds:
         yield Fault(("relabel", "start"), "value", f"expected a round up to the last one, {rounds}, got {start}")
-    if config.train.loss != LOSS and config.algorithm.kind().own_loss:
+    if config.train.loss != TrainOptions().loss and config.algorithm.kind().own_loss:
         what = f"algorithm {config.algorithm.name!r} has a loss of its own; leave it out"
         yield Fault(("train", "loss"), "value", what)
     if config.data.partition.clients is not None:
@@ -88,13 +90,13 @@ def faults_across(config: Config) -> Iterator[Fault]:
 
 def client_faults(config: Config, clients: int) -> Iterator[Fault]:
     """Yield what does not go with a number of clients."""
-    least, chosen = config.train.min_clients, config.train.chosen(clients)
+    least, chosen = config.train.min_clients, config.train.clients_per_round(clients)
     if least > chosen:
-        what = f"at most {chosen} is needed, the number of clients in a round, got {least}"
+        what = f"expected at most {chosen}, the number of clients in a round, got {least}"
         yield Fault(("train", "min_clients"), "value", what)
     for client in config.relabel.taus:
         if client >= clients:
-            yield Fault(("relabel", "tau", str(client)), "key", f"a client id from 0 to {clients - 1} is needed")
+            yield Fault(("relabel", "tau", str(client)), "key", f"expected a client id from 0 to {clients - 1}")
 
 
 def class_faults(config: Config, classes: int) -> Iterator[Fault]:
@@ -106,5 +108,5 @@ def class_faults(config: Config, classes: int) -> Iterator[Fault]:
                 yield Fault(("relabel", "forbidden", i, j), "value", what)
     threshold = config.relabel.threshold
     if isinstance(threshold, tuple) and len(threshold) != classes:
-        what = f"{classes} z values are needed, one a class, got {len(threshold)}"
+        what = f"expected {classes} z values, one per class, got {len(threshold)}"
         yield Fault(("relabel", "threshold"), "value", what)

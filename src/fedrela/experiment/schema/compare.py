@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, ValidationError
 from fedrela.experiment.arms import ARMS, MATCHED
 from fedrela.experiment.schema.named_tables import AlgorithmConfig
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.schema.table import BrokenRuleError, Fault, Table, one_of
+from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, one_of
 from fedrela.experiment.toml.reader import dotted
 from fedrela.text import not_one_of, shown, unknown
 
@@ -22,7 +22,7 @@ LONGEST_LABEL = 60
 OWN = ("label", "train", "model")  # keys of a baseline beside those of an algorithm
 
 
-class BaselineConfig(Table):
+class BaselineConfig(ConfigTable):
     """One baseline: its algorithm, how tables call it, and what it changes in ``[train]`` and ``[model]``."""
 
     algorithm: AlgorithmConfig
@@ -155,7 +155,7 @@ def check_arms(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-class CompareConfig(Table):
+class CompareConfig(ConfigTable):
     """Seeds, baselines and arms: every baseline is run in every arm with every seed."""
 
     seeds: Annotated[tuple[int, ...], PlainValidator(check_seeds)] = Field(

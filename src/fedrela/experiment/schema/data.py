@@ -24,7 +24,8 @@ from fedrela.data.partition.plan import KINDS as PARTITION_KINDS
 from fedrela.data.partition.plan import PartitionPlan
 from fedrela.data.sources import SOURCES
 from fedrela.data.standardize import MODES
-from fedrela.experiment.schema.table import MOST_CLIENTS, MOST_SAMPLES, BrokenRuleError, Fault, Table, one_of
+from fedrela.engine.options import MOST_CLIENTS, MOST_SAMPLES
+from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, one_of
 from fedrela.metrics.groups import PROTOCOLS, evaluation_groups
 from fedrela.text import shown, unknown
 
@@ -121,7 +122,7 @@ MINORITY = _ids_or("a list of class ids, or a share from 0 to 1,", _share)
 ORDER = _ids_or(f"one of {', '.join(ORDERS)}, or a list of class ids,", _known_order)
 
 
-class ImbalanceConfig(Table):
+class ImbalanceConfig(ConfigTable):
     """How many samples of each class are left; each kind has keys of its own."""
 
     kind: Annotated[str, one_of(IMBALANCE_KINDS)] = Field(
@@ -178,7 +179,7 @@ DEFAULTS = {"dirichlet": _defaults_of(dirichlet, "scheme", "min_size"), "iid": _
 OFFICIAL = {"scheme": "multinomial", "min_size": 0}  # what numpy_seed implies
 
 
-class PartitionConfig(Table):
+class PartitionConfig(ConfigTable):
     """Which client gets which samples; each kind has keys of its own."""
 
     kind: Annotated[str, one_of(PARTITION_KINDS)] = Field(
@@ -250,7 +251,7 @@ def _root(value: Any, info: ValidationInfo) -> Path | None:
     return Path(folder, value).absolute()
 
 
-class DataConfig(Table):
+class DataConfig(ConfigTable):
     """Which data, how imbalanced, and how they lie with the clients."""
 
     source: Annotated[str, one_of(SOURCES)] = Field(default="digits", description="the data set")

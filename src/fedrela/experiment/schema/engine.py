@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from fedrela.experiment.schema.table import BrokenRuleError, Fault, Table
+from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault
 from fedrela.text import not_one_of, shown
 
 MOST_WORKERS = 1024
@@ -30,7 +30,7 @@ def _device(value: Any) -> str:
     raise BrokenRuleError(Fault((), "value", not_one_of(value, DEVICES, ", or a numbered one such as cuda:1,")))
 
 
-class EngineConfig(Table):
+class EngineConfig(ConfigTable):
     """How a run is carried out."""
 
     workers: Annotated[str | int, PlainValidator(_workers)] = Field(
@@ -42,7 +42,7 @@ class EngineConfig(Table):
     checkpoint_every: int = Field(default=5, ge=1, le=1_000_000, description="rounds between two checkpoints")
 
 
-class ReportConfig(Table):
+class ReportConfig(ConfigTable):
     """What the report shows."""
 
     samples: bool = Field(default=True, description="keep thumbnails of moved samples in the run folder and show them")

@@ -1,18 +1,21 @@
-"""The tables ``[model]`` and ``[algorithm]``: a name, and the options that the model or algorithm of that name has."""
+"""The tables ``[model]`` and ``[algorithm]``: a name, and the options that the model or algorithm of that name has.
+
+These options stand beside the other keys, so such a table takes any key and checks the further ones itself. Where there
+are none, it is checked without loading torch, which the models and algorithms need.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, model_validator
 
-from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.data import misfit
-from fedrela.experiment.schema.table import Fault, Table, further_keys, one_of, settle
-from fedrela.options import Option, checked, options_of
-from fedrela.text import not_one_of
+from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, checked_options, one_of
+from fedrela.options import Option, options_of
+from fedrela.text import not_one_of, unknown
 
 if TYPE_CHECKING:
     from fedrela.algorithms import Algorithm
@@ -20,6 +23,17 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "float64")
 WIDEST = 1_000_000  # units of a layer; larger numbers are slips that would end in a lack of memory
 DEEPEST = 1_000  # layers
+
+
+def further_keys(table: ConfigTable) -> dict[str, Any]:
+    """Return the keys of a table that are no fields of it; changing them changes the table."""
+    return table.__pydantic_extra__ or {}
+
+
+def keep_changed(given: dict[str, Any], values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Keep only further keys that differ from the defaults: two tables that mean the same are then equal."""
+    given.clear()
+    given.update({key: value for key, value in values.items() if value != defaults[key]})
 
 
 def _model_names() -> Iterable[str]:
@@ -35,7 +49,7 @@ def _size_faults(path: tuple[str | int, ...], value: Any, hint: Any) -> list[Fau
     return [Fault(path, "value", what)] if what else []
 
 
-class ModelConfig(Table):
+class ModelConfig(ConfigTable):
     """Which network; its options are keys of this table too."""
 
     model_config = ConfigDict(extra="allow")
@@ -50,8 +64,16 @@ class ModelConfig(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if further_keys(self):
-            settle(self, f"model {self.name!r}", self._defaults(), self._faults)
+        given = further_keys(self)
+        if given:
+            defaults, owner = self._defaults(), f"model {self.name!r}"
+            values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+            known = [*type(self).model_fields, *defaults]
+            faults = [Fault((key,), "key", unknown("key", key, known, owner)) for key in values if key not in defaults]
+            faults += [fault for key in values if key in defaults for fault in self._faults(key, values[key])]
+            if faults:
+                raise BrokenRuleError(*faults)
+            keep_changed(given, values, defaults)
         return self
 
     def _defaults(self) -> dict[str, Any]:
@@ -89,7 +111,7 @@ def _algorithm_names() -> Iterable[str]:
     return ALGORITHMS
 
 
-class AlgorithmConfig(Table):
+class AlgorithmConfig(ConfigTable):
     """Which algorithm; its parameters are keys of this table too."""
 
     model_config = ConfigDict(extra="allow")
@@ -100,22 +122,17 @@ class AlgorithmConfig(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if further_keys(self):
-            defaults = {option.name: option.default for option in self._options()}
-            settle(self, f"algorithm {self.name!r}", defaults, self._faults)
+        given = further_keys(self)
+        if given:
+            values, faults = checked_options(self._options(), given, f"algorithm {self.name!r}", ["name"])
+            if faults:
+                raise BrokenRuleError(*faults)
+            keep_changed(given, values, {option.name: option.default for option in self._options()})
             self.check_rules(lambda: self.kind()(**self.params))
         return self
 
     def _options(self) -> tuple[Option, ...]:
         return options_of(self.kind().Params)
-
-    def _faults(self, key: str, value: Any) -> list[Fault]:
-        """Check one parameter alone: rules between parameters need all of them, and come later."""
-        try:
-            checked(next(option for option in self._options() if option.name == key), value)
-        except ArgumentError as error:
-            return [Fault((key,), "value", error.reason)]
-        return []
 
     @property
     def params(self) -> dict[str, Any]:

@@ -11,10 +11,28 @@ from pydantic import Field, PlainValidator, model_validator
 from fedrela.core import Schedule
 from fedrela.core.checks import check_fraction
 from fedrela.core.options import NORMALIZATIONS, PRESETS, QUANTILES, SPREADS, TARGETS
+from fedrela.engine.options import MOST_ROUNDS
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.table import BrokenRuleError, Fault, Table, one_of, said_of, stated_by
-from fedrela.experiment.schema.train import MOST_ROUNDS
+from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, one_of
 from fedrela.text import shown
+
+
+def stated_by(rule: Any) -> PlainValidator:
+    """Return the rule that something outside the configuration states."""
+
+    def check(value: Any) -> Any:
+        try:
+            return rule(value)
+        except ArgumentError as error:
+            raise BrokenRuleError(Fault((), "value", said_of(value, error))) from None
+
+    return PlainValidator(check)
+
+
+def said_of(value: Any, error: ArgumentError) -> str:
+    """Return the reason of an error with a short value."""
+    return error.reason.replace(f"got {value!r}", f"got {shown(value)}")
+
 
 OTHERS = "default"  # the key of all clients that a table of tau does not name
 USUAL_TAU = 0.05
@@ -83,7 +101,7 @@ def _is_number(value: Any) -> bool:
 MOVES = ("fedrela", "random")
 
 
-class RelabelConfig(Table):
+class RelabelConfig(ConfigTable):
     """When and how clients re-label."""
 
     enabled: bool = Field(default=True, description="false: nothing is re-labelled, but lr_scale acts all the same")

@@ -1,17 +1,25 @@
-"""What all tables of a configuration share: closed keys, words out of a list, rules across keys, keys that a name brings."""
+"""What all tables of a configuration share: closed keys, words out of a list, rules across keys, declared options.
+
+A table is a `ConfigTable` with a field per key, or a class of `fedrela.options.Options`, which declares its keys where
+they are used: ``[train]`` is `fedrela.engine.options.TrainOptions`, checked here by `options_table`.
+"""
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from dataclasses import replace
+from types import NoneType
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, PlainValidator
 
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, WrongKeyError
+from fedrela.options import Option, Options, checked, options_of
 from fedrela.text import not_one_of, shown, unknown
 
-MOST_CLIENTS = 1_000_000
-MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
+Declared = TypeVar("Declared", bound=Options)
 
 
 class Fault(NamedTuple):
@@ -34,41 +42,133 @@ class BrokenRuleError(ArgumentError):
         self.faults = faults
 
 
-class Table(BaseModel):
+class ConfigTable(BaseModel):
     """A closed table: an unknown key is an error, a truth value is no number, and nothing changes after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def as_table(self) -> dict[str, Any]:
         """Return the keys with their values, defaults included, as plain values for a TOML text."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {key: _plain(value) for key, value in values.items() if value is not None}
+        values = {name: plain_table(getattr(self, name)) for name in type(self).model_fields}
+        return {key: value for key, value in values.items() if value is not None}
 
     def comments(self) -> dict[str, str]:
         """Return what each key means, in one line."""
         return {name: field.description or "" for name, field in type(self).model_fields.items()}
 
-    def check_used(self, chooser: str, used: Collection[str], among: Collection[str] | None = None) -> None:
+    def check_used(self, chooser: str, used: Collection[str]) -> None:
         """Complain of keys that are given though the choice made by the key `chooser` does not use them."""
-        owned = set(type(self).model_fields if among is None else among) - {chooser, *used}
+        unused = set(type(self).model_fields) - {chooser, *used}
         what = f"{chooser} {getattr(self, chooser)!r} does not use it; leave it out"
-        given = [name for name in type(self).model_fields if name in owned & self.model_fields_set]
-        if unused := [name for name in given if getattr(self, name) is not None]:
-            raise BrokenRuleError(*(Fault((name,), "key", what) for name in unused))
+        given = [name for name in type(self).model_fields if name in unused & self.model_fields_set]
+        if wrong := [name for name in given if getattr(self, name) is not None]:
+            raise BrokenRuleError(*(Fault((name,), "key", what) for name in wrong))
 
     def check_rules(self, *rules: Callable[[], object]) -> None:
-        """Call what states the rules; an `ArgumentError` of it, ``key: what is wrong``, becomes a fault at that key."""
+        """Call what states the rules; an `ArgumentError` becomes a fault at the key that it names."""
         for rule in rules:
             try:
                 rule()
             except ArgumentError as error:
-                key, _, what = str(error).partition(": ")
-                missing = getattr(self, key, None) is None
-                raise BrokenRuleError(Fault((key,), "table" if missing else "value", what)) from None
+                missing = getattr(self, error.argument, None) is None
+                at: Literal["table", "value"] = "table" if missing else "value"
+                raise BrokenRuleError(Fault((error.argument, *error.item), at, error.reason)) from None
 
 
-def _plain(value: Any) -> Any:
-    return value.as_table() if isinstance(value, Table) else value
+def plain_table(value: Any) -> Any:
+    """Return a table as plain values; any other value as it is. Options that are not used or None are left out."""
+    if isinstance(value, ConfigTable):
+        return value.as_table()
+    if not isinstance(value, Options):
+        return value
+    values = {name: getattr(value, name) for name in _own_first(type(value)) if name not in value.unused()}
+    return {name: each for name, each in values.items() if each is not None}
+
+
+def comments_of(table: ConfigTable | Options) -> dict[str, str]:
+    """Return what each key of a table means, in one line."""
+    if isinstance(table, ConfigTable):
+        return table.comments()
+    known = {each.name: each for each in options_of(type(table))}
+    return {name: _comment(known[name]) for name in _own_first(type(table))}
+
+
+def _comment(option: Option) -> str:
+    return option.help if callable(option.words) or not option.words else f"{option.help} ({', '.join(option.choices)})"
+
+
+def _own_first(kind: type[Options]) -> list[str]:
+    """Return the names of options, those that the class declares itself before those that it inherits."""
+    names = [each.name for each in options_of(kind)]
+    return sorted(names, key=lambda name: name not in kind.__annotations__)
+
+
+def options_table(kind: type[Declared]) -> PlainValidator:
+    """Return the rule that a value is a table of declared options; it becomes an instance of their class."""
+
+    def check(value: Any) -> Declared:
+        if isinstance(value, kind):
+            return value
+        if not isinstance(value, Mapping):
+            raise BrokenRuleError(Fault((), "value", f"expected a table, got {shown(value)}"))
+        values, faults = checked_options(options_of(kind), value, "this table")
+        if faults:
+            raise BrokenRuleError(*faults)
+        try:
+            table = kind(**values)
+        except ArgumentError as error:
+            raise BrokenRuleError(Fault((error.argument, *error.item), "value", error.reason)) from None
+        if wrong := {name: why for name, why in table.unused().items() if name in value}:
+            raise BrokenRuleError(*(Fault((name,), "key", f"{why}; leave it out") for name, why in wrong.items()))
+        return table
+
+    return PlainValidator(check)
+
+
+def changed_options(table: Options) -> dict[str, Any]:
+    """Return the options that are not as their class declares them."""
+    return {
+        each.name: value for each in options_of(type(table)) if (value := getattr(table, each.name)) != each.default
+    }
+
+
+CHANGED = PlainSerializer(changed_options)  # of a table of options, only these are written out
+
+
+def checked_options(
+    options: Iterable[Option], given: Mapping[str, Any], owner: str, others: Iterable[str] = ()
+) -> tuple[dict[str, Any], list[Fault]]:
+    """Return the values to keep, and what is wrong.
+
+    Parameters
+    ----------
+    options
+        The options that there are.
+    given
+        Values by name.
+    owner, others
+        For messages about unknown keys: whose options they are, and further keys that stand beside them.
+    """
+    known = {each.name: each for each in options}
+    values, faults = {}, []
+    for key, value in given.items():
+        if key not in known:
+            faults.append(Fault((key,), "key", unknown("key", key, [*others, *known], owner)))
+            continue
+        try:
+            values[key] = _kept(known[key], value)
+        except ArgumentError as error:
+            at: Literal["key", "value"] = "key" if isinstance(error, WrongKeyError) else "value"
+            faults.append(Fault((key, *error.item), at, error.reason))
+    return values, faults
+
+
+def _kept(option: Option, value: Any) -> Any:
+    """Return the value to keep; None means left out, which a table cannot say, so that messages do not offer it."""
+    if option.check is None and NoneType in option.types:
+        option = replace(option, type=functools.reduce(operator.or_, set(option.types) - {NoneType}))
+    kept = checked(option, value)
+    return float(kept) if option.type is float and type(kept) is int else kept
 
 
 def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | None = None) -> BeforeValidator:
@@ -91,58 +191,3 @@ def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | No
         raise BrokenRuleError(Fault((), "value", not_one_of(value, allowed)))
 
     return BeforeValidator(check)
-
-
-def stated_by(rule: Callable[[Any], Any]) -> PlainValidator:
-    """Return the rule that something outside the configuration states: it returns the value to keep, or raises."""
-
-    def check(value: Any) -> Any:
-        try:
-            return rule(value)
-        except ArgumentError as error:
-            raise BrokenRuleError(Fault((), "value", said_of(value, error))) from None
-
-    return PlainValidator(check)
-
-
-def said_of(value: Any, error: ArgumentError) -> str:
-    """Return the words of an error, ``name: expected what, got value``, without the name and with a short value."""
-    return str(error).partition(": ")[2].replace(f"got {value!r}", f"got {shown(value)}")
-
-
-Check = Callable[[str, Any], list[Fault]]
-
-
-def settle(table: Table, owner: str, defaults: Mapping[str, Any], check: Check) -> None:
-    """Complain of what is wrong in the further keys of a table; keep of them what is not the default.
-
-    Parameters
-    ----------
-    table
-        A table that takes any key.
-    owner
-        Whose keys they are, for messages.
-    defaults
-        The further keys that there are, with what they are when left out.
-    check
-        Returns what is wrong with the value of one key; lists come as tuples.
-    """
-    given, faults = further_keys(table), []
-    given.update({key: tuple(value) for key, value in given.items() if isinstance(value, list)})
-    for key, value in given.items():
-        if key not in defaults:
-            what = unknown("key", key, [*type(table).model_fields, *defaults], owner)
-            faults.append(Fault((key,), "key", what))
-        elif wrong := check(key, value):
-            faults += wrong
-        elif isinstance(defaults[key], float):
-            given[key] = float(value)
-    if faults:
-        raise BrokenRuleError(*faults)
-    for key in [key for key, value in given.items() if value == defaults[key]]:
-        del given[key]
-
-
-def further_keys(table: Table) -> dict[str, Any]:
-    """Return the keys of a table that are no fields of it; changing them changes the table."""
-    return table.__pydantic_extra__ or {}
