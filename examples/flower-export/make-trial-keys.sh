@@ -6,7 +6,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 keys="${1:-$here/keys}"
 . "$here/environment.sh"
 [ ! -e "$keys" ] || fail "$keys: exists already; remove it or name another folder"
-for tool in openssl ssh-keygen; do command -v "$tool" > /dev/null || fail "$tool: is needed, and is not installed"; done
+for tool in openssl ssh-keygen; do command -v "$tool" > /dev/null || fail "$tool: not installed; install it first"; done
 umask 077
 mkdir -p "$keys"
 cd "$keys"

@@ -11,7 +11,7 @@ while [ $# -gt 0 ]; do
     --port) with_value "$@"; port="$2"; shift 2 ;;
     --keys) with_value "$@"; keys="$(absolute "$2")" named=yes; shift 2 ;;
     --insecure) insecure=yes; shift ;;
-    *) fail "$1: --host, --port, --keys or --insecure is needed" ;;
+    *) fail "expected --host, --port, --keys or --insecure, got $1" ;;
   esac
 done
 cd "$here" # what the run's configuration calls "out" is relative to this folder, wherever the script was called

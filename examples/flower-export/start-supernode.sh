@@ -5,7 +5,7 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 . "$here/environment.sh"
 client="${1:-}"
-[[ "$client" =~ ^(0|[1-9][0-9]{0,8})$ ]] || fail "the number of the client, from 0, is needed first"
+[[ "$client" =~ ^(0|[1-9][0-9]{0,8})$ ]] || fail "expected the client's number, from 0, as first argument"
 [ "$client" -lt 3 ] || fail "$client: there are 3 clients, 0 to 2"
 shift
 superlink=127.0.0.1:9091 port=$((9100 + client)) state="$here/state-$client" keys="$here/keys" named=no insecure=no
@@ -16,10 +16,10 @@ while [ $# -gt 0 ]; do
     --state) with_value "$@"; state="$(absolute "$2")"; shift 2 ;;
     --keys) with_value "$@"; keys="$(absolute "$2")" named=yes; shift 2 ;;
     --insecure) insecure=yes; shift ;;
-    *) fail "$1: --superlink, --port, --state, --keys or --insecure is needed" ;;
+    *) fail "expected --superlink, --port, --state, --keys or --insecure, got $1" ;;
   esac
 done
-case "$state" in *[\'[:cntrl:]]*) fail "$state: a folder without quotation marks in its name is needed" ;; esac
+case "$state" in *[\'[:cntrl:]]*) fail "$state: expected a folder without quotation marks in its name" ;; esac
 common=(--superlink "$superlink" --host 127.0.0.1 --port "$port"
   --node-config "partition-id=$client num-partitions=3 state-dir='$state'")
 if [ "$insecure" = no ] && [ -f "$keys/ca.pem" ]; then

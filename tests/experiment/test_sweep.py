@@ -232,6 +232,6 @@ def test_the_folder_keeps_what_it_was_made_from(tmp_path):
 
 def test_a_sweep_needs_keys(tmp_path):
     for table in ({}, {"sweep": {}}):
-        with pytest.raises(ArgumentError, match=r"^<config>: sweep: keys with values to try are needed, such as"):
+        with pytest.raises(ArgumentError, match=r"^<config>: sweep: expected keys with values to try, such as"):
             sweep(small(**table), out=tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -192,13 +192,13 @@ def test_what_shows_only_when_the_data_are_there():
     with pytest.raises(ArgumentError) as error:
         check_fits(config, clients=4, classes=4)
     assert list(error.value.lines(9)) == [
-        "run.toml:4:15: train.min_clients: at most 2 is needed, the number of clients in a round, got 3",
+        "run.toml:4:15: train.min_clients: expected at most 2, the number of clients in a round, got 3",
         "run.toml:6:23: relabel.forbidden[1][0]: expected a class id from 0 to 3, got 4",
         "run.toml:6:26: relabel.forbidden[1][1]: expected a class id from 0 to 3, got 5",
-        "run.toml:7:13: relabel.threshold: 4 z values are needed, one a class, got 3",
-        "run.toml:9:1: relabel.tau.7: a client id from 0 to 3 is needed",
+        "run.toml:7:13: relabel.threshold: expected 4 z values, one per class, got 3",
+        "run.toml:9:1: relabel.tau.7: expected a client id from 0 to 3",
     ]
-    with pytest.raises(ArgumentError, match=r"threshold: 6 z values are needed, one a class, got 3$"):
+    with pytest.raises(ArgumentError, match=r"threshold: expected 6 z values, one per class, got 3$"):
         check_fits(config, clients=8, classes=6)
 
 

@@ -61,7 +61,7 @@ arms = ["baseline", «1]                   | arms[1]: expected one of baseline, 
 arms = ["baseline", "random", «"baseline"]    | arms[2]: 'baseline' is there already; leave one of the two out
 score = «"best"                       | score: expected one of last, best-validation, best-test, got 'best'
 score = «true                         | score: expected one of last, best-validation, best-test, got true
-score = «"best-validation"            | score: data.validation above 0 is needed for it
+score = «"best-validation"            | score: expected data.validation above 0 with it
 seeds = [«-1]; score = "x"            | seeds[0]: expected an integer >= 0, got -1 (and 1 more)
 """,
 }

@@ -41,13 +41,13 @@ validation = «9; source = "csvv"      | validation: expected a number >= 0 and 
     "data.options": """
 «sise = 3                             | sise: unknown option; source 'digits' has none
 «seed = 1; x = 2                      | seed: unknown option; source 'digits' has none (and 1 more)
-sise = «{}; x = 2                     | sise: text, a finite number, true or false, or a list of these is
+sise = «{}; x = 2                     | sise: expected text, a finite number, true or false, or a list of these
 """,
     "data.imbalance": """
 kind = «"stepp"                       | kind: expected one of natural, step, long_tail, got 'stepp'; nearest: step
 kind = «1                             | kind: expected one of natural, step, long_tail, got 1
-kind = "step"                         | ratio: expected a number >= 1 is missing; kind 'step' needs it
-kind = "long_tail"; largest = 50      | factor: expected a number >= 1 is missing; kind 'long_tail' needs it
+kind = "step"                         | ratio: a number >= 1 is missing; kind 'step' needs it
+kind = "long_tail"; largest = 50      | factor: a number >= 1 is missing; kind 'long_tail' needs it
 kind = "step"; ratio = «0.5           | ratio: expected a number >= 1, got 0.5
 kind = "step"; ratio = «-20           | ratio: expected a number >= 1, got -20
 kind = "step"; ratio = «inf           | ratio: expected a number >= 1, got inf
@@ -76,10 +76,10 @@ kind = "step"; ratio = 2; order = «[0, 2]      | order: expected each class id 
 kind = "step"; ratio = 2; order = [«true, 0]   | order[0]: expected a class id of at least 0, got true
 """,
     "data.partition": """
-kind = "dirichlet"; alpha = 0.3       | clients: expected an integer from 1 to 1000000 is missing; kind 'dirichlet'
-clients = 10                          | alpha: expected a number from 0.01 to 1e+06 is missing; kind 'dirichlet'
-kind = "iid"                          | clients: expected an integer from 1 to 1000000 is missing; kind 'iid' needs it
-kind = "shards"; clients = 4          | classes_per_client: expected an integer from 1 to 1000000000 is missing
+kind = "dirichlet"; alpha = 0.3       | clients: an integer from 1 to 1000000 is missing; kind 'dirichlet'
+clients = 10                          | alpha: a number from 0.01 to 1e+06 is missing; kind 'dirichlet'
+kind = "iid"                          | clients: an integer from 1 to 1000000 is missing; kind 'iid' needs it
+kind = "shards"; clients = 4          | classes_per_client: an integer from 1 to 1000000000 is missing
 kind = «"dirichlett"; clients = 4     | kind: expected one of dirichlet, iid, natural, shards, got 'dirich
 kind = «["iid"]; clients = 4          | kind: expected one of dirichlet, iid, natural, shards, got a list
 clients = 10; «alpah = 0.3            | alpah: unknown key; nearest: alpha
@@ -87,7 +87,7 @@ clients = 10; «alpah = 0.3            | alpah: unknown key; nearest: alpha
 clients = «0; alpha = 0.3             | clients: expected an integer from 1 to 1000000, got 0
 clients = «10.0; alpha = 0.3          | clients: expected an integer from 1 to 1000000, got 10.0
 clients = «true; alpha = 0.3          | clients: expected an integer from 1 to 1000000, got true
-clients = «99999999999999999999; alpha = 1 | clients: expected a number <= 64 bits
+clients = «99999999999999999999; alpha = 1 | clients: expected a number of at most 64 bits
 clients = «1000001; alpha = 1         | clients: expected an integer from 1 to 1000000, got 1000001
 clients = «1000000000000; alpha = 1; min_size = 0 | clients: expected an integer from 1 to 1000000
 clients = 1; alpha = 1; min_size = «1000000001 | min_size: expected an integer from 0 to 1000000000

@@ -48,7 +48,7 @@ tau = «true                           | tau: expected a fraction from 0 to 1, g
 tau = «"5%"                           | tau: expected a fraction from 0 to 1, got '5%'
 tau = «[0.05, 0.1]                    | tau: expected a fraction from 0 to 1, got a list
 tau = { default = «5 }                | tau.default: expected a fraction from 0 to 1, got 5; the official code counts
-tau = { «all = 0.05 }                 | tau.all: expected a client id such as 0, or "default" for all others, is needed
+tau = { «all = 0.05 }                 | tau.all: expected a client id such as 0, or "default" for all others
 preset = «"papers"                    | preset: expected one of paper, official, got 'papers'; nearest: paper
 preset = «"Official"                  | preset: expected one of paper, official, got 'Official'; nearest: official
 preset = «1                           | preset: expected one of paper, official, got 1
@@ -128,18 +128,18 @@ default = «"0.05"                     | default: expected a fraction from 0 to 
 default = «true                       | default: expected a fraction from 0 to 1, got true
 default = «{ a = 1 }                  | default: expected a fraction from 0 to 1, got a table
 1 = «[0.1]                            | 1: expected a fraction from 0 to 1, got a list
-«defaults = 0.05                      | defaults: expected a client id such as 0, or "default" for all others, is needed
-«Default = 0.05                       | Default: expected a client id such as 0, or "default" for all others, is needed
-«client0 = 0.05                       | client0: expected a client id such as 0, or "default" for all others, is needed
-«-1 = 0.05                            | -1: a client id such as 0, or "default" for all others, is needed
-«007 = 0.05                           | 007: expected a client id such as 0, or "default" for all others, is needed
-«"1.0" = 0.05                         | "1.0": a client id such as 0, or "default" for all others, is needed
-«"" = 0.05                            | "": a client id such as 0, or "default" for all others, is needed
-«"²" = 0.05                           | "²": a client id such as 0, or "default" for all others, is needed
-«99999999999999999999 = 0.05          | 99999999999999999999: expected a client id such as 0, or "default" for all others, is
+«defaults = 0.05                      | defaults: expected a client id such as 0, or "default" for all others
+«Default = 0.05                       | Default: expected a client id such as 0, or "default" for all others
+«client0 = 0.05                       | client0: expected a client id such as 0, or "default" for all others
+«-1 = 0.05                            | -1: expected a client id such as 0, or "default" for all others
+«007 = 0.05                           | 007: expected a client id such as 0, or "default" for all others
+«"1.0" = 0.05                         | "1.0": expected a client id such as 0, or "default" for all others
+«"" = 0.05                            | "": expected a client id such as 0, or "default" for all others
+«"²" = 0.05                           | "²": expected a client id such as 0, or "default" for all others
+«99999999999999999999 = 0.05          | 99999999999999999999: expected a client id such as 0, or "default" for all others
 «10 = 0.05                            | 10: expected a client id from 0 to 9
 0 = 0.1; «999999999999999999 = 0.05   | 999999999999999999: expected a client id from 0 to 9
-9 = 0.1; «10 = 0.05; 11 = 0.2         | 10: expected a client id from 0 to 9 is needed (and 1 more)
-«all = 5; default = 0.1               | all: expected a client id such as 0, or "default" for all others, is needed (and 1 more
+9 = 0.1; «10 = 0.05; 11 = 0.2         | 10: expected a client id from 0 to 9 (and 1 more)
+«all = 5; default = 0.1               | all: expected a client id such as 0, or "default" for all others (and 1 more
 """,
 }

@@ -100,7 +100,7 @@ rounds = «"60"                        | rounds: expected an integer from 1 to 1
 rounds = «true                        | rounds: expected an integer from 1 to 1000000, got true
 rounds = «[60]                        | rounds: expected an integer from 1 to 1000000, got a list
 rounds = «1000001                     | rounds: expected an integer from 1 to 1000000, got 1000001
-rounds = «99999999999999999999        | rounds: expected a number <= 64 bits
+rounds = «99999999999999999999        | rounds: expected a number of at most 64 bits
 participation = «0                    | participation: expected a number > 0 and <= 1, got 0
 participation = «0.0                  | participation: expected a number > 0 and <= 1, got 0.0
 participation = «-0.1                 | participation: expected a number > 0 and <= 1, got -0.1
@@ -185,16 +185,16 @@ local_test = «"yes"                   | local_test: expected true or false, got
 min_clients = «0                      | min_clients: expected an integer from 1 to 1000000, got 0
 min_clients = «0.5                    | min_clients: expected an integer from 1 to 1000000, got 0.5
 min_clients = «1000001                | min_clients: expected an integer from 1 to 1000000, got 1000001
-min_clients = «11                     | min_clients: at most 10 is needed, the number of clients in a round, got 11
-min_clients = «4; participation = 0.3 | min_clients: at most 3 is needed, the number of clients in a round, got 4
-participation = 0.01; min_clients = «2 | min_clients: at most 1 is needed, the number of clients in a round, got 2
+min_clients = «11                     | min_clients: expected at most 10, the number of clients in a round, got 11
+min_clients = «4; participation = 0.3 | min_clients: expected at most 3, the number of clients in a round, got 4
+participation = 0.01; min_clients = «2 | min_clients: expected at most 1, the number of clients in a round, got 2
 deadline = «-1                        | deadline: expected a number >= 0, got -1
 deadline = «inf                       | deadline: expected a number >= 0, got inf
 deadline = «"30s"                     | deadline: expected a number >= 0, got '30s'
 deadline = «00:00:30                  | deadline: expected a number >= 0, got a date or time
-norm_limit = «-50                     | norm_limit: expected a number >= 0, got -50
-norm_limit = «0.5                     | norm_limit: expected 0 (off) or a number >= 1 is needed, since half of all
-norm_limit = «true                    | norm_limit: expected a number >= 0, got true
+norm_limit = «-50                     | norm_limit: expected 0 (off) or a number >= 1, since half
+norm_limit = «0.5                     | norm_limit: expected 0 (off) or a number >= 1, since half of all
+norm_limit = «true                    | norm_limit: expected 0 (off) or a number >= 1, since half
 give_up = «0                          | give_up: expected an integer from 1 to 1000000, got 0
 give_up = «-1                         | give_up: expected an integer from 1 to 1000000, got -1
 give_up = «"never"                    | give_up: expected an integer from 1 to 1000000, got 'never'

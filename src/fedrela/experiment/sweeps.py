@@ -125,7 +125,7 @@ class SweepPlan:
         self.values = {entry.key: list(entry.values) for entry in entries_of(config.sweep)}
         if not self.values:
             example = '[sweep] "relabel.tau" = [0.01, 0.05]'
-            raise ArgumentError(f"{config.origin.name}: sweep: keys with values to try are needed, such as {example}")
+            raise ArgumentError(f"{config.origin.name}: sweep: expected keys with values to try, such as {example}")
         self.grid = Grid(
             out, list(cells_of(config)), kind="sweep", name=name_of(config, out), base=base_digest(config),
             config=config_toml(config),

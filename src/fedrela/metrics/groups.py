@@ -36,11 +36,11 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     try:
         g = np.asarray(counts, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError("counts: one non-negative number a class is needed") from None
+        raise ArgumentError("one non-negative number a class is needed", argument="counts") from None
     if g.ndim != 1 or g.size == 0 or not np.isfinite(g).all() or g.min() < 0:
-        raise ArgumentError("counts: one non-negative number a class is needed")
+        raise ArgumentError("one non-negative number a class is needed", argument="counts")
     if not 0 < cuts[0] <= cuts[1] <= 1:
-        raise ArgumentError(f"cuts: expected two ascending shares in (0, 1], got {cuts}")
+        raise ArgumentError(f"expected two ascending shares in (0, 1], got {cuts}", argument="cuts")
     order = np.argsort(-g, kind="stable")
     group = np.full(g.size, TAIL)
     head_end, medium_end = (_crossing(g[order], cut) for cut in cuts)
@@ -75,7 +75,7 @@ class Groups:
     def members(self, name: str) -> NDArray[np.int64]:
         """Return the ascending class ids of a group."""
         if name not in self.names:
-            raise ArgumentError(f"group: expected one of {', '.join(self.names)}, got {name!r}")
+            raise ArgumentError(f"expected one of {', '.join(self.names)}, got {name!r}", argument="group")
         return np.flatnonzero(self.of_class == self.names.index(name))
 
 
@@ -109,10 +109,12 @@ def evaluation_groups(
     [0, 1, 2]
     """
     if protocol not in PROTOCOLS:
-        raise ArgumentError(f"protocol: expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+        raise ArgumentError(f"expected one of {', '.join(PROTOCOLS)}, got {protocol!r}", argument="protocol")
     n = np.asarray(counts)
     if n.ndim not in (1, 2):
-        raise ArgumentError(f"counts: expected one number a class, or a row of them a client, got shape {n.shape}")
+        raise ArgumentError(
+            f"expected one number a class, or a row of them a client, got shape {n.shape}", argument="counts"
+        )
     if minority is not None:
         return _majority_minority(n.shape[-1], minority, protocol)
     return Groups(("head", "medium", "tail"), shot_groups(_protocol_counts(n, protocol, test_counts)), protocol)
@@ -125,16 +127,18 @@ def _protocol_counts(n: NDArray[np.int64], protocol: str, test_counts: ArrayLike
     if protocol == "fedloge":
         return local_test_counts(n, OFFICIAL_TEST_SIZE if test_counts is None else int(np.sum(test_counts)))
     if test_counts is None:
-        raise ArgumentError("test_counts: protocol 'fedrela-release' needs the test samples of each class")
+        raise ArgumentError("protocol 'fedrela-release' needs the test samples of each class", argument="test_counts")
     return local_test_counts(n, int(np.sum(test_counts)), cap=test_counts)
 
 
 def _majority_minority(num_classes: int, minority: Sequence[int] | NDArray[np.int64], protocol: str) -> Groups:
     if protocol != "counts":
-        raise ArgumentError(f"protocol: with minority classes there is none to choose, got {protocol!r}; leave it out")
+        raise ArgumentError(
+            f"with minority classes there is none to choose, got {protocol!r}; leave it out", argument="protocol"
+        )
     ids = np.asarray(minority, np.int64)
     if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < num_classes):
-        raise ArgumentError(f"minority: expected class ids from 0 to {num_classes - 1}, got {ids.tolist()}")
+        raise ArgumentError(f"expected class ids from 0 to {num_classes - 1}, got {ids.tolist()}", argument="minority")
     of_class = np.zeros(num_classes, np.int64)
     of_class[ids] = 1
     return Groups(("majority", "minority"), of_class, protocol)
@@ -165,12 +169,14 @@ def local_test_counts(
     n = np.asarray(client_counts)
     if n.ndim != 2 or n.dtype.kind not in "iu" or (n.size and n.min() < 0):
         form = "integers >= 0, (clients, classes), are needed"
-        raise ArgumentError(f"client_counts: {form}, got {n.dtype} {n.shape}")
+        raise ArgumentError(f"{form}, got {n.dtype} {n.shape}", argument="client_counts")
     if test_size < 1:
-        raise ArgumentError(f"test_size: expected at least 1, got {test_size}")
+        raise ArgumentError(f"expected at least 1, got {test_size}", argument="test_size")
     most = np.asarray(np.inf if cap is None else cap, np.float64)
     if most.shape not in ((), n.shape[1:]):
-        raise ArgumentError(f"cap: expected one number, or one a class ({n.shape[1]}), got shape {most.shape}")
+        raise ArgumentError(
+            f"expected one number, or one a class ({n.shape[1]}), got shape {most.shape}", argument="cap"
+        )
     local: NDArray[np.float64] = np.floor(n / max(int(n.sum()), 1) * test_size)
     total: NDArray[np.float64] = np.minimum(local, most).sum(axis=0)
     return total.astype(np.int64)

@@ -184,7 +184,7 @@ def compare_faults(config: Config) -> Iterator[Fault]:
     if config.compare is None:
         return
     if config.compare.score == "best-validation" and not config.data.validation:
-        what = "data.validation above 0 is needed for it: what clients hold back chooses the round"
+        what = "expected data.validation above 0 with it: the samples that clients hold out choose the round"
         yield Fault(("compare", "score"), "value", what)
     for i, baseline in enumerate(config.compare.baselines or ()):
         for fault in _baseline_faults(config, baseline):

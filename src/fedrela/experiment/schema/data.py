@@ -86,7 +86,7 @@ def _fits(value: Any, hint: Any) -> bool:
 def _words(hint: Any) -> Iterator[str]:
     for part in _parts(hint):
         inner = " or ".join(_words(get_args(part)[0])) if get_origin(part) else ""
-        yield f"a list, each item {inner}," if inner else _KINDS[part]
+        yield f"a list, each item {inner}" if inner else _KINDS[part]
 
 
 ORDERS = ("natural", "random")
@@ -245,7 +245,7 @@ def _root(value: Any, info: ValidationInfo) -> Path | None:
     if not isinstance(value, str | Path):
         raise BrokenRuleError(Fault((), "value", f"expected a path, got {shown(value)}"))
     if not str(value) or any(ord(ch) < 32 for ch in str(value)):
-        what = "a path of at least one character and without control characters is needed"
+        what = "expected a path of at least one character and without control characters"
         raise BrokenRuleError(Fault((), "value", f"{what}, got {shown(str(value))}"))
     folder = (info.context or {}).get("folder", Path())
     return Path(folder, value).absolute()

@@ -22,12 +22,12 @@ _PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
     "Cannot redefine namespace": "given twice",
     "Cannot mutate immutable namespace": "an inline table ends at its closing brace; write all its keys inside",
     "Duplicate inline table key": "a key in it is given twice",
-    "Expected '='": "'=' is needed after a key",
-    "Expected newline": "more text after a complete statement; write one a line",
+    "Expected '='": "expected '=' after a key",
+    "Expected newline": "more text after a complete statement; write one per line",
     "Illegal character '\\n'": "the quotes are not closed on this line",
     "Invalid hex value": "a backslash in text is written twice, or the text in single quotes",
-    "Invalid initial character": "a key is needed here; an inline table stands on one line, without a last comma",
-    "Invalid statement": "not TOML; a key, a [table] or a # comment is needed",
+    "Invalid initial character": "expected a key here; an inline table stands on one line, without a last comma",
+    "Invalid statement": "not TOML; expected a key, a [table] or a # comment",
     "Invalid value": "not a TOML value; text needs quotes, truth values are true and false",
     "Unescaped": "a backslash in text is written twice, or the text in single quotes",
 }
@@ -38,14 +38,14 @@ def read_text(path: Path) -> str:
     """Read a file of UTF-8 text that is small enough for a configuration."""
     name = str(path)
     if "\0" in name:
-        raise complaint(name, "no file can have this name; a TOML file is needed")
+        raise complaint(name, "expected a TOML file; no file can have this name")
     try:
         if path.exists() and not path.is_file():
             raise complaint(name, "a folder; name the TOML file in it" if path.is_dir() else "not a plain file")
         with open(path, "rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise complaint(name, f"cannot be read: {error.strerror or error}; a TOML file is needed") from None
+        raise complaint(name, f"expected a TOML file, which cannot be read: {error.strerror or error}") from None
     check_size(len(data), name)
     try:
         return data.decode("utf-8")

@@ -112,7 +112,7 @@ def _plain(value: Any, path: KeyPath, problems: list[tuple[KeyPath, str]]) -> An
     elif isinstance(value, str | PurePath):
         return _utf8(str(value), path, problems)
     elif isinstance(value, int) and value not in INT64:
-        _complain(problems, path, "expected a number <= 64 bits, got a larger one")
+        _complain(problems, path, "expected a number of at most 64 bits, got a larger one")
     elif not isinstance(value, bool | int | float | datetime.date | datetime.time):
         _complain(problems, path, f"expected a value that TOML can hold, got {shown(value)}")
     return value
