@@ -38,7 +38,7 @@ ALLOWED = {
     "mu": "mu: expected a number >= 0 and < 1, got ",
     "rate": "rate: expected a number > 0 and <= 2, got ",
     "free": "free: expected a number, got ",
-    "steps": "steps: expected an integer >= 1 and <= 9, got ",
+    "steps": "steps: expected an integer from 1 to 9, got ",
     "anchored": "anchored: expected true or false, got ",
     "core": "core: expected one of avg, pd, got ",
 }

@@ -102,7 +102,7 @@ def test_very_many_problems_are_counted(run, write):
         ("[model]\nhidden = 64", "run.toml:2:10: model.hidden: expected a list, each item an integer, got 64"),
         ("[algorithm]\nname = 'fedprox'\nnu = 1", "run.toml:3:1: algorithm.nu: unknown key; nearest: mu"),
         ("[algoritm]", "run.toml:1:2: algoritm: unknown key; nearest: algorithm"),
-        ("[train]\nmin_clients = 11", "run.toml:2:15: train.min_clients: at most 10 is needed"),
+        ("[train]\nmin_clients = 11", "run.toml:2:15: train.min_clients: expected at most 10"),
         ("x = '\x1b'", "run.toml:1:6: x: "),
     ],
 )

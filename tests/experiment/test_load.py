@@ -17,9 +17,10 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.table import ConfigTable
+from fedrela.experiment.schema.table import ConfigTable, comments_of
 from fedrela.experiment.toml.reader import LARGEST_FILE
 from fedrela.metrics.groups import PROTOCOLS
+from fedrela.options import Options
 from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 
 
@@ -120,11 +121,11 @@ def test_a_configuration_cannot_be_changed():
 
 
 def test_every_field_says_what_it_is():
-    tables = [Config, *(field.annotation for field in Config.model_fields.values())]
-    tables += [field.annotation for field in Config.model_fields["data"].annotation.model_fields.values()]
-    models = [table for table in tables if isinstance(table, type) and issubclass(table, ConfigTable)]
-    assert len(models) == 10
-    assert all(field.description for model in models for field in model.model_fields.values())
+    config = Config()
+    values = [config, *(value for _, value in config), *(value for _, value in config.data), CompareConfig()]
+    tables = [value for value in values if isinstance(value, ConfigTable | Options)]
+    assert len(tables) == 11
+    assert all(comment for table in tables for comment in comments_of(table).values())
 
 
 FROM_PYTHON = [
@@ -190,14 +191,12 @@ def test_files_that_are_no_configuration(tmp_path, monkeypatch):
     os.mkfifo("pipe")
     Path("folder").mkdir()
     Path("closed").symlink_to("closed")
-    assert refusal("none.toml").startswith(
-        "none.toml: expected a TOML file, which cannot be read: No such file or directory"
-    )
+    assert refusal("none.toml").startswith("none.toml: cannot be read: No such file or directory")
     assert refusal("folder") == "folder: a folder; name the TOML file in it"
     assert refusal("pipe") == "pipe: not a plain file"
     assert refusal("closed").startswith("closed: cannot be read: ")
-    assert "expected a TOML file" in refusal("x" * 5000)
-    assert refusal("a\0b").startswith("a\\x00b: no file can have this name")
+    assert "cannot be read" in refusal("x" * 5000)
+    assert refusal("a\0b").startswith("a\\x00b: expected a TOML file; no file can have this name")
     assert refusal("a\nb").startswith("a\\nb: cannot be read")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
 LONGEST_MESSAGE = 2000  # characters; messages about data hold whole paths
-_FIRST_WORD = re.compile(r"\w*")
 
 
 @contextlib.contextmanager
@@ -35,9 +33,9 @@ def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> 
     config
         The configuration that the block follows.
     keys
-        The first word of a message (the name of an argument), and the key of the configuration that it comes from.
+        The name of an argument, and the key of the configuration that it comes from.
     otherwise
-        The key to name where a message begins with another word.
+        The key to name where an error names no argument, or another one.
 
     Examples
     --------
@@ -52,19 +50,13 @@ def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> 
     try:
         yield
     except (ArgumentError, DataError) as error:
+        known = error.argument in keys
+        path = keys[error.argument] if known else otherwise
+        positions = config.origin.places
+        position = positions.of(path).value if positions else None
+        what = printable(error.reason if known else str(error), LONGEST_MESSAGE)
         kind = DataError if isinstance(error, DataError) else ArgumentError
-        raise kind(_told(config, str(error), keys, otherwise)) from error
-
-
-def _told(config: Config, message: str, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> str:
-    path, what = otherwise, message
-    sentence = message.removeprefix(f"{config.data.source}: ")
-    word = _FIRST_WORD.match(sentence)
-    if word and word[0] in keys:
-        path, what = keys[word[0]], sentence.removeprefix(f"{word[0]}: ")
-    places = config.origin.places
-    position = places.of(path).value if places else None
-    return placed(config.origin.name, printable(what, LONGEST_MESSAGE), position, path)
+        raise kind(placed(config.origin.name, what, position, path)) from error
 
 
 def build_data(config: Config, *, source: Source | None = None, progress: Progress | None = None) -> Federation:

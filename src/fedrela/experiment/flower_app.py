@@ -117,7 +117,7 @@ def check_servable(config: Config) -> None:
     """Raise where a configuration asks for what clients elsewhere do not do."""
     if config.train.local_test:
         with located(config, {"local_test": ("train", "local_test")}, ("train", "local_test")):
-            raise ArgumentError("local_test: clients elsewhere do not score for themselves; leave it out")
+            raise ArgumentError("remote clients do not score their own models; leave it out", argument="local_test")
 
 
 def _begin_or_resume(config: Config, out: Path, executor: Executor) -> contextlib.AbstractContextManager[Execution]:

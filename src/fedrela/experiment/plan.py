@@ -74,7 +74,7 @@ def build_plan(config: Config, problem: Problem, algorithm: Algorithm, model: Mo
     check_fits(config, clients=len(problem.shards), classes=problem.num_classes)
     if config.train.augment and not problem.is_image:
         with located(config, {"augment": ("train", "augment")}, ("train", "augment")):
-            raise ArgumentError("augment: crops and flips need images, and these samples are tables")
+            raise ArgumentError("crops and flips need images, and these samples are tables", argument="augment")
     train = {field.name: getattr(config.train, field.name) for field in fields(TrainPlan)}
     return Plan(
         config.seed, TrainPlan(**train), _relabel_plan(config), algorithm, make, device_of(config.engine.device)

@@ -57,7 +57,7 @@ def _number(workers: int | str, device: str) -> int:
         return usable_cores() if device_of(device) == "cpu" else 1
     if type(workers) is int and 1 <= workers <= MOST_WORKERS:
         return workers
-    raise ArgumentError(f"workers: expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {workers!r}")
+    raise ArgumentError(f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {workers!r}", argument="workers")
 
 
 def _crew(number: int, clients: int | None) -> tuple[Pool | SerialPool, str]:

@@ -82,7 +82,7 @@ def build(
         one_of(f"{name}: option", option, model_options(name))
     shape, classes = sizes("input_shape", input_shape), whole("num_classes", num_classes, 2)
     if dtype not in (torch.float32, torch.float64):
-        raise ArgumentError(f"dtype: expected torch.float32 or torch.float64, got {dtype}")
+        raise ArgumentError(f"expected torch.float32 or torch.float64, got {dtype}", argument="dtype")
     with seeded(whole("seed", seed, 0), "model"):
         body, width = make(shape, **options)
         if whole("projection", projection, 0):

@@ -13,10 +13,10 @@ from fedrela.errors import ArgumentError
 def whole(name: str, value: object, least: int = 1) -> int:
     """Return `value` where it is an integer >= `least`, or raise."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"{name}: expected an integer, got {str(value)[:40]!r}")
+        raise ArgumentError(f"expected an integer, got {str(value)[:40]!r}", argument=name)
     number = cast(SupportsIndex, value).__index__()
     if number < least:
-        raise ArgumentError(f"{name}: expected at least {least}, got {number}")
+        raise ArgumentError(f"expected at least {least}, got {number}", argument=name)
     return number
 
 
@@ -25,7 +25,7 @@ def real(name: str, value: object, least: float, below: float = math.inf) -> flo
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     if not least <= number < below:
         limit = "" if below == math.inf else f" and below {below:g}"
-        raise ArgumentError(f"{name}: expected a number >= {least:g}{limit}, got {str(value)[:40]!r}")
+        raise ArgumentError(f"expected a number >= {least:g}{limit}, got {str(value)[:40]!r}", argument=name)
     return float(number)
 
 
@@ -36,13 +36,13 @@ def one_of(name: str, value: object, choices: Iterable[str]) -> str:
         return value
     near = difflib.get_close_matches(str(value)[:60], known, 1, 0.5)
     hint = f"nearest: {near[0]!r}" if near else f"there are {', '.join(known) or 'none'}"
-    raise ArgumentError(f"{name}: there is no {str(value)[:40]!r}; {hint}")
+    raise ArgumentError(f"there is no {str(value)[:40]!r}; {hint}", argument=name)
 
 
 def sizes(name: str, value: object) -> tuple[int, ...]:
     """Return a list of integers as a tuple, or raise."""
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentError(f"{name}: expected a list of integers, got {str(value)[:40]!r}")
+        raise ArgumentError(f"expected a list of integers, got {str(value)[:40]!r}", argument=name)
     return tuple(whole(f"{name}[{place}]", size) for place, size in enumerate(value))
 
 

@@ -113,5 +113,5 @@ def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Module:
 
 def _norm(name: str, width: int) -> Norm:
     if one_of("norm", name, NORMS) == "group" and width % 2:
-        raise ArgumentError(f"width: an even number is needed for norm = 'group' (two groups), got {width}")
+        raise ArgumentError(f"expected an even number for norm = 'group' (two groups), got {width}", argument="width")
     return NORMS[name]

@@ -45,7 +45,7 @@ def read_text(path: Path) -> str:
         with open(path, "rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise complaint(name, f"expected a TOML file, which cannot be read: {error.strerror or error}") from None
+        raise complaint(name, f"cannot be read: {error.strerror or error}") from None
     check_size(len(data), name)
     try:
         return data.decode("utf-8")
