@@ -40,11 +40,11 @@ from fedrela.data.federation import Recipe, build_federation
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import Source
-from fedrela.engine.loop import next_round
-from fedrela.engine.plan import RelabelPlan, TrainPlan
-from fedrela.engine.problem import Problem
-from fedrela.engine.run import Plan, Run
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.engine.problem import Plan, Problem
+from fedrela.engine.round import next_round
+from fedrela.engine.state import Run
 from fedrela.experiment.build import groups_of
 from fedrela.models import build
 from fedrela.models.arrays import FlatModel
@@ -152,12 +152,12 @@ def problem(size: int) -> Problem:
 
 
 def begin(data: Problem, algorithm: Algorithm) -> Run:
-    train = TrainPlan(
+    train = TrainOptions(
         rounds=10**6, evaluate_every=10**6, epochs=1, batch_size=BATCH, lr=LR, momentum=MOMENTUM,
         weight_decay=WEIGHT_DECAY,
     )  # fmt: skip
     make = partial(build, "cnn_small", data.input_shape, CLASSES, seed=SEED)
-    return Run(data, Plan(SEED, train, RelabelPlan(enabled=False), algorithm, make), SerialPool())
+    return Run(data, Plan(SEED, train, RelabelPlan(enabled=False), algorithm, make), SerialExecutor())
 
 
 def one_round(run: Run) -> None:

@@ -54,18 +54,19 @@ class Task:
 
 def serve_engine(task: Task) -> Iterator[None]:
     """Do a round of the engine at every step."""
-    from fedrela.engine.forkserver import warm_up
+    from fedrela.engine.executors.forkserver import warm_up
 
     warm_up()
     from fedrela.algorithms import ALGORITHMS
-    from fedrela.engine.loop import next_round
-    from fedrela.engine.plan import RelabelPlan, TrainPlan
-    from fedrela.engine.pool import Pool
-    from fedrela.engine.run import Plan, Run
+    from fedrela.engine.executors.pool import Pool
+    from fedrela.engine.options import RelabelPlan, TrainOptions
+    from fedrela.engine.problem import Plan
+    from fedrela.engine.round import next_round
+    from fedrela.engine.state import Run
     from fedrela.models import build
 
     data = problem(task)
-    train = TrainPlan(
+    train = TrainOptions(
         rounds=10**6, evaluate_every=10**6, participation=task.chosen / task.clients, epochs=1, batch_size=BATCH,
         lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY,
     )  # fmt: skip

@@ -35,14 +35,13 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 from sides import cpu, family
 
-from fedrela.algorithms.base import ArraySpec
-from fedrela.engine.orders import Order
-from fedrela.experiment.flower_app import serve, site_of
+from fedrela.engine.tasks import Task
+from fedrela.experiment.flower_app import flower_client, serve
 from fedrela.experiment.load import config_toml, parse_config
 from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.schema import Config
 from fedrela.flower.apps import simulate
-from fedrela.flower.client import Site, client_of
+from fedrela.flower.client import FlowerClient, client_of
 from fedrela.models.repeatable import one_thread
 from fedrela.records import RoundRecord
 from fedrela.streams import stream
@@ -76,31 +75,30 @@ def config_of(folder: Path, model: str, rounds: int, *, relabel: bool, quick: bo
 
 def client_app(text: str, state: str) -> ClientApp:
     """Return the app of clients that serve both sides, each process with one model."""
-    app, site = ClientApp(), partial(site_of, text, state)
+    app, client = ClientApp(), partial(flower_client, text, state)
 
     @app.query("hello")
     def hello(message: Message, context: Context) -> Message:
-        return site().hello(message, context)
+        return client().hello(message, context)
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
         theirs = "server-round" in message.content.config_records["config"]
-        return plain_turn(site(), message, context) if theirs else site().answer(message, context)
+        return plain_round(client(), message, context) if theirs else client().answer(message, context)
 
     return app
 
 
-def plain_turn(site: Site, message: Message, context: Context) -> Message:
+def plain_round(client: FlowerClient, message: Message, context: Context) -> Message:
     """Train as anybody's client would: load what came, train, send weights and number of samples."""
-    run, config = site.run, message.content.config_records["config"]
+    config = message.content.config_records["config"]
     weights = message.content.array_records["arrays"]["weights"].numpy()
-    down = run.area("down", {"weights": ArraySpec(weights.shape, str(weights.dtype))})
-    up = run.area("up", run.sent)
-    down.views()["weights"][...] = weights
+    broadcast = client.memory.write_broadcast({"weights": weights})
+    uploads = client.memory.make("uploads", client.runner.arrays.upload)
     with one_thread():
-        order = Order("train", int(str(config["server-round"])), client_of(context), down.handle, up.handle, 0)
-        samples = run.runner(order).samples
-    arrays = ArrayRecord({"weights": Array(up.views()["weights"])})
+        round = int(str(config["server-round"]))
+        samples = client.runner(Task("train", round, client_of(context), broadcast.handle, uploads.handle, 0)).samples
+    arrays = ArrayRecord({"weights": Array(uploads.row()["weights"])})
     return Message(RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": samples})}), reply_to=message)
 
 

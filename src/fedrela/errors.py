@@ -59,6 +59,16 @@ class IntegrityError(FedrelaError):
 
 
 class BusyError(FedrelaError):
-    """Somebody else holds the resource, or too few clients are left."""
+    """Another process holds the resource."""
+
+    exit_code = 5
+
+
+class RunFailedError(FedrelaError):
+    """A run cannot go on: it diverged, no client could train, or its evaluation failed."""
+
+
+class TooFewClientsError(RunFailedError):
+    """Too few clients took part in too many rounds in a row."""
 
     exit_code = 5

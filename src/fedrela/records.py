@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,64 @@ class Upload:
     arrays: Mapping[str, NDArray[Any]]
 
 
+class FailureKind(StrEnum):
+    """Why a client's work in a round did not count."""
+
+    DEADLINE = "deadline"
+    WORKER_DIED = "worker died"
+    NOT_CONNECTED = "not connected"
+    NO_REPLY = "no reply"
+    NO_SAMPLES = "no samples"
+    NO_STEP = "no step"
+    REFUSED = "refused"
+    ERROR = "error"
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether a second try might not meet it again, so that a resumed run must be told of it."""
+        return self in (self.DEADLINE, self.WORKER_DIED, self.NOT_CONNECTED, self.NO_REPLY)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed client. `kind` is what decisions are made by, and ``str()`` is for people.
+
+    Attributes
+    ----------
+    kind
+        What went wrong.
+    detail
+        More about it in words: an error's message, why an upload was refused, what ended a worker.
+    exchange
+        Name of the exchange in which it happened; empty for training.
+
+    Examples
+    --------
+    >>> str(Failure(FailureKind.NO_REPLY, "node unavailable", exchange="losses"))
+    'exchange losses: no reply: node unavailable'
+    >>> str(Failure(FailureKind.ERROR, "ValueError: bad sample"))
+    'ValueError: bad sample'
+    """
+
+    kind: FailureKind
+    detail: str = ""
+    exchange: str = ""
+
+    def __str__(self) -> str:
+        own = self.kind in (FailureKind.REFUSED, FailureKind.ERROR) and self.detail
+        parts = [self.exchange and f"exchange {self.exchange}", "" if own else self.kind.value, self.detail]
+        return ": ".join(filter(None, parts))
+
+    def as_record(self) -> dict[str, str]:
+        """Return plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Failure:
+        """Return the failure of a record; one with other keys or an unknown kind is a `ValueError` or `KeyError`."""
+        return cls(FailureKind(record["kind"]), str(record["detail"]), str(record["exchange"]))
+
+
 @dataclass(frozen=True)
 class RoundRecord:
     """What happened in one round: a line of ``rounds.jsonl``. Nothing in it depends on time or on the machine's load.
@@ -65,7 +124,7 @@ class RoundRecord:
     chosen, admitted
         Ids of the clients of the round, and of those whose upload counted.
     excluded
-        Pairs of id (None for an unknown sender) and reason.
+        Pairs of id (None for an unknown sender) and reason, which is text for people.
     moved, relabelled
         Labels changed in this round, None where clients keep that to themselves; and pairs of id and number for each
         client that re-labelled.

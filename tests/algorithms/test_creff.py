@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy, linear
 
 from fedrela.algorithms.creff import Creff, head_gradients, match_features, match_loss
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from goldens.class_gradients import load
 from helpers.engine_federations import Made
 
@@ -61,9 +61,9 @@ def test_what_is_trained_is_fedavg_exactly_and_what_is_scored_is_not():
     results = {}
     for algorithm in (Creff(**QUICK), Creff(retrain_epochs=0), FedAvg()):
         # Without FedReLa, whose posterior comes from what is scored.
-        run = Made(algorithm=algorithm, relabel={"enabled": False}).begin(SerialPool())
+        run = Made(algorithm=algorithm, relabel={"enabled": False}).begin(SerialExecutor())
         losses = [next_round(run).record.loss for _ in range(3)]
-        results[str(algorithm.params)] = (run.layout.sha256(run.state.weights), losses)
+        results[str(algorithm.params)] = (run.arrays.layout.sha256(run.state.weights), losses)
         run.close()
     (first, scored), (second, plain), (third, reference) = results.values()
     assert first == second == third
@@ -72,9 +72,9 @@ def test_what_is_trained_is_fedavg_exactly_and_what_is_scored_is_not():
 
 
 def test_uploads_have_all_blocks_whatever_classes_a_client_has():
-    run = Made(algorithm=Creff(**QUICK)).begin(SerialPool())
+    run = Made(algorithm=Creff(**QUICK)).begin(SerialExecutor())
     next_round(run)
-    rows = [run.areas["up"].views(row) for row in range(2)]
+    rows = [run.memory["uploads"].row(row) for row in range(2)]
     assert [row["present"].tolist() for row in rows] == [[1, 1, 1, 1], [1, 1, 1, 0]]
     assert rows[0]["gradient_weight"].shape == rows[1]["gradient_weight"].shape == (4, 4, 6)
     assert not rows[1]["gradient_weight"][3].any()

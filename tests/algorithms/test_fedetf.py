@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from fedrela.algorithms.fedetf import FedEtf
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from fedrela.errors import ArgumentError
 from fedrela.models import Classifier, build
 from fedrela.models.heads import EtfHead
@@ -108,15 +108,15 @@ def test_only_the_official_score_depends_on_the_order_of_the_test_set(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_through_the_engine(mode):
-    with SerialPool() as executor:
+    with SerialExecutor() as executor:
         run = Made(FedEtf(bn_mode=mode), train={"rounds": 6}).begin(executor)
         module = run.runner.model.module
         etf = module.head.etf.clone()
         gram = (etf.T @ etf).numpy()
         np.testing.assert_allclose(gram[~np.eye(CLASSES, dtype=bool)], -1 / (CLASSES - 1), atol=1e-6)
-        first = {name: value.copy() for name, value in run.layout.split(run.state.weights).items()}
+        first = {name: value.copy() for name, value in run.arrays.layout.split(run.state.weights).items()}
         accuracy = [next_round(run).record.accuracy["overall"] for _ in range(6)][-1]
-        last = run.layout.split(run.state.weights)
+        last = run.arrays.layout.split(run.state.weights)
         assert module.head.etf.equal(etf)
         run.close()
     assert {name for name in last if name.startswith("head.")} == (BN if mode == "aggregated" else set())
@@ -186,9 +186,9 @@ class ByOtherNames(nn.Module):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_users_model(mode):
-    with SerialPool() as executor:
+    with SerialExecutor() as executor:
         run = Made(FedEtf(bn_mode=mode), make=ByOtherNames).begin(executor)
-        assert run.sizes.features == 8
+        assert run.arrays.sizes.features == 8
         next_round(run)
         x = torch.from_numpy(run.problem.x_test)
         logits = FedEtf(bn_mode=mode).logits(run.runner.model.module.eval(), x, {})
@@ -216,6 +216,6 @@ class OwnHead(Classifier):
     ],
 )  # fmt: skip
 def test_models_that_do_not_fit(make, mode, message):
-    with SerialPool() as executor, pytest.raises(ArgumentError, match=message) as raised:
+    with SerialExecutor() as executor, pytest.raises(ArgumentError, match=message) as raised:
         Made(FedEtf(bn_mode=mode), make=make).begin(executor)
     assert "\n" not in str(raised.value)

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.fedetf_original import FedEtfOriginal
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError
 from fedrela.models import Classifier, build
 from goldens.frames_and_losses import load
@@ -81,11 +81,11 @@ def test_with_equal_counts_the_loss_is_cross_entropy():
 
 
 def test_s_is_trained_and_shared_and_the_etf_is_not():
-    with SerialPool() as executor:
+    with SerialExecutor() as executor:
         run = Made(FedEtfOriginal(scale=10.0)).begin(executor)
-        names = [entry.name for entry in run.layout.entries]
+        names = [entry.name for entry in run.arrays.layout.entries]
         etf = run.runner.model.module.head.etf
-        at = next(entry.offset for entry in run.layout.entries if entry.name == "head.scale")
+        at = next(entry.offset for entry in run.arrays.layout.entries if entry.name == "head.scale")
         assert run.state.weights[at] == 10
         run.close()
     assert [name for name in names if name.startswith("head.")] == [

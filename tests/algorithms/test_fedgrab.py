@@ -10,8 +10,8 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
 from fedrela.algorithms.fedgrab import Balancer, FedGrab, balanced_bce, gain, skipped_classes
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from goldens.class_gradients import load
 from helpers.engine_federations import Made
 
@@ -86,7 +86,7 @@ def test_the_most_frequent_class_is_always_skipped_classes():
 
 @pytest.mark.parametrize("head", ["trained", "frozen"])
 def test_the_head_moves_or_not(head):
-    run = Made(algorithm=FedGrab(head=head)).begin(SerialPool())
+    run = Made(algorithm=FedGrab(head=head)).begin(SerialExecutor())
     before = run.runner.model.module.head.weight.detach().clone()
     next_round(run)
     run.runner.load(run.state.weights)
@@ -95,10 +95,10 @@ def test_the_head_moves_or_not(head):
 
 
 def test_controllers_are_kept_from_turn_to_turn():
-    run = Made(algorithm=FedGrab(tail="all")).begin(SerialPool())
+    run = Made(algorithm=FedGrab(tail="all")).begin(SerialExecutor())
     sums = []
     for _ in range(3):
         next_round(run)
-        sums.append(run.areas["kept"].views(0)["state.positive"].sum())
+        sums.append(run.memory["client_state"].row(0)["state.positive"].sum())
     run.close()
     assert sums[0] < sums[1] < sums[2]

@@ -12,10 +12,10 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms import fedloge
 from fedrela.algorithms.fedloge import FedLoge, realign_locally
-from fedrela.engine.evaluate import evaluate_locally
-from fedrela.engine.loop import next_round
-from fedrela.engine.messages import dumps, loads
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.evaluation import evaluate_locally
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.executors.worker import dumps, loads
+from fedrela.engine.round import next_round
 from fedrela.errors import ArgumentError
 from fedrela.metrics import score
 from fedrela.metrics.groups import evaluation_groups
@@ -166,13 +166,13 @@ def test_another_run_in_the_process_finds_the_frame():
 
 
 def test_only_the_auxiliary_head_is_sent():
-    with SerialPool() as executor:
+    with SerialExecutor() as executor:
         run = Made(quick(), train={"rounds": 6}).begin(executor)
-        names = {entry.name for entry in run.layout.entries}
+        names = {entry.name for entry in run.arrays.layout.entries}
         frame = run.runner.model.module.head.matrix.clone()
         accuracy = [next_round(run).record.accuracy["overall"] for _ in range(6)][-1]
         assert run.runner.model.module.head.matrix.equal(frame)
-        kept = [run.areas["kept"].views(client)["private"].copy() for client in range(run.clients)]
+        kept = [run.memory["client_state"].row(client)["private"].copy() for client in range(run.clients)]
         run.close()
     assert {name for name in names if "head" in name} == {"auxiliary_head.weight", "auxiliary_head.bias"}
     assert len({each.tobytes() for each in kept}) == len(kept)
@@ -193,7 +193,7 @@ def test_the_local_head_goes_on_from_its_last_turn():
 def test_what_a_client_may_answer():
     found = {}
     for classes in ("all", "own"):
-        with SerialPool() as executor:
+        with SerialExecutor() as executor:
             run = Made(quick(local_classes=classes), train={"lr": 1e-3}, relabel={"enabled": False}).begin(executor)
             next_round(run)
             found[classes] = evaluate_locally(run)["clients"]

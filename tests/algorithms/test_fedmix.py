@@ -9,14 +9,14 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedmix import FedMix
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from helpers.contexts import blobs, client_context, linear
 from helpers.engine_federations import Made
 
 
 def final(algorithm, rounds=3):
-    run = Made(algorithm=algorithm).begin(SerialPool())
+    run = Made(algorithm=algorithm).begin(SerialExecutor())
     for _ in range(rounds):
         next_round(run)
     run.close()

@@ -9,9 +9,9 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedrod import FedRod
-from fedrela.engine.evaluate import evaluate_locally
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.evaluation import evaluate_locally
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from fedrela.losses import balanced_softmax
 from fedrela.models import build
 from goldens.frames_and_losses import load
@@ -130,14 +130,14 @@ def test_with_equal_counts_what_is_shared_is_fedavg(relabelled):
 
 
 def test_the_personal_head_stays_at_home_and_goes_on():
-    with SerialPool() as executor:
+    with SerialExecutor() as executor:
         run = Made(FedRod()).begin(executor)
-        assert not [entry.name for entry in run.layout.entries if "personal" in entry.name]
+        assert not [entry.name for entry in run.arrays.layout.entries if "personal" in entry.name]
         next_round(run)
-        heads = {client: run.areas["kept"].views(client)["private"].copy() for client in range(run.clients)}
+        heads = {client: run.memory["client_state"].row(client)["private"].copy() for client in range(run.clients)}
         assert len({head.tobytes() for head in heads.values()}) == run.clients
         local = evaluate_locally(run)
-        run.state.known[:] = False
+        run.state.has_state[:] = False
         assert evaluate_locally(run) != local
         run.close()
     first, second = rounds_of(FedRod(), 2, relabelled=False)

@@ -10,8 +10,8 @@ from torch.nn.functional import cross_entropy
 from fedrela.algorithms.context import ServerContext
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedyoyo import FedYoyo, distillation, effective_sums, keep_where_it_jumps, two_views
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from fedrela.models.inputs import Scaling
 from fedrela.records import Upload
 from goldens.class_gradients import load
@@ -99,7 +99,7 @@ def test_distillation_is_over_samples_that_the_weak_view_gets_right():
 def test_with_both_weights_off_and_no_views_it_is_fedavg():
     weights = []
     for algorithm in (FedYoyo(tau=0.0, lam=0.0, views="none"), FedAvg()):
-        run = Made(algorithm=algorithm, problem=image_problem()).begin(SerialPool())
+        run = Made(algorithm=algorithm, problem=image_problem()).begin(SerialExecutor())
         for _ in range(3):
             next_round(run)
         weights.append(run.state.weights)

@@ -12,8 +12,8 @@ from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.oversample import Oversample
 from fedrela.algorithms.reweight import Reweight, class_weights
 from fedrela.algorithms.smote import Smote
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from fedrela.models import Classifier
 from helpers.contexts import client_context
 from helpers.engine_federations import Made
@@ -87,7 +87,7 @@ def test_the_weighted_loss_is_that_of_torch():
 
 @pytest.mark.parametrize("algorithm", [Oversample(), Smote(), Reweight()], ids=lambda a: a.name)
 def test_the_number_of_samples_stays_the_real_one(algorithm):
-    run = Made(algorithm=algorithm).begin(SerialPool())
+    run = Made(algorithm=algorithm).begin(SerialExecutor())
     record = next_round(run).record
     assert record.samples == [len(shard.train) for shard in run.problem.shards]
     run.close()

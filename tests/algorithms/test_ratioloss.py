@@ -19,8 +19,8 @@ from fedrela.algorithms.ratioloss import (
     ratio_loss,
     ratios,
 )
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
 from fedrela.errors import ArgumentError
 from fedrela.models import Classifier
 from fedrela.models.arrays import FlatModel
@@ -163,7 +163,7 @@ def test_as_run_is_one_number_a_batch():
 @pytest.mark.parametrize("rule", ["official", "port"])
 def test_alpha_is_one_in_the_first_round_and_follows_the_probe_set(rule):
     algorithm = RatioLoss(probe=6, probe_epochs=1, rule=rule)
-    run = Made(algorithm=algorithm, problem=table_problem(auxiliary=6)).begin(SerialPool())
+    run = Made(algorithm=algorithm, problem=table_problem(auxiliary=6)).begin(SerialExecutor())
     assert (run.state.server["alpha"] == 1).all()
     next_round(run)
     assert (run.state.server["alpha"] > 1).all()
@@ -176,7 +176,7 @@ def test_without_beta_it_is_fedavg_with_equal_weights(rule):
     problem = table_problem(1, auxiliary=6)
     weights = []
     for algorithm in (RatioLoss(beta=0.0, probe=6, rule=rule), FedAvg()):
-        run = Made(algorithm=algorithm, problem=problem).begin(SerialPool())
+        run = Made(algorithm=algorithm, problem=problem).begin(SerialExecutor())
         for _ in range(3):
             next_round(run)
         weights.append(run.state.weights)
@@ -194,7 +194,9 @@ def test_a_head_that_is_not_linear_is_told_so():
     body.head = nn.Sequential(nn.Linear(6, 4))
     body.num_features = 6
     with pytest.raises(ArgumentError, match="needs a linear head"):
-        Made(algorithm=RatioLoss(probe=6), problem=table_problem(auxiliary=6), make=lambda: body).begin(SerialPool())
+        Made(algorithm=RatioLoss(probe=6), problem=table_problem(auxiliary=6), make=lambda: body).begin(
+            SerialExecutor()
+        )
 
 
 def test_the_client_trains_with_the_weights_received():

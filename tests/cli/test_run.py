@@ -97,7 +97,7 @@ def test_a_note_says_why_a_run_is_serial(run, monkeypatch):
     def refuse(*_):
         raise OSError("no more processes")
 
-    monkeypatch.setattr("fedrela.engine.forkserver.start", refuse)
+    monkeypatch.setattr("fedrela.engine.executors.forkserver.start", refuse)
     out = run("run", write(small()), "--workers", "2").out
     assert "run folder runs/small; 1 worker\nnote: runs in one process, since others cannot be had: workers: " in out
 

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from fedrela.algorithms import ALGORITHMS
-from fedrela.engine.pool import Pool
+from fedrela.engine.executors.pool import Pool
 from fedrela.errors import ArgumentError
 from fedrela.testing import check_algorithm
 from fedrela.testing.algorithms import MODELS

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrela.engine.pool import CannotSend, Pool
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.worker import CannotSendError
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import is_taken
 from helpers.batteries import count
@@ -48,7 +49,7 @@ def have_a_server() -> None:
         try:
             with Pool(1):
                 return
-        except CannotSend:
+        except CannotSendError:
             time.sleep(0.05 if attempt < 199 else 0)
     raise AssertionError("no server can be started")
 

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from fedrela.engine.loop import next_round
+from fedrela.engine.round import next_round
 from fedrela.experiment import begin
 from fedrela.files import verbs
 from fedrela.runfolder import RunFolder

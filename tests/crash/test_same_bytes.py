@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from fedrela.engine.pool import Pool
+from fedrela.engine.executors.pool import Pool
 from fedrela.experiment import begin, resume, run
 from helpers.arrivals import Shuffled, Waiting
 from helpers.batteries import count

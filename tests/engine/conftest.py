@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrela.engine.pool import Pool
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.serial import SerialExecutor
 
 torch.set_num_threads(1)
 
@@ -19,5 +19,5 @@ def pool():
 
 @pytest.fixture
 def serial():
-    with SerialPool() as serial:
+    with SerialExecutor() as serial:
         yield serial

@@ -9,7 +9,7 @@ from torch import nn
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
 from fedrela.engine import checkpoint
-from fedrela.engine.loop import next_round
+from fedrela.engine.round import next_round
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.models import build
 from fedrela.runfolder import RunFolder
@@ -95,7 +95,7 @@ class Overflowing(FedAvg):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "message"), [(Wrong(), "64 shared values are needed"), (Overflowing(), "not finite any more")]
+    ("algorithm", "message"), [(Wrong(), "expected 64 shared values"), (Overflowing(), "not finite any more")]
 )
 def test_a_server_that_gives_no_model_ends_the_run(serial, algorithm, message):
     with pytest.raises(FedrelaError, match=message):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.engine.loop import next_round
-from fedrela.engine.serial import SerialPool
-from fedrela.errors import FedrelaError
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
+from fedrela.errors import RunFailedError
+from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 from helpers.bad_clients import ANSWERS, BAD, KINDS, ROUND, GoingWrong
 from helpers.engine_federations import Made, normed, snapshot
@@ -27,8 +28,8 @@ def rounds(executor, missing=None, folder=None, **params):
 
 @pytest.fixture(scope="module")
 def without():
-    with SerialPool() as serial:
-        return rounds(serial, {BAD: "away"})
+    with SerialExecutor() as serial:
+        return rounds(serial, {BAD: Failure(FailureKind.NOT_CONNECTED)})
 
 
 def check(found, without, reason):
@@ -53,17 +54,17 @@ def test_in_a_worker(pool, without, kind):
 
 def test_one_that_ends_its_worker(pool, without, tmp_path):
     folder = RunFolder.create(tmp_path / "run", {}, "", {})
-    check(rounds(pool, folder=folder, kind="dies"), without, "the worker died twice")
+    check(rounds(pool, folder=folder, kind="dies"), without, "worker died: twice")
     noted = folder.exclusions()
     assert list(noted) == [ROUND]
-    check(rounds(pool, noted[ROUND], kind="dies"), without, "the worker died twice")
+    check(rounds(pool, noted[ROUND], kind="dies"), without, "worker died: twice")
 
 
 def test_one_that_ends_its_worker_in_an_exchange(pool, tmp_path):
     folder = RunFolder.create(tmp_path / "run", {}, "", {})
     found = rounds(pool, folder=folder, asked="dies")
     noted = folder.exclusions()
-    check(rounds(pool, noted[ROUND], asked="dies"), found, "exchange ask: the worker died twice")
+    check(rounds(pool, noted[ROUND], asked="dies"), found, "exchange ask: worker died: twice")
 
 
 def test_the_comparison_would_notice(serial, without):
@@ -78,8 +79,8 @@ def test_the_comparison_would_notice(serial, without):
 def test_in_an_exchange(serial, asked):
     found = rounds(serial, asked=asked)
     reason = ANSWERS[asked]
-    check(found, rounds(serial, {BAD: "exchange ask: deadline"}), reason)
-    answered = rounds(serial, {BAD: "deadline"})  # it answered, and was lost in training
+    check(found, rounds(serial, {BAD: Failure(FailureKind.DEADLINE, exchange="ask")}), reason)
+    answered = rounds(serial, {BAD: Failure(FailureKind.DEADLINE)})  # it answered, and was lost in training
     assert answered[1][1]["server answers"] != found[1][1]["server answers"]
     assert answered[1][1]["weights"] == found[1][1]["weights"]
 
@@ -93,7 +94,7 @@ class Mute(GoingWrong):
 
 
 def test_an_exchange_that_nobody_answers(serial):
-    with pytest.raises(FedrelaError, match="no client could train; client 0: exchange ask: RuntimeError: nothing to"):
+    with pytest.raises(RunFailedError, match="no client could train; client 0: exchange ask: RuntimeError: nothing to"):
         next_round(Made(algorithm=Mute()).begin(serial))
 
 
@@ -103,5 +104,5 @@ class Broken(FedAvg):
 
 
 def test_where_nobody_can_train_the_run_says_why(serial):
-    with pytest.raises(FedrelaError, match="round 1: no client could train; client 0: ValueError: always"):
+    with pytest.raises(RunFailedError, match="round 1: no client could train; client 0: ValueError: always"):
         next_round(Made(algorithm=Broken()).begin(serial))

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.engine.loop import next_round
-from fedrela.engine.plan import RelabelPlan
-from fedrela.engine.relabel import BATCH, posterior
+from fedrela.engine.options import RelabelPlan
+from fedrela.engine.relabelling import BATCH, posterior
+from fedrela.engine.round import next_round
 from helpers.contexts import blobs, client_context
 from helpers.engine_federations import (
     CLASSES,
@@ -106,7 +106,7 @@ def test_pictures_collected_as_the_official_code_does(serial, pool):
 
 
 def kept_scores(run, client):
-    return run.areas["kept"].views(client)["scores"][: len(run.problem.shards[client].train)]
+    return run.memory["client_state"].row(client)["scores"][: len(run.problem.shards[client].train)]
 
 
 def test_collected_logits_are_those_of_the_last_epoch(serial):

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.engine.evaluate import evaluate, evaluate_locally
-from fedrela.engine.loop import next_round
+from fedrela.engine.evaluation import evaluate, evaluate_locally
+from fedrela.engine.round import next_round
 from fedrela.models.repeatable import seeded
 from fedrela.streams import stream
 from helpers.engine_federations import CLASSES, COLUMNS, Made, carry_out, made_of, normed, tiny_mlp
@@ -79,7 +79,7 @@ def test_two_heads_equal_two_optimisers_of_torch_and_a_head_for_each_client(pool
         turns[next_round(run).record.admitted] += 1
     weights, heads = two_heads_by_hand(made.problem, made.seed, 4, 0.5)
     assert run.state.weights.tobytes() == weights
-    kept = {client: run.areas["kept"].views(client) for client in np.flatnonzero(run.state.known).tolist()}
+    kept = {client: run.memory["client_state"].row(client) for client in np.flatnonzero(run.state.has_state).tolist()}
     assert {client: arrays["private"].tobytes() for client, arrays in kept.items()} == heads
     assert {client: int(arrays["state.turns"]) for client, arrays in kept.items()} == dict(enumerate(100 + turns))
     assert len(set(heads.values())) == len(heads)
@@ -88,11 +88,11 @@ def test_two_heads_equal_two_optimisers_of_torch_and_a_head_for_each_client(pool
 
 def test_a_private_head_is_never_sent(serial):
     run = made_of(TwoHeads()).begin(serial)
-    names = [entry.name for entry in run.layout.entries]
+    names = [entry.name for entry in run.arrays.layout.entries]
     assert names == ["body.1.weight", "body.1.bias", "head.weight", "head.bias"]
-    assert run.sent["weights"].shape == (sum(entry.size for entry in run.layout.entries),)
-    assert set(run.sent) == {"weights"}
-    assert run.sizes.shared == run.sizes.trained == COLUMNS * 6 + 6 + 6 * CLASSES + CLASSES
+    assert run.arrays.upload["weights"].shape == (sum(entry.size for entry in run.arrays.layout.entries),)
+    assert set(run.arrays.upload) == {"weights"}
+    assert run.arrays.sizes.shared == run.arrays.sizes.trained == COLUMNS * 6 + 6 + 6 * CLASSES + CLASSES
     run.close()
 
 
@@ -112,12 +112,16 @@ def test_a_clients_own_model_scores_with_its_own_head(serial, pool):
 def test_a_clients_own_score_by_hand(serial):
     run = made_of(TwoHeads(), train={"participation": 0.5}).begin(serial)
     next_round(run)
-    shared = run.layout.split(run.state.weights)
+    shared = run.arrays.layout.split(run.state.weights)
     x = torch.from_numpy(run.problem.x_test)
     f = torch.relu(x @ torch.tensor(shared["body.1.weight"]).T + torch.tensor(shared["body.1.bias"])).numpy()
     expected = []
     for client, shard in enumerate(run.problem.shards):
-        own = run.areas["kept"].views(client)["private"] if run.state.known[client] else run.runner.first_private
+        own = (
+            run.memory["client_state"].row(client)["private"]
+            if run.state.has_state[client]
+            else run.runner.first_private
+        )
         W, b = own[: 6 * CLASSES].reshape(CLASSES, 6), own[6 * CLASSES :]
         guess = (f @ (shared["head.weight"] + W).T + shared["head.bias"] + b).argmax(axis=1)
         recall = [(guess[run.problem.y_test == c] == c).mean() for c in range(CLASSES)]
@@ -152,12 +156,12 @@ def test_clients_that_share_everything_are_scored_at_once(serial):
 def losses_by_hand(run):
     with seeded(run.plan.seed, "module"):
         model = run.plan.make()
-    values = iter(run.layout.split(run.state.weights).values())
+    values = iter(run.arrays.layout.split(run.state.weights).values())
     load(model.parameters(), [torch.from_numpy(next(values).copy()) for _ in model.parameters()])
     ids = [shard.train for shard in run.problem.shards]
     with torch.no_grad():
         return np.array([
-            cross_entropy(model(torch.from_numpy(run.problem.x_train[i])), torch.from_numpy(run.labels[i])).item()
+            cross_entropy(model(torch.from_numpy(run.problem.x_train[i])), torch.from_numpy(run.current_labels[i])).item()
             for i in ids
         ])  # fmt: skip
 
@@ -172,9 +176,9 @@ def test_everybody_answers_before_training_and_counts_as_the_server_says(serial,
         record = next_round(run).record
         np.testing.assert_allclose(run.state.server["lam"], lam, atol=1e-6)
         seen[record.chosen] += round % 2
-        up = run.areas["up"]
+        up = run.memory["uploads"]
         w = (1 + lam - lam.mean())[record.admitted] / len(record.admitted)
-        sent = [up.views(row)["weights"].astype("f8") for row in range(len(record.admitted))]
+        sent = [up.row(row)["weights"].astype("f8") for row in range(len(record.admitted))]
         step = sum(weight * (y - before) for weight, y in zip(w, sent, strict=True))
         np.testing.assert_allclose(run.state.weights, before + step, atol=1e-5)
     assert run.state.server["seen"].tolist() == seen.tolist()
@@ -201,7 +205,7 @@ def test_the_scored_head_is_the_servers(serial):
     made = made_of(ServerHead())
     run = made.begin(serial)
     next_round(run)
-    trained = run.layout.split(run.state.weights)
+    trained = run.arrays.layout.split(run.state.weights)
     head = run.state.server["head"]
     assert np.abs(trained["head.weight"] - head).max() > 0.01
     with torch.no_grad():
@@ -239,7 +243,7 @@ def test_the_classes_of_the_exchange_are_those_in_force(serial):
     run = Made(algorithm=Weighted()).begin(serial)
     for _ in range(2):
         next_round(run)
-    changed = run.labels != run.problem.y_train
+    changed = run.current_labels != run.problem.y_train
     assert changed.any()
     F = losses_by_hand(run)
     before = run.state.server["lam"].copy()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fedrela.algorithms import ALGORITHMS
-from fedrela.engine import loop
-from fedrela.engine.loop import next_round
+from fedrela.engine import round
+from fedrela.engine.round import next_round
 from helpers.engine_federations import dropping, made_of, normed
 from helpers.quick import quick
 from helpers.throwaway import THROWAWAY
@@ -17,7 +17,7 @@ SHORT = {"epochs": 1, "batch_size": 32, "evaluate_every": 9}
 
 def uploads_of(made, executor, monkeypatch):
     """Return what arrived at the gate in each round: sender, number of samples, and the form of each array."""
-    arrived, gate = [], loop.admit
+    arrived, gate = [], round.admit
 
     def spy(uploads, **rules):
         forms = [
@@ -28,10 +28,10 @@ def uploads_of(made, executor, monkeypatch):
         return gate(uploads, **rules)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "admit", spy)
+        patch.setattr(round, "admit", spy)
         run = made.begin(executor)
         moved = sum(next_round(run).record.moved for _ in range(2))
-        declared = {"weights", *made.algorithm.sends(run.sizes)}
+        declared = {"weights", *made.algorithm.sends(run.arrays.sizes)}
         run.close()
     return arrived, moved, declared
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import fedrela.experiment
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.arms import MATCHED, PAIRS
 from fedrela.experiment.comparison import Compare, Comparison, base_digest, compare
@@ -22,7 +22,7 @@ DIVERGES = {"name": "fedprox", "label": "bad", "train": {"lr": 1e30, "give_up": 
 
 @pytest.fixture
 def executor():
-    with SerialPool() as pool:
+    with SerialExecutor() as pool:
         yield pool
 
 

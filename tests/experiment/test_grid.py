@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.experiment import begin
 from fedrela.experiment.grid import Cell, Grid
@@ -27,7 +27,7 @@ CHANGES = {
 
 @pytest.fixture
 def executor():
-    with SerialPool() as pool:
+    with SerialExecutor() as pool:
         yield pool
 
 
@@ -160,7 +160,7 @@ def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path, executor):
 def test_somebody_else_at_work_is_noticed(tmp_path, executor):
     first = grid_of(tmp_path, cells_of()).run(executor)
     next(first)
-    with SerialPool() as another, pytest.raises(BusyError, match="process"):
+    with SerialExecutor() as another, pytest.raises(BusyError, match="process"):
         rounds_of(grid_of(tmp_path, cells_of()), another)
     first.close()
 

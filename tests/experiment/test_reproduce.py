@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.result import Result
 from fedrela.reproduction.measurement import Reproduction
@@ -29,7 +29,7 @@ Done = tuple[Reproduction, dict[str, Any]]
 
 def carried_out(name: str, out: Path) -> tuple[Reproduction, int]:
     plan = Reproduction(paper_table(name), "smoke", out, seeds=1)
-    with SerialPool() as executor:
+    with SerialExecutor() as executor:
         return plan, sum(1 for _ in plan.grid.run(executor))
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 import fedrela
 from fedrela.data.sources import from_arrays, load
-from fedrela.engine.pool import Pool
+from fedrela.engine.executors.pool import Pool
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.experiment import Result, begin, resume, run
 from fedrela.experiment.load import config_toml, parse_config
@@ -296,7 +296,7 @@ def test_where_no_process_can_be_had_it_runs_in_this_one_and_says_so(reference, 
     def refuse(*_):
         raise OSError("no more processes")
 
-    monkeypatch.setattr("fedrela.engine.forkserver.start", refuse)
+    monkeypatch.setattr("fedrela.engine.executors.forkserver.start", refuse)
     with begin(small(), out=tmp_path / "run", workers=2) as execution:
         assert execution.run.note.startswith("runs in one process, since others cannot be had: workers: ")
         assert bytes_of(execution.complete().folder) == bytes_of(reference.folder)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fedrela.engine.pool import Pool
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.serial import SerialExecutor
 from helpers.batteries import count
 from helpers.engine_federations import snapshot
 from helpers.failing import Failing, way
@@ -18,7 +18,7 @@ PARTS = 10  # of the battery, which may run beside each other
 
 @pytest.fixture
 def serial():
-    with SerialPool() as serial:
+    with SerialExecutor() as serial:
         yield serial
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fedrela.engine.loop import next_round
-from fedrela.engine.pool import Pool
-from fedrela.errors import BusyError, FedrelaError
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.round import next_round
+from fedrela.errors import RunFailedError, TooFewClientsError
+from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 from helpers.failing import Dying, Failing
 from helpers.hundred import begin, problem
@@ -25,7 +26,7 @@ def test_a_run_without_clients_stops_and_goes_on_when_they_are_back(tmp_path):
     message = (
         "round 4: fewer than 2 clients for 2 rounds in a row; client 0: ConnectionError: gone .*; see excluded in "
     )
-    with pytest.raises(BusyError, match=f"^{message}rounds.jsonl, then resume$") as raised:
+    with pytest.raises(TooFewClientsError, match=f"^{message}rounds.jsonl, then resume$") as raised:
         failing_in(3, 4).carry_on(path)
     assert raised.value.exit_code == 5
     folder = RunFolder.open(path)
@@ -34,7 +35,7 @@ def test_a_run_without_clients_stops_and_goes_on_when_they_are_back(tmp_path):
     assert (third["skipped"], third["admitted"], third["samples"]) == (True, [], [])
     assert [client for client, _ in third["excluded"]] == sorted(MOST)
     before = everything(path)
-    with pytest.raises(BusyError):
+    with pytest.raises(TooFewClientsError):
         failing_in(3, 4).carry_on(path)
     assert difference(everything(path), before) == ""
     failing_in(3).carry_on(path)
@@ -54,16 +55,18 @@ def test_skipped_rounds_that_are_not_in_a_row_are_no_reason(tmp_path):
 def test_what_was_lost_to_time_in_that_round_is_not_held_against_anybody(tmp_path):
     path, train = tmp_path / "run", (*TRAIN, ("deadline", 0.5))
     late = {(round, client): 0.6 for round in (3, 4) for client in range(4)}
-    with pytest.raises(BusyError, match="round 4: fewer than 2 clients for 2 rounds in a row; client 0: deadline; see"):
+    with pytest.raises(
+        TooFewClientsError, match="round 4: fewer than 2 clients for 2 rounds in a row; client 0: deadline; see"
+    ):
         Variant(Failing(delays=late), every=2, train=train).carry_on(path)
     folder = RunFolder.open(path)
-    everybody = dict.fromkeys(range(4), "deadline")
+    everybody = dict.fromkeys(range(4), Failure(FailureKind.DEADLINE))
     assert folder.exclusions()[3] == everybody
     assert 4 not in folder.exclusions()
     Variant(Failing(), every=2, train=train).carry_on(path)
     third, fourth = folder.rounds()[2:4]
     assert (third["skipped"], fourth["skipped"]) == (True, False)
-    assert third["excluded"] == [list(pair) for pair in everybody.items()]
+    assert third["excluded"] == [[client, "deadline"] for client in everybody]
     assert folder.exclusions()[3] == everybody
 
 
@@ -72,7 +75,7 @@ def test_where_all_workers_die_at_once_nobody_is_left_out_for_good(tmp_path):
     with Pool(2) as pool:
         run = begin(problem(3), Dying(), pool)
         assert run.note == ""
-        with pytest.raises(FedrelaError, match="no client could train; client 0: the worker died twice"):
+        with pytest.raises(RunFailedError, match="no client could train; client 0: worker died: twice"):
             next_round(run, folder)
         run.close()
     assert folder.exclusions() == {}

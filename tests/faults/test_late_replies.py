@@ -8,12 +8,12 @@ import numpy as np
 
 from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import ArraySpec
-from fedrela.engine.admit import admit
+from fedrela.engine.admission import admit
 from fedrela.records import Upload
 from helpers.batteries import count
 
 CLIENTS, SIZE = 12, 40
-FIELDS = {"weights": ArraySpec((SIZE,)), "steps": ArraySpec((), "int64")}
+SPECS = {"weights": ArraySpec((SIZE,)), "steps": ArraySpec((), "int64")}
 
 
 def upload(rng, client, round):
@@ -56,8 +56,8 @@ def test_what_came_in_time_is_averaged_as_if_nothing_else_had_come():
     for number in range(count(52, 552)):
         round, expected, good, arrived, excluded = case(number)
         reference = np.zeros(SIZE, "f4")
-        wanted = admit(good, round=round, expected=expected, fields=FIELDS, reference=reference)
-        found = admit(arrived, round=round, expected=expected, fields=FIELDS, reference=reference)
+        wanted = admit(good, round=round, expected=expected, specs=SPECS, reference=reference)
+        found = admit(arrived, round=round, expected=expected, specs=SPECS, reference=reference)
         assert wanted.excluded == ()
         assert list(found.excluded) == excluded, number
         assert [one.client for one in found.admitted] == [one.client for one in good]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrela.engine.pool import Pool
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.serial import SerialExecutor
 from helpers.batteries import count
 from helpers.failing import FOREVER, Failing, SilentClient
 from helpers.hundred import begin, problem, rounds
@@ -36,7 +36,7 @@ def check(executor, plan: dict[tuple[int, int], float], above: float) -> None:
         if seconds == above:
             assert late[round].get(client) == "deadline"
     assert {reason for reasons in late.values() for reason in reasons.values()} == {"deadline"}
-    with SerialPool() as serial:
+    with SerialExecutor() as serial:
         expected = list(rounds(begin(PROBLEM, Failing(), serial, absent=late, give_up=9)))
     for (done, state), (other, wanted) in zip(found, expected, strict=True):
         assert state == wanted
@@ -58,7 +58,7 @@ def test_in_workers(pool, part):
 
 
 def test_in_one_process():
-    with SerialPool() as serial:
+    with SerialExecutor() as serial:
         for number in range(count(2, 8)):
             check(serial, delays(100 + number, 2 * DEADLINE), 2 * DEADLINE)
 

@@ -13,13 +13,13 @@ from flwr.proto.recorddict_pb2 import RecordDict as Wire
 
 import helpers.in_process  # noqa: F401  which lets messages be made outside of an app
 from fedrela.algorithms.base import ArraySpec
-from fedrela.engine.admit import admit
-from fedrela.flower.codec import ARRAYS, METRICS, Task, as_content, as_reply, read_reply, read_task
+from fedrela.engine.admission import admit
+from fedrela.flower.codec import ARRAYS, METRICS, TaskMessage, as_content, as_reply, read_reply, read_task
 from fedrela.records import Upload
 from fedrela.streams import stream
 from helpers.batteries import count
 
-FIELDS = {"weights": ArraySpec((40,)), "control": ArraySpec((3, 2)), "steps": ArraySpec((), "int64")}
+SPECS = {"weights": ArraySpec((40,)), "control": ArraySpec((3, 2)), "steps": ArraySpec((), "int64")}
 EXPECTED, ROUND = {0: 12, 1: 30}, 4
 
 
@@ -34,25 +34,25 @@ def message(content):
     return Message(content, reply_to=asked)
 
 
-def judged(content):
-    """Return what the gate makes of a reply, beside a sound one of another client."""
+def admission_beside(content):
+    """Return the admission of a reply, beside a sound one of another client."""
     said = read_reply(message(content))
-    for_itself = not isinstance(said, str) and said.client == 0  # the executor takes no reply for another client
+    for_itself = isinstance(said, Upload) and said.client == 0  # the executor takes no reply for another client
     uploads = [upload(1), said] if for_itself else [upload(1)]
-    return admit(uploads, round=ROUND, expected=EXPECTED, fields=FIELDS, reference=np.zeros(40, "f4"))
+    return admit(uploads, round=ROUND, expected=EXPECTED, specs=SPECS, reference=np.zeros(40, "f4"))
 
 
 def test_a_sound_reply_and_a_task_come_back_as_they_went():
-    there = judged(as_reply(upload())).admitted[0]
+    there = admission_beside(as_reply(upload())).admitted[0]
     assert {name: array.tobytes() for name, array in there.arrays.items()} == {
         name: array.tobytes() for name, array in upload().arrays.items()
     }
     assert there.arrays["steps"].shape == ()
-    task = Task("train", 4, 2, "", "trial", 3, 2, down=dict(upload().arrays), message={"mine": np.arange(3)})
+    task = TaskMessage("train", 4, 2, "", "trial", 3, 2, broadcast=dict(upload().arrays), own={"mine": np.arange(3)})
     back = read_task(as_content(task))
     assert (back.kind, back.round, back.client, back.admitted, back.durable) == ("train", 4, 2, 3, 2)
-    assert back.message["mine"].tolist() == [0, 1, 2]
-    assert back.down["control"].tobytes() == upload().arrays["control"].tobytes()
+    assert back.own["mine"].tolist() == [0, 1, 2]
+    assert back.broadcast["control"].tobytes() == upload().arrays["control"].tobytes()
 
 
 def flipped(data: bytes, rng: np.random.Generator) -> bytes:
@@ -111,13 +111,13 @@ def test_damaged_replies_never_raise_and_are_admitted_only_whole(damage):
         if content is None:
             outcomes["unreadable"] += 1
             continue
-        verdict = judged(content)
-        clients = {each.client: each for each in verdict.admitted}
+        admission = admission_beside(content)
+        clients = {each.client: each for each in admission.admitted}
         assert {name: array.tobytes() for name, array in clients[1].arrays.items()} == whole, case
         outcomes["admitted" if 0 in clients else "left out"] += 1
         if 0 in clients:  # a flipped bit of a value cannot be told from the value
             for name, array in clients[0].arrays.items():
-                field = FIELDS[name]
+                field = SPECS[name]
                 assert array.shape == field.shape, case
                 assert array.dtype == field.dtype, case
                 assert np.isfinite(array).all(), case

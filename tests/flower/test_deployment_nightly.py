@@ -16,7 +16,8 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 from fedrela.core import Ledger
 from fedrela.experiment import Result, begin, run
 from fedrela.experiment.flower_app import export_flower
-from fedrela.flower.turns import Memory
+from fedrela.flower.client_state import StateStore
+from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 from helpers.deployment import BIN, deployed, free_port
 from helpers.flower_federations import assert_equal, digits
@@ -54,11 +55,12 @@ def rounds_in(folder):
 
 
 def with_the_same_losses(config, out, history):
-    """Return the embedded run in which the same turns are lost."""
+    """Return the embedded run in which the same clients are lost."""
     with begin(config, out=out) as execution:
         for record in history:
             if record["excluded"]:
-                execution.folder.note_exclusions(record["round"], dict(record["excluded"]))
+                lost = Failure(FailureKind.NO_REPLY)
+                execution.folder.note_exclusions(record["round"], {client: lost for client, _ in record["excluded"]})
         return execution.complete()
 
 
@@ -66,7 +68,7 @@ def assert_relabelled_once(states, history, here):
     """Check that each client has the labels of its first turn from round 2 on that counted, and no others."""
     for client in CLIENTS:
         counted = [record["round"] for record in history if client in record["admitted"]]
-        turn = Memory(states / f"state-{client}", "app", client).recall(counted[-1])
+        turn = StateStore(states / f"state-{client}", "app", client).read(counted[-1])
         assert turn.relabelled == min(round for round in counted if round >= 2)
         ledger = Ledger.load(RunFolder.open(here).ledger_path(client))
         assert turn.labels is not None
@@ -169,7 +171,7 @@ def test_a_node_killed_before_in_and_after_the_round_of_re_labelling_keeps_its_l
         federation.submit(out)
         moments = [
             (of(0) / "lock").exists,  # before: at its first turn, after which there is nothing to remember
-            (of(1) / "turn-000002").exists,  # its new labels are on its disk, its reply is hardly on its way
+            (of(1) / "round-000002").exists,  # its new labels are on its disk, its reply is hardly on its way
             lambda: rounds_in(out) >= 2,  # after
         ]
         for client, moment in enumerate(moments):

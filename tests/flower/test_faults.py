@@ -12,11 +12,11 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
-from fedrela.errors import BusyError, IntegrityError
+from fedrela.errors import IntegrityError, TooFewClientsError
 from fedrela.experiment import run
 from fedrela.experiment.flower_app import serve
+from fedrela.flower.client_state import StateStore, StoredState
 from fedrela.flower.codec import ARRAYS, METRICS
-from fedrela.flower.turns import Memory, Remembered
 from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
 from helpers.batteries import count
@@ -94,19 +94,19 @@ def test_a_client_that_lost_its_disk_says_so_and_costs_its_turns(tmp_path):
     done = serve(config, grid, out=tmp_path / "flower", experiment="trial", patience=1.0)
     lost = reasons(done)
     assert set(lost) == {(3, 1), (4, 1)}
-    assert "though this turn counted; put the client's folder back" in lost[3, 1]
+    assert "though this round counted; restore the client's folder" in lost[3, 1]
 
 
 def test_nobody_there_ends_in_time_with_one_line(tmp_path):
     config = digits(train={"give_up": 2})
-    with pytest.raises(BusyError, match="not connected"):
+    with pytest.raises(TooFewClientsError, match="not connected"):
         serve(config, InProcessGrid({}, str(tmp_path)), out=tmp_path / "flower", experiment="x", patience=0.2)
     assert RunFolder.open(tmp_path / "flower").status.startswith("interrupted")
 
 
 def test_clients_of_another_configuration_are_left_alone(tmp_path):
     others = grid_of(digits(train={"lr": 0.3}), tmp_path).apps
-    with pytest.raises(BusyError, match="not connected"):
+    with pytest.raises(TooFewClientsError, match="not connected"):
         serve(digits(train={"give_up": 1}), InProcessGrid(others, str(tmp_path)), out=tmp_path / "flower",
               experiment="x", patience=0.2)  # fmt: skip
 
@@ -178,19 +178,19 @@ def test_malformed_replies_cost_their_sender_only(tmp_path):
 
 
 def test_what_a_client_remembers(tmp_path):
-    memory = Memory(tmp_path, "trial", 3)
-    assert memory.recall(0).labels is None
+    memory = StateStore(tmp_path, "trial", 3)
+    assert memory.read(0).labels is None
     for round in (1, 2, 4, 5):
-        memory.keep(Remembered(round, 2 if round > 1 else None, np.arange(round), {"state": np.ones(2) * round}))
-    assert memory.recall(4).kept["state"].tolist() == [4, 4]
-    memory.forget(admitted=4, durable=2)
-    assert sorted(path.name for path in memory.path.glob("turn-*")) == ["turn-000002", "turn-000004"]
-    assert memory.recall(2).relabelled == 2
-    with pytest.raises(IntegrityError, match="turn-000005: is missing, though this turn counted"):
-        memory.recall(5)
-    (memory.path / "turn-000004").write_bytes(b"0" * 64 + b"\nzip")
-    with pytest.raises(IntegrityError, match="turn-000004: does not match its digest"):
-        memory.recall(4)
+        memory.write(StoredState(round, 2 if round > 1 else None, np.arange(round), {"state": np.ones(2) * round}))
+    assert memory.read(4).arrays["state"].tolist() == [4, 4]
+    memory.remove_outdated(admitted=4, durable=2)
+    assert sorted(path.name for path in memory.path.glob("round-*")) == ["round-000002", "round-000004"]
+    assert memory.read(2).relabelled == 2
+    with pytest.raises(IntegrityError, match="round-000005: is missing, though this round counted"):
+        memory.read(5)
+    (memory.path / "round-000004").write_bytes(b"0" * 64 + b"\nzip")
+    with pytest.raises(IntegrityError, match="round-000004: does not match its digest"):
+        memory.read(4)
 
 
 def test_what_is_no_task_is_told_in_one_line(tmp_path):
@@ -199,4 +199,4 @@ def test_what_is_no_task_is_told_in_one_line(tmp_path):
     node = next(iter(grid.nodes))
     for content in (RecordDict(), RecordDict({"config": ConfigRecord({"kind": "train"}), "arrays": ArrayRecord()})):
         [reply] = grid.send_and_receive([Message(content, node, "train")])
-        assert "no task of a fedrela server" in reply.content["config"]["failed"]
+        assert "no task of a fedrela server" in reply.content["config"]["detail"]

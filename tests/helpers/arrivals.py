@@ -1,4 +1,4 @@
-"""Executors and clients whose answers come in other orders. Workers import this module."""
+"""Executors and clients whose results come in other orders. Workers import this module."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.engine.messages import Done
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.tasks import TaskResult
 
 
-class Shuffled(SerialPool):
-    """Does orders in an order of chance, and reports them in another one."""
+class Shuffled(SerialExecutor):
+    """Carries out tasks in a random order, and reports them in another one."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.rng = np.random.default_rng(seed)
 
-    def run(self, orders: Iterable[Any], deadline: float | None = None) -> Generator[Done, None, None]:
-        given = list(orders)
+    def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
+        given = list(tasks)
         order = self.rng.permutation(len(given))
         done = [one._replace(position=int(order[one.position])) for one in super().run([given[k] for k in order])]
         yield from (done[k] for k in self.rng.permutation(len(done)))

@@ -12,11 +12,11 @@ from torch import nn
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.core import Schedule
-from fedrela.engine.loop import next_round
-from fedrela.engine.plan import RelabelPlan, TrainPlan
-from fedrela.engine.problem import Problem
-from fedrela.engine.run import Executor, Plan, Run
+from fedrela.engine.executors import Executor
+from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.engine.problem import Plan, Problem
+from fedrela.engine.round import next_round
+from fedrela.engine.state import Run
 from fedrela.metrics import Groups
 from fedrela.models import Classifier, build
 from fedrela.models.inputs import Scaling
@@ -96,10 +96,10 @@ class Made:
 
     def begin(self, executor: Executor) -> Run:
         train = {"rounds": 4, "epochs": 2, "batch_size": 8} | self.train
-        relabel = {"schedule": Schedule(2), "tau": 0.2} | self.relabel
+        relabel = {"start": 2, "tau": 0.2} | self.relabel
         make = self.make or tiny_mlp(self.problem)
         return Run(
-            self.problem, Plan(self.seed, TrainPlan(**train), RelabelPlan(**relabel), self.algorithm, make), executor
+            self.problem, Plan(self.seed, TrainOptions(**train), RelabelPlan(**relabel), self.algorithm, make), executor
         )  # fmt: skip
 
 
@@ -114,13 +114,13 @@ def snapshot(run: Run) -> dict[str, bytes]:
     facts = {
         "round": str(state.round).encode(),
         "weights": state.weights.tobytes(),
-        "known": state.known.tobytes(),
-        "labels": run.labels.tobytes(),
-        "bookkeeping": repr([state.relabelled, state.moved, state.figures, state.skipped]).encode(),
+        "has_state": state.has_state.tobytes(),
+        "labels": run.current_labels.tobytes(),
+        "bookkeeping": repr([state.relabelled, state.moved, state.relabel_metrics, state.skipped]).encode(),
     }
     facts |= {f"server {name}": array.tobytes() for name, array in state.server.items()}
-    for client in np.flatnonzero(state.known).tolist():
-        facts |= {f"{client} keeps {n}": a.tobytes() for n, a in run.areas["kept"].views(client).items()}
+    for client in np.flatnonzero(state.has_state).tolist():
+        facts |= {f"{client} keeps {n}": a.tobytes() for n, a in run.memory["client_state"].row(client).items()}
     return facts
 
 

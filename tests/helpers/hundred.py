@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from fedrela.algorithms.base import Algorithm
-from fedrela.core import Schedule
-from fedrela.engine.loop import RoundDone, next_round
-from fedrela.engine.plan import RelabelPlan, TrainPlan
-from fedrela.engine.problem import Problem
-from fedrela.engine.run import Executor, Plan, Run
+from fedrela.engine.executors import Executor
+from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.engine.problem import Plan, Problem
+from fedrela.engine.round import RoundResult, next_round
+from fedrela.engine.state import Run
 from fedrela.metrics import Groups
 from fedrela.models import build
 from fedrela.models.inputs import Scaling
@@ -38,8 +38,8 @@ def problem(clients: int = CLIENTS) -> Problem:
     return Problem(x.astype("f4"), y, x_test.astype("f4"), y_test, shards, CLASSES, groups, Scaling())
 
 
-@dataclass(frozen=True)
-class Present(TrainPlan):
+@dataclass(frozen=True, kw_only=True)
+class Present(TrainOptions):
     """A plan in which some clients are not chosen in some rounds."""
 
     absent: Mapping[int, Any] = field(default_factory=dict)
@@ -56,10 +56,10 @@ def begin(
     options = {"rounds": ROUNDS, "epochs": 1, "batch_size": 8} | train
     make = partial(build, "logistic", problem.input_shape, problem.num_classes, seed=3)
     plan = Present(**options, absent=absent or {})
-    return Run(problem, Plan(23, plan, RelabelPlan(schedule=Schedule(relabel), tau=0.3), algorithm, make), executor)
+    return Run(problem, Plan(23, plan, RelabelPlan(start=relabel, tau=0.3), algorithm, make), executor)
 
 
-def rounds(run: Run) -> Iterator[tuple[RoundDone, dict[str, bytes]]]:
+def rounds(run: Run) -> Iterator[tuple[RoundResult, dict[str, bytes]]]:
     """Carry out a run and give each round with the state after it."""
     assert run.note == ""
     try:
@@ -75,5 +75,5 @@ def by_hand(run: Run, clients: list[int]) -> bytes:
     sizes = np.array([len(run.problem.shards[client].train) for client in clients], float)
     mean = np.zeros(run.state.weights.size)
     for client, share in zip(clients, sizes / sizes.sum(), strict=True):
-        mean += share * run.areas["up"].views(client)["weights"].astype(float)
-    return mean.astype(run.layout.dtype).tobytes()
+        mean += share * run.memory["uploads"].row(client)["weights"].astype(float)
+    return mean.astype(run.arrays.layout.dtype).tobytes()

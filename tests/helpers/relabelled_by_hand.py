@@ -17,7 +17,7 @@ def softmax(logits):
 def plain_pass(run, client):
     """The posterior of the shared model, made here: evaluation mode, one batch."""
     model = run.plan.make().eval()
-    arrays = run.layout.split(run.state.weights)
+    arrays = run.arrays.layout.split(run.state.weights)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.tensor(arrays[name]))

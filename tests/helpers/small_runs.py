@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fedrela.algorithms import Algorithm
 from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.options import Options, option
 
 COLUMNS, CLASSES = 6, 4
@@ -84,7 +84,7 @@ class Pulled(Algorithm):
         return {}
 
 
-class Reversed(SerialPool):
+class Reversed(SerialExecutor):
     """A executor whose answers arrive in the opposite order."""
 
     def run(self, orders: Any, deadline: float | None = None) -> Any:

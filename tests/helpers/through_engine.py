@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrela.core import Schedule
-from fedrela.engine.loop import next_round
+from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.problem import Problem
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.round import next_round
 from fedrela.records import RoundRecord, Shard
 from helpers.engine_federations import Made, table_problem
 
@@ -29,18 +28,20 @@ class After:
 def rounds_of(algorithm: Any, rounds: int = 3, relabelled: bool = True, **parts: Any) -> list[After]:
     """Return what a run looks like after each of its rounds; re-labelling is due in the first one."""
     train = {"rounds": rounds} | parts.pop("train", {})
-    relabel = {"enabled": relabelled, "schedule": Schedule(1), "tau": 0.3}
-    with SerialPool() as executor:
+    relabel = {"enabled": relabelled, "start": 1, "tau": 0.3}
+    with SerialExecutor() as executor:
         run = Made(algorithm, train=train, relabel=relabel, **parts).begin(executor)
         found = []
         for _ in range(rounds):
             record = next_round(run).record
             assert record.excluded == []
             kept = {
-                client: {name: array.copy() for name, array in run.areas["kept"].views(client).items()}
-                for client in np.flatnonzero(run.state.known).tolist()
+                client: {name: array.copy() for name, array in run.memory["client_state"].row(client).items()}
+                for client in np.flatnonzero(run.state.has_state).tolist()
             }
-            found.append(After(run.state.weights.copy(), run.layout.trained, dict(run.state.server), kept, record))
+            found.append(
+                After(run.state.weights.copy(), run.arrays.layout.trained, dict(run.state.server), kept, record)
+            )
         run.close()
     assert any(after.record.moved for after in found) == relabelled
     return found

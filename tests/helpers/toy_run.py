@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from fedrela.errors import DataError
 from fedrela.files import digest, write_bytes
+from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 
+DEADLINE = Failure(FailureKind.DEADLINE)
 MANIFEST = {"format": "toy-1", "classes": ["a", "b"]}
 CONFIG = "seed = 1\n"
 MACHINE = {"started": "today"}
@@ -76,7 +78,7 @@ def carry_on(path: Path, last: int = ROUNDS, *, tell: Tell = nothing, begin: Any
             folder.save_checkpoint(0, arrays_of(weights), record_of(0))
         for round in range(reached + 1, last + 1):
             if round in LATE and round not in noted:
-                folder.note_exclusions(round, {1: "deadline"})
+                folder.note_exclusions(round, {1: DEADLINE})
                 tell("noted", round)
             weights = step(weights, round, round in LATE)
             if round == RELABEL:
@@ -108,7 +110,7 @@ def check_sound(path: Path) -> int | None:
     folder = RunFolder.open(path)
     saved = folder.load_checkpoint()
     rounds, noted = folder.rounds(), folder.exclusions()
-    assert all(reasons == {1: "deadline"} for reasons in noted.values())
+    assert all(failures == {1: DEADLINE} for failures in noted.values())
     assert [record["round"] for record in rounds] == list(range(1, len(rounds) + 1))
     if folder.status == "done":
         folder.check()

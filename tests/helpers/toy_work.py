@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedrela.engine.blocks import Block, Handle, SharedArray, shared_array
-from fedrela.engine.pool import Pool
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.shared_memory import ArrayHandle, Block
+from fedrela.files.mapped import Place
 
 
 def power(exponent):
@@ -22,8 +23,8 @@ def sums(tensors):
     return lambda name: float(tensors[name].sum())
 
 
-def read(handles: dict[str, SharedArray]):
-    arrays = {name: shared_array(handle) for name, handle in handles.items()}
+def read(handles: dict[str, ArrayHandle]):
+    arrays = {name: handle.open() for name, handle in handles.items()}
     return lambda name: arrays[name].tolist()
 
 
@@ -37,7 +38,7 @@ def process(_):
         "unreadable": Unreadable,
         "bytes": lambda: bytes(1 << 20),
     }
-    return lambda order: facts[order[0]]()
+    return lambda task: facts[task[0]]()
 
 
 def divide(text):
@@ -52,8 +53,8 @@ class Unreadable:
 def deadly(folder: Path):
     """Work that kills its worker: every time, or the first time only."""
 
-    def work(order):
-        name, number = order
+    def work(task):
+        name, number = task
         mark = folder / str(number)
         if name == "always" or (name == "once" and not mark.exists()):
             mark.touch()
@@ -69,12 +70,12 @@ def dies(_):
     os._exit(1)
 
 
-def counting(handle: Handle):
+def counting(place: Place):
     """Work on a counter that all processes see: wait for it, add to it, or let it run on for a minute."""
-    counter = Block.attach(handle).array(0, (1,), np.int64)
+    counter = Block.attach(place).array(0, (1,), np.int64)
 
-    def work(order):
-        name, number = order
+    def work(task):
+        name, number = task
         end = time.monotonic() + 60
         while name == "tick" and time.monotonic() < end:
             counter[0] += 1

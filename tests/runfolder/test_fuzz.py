@@ -19,7 +19,7 @@ from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
 from helpers.batteries import count
 from helpers.damage import CHANGES, by_chance, by_hand, forged_arrays, forged_manifest
-from helpers.toy_run import arrays_of, carry_on, compared, record_of, round_record, states
+from helpers.toy_run import DEADLINE, arrays_of, carry_on, compared, record_of, round_record, states
 
 FORBIDDEN = {
     "code.__new__", "compile", "ctypes.dlopen", "exec", "function.__new__", "import", "marshal.load", "marshal.loads",
@@ -44,7 +44,7 @@ def look(path: Path, *, forged: bool) -> str:
         assert saved.arrays.keys() == wanted.keys()
         assert all(np.array_equal(saved.arrays[name], array) for name, array in wanted.items())
     noted = folder.exclusions()
-    assert list(noted.items()) == [(3, {1: "deadline"}), (5, {1: "deadline"})][: len(noted)]
+    assert list(noted.items()) == [(3, {1: DEADLINE}), (5, {1: DEADLINE})][: len(noted)]
     folder.truncate_rounds(reached)
     assert folder.rounds() == [round_record(r, w) for r, w in enumerate(states()[: reached + 1]) if r]
     assert len(folder.timing()) <= reached

@@ -9,10 +9,13 @@ import pytest
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import verbs
+from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder, log
 from fedrela.runfolder.text import line, sealed
 from helpers.disk_faults import Fail, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
+
+DEADLINE, DIED = Failure(FailureKind.DEADLINE), Failure(FailureKind.WORKER_DIED, "twice (SIGKILL)")
 
 
 @pytest.fixture
@@ -159,35 +162,35 @@ def test_a_log_that_is_no_plain_file(name, folder):
 def test_exclusions_are_on_disk_at_once_and_the_first_note_counts(folder):
     notes = Notes()
     with verbs.observed(notes):
-        folder.note_exclusions(3, {7: "deadline", 2: "the worker died"})
+        folder.note_exclusions(3, {7: DEADLINE, 2: DIED})
     assert [verb for verb, _ in notes.done] == ["append", "sync", "sync_folder"]
-    folder.note_exclusions(3, {7: "another reason", 8: "deadline"})
+    folder.note_exclusions(3, {7: DIED, 8: DEADLINE})
     folder.note_exclusions(4, {})
     again = RunFolder.open(folder.path)
-    again.note_exclusions(5, {1: "deadline"})
+    again.note_exclusions(5, {1: DEADLINE})
     assert again.exclusions() == {
-        3: {2: "the worker died", 7: "deadline", 8: "deadline"},
-        5: {1: "deadline"},
+        3: {2: DIED, 7: DEADLINE, 8: DEADLINE},
+        5: {1: DEADLINE},
     }
 
 
 def test_a_torn_exclusion_was_never_in_force(folder):
-    folder.note_exclusions(3, {7: "deadline"})
+    folder.note_exclusions(3, {7: DEADLINE})
     path = folder.path / "exclusions.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole + whole[:-9])
     again = RunFolder.open(folder.path)
-    assert again.exclusions() == {3: {7: "deadline"}}
-    again.note_exclusions(4, {1: "deadline"})
-    assert again.exclusions() == {3: {7: "deadline"}, 4: {1: "deadline"}}
+    assert again.exclusions() == {3: {7: DEADLINE}}
+    again.note_exclusions(4, {1: DEADLINE})
+    assert again.exclusions() == {3: {7: DEADLINE}, 4: {1: DEADLINE}}
 
 
 def test_a_note_whose_sync_failed_is_made_again(folder):
-    folder.note_exclusions(3, {7: "deadline"})
+    folder.note_exclusions(3, {7: DEADLINE})
     with verbs.observed(Fail(1, "EIO")), pytest.raises(DataError, match="cannot be written: Input/output error"):
-        folder.note_exclusions(4, {1: "deadline"})
-    folder.note_exclusions(4, {1: "deadline"})
-    assert RunFolder.open(folder.path).exclusions() == {3: {7: "deadline"}, 4: {1: "deadline"}}
+        folder.note_exclusions(4, {1: DEADLINE})
+    folder.note_exclusions(4, {1: DEADLINE})
+    assert RunFolder.open(folder.path).exclusions() == {3: {7: DEADLINE}, 4: {1: DEADLINE}}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,7 @@ def test_a_note_whose_sync_failed_is_made_again(folder):
 )
 def test_exclusions_that_were_changed_are_noticed(lines, folder):
     for round in (1, 2, 3):
-        folder.note_exclusions(round, {round: "deadline"})
+        folder.note_exclusions(round, {round: DEADLINE})
     path = folder.path / "exclusions.jsonl"
     path.write_bytes(b"".join(lines(path.read_bytes().splitlines(keepends=True))))
     with pytest.raises(IntegrityError, match=r"exclusions.jsonl: "):

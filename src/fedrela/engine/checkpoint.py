@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.engine.run import Run
+from fedrela.engine.problem import STATE
+from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.runfolder import Checkpoint, RunFolder
 
@@ -15,28 +16,28 @@ from fedrela.runfolder import Checkpoint, RunFolder
 def save(run: Run, folder: RunFolder) -> None:
     """Write a checkpoint of the round just done."""
     state = run.state
-    arrays = {"weights": state.weights, "known": state.known, **_moves(run)}
+    arrays = {"weights": state.weights, "has_state": state.has_state, **_moves(run)}
     arrays |= {f"server.{name}": array for name, array in state.server.items()}
-    ids = np.flatnonzero(state.known)
-    if run.kept and ids.size:
-        rows = [run.areas["kept"].views(int(client)) for client in ids]
-        arrays |= {f"kept.{name}": np.stack([row[name] for row in rows]) for name in run.kept}
+    ids = np.flatnonzero(state.has_state)
+    if run.stores_client_state and ids.size:
+        rows = [run.memory["client_state"].row(int(client)) for client in ids]
+        arrays |= {f"{STATE}{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
     record = {
         "remote_clients": run.executor.remote_clients,
         "skipped": state.skipped,
         "relabelled": {str(client): round for client, round in sorted(state.relabelled.items())},
         "moved": {str(client): number for client, number in sorted(state.moved.items())},
-        "figures": {str(client): figures for client, figures in sorted(state.figures.items())},
+        "relabel_metrics": {str(client): metrics for client, metrics in sorted(state.relabel_metrics.items())},
     }
     folder.save_checkpoint(state.round, arrays, record)
 
 
 def restore(run: Run, checkpoint: Checkpoint) -> None:
     """Put a run into the state of a checkpoint; one that does not fit the run is an `IntegrityError`."""
-    elsewhere = bool(checkpoint.record.get("remote_clients"))
-    if elsewhere != run.executor.remote_clients:
-        clients = "elsewhere" if elsewhere else "here"
-        raise ArgumentError(f"checkpoint of round {checkpoint.round}: its clients are {clients}; go on as it began")
+    remote = bool(checkpoint.record.get("remote_clients"))
+    if remote != run.executor.remote_clients:
+        clients = "a Flower grid's" if remote else "this machine's"
+        raise ArgumentError(f"checkpoint of round {checkpoint.round}: its clients are {clients}; resume it in that way")
     try:
         _restore(run, checkpoint)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
@@ -45,25 +46,25 @@ def restore(run: Run, checkpoint: Checkpoint) -> None:
 
 def _restore(run: Run, checkpoint: Checkpoint) -> None:
     state, arrays, record = run.state, checkpoint.arrays, checkpoint.record
-    run.layout.check_vector(arrays["weights"])
-    if arrays["known"].shape != state.known.shape:
-        raise ValueError(f"{len(arrays['known'])} clients, not {run.clients}")
+    run.arrays.layout.check_vector(arrays["weights"])
+    if arrays["has_state"].shape != state.has_state.shape:
+        raise ValueError(f"{len(arrays['has_state'])} clients, not {run.clients}")
     state.round = checkpoint.round
     state.weights = np.array(arrays["weights"])
-    state.known = np.array(arrays["known"]) if run.kept else np.zeros(run.clients, bool)
+    state.has_state = np.array(arrays["has_state"]) if run.stores_client_state else np.zeros(run.clients, bool)
     state.server = {k.removeprefix("server."): np.array(a) for k, a in arrays.items() if k.startswith("server.")}
-    for number, client in enumerate(np.flatnonzero(state.known)):
-        for name, place in run.areas["kept"].views(int(client)).items():
-            place[...] = arrays[f"kept.{name}"][number]
-    run.labels[...] = run.problem.y_train
-    run.labels[arrays["moves.sample"]] = arrays["moves.label"]
+    for number, client in enumerate(np.flatnonzero(state.has_state)):
+        for name, array in run.memory["client_state"].row(int(client)).items():
+            array[...] = arrays[f"{STATE}{name}"][number]
+    run.current_labels[...] = run.problem.y_train
+    run.current_labels[arrays["moves.sample"]] = arrays["moves.label"]
     state.skipped = int(record["skipped"])
     state.relabelled = {int(client): int(round) for client, round in record["relabelled"].items()}
     state.moved = {int(client): int(number) for client, number in record["moved"].items()}
-    state.figures = {int(client): dict(figures) for client, figures in record["figures"].items()}
+    state.relabel_metrics = {int(client): dict(metrics) for client, metrics in record["relabel_metrics"].items()}
 
 
 def _moves(run: Run) -> dict[str, NDArray[Any]]:
-    """Return which samples have another label now, and which."""
-    changed = np.flatnonzero(run.labels != run.problem.y_train)
-    return {"moves.sample": changed, "moves.label": run.labels[changed]}
+    """Return which samples' labels were changed, and their new labels."""
+    changed = np.flatnonzero(run.current_labels != run.problem.y_train)
+    return {"moves.sample": changed, "moves.label": run.current_labels[changed]}

@@ -6,15 +6,19 @@ Configurations take these options, with their help and limits, as the tables ``[
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.core import Schedule
+from fedrela.core.checks import check_fraction
+from fedrela.core.options import RelabelOptions
 from fedrela.errors import ArgumentError
-from fedrela.options import Options, option
+from fedrela.options import Options, option, options_of
 from fedrela.streams import stream
 from fedrela.text import shown
 
@@ -22,6 +26,9 @@ MOST_ROUNDS = 1_000_000
 MOST_CLIENTS = 1_000_000
 MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
 SCHEDULES = {"constant": (), "step": ("milestones", "gamma"), "cosine": ("lr_end",)}  # with the options of each
+
+OTHERS = "default"  # the key of all clients that a table of tau does not name
+_CLIENT = re.compile(r"0|[1-9][0-9]{0,17}")
 
 _round = round  # methods below have a parameter of this name
 
@@ -132,3 +139,93 @@ class TrainOptions(Options):
         if number == clients:
             return np.arange(clients)
         return np.sort(stream(seed, "participation", round).choice(clients, number, replace=False))
+
+
+def check_tau(value: Any) -> float | dict[str, float]:
+    """Return a fraction, or a table client id -> fraction with a value for all other clients too."""
+    if not isinstance(value, Mapping):
+        return check_fraction("tau", value, per_cent_hint=True)
+    table = {OTHERS: float(RelabelOptions.tau)}
+    for key, tau in value.items():
+        if key != OTHERS and not _CLIENT.fullmatch(str(key)):
+            raise ArgumentError(f'expected a client id such as 0, or "{OTHERS}" for all others, got {shown(key)}')
+        table[str(key)] = check_fraction("tau", tau, per_cent_hint=True)
+    return dict(sorted(table.items(), key=lambda item: -1 if item[0] == OTHERS else int(item[0])))
+
+
+def check_forbidden(value: Any) -> tuple[tuple[int, int], ...]:
+    """Return pairs of two different class ids."""
+    if not isinstance(value, list | tuple):
+        raise ArgumentError(f"expected a list of pairs of class ids [from, to], got {shown(value)}")
+    for pair in value:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(c) is int and c >= 0 for c in pair):
+            raise ArgumentError(f"expected pairs of class ids [from, to], got {shown(pair)}")
+        if pair[0] == pair[1]:
+            raise ArgumentError(f"expected two different classes, got {pair[0]} twice")
+    return tuple((pair[0], pair[1]) for pair in value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelabelPlan(RelabelOptions):
+    """When and how clients re-label, and where posteriors come from."""
+
+    enabled: bool = option(True, "false: nothing is re-labelled, but lr_scale acts all the same")
+    start: int | float = option(
+        0.8,
+        "first round of re-labelling: a share of all rounds (0.8), or a round (48)",
+        symbol="T",
+        check=lambda value: Schedule(start=value).start,
+        form="a round from 1, or a share of the rounds above 0 and up to 1",
+    )
+    period: int = option(0, "rounds until the next re-labelling; 0: one shot", symbol="P", ge=0, le=MOST_ROUNDS)
+    late: bool = option(True, "a client not chosen when re-labelling was due does it when it is chosen next")
+    tau: float | Mapping[str, float] = option(  # type: ignore[assignment]
+        0.05,
+        "share of the samples whose score may pass the threshold of a class; or a table client id -> share",
+        symbol="tau",
+        check=check_tau,
+        form="a fraction from 0 to 1, or a table client id -> fraction",
+    )
+    max_fraction: float = option(1.0, "largest share of its labels that a client may change", ge=0, le=1)
+    min_agreement: float = option(
+        0.0, "a client whose labels the model confirms less often re-labels nothing", ge=0, le=1
+    )
+    forbidden: tuple[tuple[int, int], ...] = option(
+        (),
+        "moves that may not happen, as pairs of class ids [from, to]",
+        check=check_forbidden,
+        form="a list of pairs of class ids [from, to]",
+    )
+    lr_scale: float = option(1.0, "factor of the learning rate from the first round of re-labelling on", gt=0)
+    moves: str = option(
+        "fedrela",
+        "random: as many moves from class to class, of random samples, as a control",
+        choices=("fedrela", "random"),
+    )
+    collected: bool = option(False, "posteriors from the last epoch of training, in place of a pass of their own")
+    passes: int = option(1, "passes over which posteriors are averaged", ge=1, le=1000)
+    augment: bool = option(False, "these passes see augmented samples")
+    train_mode: bool = option(False, "these passes run in training mode")
+
+    @property
+    def schedule(self) -> Schedule:
+        """The rounds in which clients re-label."""
+        return Schedule(start=self.start, period=self.period, late=self.late)
+
+    def keywords(self, client: int) -> dict[str, Any]:
+        """Return the options of `fedrela.relabel` for a client, whose tau may be its own."""
+        tau = self.tau.get(str(client), self.tau[OTHERS]) if isinstance(self.tau, Mapping) else self.tau
+        return {each.name: getattr(self, each.name) for each in options_of(RelabelOptions)} | {"tau": tau}
+
+    def due(self, round: int, rounds: int, last: int | None) -> bool:
+        """Whether a client that re-labelled in round `last` does so when it is chosen in `round`."""
+        return self.enabled and self.schedule.due(round, rounds, last)
+
+    def scale(self, round: int, rounds: int) -> float:
+        """Return the factor of the learning rate in a round."""
+        return self.lr_scale if round >= self.schedule.first(rounds) else 1.0
+
+    def collects(self, round: int, rounds: int) -> bool:
+        """Whether training in this round must leave its logits for a later re-labelling."""
+        last = rounds if self.period else self.schedule.first(rounds)
+        return self.enabled and self.collected and round < last

@@ -1,27 +1,100 @@
-"""The server's turn: from what the admitted clients sent to the next shared arrays."""
+"""The server's part of a round: exchanges before training, and the step to the next shared arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fedrela.algorithms.base import Exchange
 from fedrela.algorithms.context import ServerContext
-from fedrela.engine.randomness import torch_stream
-from fedrela.engine.run import Run
-from fedrela.errors import FedrelaError
-from fedrela.models.repeatable import one_thread
-from fedrela.records import Upload
+from fedrela.engine.admission import admit
+from fedrela.engine.state import Run
+from fedrela.errors import RunFailedError
+from fedrela.models.repeatable import one_thread, torch_stream
+from fedrela.records import Failure, FailureKind, Upload
 
 Result = TypeVar("Result")
 LARGEST = 1e12  # far beyond what any model learns with; from there on float32 sums overflow
 
 
-def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerContext:
-    """Return what the algorithm's server is given in a round."""
+def hold_exchanges(
+    run: Run, round: int, chosen: Sequence[int], missing: Mapping[int, Failure], deadline: float
+) -> dict[int, Failure]:
+    """Hold every exchange that comes before the training of this round, in the algorithm's order.
+
+    Returns
+    -------
+    dict
+        Clients that failed in an exchange: they sit out the rest of the round. Those of `missing` that did so before
+        are not asked again.
+    """
+    failed = {client: failure for client, failure in missing.items() if failure.exchange}
+    for exchange in run.plan.algorithm.exchanges():
+        if exchange.due(round):
+            everybody = range(run.clients) if exchange.who == "all" else chosen
+            asked = [client for client in everybody if client not in failed and len(run.problem.shards[client].train)]
+            failed |= _hold(run, round, exchange, asked, deadline)
+    return failed
+
+
+def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: float) -> dict[int, Failure]:
+    algorithm, name = run.plan.algorithm, exchange.name
+    specs = dict(algorithm.answers(name, run.arrays.sizes))
+    broadcast, answers = run.write_broadcast(), run.memory.make(f"exchange {name}", specs, len(asked))
+    tasks = [run.task("ask", round, client, broadcast, answers, row, subject=name) for row, client in enumerate(asked)]
+    uploads, failed = list[Upload](), dict[int, Failure]()
+    for result in run.executor.run(tasks, deadline=deadline or None):
+        client = asked[result.position]
+        if result.failure is None:
+            samples, upload = result.value.samples, result.value.upload
+            uploads.append(upload or Upload(client, round, samples, answers.row(result.position)))
+        else:
+            failed[client] = result.failure
+    expected = {client: len(run.problem.shards[client].train) for client in asked}
+    admission = admit(uploads, round=round, expected=expected, specs=specs, reference=None, norm_limit=0.0)
+    if admission.admitted:
+        _on_server(run, round, admission.admitted, name, partial(algorithm.absorb, name))
+    refused = {client: reason for client, reason in admission.excluded if client is not None}
+    failed |= {client: Failure(FailureKind.REFUSED, reason) for client, reason in refused.items()}
+    return {client: replace(failure, exchange=name) for client, failure in failed.items()}
+
+
+def aggregate(run: Run, round: int, uploads: Sequence[Upload]) -> None:
+    """Take the server's step: new shared arrays, new server state."""
+    where = f"{run.plan.algorithm.name}: round {round}"
+    new = np.asarray(_on_server(run, round, uploads, "server", run.plan.algorithm.server))
+    if new.shape != run.state.weights.shape:
+        raise RunFailedError(f"{where}: expected {run.state.weights.size} shared values, the server gave {new.shape}")
+    with np.errstate(over="ignore"):
+        weights = new.astype(run.arrays.layout.dtype)
+    if not np.isfinite(weights).all() or np.abs(weights).max(initial=0) > LARGEST:
+        raise RunFailedError(
+            f"{where}: the server's arrays are not finite any more: it diverged; lower lr, or set clip"
+        )
+    run.state.weights = weights
+
+
+def _on_server(
+    run: Run, round: int, uploads: Sequence[Upload], name: str, work: Callable[[ServerContext], Result]
+) -> Result:
+    """Do a part of the server's work on one thread, with random numbers of its own.
+
+    The state is kept as copies: an array of the model or of an upload would change later.
+    """
+    context = _server_context(run, round, uploads)
+    with one_thread(), torch_stream(run.runner.device, run.plan.seed, name, round):
+        result = work(context)
+    run.state.server = {name: np.array(array) for name, array in context.state.items()}
+    return result
+
+
+def _server_context(run: Run, round: int, uploads: Sequence[Upload]) -> ServerContext:
     plan, runner = run.plan, run.runner
     weights = run.state.weights.view()
     weights.flags.writeable = False
@@ -33,42 +106,16 @@ def server_turn(run: Run, round: int, uploads: Sequence[Upload]) -> ServerContex
         clients=run.clients,
         uploads=uploads,
         weights=weights,
-        trained=run.layout.trained,
-        lr=plan.train.local(round, plan.relabel.scale(round, plan.train.rounds)).lr,
+        trained=run.arrays.layout.trained,
+        lr=plan.local(round).lr,
         state=dict(run.state.server),
         model=runner.model,
         auxiliary=_auxiliary(run),
     )
 
 
-def serve(
-    run: Run, round: int, uploads: Sequence[Upload], name: str, work: Callable[[ServerContext], Result]
-) -> Result:
-    """Do a part of the server's work, which has the bits of one thread and random numbers of its own.
-
-    The state is kept as copies: an array of the model or of an upload would change in the next turn.
-    """
-    context = server_turn(run, round, uploads)
-    with one_thread(), torch_stream(run.runner.device, run.plan.seed, name, round):
-        result = work(context)
-    run.state.server = {name: np.array(array) for name, array in context.state.items()}
-    return result
-
-
-def step(run: Run, round: int, uploads: Sequence[Upload]) -> None:
-    """Take the server's step: new shared arrays, new server state."""
-    place = f"{run.plan.algorithm.name}: round {round}"
-    new = np.asarray(serve(run, round, uploads, "server", run.plan.algorithm.server))
-    if new.shape != run.state.weights.shape:
-        raise FedrelaError(f"{place}: {run.state.weights.size} shared values are needed, the server gave {new.shape}")
-    with np.errstate(over="ignore"):
-        vector = new.astype(run.layout.dtype)
-    if not np.isfinite(vector).all() or np.abs(vector).max(initial=0) > LARGEST:
-        raise FedrelaError(f"{place}: the server's arrays are not finite any more: it diverged; lower lr, or set clip")
-    run.state.weights = vector
-
-
 def _auxiliary(run: Run) -> tuple[Tensor, Tensor] | None:
+    """Return the samples that the algorithm's server asks for, or None."""
     ids = run.problem.auxiliary
     if ids is None:
         return None

@@ -11,9 +11,10 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from fedrela.engine.cores import usable_cores
-from fedrela.engine.run import Executor, Run
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.client import ClientRunner
+from fedrela.engine.executors import Executor
+from fedrela.engine.executors.forkserver import usable_cores
+from fedrela.engine.shared_memory import SharedMemory
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import build_data, located
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
@@ -29,7 +30,7 @@ from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
-    from fedrela.flower.client import Site
+    from fedrela.flower.client import FlowerClient
 
 STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
 PATIENCE = 600.0  # seconds
@@ -48,19 +49,21 @@ def client_app(config: Config, state: str = STATE) -> Any:
     """
     from fedrela.flower.apps import client_app
 
-    return client_app(partial(site_of, config_toml(config), state))
+    return client_app(partial(flower_client, config_toml(config), state))
 
 
 @lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
-def site_of(text: str, state: str) -> Site:
-    """Return where the tasks of clients are carried out in this process."""
-    from fedrela.flower.client import Site
+def flower_client(text: str, state: str) -> FlowerClient:
+    """Return what carries out the tasks of clients in this process."""
+    from fedrela.flower.client import FlowerClient
 
     config = parse_config(text)
     with one_thread():
         federation, baseline = build_data(config), build_algorithm(config)
         problem = build_problem(config, federation, baseline)
-        return Site(Run(problem, build_plan(config, problem, baseline), SerialPool()), config_sha256(config), state)
+        memory = SharedMemory()
+        runner = ClientRunner.create(problem, build_plan(config, problem, baseline), memory)
+        return FlowerClient(runner, memory, config_sha256(config), state)
 
 
 def serve(

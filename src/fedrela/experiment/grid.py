@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedrela.engine.loop import RoundDone
-from fedrela.engine.run import Executor
-from fedrela.errors import BusyError, DataError, FedrelaError
+from fedrela.engine.executors import Executor
+from fedrela.engine.round import RoundResult
+from fedrela.errors import DataError, RunFailedError
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.result import Result
@@ -21,8 +21,6 @@ from fedrela.experiment.shared_rounds import address, grown, shared_rounds, trun
 from fedrela.experiment.workers import open_executor
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
-
-FAILURES = (FedrelaError, BusyError)  # a run that diverged or lost its clients; whatever is more than that stops all
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +96,7 @@ class Progress:
     """One round of one task."""
 
     task: Task
-    done: RoundDone
+    done: RoundResult
 
 
 class Grid:
@@ -189,9 +187,7 @@ class Grid:
             for task in self.remaining():
                 try:
                     yield from self._carry_out(task, executor)
-                except FAILURES as error:
-                    if type(error) not in FAILURES:
-                        raise
+                except RunFailedError as error:
                     self.failures[task.out.name] = str(error)
 
     def complete(self, workers: int | str | None = None) -> None:
@@ -223,7 +219,7 @@ class Grid:
 
     def _carry_out(self, task: Task, executor: Executor) -> Iterator[Progress]:
         if task.trunk is not None and task.trunk.name in self.failures:
-            raise FedrelaError(f"the rounds before re-labelling failed: {self.failures[task.trunk.name]}")
+            raise RunFailedError(f"the rounds before re-labelling failed: {self.failures[task.trunk.name]}")
         with _begin_or_resume(task, executor) as execution:
             for done in execution.rounds(task.last):
                 yield Progress(task, done)

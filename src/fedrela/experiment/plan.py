@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +11,18 @@ from numpy.typing import NDArray
 
 from fedrela.algorithms import ALGORITHMS, Algorithm
 from fedrela.data.federation import Federation
-from fedrela.engine.plan import RelabelPlan, TrainPlan
-from fedrela.engine.problem import Problem
-from fedrela.engine.run import Plan
+from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.engine.problem import Plan, Problem
 from fedrela.errors import ArgumentError
 from fedrela.experiment.build import groups_of, located
 from fedrela.experiment.schema import check_fits
 from fedrela.models import build
 from fedrela.models.given import Model, device_of, dtype_of, given
 from fedrela.models.inputs import Scaling
+from fedrela.options import options_of
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
-
-RELABEL_OPTIONS = ("preset", "spread", "threshold", "target", "normalize", "max_fraction")
 
 
 def build_algorithm(config: Config, algorithm: Algorithm | None = None) -> Algorithm:
@@ -75,10 +72,9 @@ def build_plan(config: Config, problem: Problem, algorithm: Algorithm, model: Mo
     if config.train.augment and not problem.is_image:
         with located(config, {"augment": ("train", "augment")}, ("train", "augment")):
             raise ArgumentError("crops and flips need images, and these samples are tables", argument="augment")
-    train = {field.name: getattr(config.train, field.name) for field in fields(TrainPlan)}
-    return Plan(
-        config.seed, TrainPlan(**train), _relabel_plan(config), algorithm, make, device_of(config.engine.device)
-    )
+    train = TrainOptions(**{each.name: getattr(config.train, each.name) for each in options_of(TrainOptions)})
+    relabel = RelabelPlan(**{each.name: getattr(config.relabel, each.name) for each in options_of(RelabelPlan)})
+    return Plan(config.seed, train, relabel, algorithm, make, device_of(config.engine.device))
 
 
 def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:
@@ -90,26 +86,6 @@ def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[]
             dtype=dtype_of(table.dtype), **table.options,
         )  # fmt: skip
     return given(model, shape, classes)
-
-
-def _relabel_plan(config: Config) -> RelabelPlan:
-    table = config.relabel
-    options = {name: getattr(table, name) for name in RELABEL_OPTIONS}
-    return RelabelPlan(
-        enabled=table.enabled,
-        schedule=table.schedule(),
-        tau=table.default_tau,
-        taus=table.taus,
-        options={name: value for name, value in options.items() if value is not None},
-        forbidden=table.forbidden,
-        lr_scale=table.lr_scale,
-        moves=table.moves,
-        collected=table.collected,
-        passes=table.passes,
-        augment=table.augment,
-        train_mode=table.train_mode,
-        min_agreement=table.min_agreement,
-    )
 
 
 def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from fedrela.core import Ledger
 from fedrela.engine import checkpoint
-from fedrela.engine.evaluate import evaluate, evaluate_locally
-from fedrela.engine.loop import RoundDone, next_round
-from fedrela.engine.run import Run
+from fedrela.engine.evaluation import evaluate, evaluate_locally
+from fedrela.engine.round import RoundResult, next_round
+from fedrela.engine.state import Run
 from fedrela.errors import IntegrityError
 from fedrela.experiment.relabelling_record import gallery_bytes, relabelling_record
 from fedrela.experiment.result import Result
@@ -52,7 +52,7 @@ class Execution:
         self.folder.truncate_rounds(state.round)
         self.folder.clear_ledgers([client for client in range(self.run.clients) if client not in state.relabelled])
 
-    def rounds(self, last: int | None = None) -> Iterator[RoundDone]:
+    def rounds(self, last: int | None = None) -> Iterator[RoundResult]:
         """Carry out round after round, up to the last one, and yield each when it is written."""
         last = self.run.plan.train.rounds if last is None else last
         lost = self.folder.exclusions()
@@ -98,7 +98,7 @@ class Execution:
             "headline": headline(np.bincount(problem.y_test, minlength=problem.num_classes)),
             "moved": None if run.executor.remote_clients else sum(run.state.moved.values()),
             "rounds": run.state.round,
-            "weights_sha256": run.layout.sha256(run.state.weights),
+            "weights_sha256": run.arrays.layout.sha256(run.state.weights),
             "config_sha256": self.config_sha256,
         }
         validation = evaluate(run, "validation")

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from fedrela.core import Ledger
 from fedrela.engine.problem import Problem
-from fedrela.engine.run import State
+from fedrela.engine.state import ServerState
 from fedrela.metrics import Z_EDGES
 
 GALLERY = 24  # samples
 
 
-def relabelling_record(problem: Problem, state: State, ledgers: dict[int, Ledger]) -> dict[str, Any]:
+def relabelling_record(problem: Problem, state: ServerState, ledgers: dict[int, Ledger]) -> dict[str, Any]:
     """Return moves, histograms of scores and thresholds, over all clients and of each.
 
     Keys: ``flow`` (C, C) moves; ``before`` and ``after``, training samples of each class; ``expected`` moves into each
@@ -27,9 +27,9 @@ def relabelling_record(problem: Problem, state: State, ledgers: dict[int, Ledger
     C = problem.num_classes
     flow = sum((ledger.flow for ledger in ledgers.values()), np.zeros((C, C), np.int64))
     before = np.bincount(problem.y_train[np.concatenate([s.train for s in problem.shards])], minlength=C)
-    figures = [state.figures[client] for client in sorted(state.figures)]
-    histogram = sum((np.array(f["histogram"]) for f in figures), np.zeros((C, len(Z_EDGES) + 1), np.int64))
-    expected = sum((np.array(f["expected"]) for f in figures), np.zeros(C))
+    metrics = [state.relabel_metrics[client] for client in sorted(state.relabel_metrics)]
+    histogram = sum((np.array(m["histogram"]) for m in metrics), np.zeros((C, len(Z_EDGES) + 1), np.int64))
+    expected = sum((np.array(m["expected"]) for m in metrics), np.zeros(C))
     return {
         "classes": list(problem.class_names),
         "moved": int(flow.sum()),
@@ -39,7 +39,7 @@ def relabelling_record(problem: Problem, state: State, ledgers: dict[int, Ledger
         "expected": expected.tolist(),
         "bound": int(sum(_bound(ledger) for ledger in ledgers.values())),
         "z": {"edges": list(Z_EDGES), "counts": histogram.tolist()},
-        "clients": {str(client): _client(state.figures[client], ledgers[client]) for client in sorted(ledgers)},
+        "clients": {str(client): _client(state.relabel_metrics[client], ledgers[client]) for client in sorted(ledgers)},
         "counts": [_counts(problem.y_train[shard.train]) for shard in problem.shards],
     }
 
@@ -49,12 +49,12 @@ def _counts(labels: NDArray[np.int64]) -> list[list[int]]:
     return [[int(c), int(n)] for c, n in zip(classes, numbers, strict=True)]
 
 
-def _client(figures: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
+def _client(metrics: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
     return {
-        "round": figures["round"],
-        "samples": figures["samples"],
+        "round": metrics["round"],
+        "samples": metrics["samples"],
         "moved": len(ledger),
-        "threshold": figures["threshold"],
+        "threshold": metrics["threshold"],
         "notes": list(ledger.notes),
         "refusal": ledger.refusal,
     }

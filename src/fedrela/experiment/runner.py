@@ -17,7 +17,8 @@ from fedrela.algorithms import Algorithm
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
-from fedrela.engine.run import Executor, Run
+from fedrela.engine.executors import Executor
+from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, load_config, parse_config
@@ -173,23 +174,24 @@ def _execution(config: Config, made: Run, folder: RunFolder) -> Execution:
 
 def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifest:
     """Return what a run's result depends on, beside its configuration's text."""
-    groups = made.problem.groups
+    groups, algorithm = made.problem.groups, made.plan.algorithm
+    received = made.broadcast() | dict(algorithm.message(made.state.server, 0))
     return RunManifest(
         version=version("fedrela"),
         config_sha256=config_sha256(config),
         data=federation.manifest(),
         model={
-            "arrays": [[entry.name, list(entry.shape), entry.kind] for entry in made.layout.entries],
-            "dtype": made.layout.dtype,
-            "first_sha256": made.layout.sha256(made.state.weights),
+            "arrays": [[entry.name, list(entry.shape), entry.kind] for entry in made.arrays.layout.entries],
+            "dtype": made.arrays.layout.dtype,
+            "first_sha256": made.arrays.layout.sha256(made.state.weights),
             "scaling": made.problem.scaling.as_record(),
         },
         algorithm={
-            "name": made.plan.algorithm.name,
-            "params": asdict(made.plan.algorithm.params),
-            "sends": {name: [list(field.shape), field.dtype] for name, field in made.sent.items()},
-            "receives": {name: [list(array.shape), str(array.dtype)] for name, array in made.received().items()},
-            "keeps": {name: [list(field.shape), field.dtype] for name, field in made.keeps.items()},
+            "name": algorithm.name,
+            "params": asdict(algorithm.params),
+            "sends": {name: [list(field.shape), field.dtype] for name, field in made.arrays.upload.items()},
+            "receives": {name: [list(array.shape), str(array.dtype)] for name, array in received.items()},
+            "keeps": {name: [list(field.shape), field.dtype] for name, field in made.arrays.client_state.items()},
         },
         classes=list(made.problem.class_names),
         groups={"names": list(groups.names), "of_class": groups.of_class.tolist(), "protocol": groups.protocol},

@@ -1,4 +1,4 @@
-"""Flower's apps around a client's site and a server's run, and Flower's own simulator to try them in."""
+"""Flower's apps around a client and around a server's run, and Flower's own simulator to try them in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flwr.app import Context
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from fedrela.flower.client import Site
+from fedrela.flower.client import FlowerClient
 
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -24,12 +24,12 @@ QUIET = {
 }
 
 
-def client_app(site: Callable[[], Site]) -> ClientApp:
-    """Return the app of every client; `site` is called with every message, and had better remember."""
+def client_app(client: Callable[[], FlowerClient]) -> ClientApp:
+    """Return the app of every client; `client` is called with every message, so it should cache what it returns."""
     app = ClientApp()
-    app.train()(lambda message, context: site().answer(message, context))
-    app.query("ask")(lambda message, context: site().answer(message, context))
-    app.query("hello")(lambda message, context: site().hello(message, context))
+    app.train()(lambda message, context: client().answer(message, context))
+    app.query("ask")(lambda message, context: client().answer(message, context))
+    app.query("hello")(lambda message, context: client().hello(message, context))
     return app
 
 
@@ -53,7 +53,7 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
     def caught(grid: Grid) -> None:
         try:
             done["result"] = work(grid)
-        except BaseException as error:  # in a thread of the simulator, which would tell it in many lines
+        except BaseException as error:  # in a thread of the simulator, which would report it in many lines
             done["error"] = error
 
     backend: Any = {"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": cores}}
@@ -66,7 +66,7 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Flower and Ray from reporting to anybody, from writing to the home folder, and from talking."""
+    """Keep Flower and Ray from reporting to anybody, from writing to the home folder, and from logging."""
     logger = logging.getLogger("flwr")
     level, before = logger.level, dict(os.environ)
     with tempfile.TemporaryDirectory() as home, warnings.catch_warnings():

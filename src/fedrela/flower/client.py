@@ -1,4 +1,4 @@
-"""The client's side: a task comes in, the engine's own station carries it out, an upload goes back."""
+"""The client's side: a task comes in, the engine's own `ClientRunner` carries it out, an upload goes back."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
-from fedrela.algorithms.base import ArraySpec
-from fedrela.engine.messages import one_line
-from fedrela.engine.orders import Answer, Order
-from fedrela.engine.run import Run
+from fedrela.engine.client import ClientRunner
+from fedrela.engine.problem import STATE
+from fedrela.engine.shared_memory import SharedMemory
+from fedrela.engine.tasks import ClientResult, Task, failure_of
 from fedrela.errors import ArgumentError, FedrelaError
-from fedrela.flower.codec import CONFIG, Task, as_failure, as_reply, read_task
-from fedrela.flower.turns import Memory, Remembered
+from fedrela.flower.client_state import StateStore, StoredState
+from fedrela.flower.codec import CONFIG, TaskMessage, as_failure, as_reply, read_task
 from fedrela.models.repeatable import one_thread
-from fedrela.records import Upload
+from fedrela.records import Failure, FailureKind, Upload
 
 
-class Site:
-    """Where a client's tasks are carried out, and where it keeps what is its own.
+class FlowerClient:
+    """Carries out the tasks of one client, or of several in one process, and keeps what is their own.
 
     Parameters
     ----------
-    run
-        The run as this process sees it: model, algorithm, plan, and at least this client's samples.
+    runner, memory
+        Made from model, algorithm, plan and at least this client's samples; and the shared memory of that runner.
     fingerprint
-        Of the configuration; a server of another one is refused.
+        Of the configuration; a server with another one is refused.
     root
         Folder of the client's own, which must outlive the process.
     """
 
-    def __init__(self, run: Run, fingerprint: str, root: str | Path) -> None:
-        self.run, self.fingerprint, self.root = run, fingerprint, Path(root)
+    def __init__(self, runner: ClientRunner, memory: SharedMemory, fingerprint: str, root: str | Path) -> None:
+        self.runner, self.memory, self.fingerprint, self.root = runner, memory, fingerprint, Path(root)
 
     def hello(self, message: Message, context: Context) -> Message:
         """Say which client this is, and of which configuration."""
@@ -41,73 +41,76 @@ class Site:
         return Message(RecordDict({CONFIG: said}), reply_to=message)
 
     def answer(self, message: Message, context: Context) -> Message:
-        """Carry out the task of a message; what goes wrong is told in one line."""
+        """Carry out the task of a message; an error is reported in one line."""
         try:
             task = read_task(message.content)
             if task.client != client_of(context):
-                raise ArgumentError(f"client {client_of(context)}: the task is of client {task.client}")
-            memory = Memory(_root(context, self.root), task.experiment, task.client)
-            with memory.locked(), one_thread():
-                content = as_reply(self._carry_out(task, memory))
-        except Exception as error:  # the server hears a reason in place of a traceback
-            plain = str(error) if isinstance(error, FedrelaError) else one_line(error)
-            content = as_failure(plain)
+                raise ArgumentError(f"client {client_of(context)}: the task is for client {task.client}")
+            store = StateStore(_root(context, self.root), task.experiment, task.client)
+            with store.locked(), one_thread():
+                content = as_reply(self._carry_out(task, store))
+        except Exception as error:  # the server is told a reason, not a traceback
+            failure = failure_of(error)
+            if failure.kind is FailureKind.ERROR and isinstance(error, FedrelaError):
+                failure = Failure(FailureKind.ERROR, str(error))
+            content = as_failure(failure)
         return Message(content, reply_to=message)
 
-    def _carry_out(self, task: Task, memory: Memory) -> Upload:
-        memory.forget(task.admitted, task.durable)
-        before = memory.recall(task.admitted) if self._has_changed(task.admitted) else Remembered(task.admitted)
-        self._put_back(task.client, before)
-        order = self._order(task, before)
-        answer = self.run.runner(order)
-        row = self.run.areas["up" if task.kind == "train" else "answer"].views()
-        if task.kind == "train":
-            if self._has_changed(task.round):
-                memory.keep(self._after(task, before, answer, row))
-            row = {name: row[name] for name in self.run.sent}
-        return Upload(task.client, task.round, answer.samples, row)
+    def _carry_out(self, message: TaskMessage, store: StateStore) -> Upload:
+        store.remove_outdated(message.admitted, message.durable)
+        stored = self._may_have_state(message.admitted)
+        before = store.read(message.admitted) if stored else StoredState(message.admitted)
+        self._restore(message.client, before)
+        task = self._task(message, before)
+        result = self.runner(task)
+        row = self.runner.shared(task.output).row()
+        if message.kind == "train":
+            if self._may_have_state(message.round):
+                store.write(self._after(message, before, result, row))
+            row = {name: row[name] for name in self.runner.arrays.upload}
+        return Upload(message.client, message.round, result.samples, row)
 
-    def _has_changed(self, round: int) -> bool:
-        """Whether a client may have something to remember after a round: kept arrays, or labels that were moved."""
-        plan = self.run.plan
-        moved = plan.relabel.enabled and round >= plan.relabel.schedule.first(plan.train.rounds)
-        return bool(self.run.kept) or moved
+    def _may_have_state(self, round: int) -> bool:
+        """Whether a client may have something to store after a round: its state, or labels that were changed."""
+        plan = self.runner.plan
+        relabelled = plan.relabel.enabled and round >= plan.relabel.schedule.first(plan.train.rounds)
+        return bool(self.runner.arrays.client_state) or relabelled
 
-    def _put_back(self, client: int, before: Remembered) -> None:
-        """Put labels and kept arrays where the station looks for them."""
-        run, index = self.run, self.run.problem.shards[client].train
-        run.labels[index] = run.problem.y_train[index] if before.labels is None else before.labels
-        for name, place in run.areas["kept"].views(client).items() if before.kept else ():
-            place[...] = before.kept[name]
+    def _restore(self, client: int, before: StoredState) -> None:
+        """Put labels and state where the runner reads them."""
+        runner, index = self.runner, self.runner.samples_of(client)
+        runner.current_labels[index] = runner.labels[index] if before.labels is None else before.labels
+        for name, array in self.memory["client_state"].row(client).items() if before.arrays else ():
+            array[...] = before.arrays[name]
 
-    def _order(self, task: Task, before: Remembered) -> Order:
-        run, train = self.run, task.kind == "train"
-        fields = {name: ArraySpec(array.shape, str(array.dtype)) for name, array in task.down.items()}
-        down = run.area("down", fields)
-        for name, place in down.views().items():
-            place[...] = task.down[name]
+    def _task(self, message: TaskMessage, before: StoredState) -> Task:
+        plan, arrays, train = self.runner.plan, self.runner.arrays, message.kind == "train"
+        broadcast = self.memory.write_broadcast(message.broadcast)
         if train:
-            up = run.area("up", run.sent | {f"kept.{name}": field for name, field in run.kept.items()})
+            output = self.memory.make("uploads", arrays.upload_row(with_state=True))
         else:
-            up = run.area("answer", dict(run.plan.algorithm.answers(task.subject, run.sizes)))
-        due = train and run.plan.relabel.due(task.round, run.plan.train.rounds, before.relabelled)
-        return Order(
-            task.kind, task.round, task.client, down.handle, up.handle, 0, message=task.message,
-            known=bool(run.kept) and before.round > 0, relabel=due, subject=task.subject,
+            output = self.memory.make("answer", dict(plan.algorithm.answers(message.subject, arrays.sizes)))
+        due = train and plan.relabel.due(message.round, plan.train.rounds, before.relabelled)
+        return Task(
+            message.kind, message.round, message.client, broadcast.handle, output.handle, 0, message=message.own,
+            has_state=bool(arrays.client_state) and before.round > 0, relabel=due, subject=message.subject,
         )  # fmt: skip
 
-    def _after(self, task: Task, before: Remembered, answer: Answer, row: dict[str, Any]) -> Remembered:
-        kept = {name: np.array(row[f"kept.{name}"]) for name in self.run.kept}
-        if answer.moves is None:
-            return Remembered(task.round, before.relabelled, before.labels, kept)
-        return Remembered(task.round, task.round, np.asarray(answer.moves.ledger.labels, np.int64), kept)
+    def _after(
+        self, message: TaskMessage, before: StoredState, result: ClientResult, row: dict[str, Any]
+    ) -> StoredState:
+        arrays = {name: np.array(row[f"{STATE}{name}"]) for name in self.runner.arrays.client_state}
+        if result.relabelling is None:
+            return StoredState(message.round, before.relabelled, before.labels, arrays)
+        labels = np.asarray(result.relabelling.ledger.labels, np.int64)
+        return StoredState(message.round, message.round, labels, arrays)
 
 
 def client_of(context: Context) -> int:
     """Return which client a node is: its ``partition-id``."""
     number = context.node_config.get("partition-id")
     if type(number) is not int or number < 0:
-        raise ArgumentError(f"node-config: expected partition-id=NUMBER, got {number!r}")
+        raise ArgumentError(f"expected partition-id=NUMBER, got {number!r}", argument="node-config")
     return number
 
 

@@ -1,7 +1,7 @@
-"""What travels between server and clients, as Flower's records: an order down, an upload or a reason up.
+"""What travels between server and clients, as Flower's records: a task down, an upload or a failure up.
 
-A reply is only as good as its sender: nothing in it is trusted here, and whatever is wrong with it becomes a reason for
-the gate, never an exception.
+Nothing in a reply is trusted here: whatever is wrong with it becomes a failure, or is left to admission, and is never an
+exception.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from fedrela.engine.orders import Kind
+from fedrela.engine.tasks import TaskKind
 from fedrela.errors import DataError
-from fedrela.records import Upload
+from fedrela.records import Failure, FailureKind, Upload
 
 ARRAYS, CONFIG, METRICS = "arrays", "config", "metrics"
 OWN = "own."  # before the names of arrays that one client alone receives
@@ -24,30 +24,30 @@ LONGEST_REASON = 200  # characters of what a client says went wrong
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """An order as a client elsewhere receives it.
+class TaskMessage:
+    """A task as a remote client receives it.
 
     Attributes
     ----------
     kind, round, client, subject
-        As of an `Order`.
+        As of a `fedrela.engine.tasks.Task`.
     experiment
         The name that client states are kept under.
     admitted, durable
-        The round of the client's last turn that counted, 0 for none; and the last round that the server cannot lose.
-    down, message
+        The last round in which the client was admitted, 0 for none; and the last round that the server cannot lose.
+    broadcast, own
         What every client receives, and what this one alone does.
     """
 
-    kind: Kind
+    kind: TaskKind
     round: int
     client: int
     subject: str
     experiment: str
     admitted: int
     durable: int
-    down: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    message: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    broadcast: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    own: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 PLAIN = ("kind", "round", "client", "experiment", "admitted", "durable")
@@ -58,10 +58,10 @@ def as_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
     return {name: Array(np.asarray(array, order="C")) for name, array in arrays.items()}
 
 
-def as_content(task: Task, down: Mapping[str, Array] | None = None) -> RecordDict:
-    """Return a task as the content of a message; `down` is the task's own in Flower's form, where it is at hand."""
-    shared = as_arrays(task.down) if down is None else down
-    own = as_arrays({f"{OWN}{name}": array for name, array in task.message.items()})
+def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) -> RecordDict:
+    """Return a task as the content of a message; `broadcast` is the task's own in Flower's form, where it is at hand."""
+    shared = as_arrays(task.broadcast) if broadcast is None else broadcast
+    own = as_arrays({f"{OWN}{name}": array for name, array in task.own.items()})
     subject = {"subject": task.subject} if task.subject else {}  # Flower cannot count the bytes of an empty text
     return RecordDict({
         ARRAYS: ArrayRecord({**shared, **own}),
@@ -69,7 +69,7 @@ def as_content(task: Task, down: Mapping[str, Array] | None = None) -> RecordDic
     })  # fmt: skip
 
 
-def read_task(content: RecordDict) -> Task:
+def read_task(content: RecordDict) -> TaskMessage:
     """Return the task in a message's content; `DataError` where there is none."""
     try:
         config, record = content.config_records[CONFIG], content.array_records[ARRAYS]
@@ -77,9 +77,9 @@ def read_task(content: RecordDict) -> Task:
         plain: dict[str, Any] = {name: config[name] for name in PLAIN} | {"subject": config.get("subject", "")}
     except Exception as error:
         raise DataError(f"message: no task of a fedrela server: {type(error).__name__}: {error}") from None
-    down = {name: array for name, array in arrays.items() if not name.startswith(OWN)}
+    broadcast = {name: array for name, array in arrays.items() if not name.startswith(OWN)}
     own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
-    return Task(**plain, down=down, message=own)
+    return TaskMessage(**plain, broadcast=broadcast, own=own)
 
 
 def as_reply(upload: Upload) -> RecordDict:
@@ -90,19 +90,24 @@ def as_reply(upload: Upload) -> RecordDict:
     })  # fmt: skip
 
 
-def as_failure(reason: str) -> RecordDict:
+def as_failure(failure: Failure) -> RecordDict:
     """Return what a client sends that could not do its task."""
-    return RecordDict({CONFIG: ConfigRecord({"failed": reason[:LONGEST_REASON]})})
+    record = ConfigRecord({"failed": failure.kind.value})
+    if failure.detail:
+        record["detail"] = failure.detail[:LONGEST_REASON]
+    return RecordDict({CONFIG: record})
 
 
-def read_reply(message: Message) -> Upload | str:
+def read_reply(message: Message) -> Upload | Failure:
     """Return the upload of a reply, or why there is none; its arrays are decoded when they are looked at."""
     if message.has_error():
-        return f"no reply: {str(message.error.reason)[:LONGEST_REASON]}"
+        return Failure(FailureKind.NO_REPLY, str(message.error.reason)[:LONGEST_REASON])
     content = message.content
-    failed = content.config_records[CONFIG].get("failed") if CONFIG in content.config_records else None
-    if failed is not None:
-        return str(failed)[:LONGEST_REASON]
+    config: Mapping[str, Any] = content.config_records.get(CONFIG, {})
+    if "failed" in config:
+        if config["failed"] == FailureKind.NO_STEP:
+            return Failure(FailureKind.NO_STEP)
+        return Failure(FailureKind.ERROR, str(config.get("detail", "no reason given"))[:LONGEST_REASON])
     said: Mapping[str, Any] = content.metric_records.get(METRICS, {})
     client, round, samples = (said.get(name) for name in ("client", "round", "num-examples"))
     return Upload(client, round, samples, Decoded(content.array_records.get(ARRAYS, {})))  # type: ignore[arg-type]

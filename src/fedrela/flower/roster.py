@@ -1,4 +1,4 @@
-"""Which node is which client: nodes are asked, since their ids are random and change with every restart."""
+"""Which node is which client. Nodes are asked, since their ids are random and change with every restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Roster:
     grid
         Flower's way to the nodes.
     fingerprint
-        Of the configuration; nodes of another one are nobody's.
+        Of the configuration; nodes with another one are ignored.
     patience
         Seconds to wait for clients that are missing when they are first looked for.
     """
@@ -34,7 +34,7 @@ class Roster:
         self._waited: set[int] = set()
 
     def doubt(self, client: int) -> None:
-        """Ask again before the next task, whether this client is where it was."""
+        """Ask again before the next task whether this client still is at its node."""
         self.nodes.pop(client, None)
 
     def find(self, clients: set[int]) -> dict[int, int]:
@@ -48,7 +48,7 @@ class Roster:
             time.sleep(PAUSE)
 
     def _look(self, end: float) -> None:
-        """Drop clients whose node has gone, and ask nodes that nobody knows."""
+        """Drop clients whose node has gone, and ask unknown nodes."""
         there = set(self._grid.get_node_ids())
         self.nodes = {client: node for client, node in self.nodes.items() if node in there}
         unknown = sorted(there - set(self.nodes.values()) - self._strangers)

@@ -1,8 +1,8 @@
 """A run of the engine over a Flower grid.
 
-The engine's own loop samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores and
-writes the run folder; this class puts a Flower grid in the place of its workers, and remembers for clients which of
-their turns counted. It is no subclass of Flower's ``Strategy``: that one sums in order of arrival, ends a run with one
+The engine's own round samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores and
+writes the run folder; this class puts a Flower grid in the place of its workers, and keeps in which round each client
+was last admitted. It is no subclass of Flower's ``Strategy``: that one sums in order of arrival, ends a run with one
 malformed reply, and waits for ever for a missing node.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from flwr.serverapp import Grid
 
-from fedrela.engine.loop import RoundDone
+from fedrela.engine.round import RoundResult
 from fedrela.flower.executor import FlowerExecutor
 from fedrela.records import RoundRecord
 
@@ -24,11 +24,11 @@ class Execution(Protocol):
     every: int
     folder: Any
 
-    def rounds(self) -> Iterator[RoundDone]:
+    def rounds(self) -> Iterator[RoundResult]:
         """Carry out round after round."""
 
     def finish(self) -> Any:
-        """Score the final model and write all findings."""
+        """Score the final model and write the result."""
 
 
 class FedrelaStrategy:
@@ -56,16 +56,16 @@ class FedrelaStrategy:
     def start(self, execution: Execution, watch: Callable[[RoundRecord | None], None] | None = None) -> Any:
         """Carry out all rounds that are left, and return the result; `watch` is called before and after each."""
         records = execution.folder.rounds()
-        self._remember(execution, (RoundRecord.from_record(record) for record in records))
+        self._note_admitted(execution, (RoundRecord.from_record(record) for record in records))
         self.executor.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
         tell = watch or (lambda done: None)
         tell(None)
         for done in execution.rounds():
-            self._remember(execution, [done.record])
+            self._note_admitted(execution, [done.record])
             tell(done.record)
         return execution.finish()
 
-    def _remember(self, execution: Execution, records: Iterable[RoundRecord]) -> None:
+    def _note_admitted(self, execution: Execution, records: Iterable[RoundRecord]) -> None:
         for record in records:
             self.executor.admitted |= dict.fromkeys(record.admitted, record.round)
             if record.round % execution.every == 0:

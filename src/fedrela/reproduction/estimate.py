@@ -16,10 +16,10 @@ import numpy as np
 
 from fedrela.data.imbalance import long_tail_counts, step_counts
 from fedrela.data.sources import from_arrays
-from fedrela.engine.cores import usable_cores
-from fedrela.engine.loop import next_round
-from fedrela.engine.run import Run
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors.forkserver import usable_cores
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.round import next_round
+from fedrela.engine.state import Run
 from fedrela.experiment.build import build_data
 from fedrela.experiment.grid import Grid
 from fedrela.experiment.load import parse_config
@@ -47,7 +47,7 @@ def price_here() -> float:
     with one_thread():
         federation, algorithm = build_data(config, source=source), build_algorithm(config)
         problem = build_problem(config, federation, algorithm)
-        run = Run(problem, build_plan(config, problem, algorithm), SerialPool())
+        run = Run(problem, build_plan(config, problem, algorithm), SerialExecutor())
         for _ in range(ROUNDS):
             began = time.perf_counter()
             next_round(run)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedrela.errors import DataError, IntegrityError
 from fedrela.files import alone, digest, is_taken, measure, read_plain, sweep, write_bytes
+from fedrela.records import Failure
 from fedrela.runfolder import ledgers, names, start
 from fedrela.runfolder.checkpoints import Checkpoint, Checkpoints
 from fedrela.runfolder.history import History
@@ -132,13 +133,13 @@ class RunFolder:
         with writing(self.path):
             self._history.cut(after)
 
-    def note_exclusions(self, round: int, reasons: Mapping[int, str]) -> None:
+    def note_exclusions(self, round: int, failures: Mapping[int, Failure]) -> None:
         """Note which clients a round leaves out and why; on disk before this returns."""
         with writing(self.path):
-            self._history.note(round, reasons)
+            self._history.note(round, failures)
 
-    def exclusions(self) -> dict[int, dict[int, str]]:
-        """Return the reasons noted, by round and client."""
+    def exclusions(self) -> dict[int, dict[int, Failure]]:
+        """Return the failures noted, by round and client."""
         return self._history.noted()
 
     def save_checkpoint(self, round: int, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:

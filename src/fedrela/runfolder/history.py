@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fedrela.errors import IntegrityError
 from fedrela.files.verbs import sync, sync_folder
+from fedrela.records import Failure
 from fedrela.runfolder.log import Log
 from fedrela.runfolder.names import EXCLUSIONS, ROUNDS, TIMING
 from fedrela.runfolder.text import Record
@@ -59,26 +60,27 @@ class History:
         if [record.get("round") for record in records] != list(range(1, count + 1)):
             raise IntegrityError(f"{self.rounds.path}: rounds 1 to {count} in order are needed; it was damaged")
 
-    def note(self, round: int, reasons: Mapping[int, str]) -> None:
+    def note(self, round: int, failures: Mapping[int, Failure]) -> None:
         """Note which clients a round leaves out, and wait until that is on disk."""
-        if reasons:
+        if failures:
             count = len(self.exclusions.read()) if self._notes is None else self._notes
             self._notes = None
-            self.exclusions.append({"note": count + 1, "round": round, "excluded": sorted(reasons.items())})
+            excluded = [[client, failure.as_record()] for client, failure in sorted(failures.items())]
+            self.exclusions.append({"note": count + 1, "round": round, "excluded": excluded})
             sync(self.exclusions.path)
             sync_folder(self.path)
             self._notes = count + 1
 
-    def noted(self) -> dict[int, dict[int, str]]:
-        """Return the reasons by round and client; the first note on a client in a round counts."""
-        noted: dict[int, dict[int, str]] = {}
+    def noted(self) -> dict[int, dict[int, Failure]]:
+        """Return the failures by round and client; the first note on a client in a round counts."""
+        noted: dict[int, dict[int, Failure]] = {}
         try:
             for number, record in enumerate(self.exclusions.read(), 1):
                 if record["note"] != number:
                     raise ValueError("a line is missing")
-                reasons = noted.setdefault(record["round"], {})
-                for client, reason in record["excluded"]:
-                    reasons.setdefault(client, reason)
+                failures = noted.setdefault(record["round"], {})
+                for client, failure in record["excluded"]:
+                    failures.setdefault(client, Failure.from_record(failure))
         except (KeyError, TypeError, ValueError):
             raise IntegrityError(f"{self.exclusions.path}: does not hold every note in order; it was damaged") from None
         return noted

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.algorithms.base import Algorithm
-from fedrela.core import Schedule
 from fedrela.engine import checkpoint
-from fedrela.engine.loop import next_round
-from fedrela.engine.plan import RelabelPlan, TrainPlan
-from fedrela.engine.run import Executor, Plan, Run
-from fedrela.engine.serial import SerialPool
+from fedrela.engine.executors import Executor
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.engine.problem import Plan
+from fedrela.engine.round import next_round
+from fedrela.engine.state import Run
 from fedrela.errors import DataError
 from fedrela.models import build
 from fedrela.runfolder import RunFolder
@@ -61,7 +62,7 @@ def check_algorithm(
         "stays finite, and loses no client": case.finite,
         "sends what it declares": case.declared,
         "sends the same with FedReLa as without": case.same_uploads,
-        "repeats to the bit": partial(case.repeats, SerialPool()),
+        "repeats to the bit": partial(case.repeats, SerialExecutor()),
         "goes on from a checkpoint": case.resumes,
         "is untouched where nothing is re-labelled": case.tau_zero,
     }
@@ -80,14 +81,14 @@ class Case:
 
     def __init__(self, make: Callable[[], Algorithm], model: str, inputs: str) -> None:
         self.make, self.model, self.inputs = make, model, inputs
-        self.first = self._run(SerialPool())
+        self.first = self._run(SerialExecutor())
 
     def begin(self, executor: Executor, *, enabled: bool = True, tau: float = 0.2) -> Run:
         """Return a run at its beginning."""
         algorithm = self.make()
         problem = small_federation(self.inputs, auxiliary=algorithm.auxiliary)
-        train = TrainPlan(rounds=ROUNDS, participation=0.6, epochs=1, batch_size=8, lr=0.02, norm_limit=0.0)
-        relabel = RelabelPlan(enabled=enabled, schedule=Schedule(RELABEL_AT), tau=tau)
+        train = TrainOptions(rounds=ROUNDS, participation=0.6, epochs=1, batch_size=8, lr=0.02, norm_limit=0.0)
+        relabel = RelabelPlan(enabled=enabled, start=RELABEL_AT, tau=tau)
         network = partial(build, self.model, problem.input_shape, CLASSES, seed=1, **MODELS[self.model])
         return Run(problem, Plan(1, train, relabel, algorithm, network), executor)
 
@@ -122,18 +123,18 @@ class Case:
 
     def declared(self) -> None:
         """Compare the names in `uploads` with the fields declared, which the engine compares with what is sent."""
-        run = self.begin(SerialPool())
+        run = self.begin(SerialExecutor())
         run.close()
         named = tuple(self.make().uploads)
-        assert tuple(run.sent) == named, f"uploads names {list(named)}, declared are {list(run.sent)}"
+        assert tuple(run.arrays.upload) == named, f"uploads names {list(named)}, declared are {list(run.arrays.upload)}"
 
     def same_uploads(self) -> None:
         """Compare what is sent with and without re-labelling."""
         sent = []
         for enabled in (True, False):
-            run = self.begin(SerialPool(), enabled=enabled)
+            run = self.begin(SerialExecutor(), enabled=enabled)
             run.close()
-            sent.append({name: (field.shape, field.dtype, field.nbytes) for name, field in run.sent.items()})
+            sent.append({name: (field.shape, field.dtype, field.nbytes) for name, field in run.arrays.upload.items()})
         assert sent[0] == sent[1], "names, shapes or bytes differ"
 
     def repeats(self, executor: Executor) -> None:
@@ -142,20 +143,20 @@ class Case:
 
     def tau_zero(self) -> None:
         """Compare re-labelling that moves nothing with none at all."""
-        _same(self._run(SerialPool(), enabled=False), self._run(SerialPool(), tau=0.0))
+        _same(self._run(SerialExecutor(), enabled=False), self._run(SerialExecutor(), tau=0.0))
 
     def resumes(self) -> None:
         """Stop after two rounds, go on from a checkpoint in another run, and compare."""
         with tempfile.TemporaryDirectory() as place:
             folder = RunFolder.create(Path(place) / "run", {}, "", {})
-            run = self.begin(SerialPool())
+            run = self.begin(SerialExecutor())
             before = [self._round(run) for _ in range(2)]
             for number in (1, 2):
                 folder.append_round({"round": number})
             checkpoint.save(run, folder)
             run.close()
             saved = folder.load_checkpoint()
-            again = self.begin(SerialPool())
+            again = self.begin(SerialExecutor())
             assert saved is not None, "no checkpoint was written"
             checkpoint.restore(again, saved)
             after = [self._round(again) for _ in range(2)]

@@ -1,7 +1,7 @@
-"""Work spread over processes: orders go out in sequence to whichever worker is free, replies come as they arrive.
+"""Work spread over processes: tasks go in sequence to whichever worker is free, results come as they arrive.
 
-A worker that dies is replaced and its orders are tried once more. Nothing of an order runs any longer once its end has
-been reported, or once the run has been closed.
+A worker that dies is replaced and its tasks are tried once more. Nothing of a task still runs once its result has been
+reported, or once the run has been closed.
 """
 
 from __future__ import annotations
@@ -14,17 +14,25 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import wait
 from typing import Any
 
-from fedrela.engine.cores import usable_cores
-from fedrela.engine.messages import LOAD, ORDER, Answer, Done, dumps, one_line
-from fedrela.engine.process import CannotSend, Died, Job, Worker
-from fedrela.engine.serial import SerialPool
-from fedrela.engine.worker import Work
+from fedrela.engine.executors.worker import (
+    LOAD,
+    TASK,
+    CannotSendError,
+    Job,
+    Reply,
+    Work,
+    Worker,
+    WorkerDiedError,
+    dumps,
+)
+from fedrela.engine.tasks import TaskResult, failure_of
 from fedrela.errors import ArgumentError, BusyError
+from fedrela.records import Failure, FailureKind
+from fedrela.text import one_line
 
-__all__ = ["CannotSend", "Done", "Pool", "SerialPool", "usable_cores"]
-
-AHEAD_SECONDS = 0.005  # behind a longer order, one sent ahead could wait while another worker has nothing to do
-AHEAD_BYTES = 1 << 15  # a larger order must not wait in the pipe of a worker that may itself wait to send a reply
+DEADLINE = Failure(FailureKind.DEADLINE)
+AHEAD_SECONDS = 0.005  # behind a longer task, one sent ahead could wait while another worker has nothing to do
+AHEAD_BYTES = 1 << 15  # a larger task must not wait in the pipe of a worker that may itself wait to send a reply
 
 
 class Pool:
@@ -37,7 +45,7 @@ class Pool:
 
     Raises
     ------
-    CannotSend
+    CannotSendError
         Where processes cannot be started.
     """
 
@@ -69,7 +77,7 @@ class Pool:
 
         Raises
         ------
-        CannotSend
+        CannotSendError
             Where either cannot be pickled, or the call fails in a worker.
         """
         with self._alone():
@@ -78,30 +86,30 @@ class Pool:
                 message = LOAD + dumps((make, setup))
             except Exception as error:
                 text = f"workers: expected work that can be pickled, got {one_line(error)}; define it in a module"
-                raise CannotSend(text) from error
+                raise CannotSendError(text) from error
             self._replace_ended()
             _load_all(self._workers, message)
             self._load = message
 
-    def run(self, orders: Iterable[Any], deadline: float | None = None) -> Generator[Done, None, None]:
-        """Hand out the orders and yield what becomes of them, in order of arrival.
+    def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
+        """Hand out the tasks and yield what becomes of them, in order of arrival.
 
         Parameters
         ----------
-        orders
-            Small things that can be pickled; ``work(order)`` is called with each.
+        tasks
+            Small things that can be pickled; ``work(task)`` is called with each.
         deadline
-            Seconds from this call. An order not finished by then has the error ``"deadline"``.
+            Seconds from this call. A task not finished by then fails with `FailureKind.DEADLINE`.
 
         Yields
         ------
-        Done
-            One for every order.
+        TaskResult
+            One for every task.
         """
         end = math.inf if deadline is None else time.monotonic() + deadline
-        return self._run(deque(Job(position, order) for position, order in enumerate(orders)), end)
+        return self._run(deque(Job(position, task) for position, task in enumerate(tasks)), end)
 
-    def _run(self, jobs: deque[Job], end: float) -> Generator[Done, None, None]:
+    def _run(self, jobs: deque[Job], end: float) -> Generator[TaskResult, None, None]:
         with self._alone():
             if self._load is None:
                 raise ArgumentError("workers: nothing is loaded; load work first")
@@ -122,13 +130,13 @@ class Pool:
                 self._need_open()
                 late = [*(job for worker in self._workers for job in worker.jobs), *jobs]
                 self._end_busy()
-                yield from (Done(job.position, error="deadline") for job in late)
+                yield from (TaskResult(job.position, failure=DEADLINE) for job in late)
             finally:
                 self._end_busy()
 
-    def _hand_out(self, jobs: deque[Job], end: float) -> list[Done]:
-        """Give each idle worker an order, and each swift one a second while there are enough left for all."""
-        failed: list[Done] = []
+    def _hand_out(self, jobs: deque[Job], end: float) -> list[TaskResult]:
+        """Give each idle worker a task, and each swift one a second while there are enough left for all."""
+        failed: list[TaskResult] = []
         for ahead, least in ((0, 1), (1, self.size)):
             for worker in self._workers:
                 if ahead and not worker.is_swift:
@@ -136,40 +144,40 @@ class Pool:
                 while len(worker.jobs) == ahead and len(jobs) >= least and time.monotonic() < end:
                     job = jobs.popleft()
                     try:
-                        job.message = job.message or ORDER + dumps(job.order)
+                        job.message = job.message or TASK + dumps(job.task)
                     except Exception as error:
-                        failed.append(Done(job.position, error=one_line(error)))
+                        failed.append(TaskResult(job.position, failure=failure_of(error)))
                         continue
                     if ahead and len(job.message) > AHEAD_BYTES:
                         jobs.appendleft(job)
                         break
                     worker.jobs.append(job)
-                    with contextlib.suppress(Died):  # the end of its pipe is seen when it is waited for
+                    with contextlib.suppress(WorkerDiedError):  # the end of its pipe is seen when it is waited for
                         worker.send(job.message)
         return failed
 
-    def _collect(self, worker: Worker, jobs: deque[Job], end: float) -> list[Done]:
-        """Read an answer; after a death put the orders back, unless the first of them has now killed twice."""
+    def _collect(self, worker: Worker, jobs: deque[Job], end: float) -> list[TaskResult]:
+        """Read a reply; after a death put the tasks back, unless the first of them has now killed twice."""
         try:
-            answer = worker.receive()
-        except Died:
+            reply = worker.receive()
+        except WorkerDiedError:
             return self._bury(worker, jobs)
         except Exception as unreadable:
-            answer = Answer(None, one_line(unreadable), 0.0, 0.0)
+            reply = Reply(None, failure_of(unreadable), 0.0, 0.0)
         job = worker.jobs.popleft()
-        worker.is_swift = answer.finished - answer.began < AHEAD_SECONDS
-        if answer.finished > end:
-            return [Done(job.position, error="deadline")]
-        return [Done(job.position, answer.reply, answer.error)]
+        worker.is_swift = reply.finished - reply.began < AHEAD_SECONDS
+        if reply.finished > end:
+            return [TaskResult(job.position, failure=DEADLINE)]
+        return [TaskResult(job.position, reply.value, reply.failure)]
 
-    def _bury(self, worker: Worker, jobs: deque[Job]) -> list[Done]:
+    def _bury(self, worker: Worker, jobs: deque[Job]) -> list[TaskResult]:
         first, *rest = worker.jobs
         cause = worker.end()
         self._replace_ended()
         jobs.extendleft(reversed(rest))
         first.deaths += 1
         if first.deaths > 1:
-            return [Done(first.position, error=f"the worker died twice ({cause})")]
+            return [TaskResult(first.position, failure=Failure(FailureKind.WORKER_DIED, f"twice ({cause})"))]
         jobs.appendleft(first)
         return []
 
@@ -221,12 +229,14 @@ def _load_all(workers: list[Worker], message: bytes) -> None:
         for worker in workers:
             worker.send(message)
         for worker in workers:
-            error = worker.receive().error
-            if error is not None:
-                raise CannotSend(f"workers: the work cannot be loaded in another process, {error}; use one process")
-    except BaseException as failure:
+            failure = worker.receive().failure
+            if failure is not None:
+                raise CannotSendError(
+                    f"workers: the work cannot be loaded in another process, {failure}; use one process"
+                )
+    except BaseException as error:
         for worker in workers:
             worker.end()
-        if isinstance(failure, Died):
-            raise CannotSend("workers: one died while loading the work; use one process") from None
+        if isinstance(error, WorkerDiedError):
+            raise CannotSendError("workers: one died while loading the work; use one process") from None
         raise

@@ -9,14 +9,16 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
-from fedrela.core import Schedule
-from fedrela.engine.plan import RelabelPlan, TrainPlan
+from fedrela.algorithms.fedavg import FedAvg
+from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.engine.problem import Plan
 from helpers.batteries import examples
 
 
 def factors(**plan):
-    made = TrainPlan(**plan)
+    made = TrainOptions(**plan)
     return [made.factor(round) for round in range(1, made.rounds + 1)]
 
 
@@ -26,8 +28,8 @@ def test_the_rate_stays():
 
 def test_it_drops_from_each_milestone_on():
     assert factors(rounds=8, schedule="step") == pytest.approx([1] * 4 + [0.1] * 2 + [0.01] * 2)
-    rounds = factors(rounds=8, schedule="step", milestones=(3, 3, 7), gamma=0.5)
-    assert rounds == [1, 1, 0.25, 0.25, 0.25, 0.25, 0.125, 0.125]
+    rounds = factors(rounds=8, schedule="step", milestones=(3, 7), gamma=0.5)
+    assert rounds == [1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25]
     assert factors(rounds=4, schedule="step", milestones=()) == [1.0] * 4
 
 
@@ -43,7 +45,8 @@ def test_it_falls_along_a_cosine_to_its_end(rounds, end):
 
 
 def test_local_training_has_all_three_factors():
-    local = TrainPlan(rounds=4, lr=0.2, schedule="step", clip=2.0, loss="focal", epochs=3).local(3, 0.5)
+    train = TrainOptions(rounds=4, lr=0.2, schedule="step", clip=2.0, loss="focal", epochs=3)
+    local = Plan(0, train, RelabelPlan(start=3, lr_scale=0.5), FedAvg(), make=nn.Identity).local(3)
     assert local.lr == pytest.approx(0.2 * 0.1 * 0.5)
     assert (local.epochs, local.clip, local.loss, local.momentum) == (3, 2.0, "focal", 0.9)
 
@@ -51,15 +54,15 @@ def test_local_training_has_all_three_factors():
 @examples(100, 3000)
 @given(st.integers(1, 60), st.floats(0.001, 1), st.integers(1, 9), st.integers(0, 9))
 def test_a_share_of_the_clients_is_chosen(clients, participation, round_, seed):
-    chosen = TrainPlan(participation=participation).chosen(seed, round_, clients)
+    chosen = TrainOptions(participation=participation).chosen(seed, round_, clients)
     assert len(chosen) == min(clients, max(1, round(participation * clients)))
     assert chosen.tolist() == sorted(set(chosen.tolist()))
     assert set(chosen.tolist()) <= set(range(clients))
-    assert chosen.tolist() == TrainPlan(participation=participation).chosen(seed, round_, clients).tolist()
+    assert chosen.tolist() == TrainOptions(participation=participation).chosen(seed, round_, clients).tolist()
 
 
 def test_everybody_is_chosen_about_as_often():
-    plan = TrainPlan(participation=0.3)
+    plan = TrainOptions(participation=0.3)
     times = Counter(client for r in range(1, 2001) for client in plan.chosen(1, r, 10).tolist())
     assert all(abs(times[client] - 600) < 5 * math.sqrt(2000 * 0.3 * 0.7) for client in range(10))
     assert any(plan.chosen(1, r, 10).tolist() != plan.chosen(2, r, 10).tolist() for r in range(1, 9))
@@ -67,12 +70,12 @@ def test_everybody_is_chosen_about_as_often():
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_drop_acts_from_its_round_on_in_both_arms(enabled):
-    plan = RelabelPlan(enabled=enabled, lr_scale=0.1, schedule=Schedule(0.8))
+    plan = RelabelPlan(enabled=enabled, lr_scale=0.1, start=0.8)
     assert [plan.scale(round, 10) for round in range(1, 11)] == [1.0] * 7 + [0.1] * 3
 
 
 def test_due_only_where_it_is_enabled():
-    on, off = (RelabelPlan(enabled=enabled, schedule=Schedule(3)) for enabled in (True, False))
+    on, off = (RelabelPlan(enabled=enabled, start=3) for enabled in (True, False))
     assert [on.due(round, 5, None) for round in range(1, 6)] == [False, False, True, True, True]
     assert not any(off.due(round, 5, None) for round in range(1, 6))
     assert not on.due(4, 5, 3)
@@ -84,9 +87,9 @@ def test_due_only_where_it_is_enabled():
         ({}, []),
         ({"collected": True}, [1, 2]),
         ({"collected": True, "enabled": False}, []),
-        ({"collected": True, "schedule": Schedule(3, period=2)}, [1, 2, 3, 4, 5]),
+        ({"collected": True, "start": 3, "period": 2}, [1, 2, 3, 4, 5]),
     ],
 )
 def test_logits_are_collected_while_a_re_labelling_may_follow(plan, expected):
-    made = RelabelPlan(**({"schedule": Schedule(3)} | plan))
+    made = RelabelPlan(**({"start": 3} | plan))
     assert [round for round in range(1, 7) if made.collects(round, 6)] == expected

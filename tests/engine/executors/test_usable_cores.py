@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from fedrela.engine.cores import usable_cores
+from fedrela.engine.executors.forkserver import usable_cores
 
 
 @pytest.mark.parametrize(

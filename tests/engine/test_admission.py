@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedrela.algorithms import ALGORITHMS, ArraySpec
 from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import ArraySpecs
-from fedrela.engine.admit import Verdict, admit, check_upload
+from fedrela.engine.admission import Admission, admit, check_upload
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
 from helpers import batteries
@@ -33,30 +33,30 @@ from helpers.upload_kinds import (
 )  # fmt: skip
 
 
-def means(uploads: list[Upload] | tuple[Upload, ...], fields: ArraySpecs) -> dict[str, bytes]:
-    return {name: weighted_sum(uploads, name, sample_weights(uploads)).tobytes() for name in fields}
+def means(uploads: list[Upload] | tuple[Upload, ...], specs: ArraySpecs) -> dict[str, bytes]:
+    return {name: weighted_sum(uploads, name, sample_weights(uploads)).tobytes() for name in specs}
 
 
-def one_bad_among_ten(kind: str, fields: ArraySpecs, place: int, seed: int) -> int:
+def one_bad_among_ten(kind: str, specs: ArraySpecs, place: int, seed: int) -> int:
     """Check every case of a kind at one place, and return their number."""
-    reference, good = federation(tuple(fields.items()), place + 10 * seed)
+    reference, good = federation(tuple(specs.items()), place + 10 * seed)
     expected = {upload.client: upload.samples if place % 2 else None for upload in good}
     rest = good[:place] + good[place + 1 :]
     reason = KINDS[kind]
     cases = spoilt(kind, good[place], reference)
     for bad in cases:
         arrived = [*rest[place // 2 :], *bad, *rest[: place // 2]]
-        verdict = admit(arrived, round=ROUND, expected=expected, fields=fields, reference=reference)
+        admission = admit(arrived, round=ROUND, expected=expected, specs=specs, reference=reference)
         if not reason:  # cannot be seen
-            assert [upload.client for upload in verdict.admitted] == list(range(10))
-            assert verdict.excluded == ()
+            assert [upload.client for upload in admission.admitted] == list(range(10))
+            assert admission.excluded == ()
             continue
-        assert [client for client, _ in verdict.excluded] == [upload.client for upload in bad]
-        assert all(why.startswith(reason) for _, why in verdict.excluded), verdict.excluded
-        assert [upload.client for upload in verdict.admitted] == [upload.client for upload in rest]
-        assert means(verdict.admitted, fields) == means(rest, fields)
-        alone = admit(rest, round=ROUND, expected=expected, fields=fields, reference=reference)
-        assert (alone.excluded, alone.norms) == ((), verdict.norms)
+        assert [client for client, _ in admission.excluded] == [upload.client for upload in bad]
+        assert all(why.startswith(reason) for _, why in admission.excluded), admission.excluded
+        assert [upload.client for upload in admission.admitted] == [upload.client for upload in rest]
+        assert means(admission.admitted, specs) == means(rest, specs)
+        alone = admit(rest, round=ROUND, expected=expected, specs=specs, reference=reference)
+        assert (alone.excluded, alone.norms) == ((), admission.norms)
     return len(cases)
 
 
@@ -77,19 +77,17 @@ def test_one_bad_client_is_one_bad_client(method, kind):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_one_bad_client_of_every_algorithm(name):
-    fields = WEIGHTS | ALGORITHMS[name]().sends(SIZES)
+    specs = WEIGHTS | ALGORITHMS[name]().sends(SIZES)
     for seed in range(batteries.count(1, 10)):
         for kind in KINDS:
-            assert sum(one_bad_among_ten(kind, fields, place, seed) for place in range(10)) or kind.startswith(
-                "swapped"
-            )
+            assert sum(one_bad_among_ten(kind, specs, place, seed) for place in range(10)) or kind.startswith("swapped")
 
 
-def verdict_on(*uploads: object, n: int = 4, **options: Any) -> Verdict:
-    """The verdict on uploads of weights of four zeros, from clients 0 to 9 whose n_k nobody knows."""
+def admission_of(*uploads: object, n: int = 4, **options: Any) -> Admission:
+    """The admission on uploads of weights of four zeros, from clients 0 to 9 whose n_k nobody knows."""
     given = {
         "expected": dict.fromkeys(range(10)),
-        "fields": {"weights": ArraySpec((n,))},
+        "specs": {"weights": ArraySpec((n,))},
         "reference": np.zeros(n, "f4"),
     }
     return admit(uploads, **({"round": ROUND} | given | options))
@@ -99,66 +97,66 @@ def sent(client: Any, *values: float, samples: Any = 5, round: Any = ROUND) -> U
     return Upload(client, round, samples, {"weights": np.resize(np.array(values or 1.0, "f4"), 4)})
 
 
-def reasons(verdict: Verdict) -> list[str]:
-    return [reason for _, reason in verdict.excluded]
+def reasons(admission: Admission) -> list[str]:
+    return [reason for _, reason in admission.excluded]
 
 
 @pytest.mark.parametrize("count", [1, 2**53, np.int64(5), np.uint8(255)])
 def test_whole_numbers_of_samples(count):
-    (upload,) = verdict_on(sent(0, samples=count)).admitted
+    (upload,) = admission_of(sent(0, samples=count)).admitted
     assert (type(upload.samples), upload.samples) == (int, int(count))
 
 
 @pytest.mark.parametrize("count", [True, 5.0, np.float32(5), 0, 2**53 + 1, np.array(5), b"5", np.timedelta64(5)])
 def test_what_is_no_number_of_samples(count):
-    assert reasons(verdict_on(sent(0, samples=count))) == ["wrong number of samples"]
+    assert reasons(admission_of(sent(0, samples=count))) == ["wrong number of samples"]
 
 
 def test_a_known_number_of_samples_is_held_against_the_client():
-    known = verdict_on(sent(0), sent(1, samples=6), expected={0: 5, 1: 5})
+    known = admission_of(sent(0), sent(1, samples=6), expected={0: 5, 1: 5})
     assert known.excluded == ((1, "wrong number of samples: 6 where 5 is known"),)
 
 
 def test_senders():
     strange = [sent(client) for client in (10, -1, True, "1", 1.0, None, 2**53 + 1, 10**5000)]
-    verdict = verdict_on(*strange, "no upload", sent(np.int64(3)))
-    assert verdict.excluded == ((10, "sender not chosen"), (None, "not an upload"), *[(None, "unknown sender")] * 7)
-    assert [(type(upload.client), upload.client) for upload in verdict.admitted] == [(int, 3)]
+    admission = admission_of(*strange, "no upload", sent(np.int64(3)))
+    assert admission.excluded == ((10, "sender not chosen"), (None, "not an upload"), *[(None, "unknown sender")] * 7)
+    assert [(type(upload.client), upload.client) for upload in admission.admitted] == [(int, 3)]
 
 
 @pytest.mark.parametrize("round", [ROUND - 1, ROUND + 1, float(ROUND), str(ROUND), None, -ROUND])
 def test_a_late_upload_harms_nobody_not_even_its_sender(round):
-    verdict = verdict_on(sent(4, 2.0, round=round), sent(4, 1.0))
-    assert verdict.excluded == ((4, "wrong round"),)
-    assert verdict.admitted[0].arrays["weights"].tolist() == [1, 1, 1, 1]
-    assert reasons(verdict_on(sent(4, round=True), round=1)) == ["wrong round"]
+    admission = admission_of(sent(4, 2.0, round=round), sent(4, 1.0))
+    assert admission.excluded == ((4, "wrong round"),)
+    assert admission.admitted[0].arrays["weights"].tolist() == [1, 1, 1, 1]
+    assert reasons(admission_of(sent(4, round=True), round=1)) == ["wrong round"]
 
 
 def test_copies_count_once_and_only_where_all_bits_agree():
-    assert [upload.client for upload in verdict_on(sent(1), sent(1), sent(1)).admitted] == [1]
+    assert [upload.client for upload in admission_of(sent(1), sent(1), sent(1)).admitted] == [1]
     for other in (sent(1, -1.0), sent(1, samples=6)):
-        assert verdict_on(sent(1), other, sent(1)).excluded == ((1, "sent twice"),) * 3
-    assert reasons(verdict_on(sent(1, 0.0), sent(1, -0.0))) == ["sent twice"] * 2
-    assert reasons(verdict_on(sent(1), sent(1, np.nan))) == ["not finite: weights", "sent twice"]
-    assert reasons(verdict_on(sent(1, np.nan), sent(1, np.nan))) == ["not finite: weights"] * 2
-    assert verdict_on(*[sent(1, 100.0)] * 5, sent(2), sent(3)).excluded[0][1].startswith("norm too large: 100 times")
+        assert admission_of(sent(1), other, sent(1)).excluded == ((1, "sent twice"),) * 3
+    assert reasons(admission_of(sent(1, 0.0), sent(1, -0.0))) == ["sent twice"] * 2
+    assert reasons(admission_of(sent(1), sent(1, np.nan))) == ["not finite: weights", "sent twice"]
+    assert reasons(admission_of(sent(1, np.nan), sent(1, np.nan))) == ["not finite: weights"] * 2
+    assert admission_of(*[sent(1, 100.0)] * 5, sent(2), sent(3)).excluded[0][1].startswith("norm too large: 100 times")
 
 
 def test_the_limit_is_relative_to_the_median_of_the_others():
-    kept = verdict_on(sent(0, 1.0), sent(1, 3.0), sent(2, 100.0))
+    kept = admission_of(sent(0, 1.0), sent(1, 3.0), sent(2, 100.0))
     assert (kept.excluded, kept.norms) == ((), {0: 2, 1: 6, 2: 200})
     assert (kept.norm_median, kept.norm_max) == (6, 200)
-    over = verdict_on(sent(0, 1.0), sent(1, 3.0), sent(2, 100.5))
+    over = admission_of(sent(0, 1.0), sent(1, 3.0), sent(2, 100.5))
     assert over.excluded == ((2, "norm too large: 50.25 times the median of the others"),)
     assert (over.norms, over.norm_median, over.norm_max) == ({0: 2, 1: 6}, 4, 6)
-    assert verdict_on(sent(0), sent(1), sent(2, 60.0), sent(3, 70.0)).norm_max == 2  # both of them, at half of all
-    assert reasons(verdict_on(sent(0), sent(1), sent(2, 2.5), norm_limit=2)) != []
-    assert len(verdict_on(sent(0), sent(1, 1e6)).admitted) == 2  # too few
-    assert len(verdict_on(sent(0, 0.0), sent(1, 0.0), sent(2, 1.0)).admitted) == 3  # nobody else moved
-    assert len(verdict_on(sent(0), sent(1), sent(2, 1e6), norm_limit=0).admitted) == 3
-    without = verdict_on(sent(0), sent(1), sent(2, 1e6), reference=None)
+    assert admission_of(sent(0), sent(1), sent(2, 60.0), sent(3, 70.0)).norm_max == 2  # both of them, at half of all
+    assert reasons(admission_of(sent(0), sent(1), sent(2, 2.5), norm_limit=2)) != []
+    assert len(admission_of(sent(0), sent(1, 1e6)).admitted) == 2  # too few
+    assert len(admission_of(sent(0, 0.0), sent(1, 0.0), sent(2, 1.0)).admitted) == 3  # nobody else moved
+    assert len(admission_of(sent(0), sent(1), sent(2, 1e6), norm_limit=0).admitted) == 3
+    without = admission_of(sent(0), sent(1), sent(2, 1e6), reference=None)
     assert (len(without.admitted), without.norms, without.norm_median, without.norm_max) == (3, {}, None, None)
-    assert verdict_on().norm_median is None
+    assert admission_of().norm_median is None
 
 
 @pytest.mark.parametrize("clients", range(3, 11))
@@ -166,25 +164,25 @@ def test_the_limit_against_a_literal_median(clients):
     rng = np.random.default_rng(clients)
     for limit in (1, 1.5, 3):
         values = rng.integers(0, 9, clients) / 1024
-        verdict = verdict_on(*(sent(client, value) for client, value in enumerate(values)), norm_limit=limit)
+        admission = admission_of(*(sent(client, value) for client, value in enumerate(values)), norm_limit=limit)
         others = [np.median(np.delete(values, client)) for client in range(clients)]
         beyond = [client for client in range(clients) if 0 < limit * others[client] < values[client]]
-        assert [client for client, _ in verdict.excluded] == beyond
+        assert [client for client, _ in admission.excluded] == beyond
 
 
 def test_zeros_are_seen_where_they_are_far_from_the_reference():
     reference = np.full(4, 1000, "f4")
     near = [sent(client, 1000.5) for client in range(3)]
-    assert [client for client, _ in verdict_on(*near, sent(3, 0.0), reference=reference).excluded] == [3]
+    assert [client for client, _ in admission_of(*near, sent(3, 0.0), reference=reference).excluded] == [3]
 
 
 def test_answers_need_no_weights():
-    fields = {"losses": ArraySpec((2,), "float16"), "seen": ArraySpec((), "int64")}
+    specs = {"losses": ArraySpec((2,), "float16"), "seen": ArraySpec((), "int64")}
     answer = Upload(1, ROUND, 5, {"seen": np.array(3), "losses": np.array([6e4, 0], "f2")})
-    verdict = verdict_on(answer, fields=fields, reference=None)
-    assert list(verdict.admitted[0].arrays) == ["losses", "seen"]
+    admission = admission_of(answer, specs=specs, reference=None)
+    assert list(admission.admitted[0].arrays) == ["losses", "seen"]
     with pytest.raises(ArgumentError, match=r"^reference: weights are not among"):
-        verdict_on(answer, fields=fields)
+        admission_of(answer, specs=specs)
 
 
 @pytest.mark.parametrize("n", [1, 9_999, 10_000, 10_001, 79_999, 80_000, 80_001, 200_001])
@@ -195,23 +193,23 @@ def test_norms_and_non_finite_values_in_every_piece(n):
     uploads = [
         Upload(k, ROUND, 5, {"weights": v}) for k, v in enumerate([values, wide[::2], values[::-1].copy()[::-1]])
     ]
-    verdict = verdict_on(*uploads, n=n, reference=reference)
+    admission = admission_of(*uploads, n=n, reference=reference)
     true = float(np.linalg.norm(values.astype("f8") - reference))
-    assert verdict.norms == dict.fromkeys(range(3), pytest.approx(true, rel=1e-6))
-    assert len(set(verdict.norms.values())) == 1
+    assert admission.norms == dict.fromkeys(range(3), pytest.approx(true, rel=1e-6))
+    assert len(set(admission.norms.values())) == 1
     for place in {0, n // 2, n - 1, *range(0, n, 10_000), *range(9_999, n, 10_000)}:
         for bad, reason in ((np.nan, "not finite"), (np.inf, "not finite"), (3e38, "absurd magnitude")):
             upload = Upload(0, ROUND, 5, {"weights": values.copy()})
             upload.arrays["weights"][place] = bad
-            assert reasons(verdict_on(upload, n=n, reference=reference)) == [f"{reason}: weights"]
+            assert reasons(admission_of(upload, n=n, reference=reference)) == [f"{reason}: weights"]
 
 
 def test_the_largest_magnitude_is_the_same_for_every_dtype():
     for dtype in ("f4", "f8"):
-        fields = {"weights": ArraySpec((4,), dtype)}
+        specs = {"weights": ArraySpec((4,), dtype)}
         for value, count in ((0.9e19, 1), (0.95e19, 0)):
             upload = Upload(0, ROUND, 5, {"weights": np.full(4, value, dtype)})
-            assert len(verdict_on(upload, fields=fields, reference=np.zeros(4, dtype)).admitted) == count
+            assert len(admission_of(upload, specs=specs, reference=np.zeros(4, dtype)).admitted) == count
 
 
 @pytest.mark.parametrize(
@@ -220,19 +218,19 @@ def test_the_largest_magnitude_is_the_same_for_every_dtype():
         ({"norm_limit": np.nan}, "norm_limit: expected 0 (off) or a number >= 1, got nan"),
         ({"norm_limit": 0.5}, "norm_limit: expected 0 (off) or a number >= 1, got 0.5"),
         ({"norm_limit": np.inf}, "norm_limit: expected 0 (off) or a number >= 1, got inf"),
-        ({"reference": np.zeros(3, "f4")}, "got wrong shape: weights: (3,) where (4,) is needed"),
-        ({"reference": np.zeros(4)}, "got wrong dtype: weights: float64 where float32 is needed"),
+        ({"reference": np.zeros(3, "f4")}, "got wrong shape: weights: (3,) where (4,) is expected"),
+        ({"reference": np.zeros(4)}, "got wrong dtype: weights: float64 where float32 is expected"),
         ({"reference": np.array([0, 0, 0, np.nan], "f4")}, "got not finite: weights"),
     ],
 )
 def test_wrong_arguments_are_the_callers(options, message):
     with pytest.raises(ArgumentError) as raised:
-        verdict_on(sent(0), **options)
+        admission_of(sent(0), **options)
     assert str(raised.value).endswith(message)
 
 
 def test_a_client_can_ask_before_it_sends():
-    given = {"round": ROUND, "expected": {2: 5}, "fields": {"weights": ArraySpec((4,))}, "reference": np.zeros(4, "f4")}
+    given = {"round": ROUND, "expected": {2: 5}, "specs": {"weights": ArraySpec((4,))}, "reference": np.zeros(4, "f4")}
     assert check_upload(sent(2), **given) is None
     assert check_upload(sent(2, np.inf), **given) == "not finite: weights"
     assert check_upload(sent(3), **given) == "sender not chosen"
@@ -245,7 +243,7 @@ def test_a_client_can_ask_before_it_sends():
         (None, "no named arrays"),
         ({"weights": [1.0] * 4}, "not an array: weights"),
         ({"weights": np.float32(1)}, "not an array: weights"),
-        ({"weights": np.ones(3, "f4").view(Lying)}, "wrong shape: weights: (3,) where (4,) is needed"),
+        ({"weights": np.ones(3, "f4").view(Lying)}, "wrong shape: weights: (3,) where (4,) is expected"),
         ({"weights": np.ma.masked_invalid(np.array([1, 1, 1, np.nan], "f4"))}, "not finite: weights"),
         ({"weights": np.ones(4, "f4"), 3: None}, "undeclared array"),
         ({"labels": None, "more": None, "weights": np.ones(4, "f4")}, "undeclared array: labels"),
@@ -253,23 +251,23 @@ def test_a_client_can_ask_before_it_sends():
         ({"weights": np.ones(4, "f4"), "\n" * 10**6: None}, "undeclared array: " + "\\n" * 30),
         (
             {"weights": np.zeros(4, [("\n<b>", "f4")])},
-            "wrong dtype: weights: [('\\\\n<b>', '<f4')] where float32 is needed",
+            "wrong dtype: weights: [('\\\\n<b>', '<f4')] where float32 is expected",
         ),
-        ({"weights": np.ones((1,) * 60, "f4")}, f"wrong shape: weights: ({'1, ' * 19}1, where (4,) is needed"),
+        ({"weights": np.ones((1,) * 60, "f4")}, f"wrong shape: weights: ({'1, ' * 19}1, where (4,) is expected"),
         (Hostile(unreadable), "unreadable arrays"),
         (Hostile(lambda: None, length=2, keys=unreadable), "unreadable arrays"),
         (Hostile(lambda: None, length=2, keys=endless), "undeclared array"),
     ],
 )
 def test_hostile_arrays(arrays, reason):
-    verdict = verdict_on(Upload(0, ROUND, 5, arrays), sent(1))
-    assert verdict.excluded == ((0, reason),)
-    assert [upload.client for upload in verdict.admitted] == [1]
+    admission = admission_of(Upload(0, ROUND, 5, arrays), sent(1))
+    assert admission.excluded == ((0, reason),)
+    assert [upload.client for upload in admission.admitted] == [1]
 
 
 def test_what_was_judged_is_what_is_admitted():
     answers = iter([np.ones(4, "f4"), np.full(4, np.nan, "f4")])
-    (upload,) = verdict_on(Upload(0, ROUND, 5, Hostile(lambda: next(answers)))).admitted
+    (upload,) = admission_of(Upload(0, ROUND, 5, Hostile(lambda: next(answers)))).admitted
     assert type(upload.arrays) is dict
     assert upload.arrays["weights"].tolist() == [1, 1, 1, 1]
 
@@ -281,21 +279,21 @@ def test_whatever_arrives_the_good_ones_stay(junk, order):
     claimed = [getattr(each, "client", None) for each in junk]
     strangers = [each for each, client in zip(junk, claimed, strict=True) if not isinstance(client, int) or client > 4]
     arrived: list[object] = [*good, *strangers]
-    verdict = verdict_on(*arrived)
-    kept = {upload.client: upload for upload in verdict.admitted}
+    admission = admission_of(*arrived)
+    kept = {upload.client: upload for upload in admission.admitted}
     assert list(kept) == sorted(kept)
     for upload in good:
         assert kept[upload.client].arrays["weights"].tobytes() == upload.arrays["weights"].tobytes()
-    for upload in verdict.admitted:
+    for upload in admission.admitted:
         values = upload.arrays["weights"]
         assert (upload.round, list(upload.arrays), values.shape, values.dtype) == (ROUND, ["weights"], (4,), np.float32)
         assert np.isfinite(values).all()
         assert type(upload.samples) is int
         assert upload.samples > 0
-    for client, reason in verdict.excluded:
+    for client, reason in admission.excluded:
         assert client is None or 5 <= client <= 2**53
         assert reason.isprintable()
         assert reason.isascii()
         assert len(reason) < 120
-    again = verdict_on(*(arrived[place] for place in order if place < len(arrived)))
-    assert (again.excluded, again.norms) == (verdict.excluded, verdict.norms)
+    again = admission_of(*(arrived[place] for place in order if place < len(arrived)))
+    assert (again.excluded, again.norms) == (admission.excluded, admission.norms)

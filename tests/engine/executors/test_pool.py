@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from fedrela.engine.blocks import Block
-from fedrela.engine.pool import CannotSend, Done, Pool, SerialPool
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.executors.worker import CannotSendError
+from fedrela.engine.shared_memory import Block
+from fedrela.engine.tasks import TaskResult
 from fedrela.errors import ArgumentError, BusyError
+from fedrela.records import Failure, FailureKind
 from helpers import toy_work
 from helpers.toy_work import gone, wait_for
+
+DEADLINE = Failure(FailureKind.DEADLINE)
 
 
 @pytest.fixture(scope="module")
@@ -42,35 +48,39 @@ def ticks(block):
 
 def pids(pool):
     pool.load(toy_work.process, None)
-    return {done.reply for done in pool.run([("pid",)] * 40)}
+    return {done.value for done in pool.run([("pid",)] * 40)}
 
 
-@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialPool()], ids=["processes", "serial"])
-def test_every_order_is_answered_and_a_pool_serves_several_runs(pool, make):
+@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialExecutor()], ids=["processes", "serial"])
+def test_every_task_is_answered_and_a_pool_serves_several_runs(pool, make):
     pool = make(pool)
     for exponent in (2, 3):
         pool.load(toy_work.power, exponent)
         for numbers in (range(50), [7], []):
             done = sorted(pool.run(numbers))
-            assert done == [Done(place, number**exponent, None) for place, number in enumerate(numbers)]
+            assert done == [TaskResult(place, number**exponent, None) for place, number in enumerate(numbers)]
 
 
-@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialPool()], ids=["processes", "serial"])
-def test_an_error_is_one_line_and_concerns_its_order_alone(pool, make):
+@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialExecutor()], ids=["processes", "serial"])
+def test_an_error_is_one_line_and_concerns_its_task_alone(pool, make):
     pool = make(pool)
     pool.load(toy_work.power, -1)
     assert sorted(pool.run([2, 0, "x", 4])) == [
-        Done(0, 0.5, None),
-        Done(1, None, "ZeroDivisionError: 0.0 cannot be raised to a negative power"),
-        Done(2, None, "TypeError: unsupported operand type(s) for ** or pow(): 'str' and 'int'"),
-        Done(3, 0.25, None),
+        TaskResult(0, 0.5, None),
+        TaskResult(1, None, Failure(FailureKind.ERROR, "ZeroDivisionError: 0.0 cannot be raised to a negative power")),
+        TaskResult(
+            2,
+            None,
+            Failure(FailureKind.ERROR, "TypeError: unsupported operand type(s) for ** or pow(): 'str' and 'int'"),
+        ),
+        TaskResult(3, 0.25, None),
     ]
 
 
-def test_what_cannot_be_sent_or_read_is_an_error_of_its_order(pool):
+def test_what_cannot_be_sent_or_read_is_an_error_of_its_task(pool):
     pool.load(toy_work.process, None)
-    orders = [("fail",), ("closure",), ("unreadable",), (lambda: None,), ("threads",)]
-    errors = [done.error for done in sorted(pool.run(orders))]
+    tasks = [("fail",), ("closure",), ("unreadable",), (lambda: None,), ("threads",)]
+    errors = [done.failure and done.failure.detail for done in sorted(pool.run(tasks))]
     assert errors[0] == "ZeroDivisionError: two lines"
     assert "pickle" in errors[1]
     assert errors[2] == "ZeroDivisionError: in the parent"
@@ -81,50 +91,50 @@ def test_what_cannot_be_sent_or_read_is_an_error_of_its_order(pool):
 def test_a_worker_has_one_thread_and_starts_no_workers_itself(pool):
     pool.load(toy_work.process, None)
     threads, inner = sorted(pool.run([("threads",), ("pool",)]))
-    assert threads.reply == 1
-    assert inner.error.startswith("CannotSend: workers: cannot be started here, AssertionError: daemonic")
+    assert threads.value == 1
+    assert inner.failure.detail.startswith("CannotSendError: workers: cannot be started here, AssertionError: daemonic")
 
 
 def test_tensors_reach_all_workers_and_stay_where_they_are(pool):
     tensors = {"a": torch.arange(5.0)}
     pool.load(toy_work.sums, tensors)
-    assert [done.reply for done in pool.run(["a"] * 6)] == [10.0] * 6
+    assert [done.value for done in pool.run(["a"] * 6)] == [10.0] * 6
     assert not tensors["a"].is_shared()
 
 
-def test_large_orders_and_replies_do_not_block_each_other(pool):
+def test_large_tasks_and_replies_do_not_block_each_other(pool):
     pool.load(toy_work.process, None)
-    orders = [("bytes", bytes(1 << 20) * (number > 3)) for number in range(12)]
-    assert [len(done.reply) for done in pool.run(orders)] == [1 << 20] * 12
+    tasks = [("bytes", bytes(1 << 20) * (number > 3)) for number in range(12)]
+    assert [len(done.value) for done in pool.run(tasks)] == [1 << 20] * 12
 
 
-def test_orders_begin_in_the_given_sequence(counter):
+def test_tasks_begin_in_the_given_sequence(counter):
     with Pool(1) as single:
-        single.load(toy_work.counting, counter.handle)
-        assert [done.reply[1] for done in single.run([("add", number) for number in (5, 1, 7)])] == [5, 6, 13]
+        single.load(toy_work.counting, counter.place)
+        assert [done.value[1] for done in single.run([("add", number) for number in (5, 1, 7)])] == [5, 6, 13]
 
 
-def test_no_order_waits_behind_a_long_one_while_a_worker_is_free(pool, counter):
-    pool.load(toy_work.counting, counter.handle)
-    replies = {done.position: done.reply for done in pool.run([("until", 20), *[("add", 1)] * 20])}
+def test_no_task_waits_behind_a_long_one_while_a_worker_is_free(pool, counter):
+    pool.load(toy_work.counting, counter.place)
+    replies = {done.position: done.value for done in pool.run([("until", 20), *[("add", 1)] * 20])}
     assert replies[0][1] == 20
     assert len({pid for pid, _ in replies.values()}) == 2
 
 
-def test_a_worker_killed_by_an_order_is_replaced_and_the_order_tried_once_more(pool, tmp_path):
+def test_a_worker_killed_by_an_task_is_replaced_and_the_task_tried_once_more(pool, tmp_path):
     pool.load(toy_work.deadly, tmp_path)
-    orders = [("fine", 0), ("once", 1), ("always", 2), ("fine", 3), ("exit", 4), ("once", 5), *[("fine", 6)] * 20]
-    done = sorted(pool.run(orders))
-    assert done[2] == Done(2, None, "the worker died twice (SIGKILL)")
-    assert done[4] == Done(4, None, "the worker died twice (exit code 3)")
+    tasks = [("fine", 0), ("once", 1), ("always", 2), ("fine", 3), ("exit", 4), ("once", 5), *[("fine", 6)] * 20]
+    done = sorted(pool.run(tasks))
+    assert done[2] == TaskResult(2, None, Failure(FailureKind.WORKER_DIED, "twice (SIGKILL)"))
+    assert done[4] == TaskResult(4, None, Failure(FailureKind.WORKER_DIED, "twice (exit code 3)"))
     others = [one for one in done if one.position not in (2, 4)]
-    assert others == [Done(place, orders[place][1], None) for place in range(len(orders)) if place not in (2, 4)]
+    assert others == [TaskResult(place, tasks[place][1], None) for place in range(len(tasks)) if place not in (2, 4)]
 
 
-def test_orders_of_a_swift_worker_that_dies_are_not_lost(pool, tmp_path):
+def test_tasks_of_a_swift_worker_that_dies_are_not_lost(pool, tmp_path):
     pool.load(toy_work.deadly, tmp_path)
-    orders = [("once" if number % 10 == 5 else "fine", number) for number in range(60)]
-    assert sorted(pool.run(orders)) == [Done(number, number, None) for number in range(60)]
+    tasks = [("once" if number % 10 == 5 else "fine", number) for number in range(60)]
+    assert sorted(pool.run(tasks)) == [TaskResult(number, number, None) for number in range(60)]
 
 
 def test_workers_killed_between_runs_are_replaced(pool):
@@ -132,7 +142,7 @@ def test_workers_killed_between_runs_are_replaced(pool):
     for pid in former:
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: all(map(gone, former)))
-    replies = [done.reply for done in pool.run([("pid",)] * 4)]
+    replies = [done.value for done in pool.run([("pid",)] * 4)]
     assert len(replies) == 4
     assert former.isdisjoint(replies)
 
@@ -141,56 +151,56 @@ def test_ctrl_c_is_the_parents(pool):
     former = pids(pool)
     for pid in former:
         os.kill(pid, signal.SIGINT)
-    assert former >= {done.reply for done in pool.run([("pid",)] * 4)}
+    assert former >= {done.value for done in pool.run([("pid",)] * 4)}
 
 
-def test_a_late_order_is_ended_before_it_is_reported(pool, counter):
-    pool.load(toy_work.counting, counter.handle)
+def test_a_late_task_is_ended_before_it_is_reported(pool, counter):
+    pool.load(toy_work.counting, counter.place)
     run = pool.run([("tick", 0), *[("add", 1)] * 5, ("tick", 0), ("add", 1)], deadline=2.0)
     done = {}
     for one in run:
         done[one.position] = one
-        if one.error:
+        if one.failure:
             assert not ticks(counter)
-    assert [done[place].error for place in range(8)] == [None if 0 < place < 6 else "deadline" for place in range(8)]
-    assert [one.error for one in pool.run([("add", 1)] * 4)] == [None] * 4
+    assert [done[place].failure for place in range(8)] == [None if 0 < place < 6 else DEADLINE for place in range(8)]
+    assert [one.failure for one in pool.run([("add", 1)] * 4)] == [None] * 4
 
 
 def test_a_reply_in_time_counts_also_if_it_is_read_late(pool, counter):
-    pool.load(toy_work.counting, counter.handle)
+    pool.load(toy_work.counting, counter.place)
     run = pool.run([("add", 1), ("add", 1), *[("tick", 0)] * 3], deadline=2.0)
-    errors = [next(run).error]
+    errors = [next(run).failure]
     time.sleep(2.1)
-    assert [*errors, *(one.error for one in run)] == [None, None, *["deadline"] * 3]
+    assert [*errors, *(one.failure for one in run)] == [None, None, *[DEADLINE] * 3]
 
 
-@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialPool()], ids=["processes", "serial"])
+@pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialExecutor()], ids=["processes", "serial"])
 def test_after_the_deadline_nothing_is_begun(pool, counter, make):
     pool = make(pool)
-    pool.load(toy_work.counting, counter.handle)
-    assert sorted(pool.run([("add", 1)] * 5, deadline=0.0)) == [Done(place, None, "deadline") for place in range(5)]
+    pool.load(toy_work.counting, counter.place)
+    assert sorted(pool.run([("add", 1)] * 5, deadline=0.0)) == [TaskResult(place, None, DEADLINE) for place in range(5)]
     assert count(counter) == 0
 
 
-def test_in_this_process_an_order_that_ends_late_is_reported_so(counter):
-    with SerialPool() as serial:
+def test_in_this_process_an_task_that_ends_late_is_reported_so(counter):
+    with SerialExecutor() as serial:
         serial.load(lambda _: time.sleep, None)
-        assert [done.error for done in serial.run([0, 0.2, 0], deadline=0.1)] == [None, "deadline", "deadline"]
+        assert [done.failure for done in serial.run([0, 0.2, 0], deadline=0.1)] == [None, DEADLINE, DEADLINE]
 
 
 def test_a_run_closed_early_leaves_nothing_running(pool, counter):
-    pool.load(toy_work.counting, counter.handle)
+    pool.load(toy_work.counting, counter.place)
     run = pool.run([("add", 1), ("tick", 0), ("tick", 0), ("tick", 0)])
-    assert next(run).error is None
+    assert next(run).failure is None
     wait_for(lambda: ticks(counter))
     run.close()
     assert not ticks(counter)
-    assert [one.error for one in pool.run([("add", 1)] * 4)] == [None] * 4
+    assert [one.failure for one in pool.run([("add", 1)] * 4)] == [None] * 4
 
 
 def test_a_closed_pool_leaves_nothing_running(counter):
     other = Pool(1)
-    other.load(toy_work.counting, counter.handle)
+    other.load(toy_work.counting, counter.place)
     run = other.run([("add", 1), ("tick", 0), ("tick", 0)])
     next(run)
     wait_for(lambda: ticks(counter))
@@ -224,30 +234,33 @@ def test_one_run_at_a_time(pool):
     ids=["function", "setup", "raises", "unreadable", "dies"],
 )
 def test_work_that_cannot_be_sent_is_one_line_and_the_pool_goes_on(pool, make, setup, message):
-    with pytest.raises(CannotSend, match=f"^workers: .*{message}[^\n]*$"):
+    with pytest.raises(CannotSendError, match=f"^workers: .*{message}[^\n]*$"):
         pool.load(make, setup)
     with pytest.raises(ArgumentError, match="nothing is loaded"):
         list(pool.run([1]))
     pool.load(toy_work.power, 2)
-    assert [done.reply for done in pool.run([3])] == [9]
+    assert [done.value for done in pool.run([3])] == [9]
 
 
 def test_wrong_arguments():
     with pytest.raises(ArgumentError, match="expected at least 1, got 0"):
         Pool(0)
     with pytest.raises(ArgumentError, match="nothing is loaded"):
-        list(SerialPool().run([1]))
+        list(SerialExecutor().run([1]))
 
 
 def test_in_this_process_work_has_one_thread_and_the_rest_as_many_as_before():
     former = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with SerialPool() as serial:
+        with SerialExecutor() as serial:
             serial.load(lambda seen: lambda _: (seen, torch.get_num_threads()), torch.get_num_threads())
             serial.load(toy_work.process, None)
             for done in serial.run([("threads",), ("fail",)]):
-                assert done in (Done(0, 1, None), Done(1, None, "ZeroDivisionError: two lines"))
+                assert done in (
+                    TaskResult(0, 1, None),
+                    TaskResult(1, None, Failure(FailureKind.ERROR, "ZeroDivisionError: two lines")),
+                )
                 assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(former)

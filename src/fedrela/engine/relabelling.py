@@ -1,6 +1,6 @@
-"""FedReLa at a client's turn: the posterior of the model it just received, then `fedrela.relabel`.
+"""FedReLa at a client: the posterior of the model it just received, then `fedrela.relabel`.
 
-Nothing of this leaves the client, and no algorithm knows of it: afterwards some of its labels are other ones.
+Nothing of this leaves the client, and no algorithm knows of it: afterwards some of its labels have changed.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from numpy.typing import NDArray
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.local import Samples
-from fedrela.core import Ledger, Relabelling, relabel
+from fedrela.core import Relabelling, relabel
 from fedrela.core.draws import expected_flow, random_moves
 from fedrela.core.equations import ClassGroups, z_scores
-from fedrela.engine.orders import Moves
-from fedrela.engine.plan import RelabelPlan
-from fedrela.engine.randomness import torch_stream
+from fedrela.engine.options import RelabelPlan
+from fedrela.engine.tasks import ClientRelabelling
 from fedrela.metrics import Z_EDGES, z_histogram
 from fedrela.models.augment import crop_and_flip
+from fedrela.models.repeatable import torch_stream
 
 BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
 
 
 def relabel_client(
     context: ClientContext, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
-) -> Moves:
-    """Re-label the samples of a turn, which hold their original labels.
+) -> ClientRelabelling:
+    """Re-label a client's samples, which hold their original labels.
 
     Parameters
     ----------
-    turn
+    context
         With the model as it was received; it is the same afterwards.
     algorithm
         Says what is scored.
@@ -52,17 +52,16 @@ def relabel_client(
         Q,
         original,
         num_classes=context.counts.size,
-        tau=plan.taus.get(context.client, plan.tau),
         allowed=_allowed(plan, context.counts.size),
         eligible=_eligible(Q, original, plan.min_agreement),
         seed=context.stream("relabel"),
-        **plan.options,
+        **plan.keywords(context.client),
     )
     ledger = done.ledger
     if plan.moves == "random":
         ledger = random_moves(ledger, Q, context.stream("random moves"))
-    histogram, expected = _figures(Q, done)
-    return Moves(ledger, done.threshold, expected, histogram, time.perf_counter() - start)
+    histogram, expected = _histogram_and_flow(Q, done)
+    return ClientRelabelling(ledger, done.threshold, expected, histogram, time.perf_counter() - start)
 
 
 def posterior(
@@ -84,7 +83,7 @@ def posterior(
                 logits = algorithm.logits(module, x, context.received)
                 mean[at] += _softmax(logits.cpu().numpy()) / plan.passes
     if before is not None:
-        context.model.load(before)  # running statistics that moved in training mode are given back
+        context.model.load(before)  # running statistics that moved in training mode are restored
     module.train()
     return mean
 
@@ -120,13 +119,13 @@ def _allowed(plan: RelabelPlan, classes: int) -> NDArray[np.bool_] | None:
 
 
 def _eligible(Q: NDArray[np.float64], labels: NDArray[np.int64], floor: float) -> NDArray[np.bool_] | None:
-    """Return nobody where the model confirms too few labels: then it is no judge of the others."""
+    """Return no sample where the model confirms too few labels: it cannot be trusted with the others then."""
     if floor == 0 or not len(labels) or float((Q.argmax(axis=1) == labels).mean()) >= floor:
         return None
     return np.zeros(len(labels), bool)
 
 
-def _figures(Q: NDArray[np.float64], done: Relabelling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _histogram_and_flow(Q: NDArray[np.float64], done: Relabelling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the histograms of the scores for each class, and the expected moves into each class."""
     classes, ledger = Q.shape[1], done.ledger
     if done.refusal is not None or not len(Q):
@@ -136,8 +135,3 @@ def _figures(Q: NDArray[np.float64], done: Relabelling) -> tuple[NDArray[np.int6
     z, _ = z_scores(np.ascontiguousarray(Q[groups.order].T), groups, str(ledger.options["spread"]))
     expected = expected_flow(done.candidates, y, str(ledger.options["target"])).sum(axis=0)
     return np.stack([z_histogram(row) for row in z]), expected
-
-
-def labels_in_force(ledger: Ledger) -> NDArray[np.int64]:
-    """Return the labels after re-labelling as 64-bit integers."""
-    return np.asarray(ledger.labels, np.int64)

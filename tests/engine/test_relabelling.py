@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedrela.core import Schedule
-from fedrela.engine.loop import next_round
+from fedrela.engine.round import next_round
 from fedrela.losses import LOSSES
 from helpers.engine_federations import CLASSES, Made, carry_out, snapshot, table_problem, weights_of
 from helpers.relabelled_by_hand import by_hand, plain_pass
@@ -24,7 +23,7 @@ def first_ledgers(serial, **relabel):
 
 def test_a_client_may_have_its_own_tau(serial):
     usual = first_ledgers(serial)
-    some = first_ledgers(serial, taus={1: 0.0, 3: 0.6})
+    some = first_ledgers(serial, tau={"default": 0.2, "1": 0.0, "3": 0.6})
     assert len(some[1]) == 0
     assert len(some[3]) > len(usual[3])
     assert [some[c] == usual[c] for c in range(5)] == [True, False, True, False, True]
@@ -69,7 +68,7 @@ def test_a_client_that_gains_a_class_it_lacked_has_a_finite_loss(serial, loss):
     next_round(run)
     record = next_round(run).record
     ids = run.problem.shards[1].train
-    before, after = (np.bincount(y[ids], minlength=CLASSES) for y in (run.problem.y_train, run.labels))
+    before, after = (np.bincount(y[ids], minlength=CLASSES) for y in (run.problem.y_train, run.current_labels))
     assert before[3] == 0 < after[3]
     assert record.admitted == [0, 1, 2, 3, 4]  # the gate leaves out a loss that is not finite
     assert next_round(run).record.admitted == [0, 1, 2, 3, 4]
@@ -78,16 +77,15 @@ def test_a_client_that_gains_a_class_it_lacked_has_a_finite_loss(serial, loss):
 
 @pytest.mark.parametrize("late", [True, False])
 def test_clients_train_with_the_labels_in_force_and_their_counts(serial, late):
-    schedule = Schedule(2, late=late)
-    made = Made(algorithm=Telling(), train={"participation": 0.6}, relabel={"schedule": schedule}, seed=13)
+    made = Made(algorithm=Telling(), train={"participation": 0.6}, relabel={"late": late}, seed=13)
     run = made.begin(serial)
     for _ in range(4):
         record = next_round(run).record
         for row, client in enumerate(record.admitted):
-            sent, labels = run.areas["up"].views(row), run.labels[made.problem.shards[client].train]
+            sent, labels = run.memory["uploads"].row(row), run.current_labels[made.problem.shards[client].train]
             assert sent["labels"] == told(labels)
             assert sent["counts"].tolist() == np.bincount(labels, minlength=CLASSES).tolist()
-    moved = [(run.labels != made.problem.y_train)[shard.train].any() for shard in made.problem.shards]
+    moved = [(run.current_labels != made.problem.y_train)[shard.train].any() for shard in made.problem.shards]
     assert moved == [run.state.moved.get(client, 0) > 0 for client in range(5)]
     assert any(client in record.admitted and run.state.relabelled[client] < 4 for client in np.flatnonzero(moved))
     run.close()
@@ -100,7 +98,7 @@ def test_with_the_counts_of_the_original_labels_it_would_not_be_finite():
 
 @pytest.mark.parametrize("late", [True, False])
 def test_who_was_not_there_when_it_was_due(serial, late):
-    made = Made(train={"participation": 0.4, "rounds": 8}, relabel={"schedule": Schedule(3, late=late)})
+    made = Made(train={"participation": 0.4, "rounds": 8}, relabel={"start": 3, "late": late})
     _, records = carry_out(made, serial)
     turns: dict[int, list[int]] = {}
     for record in records:
@@ -114,7 +112,7 @@ def test_who_was_not_there_when_it_was_due(serial, late):
 
 
 def test_every_pass_starts_from_the_original_labels(serial):
-    run = Made(train={"rounds": 5}, relabel={"schedule": Schedule(2, period=2)}).begin(serial)
+    run = Made(train={"rounds": 5}, relabel={"start": 2, "period": 2}).begin(serial)
     next_round(run)
     first = next_round(run).ledgers
     assert next_round(run).ledgers == {}
@@ -125,7 +123,7 @@ def test_every_pass_starts_from_the_original_labels(serial):
     current_labels = run.problem.y_train.copy()
     for client, ledger in second.items():
         current_labels[run.problem.shards[client].train[ledger.index]] = ledger.new
-    assert run.labels.tolist() == current_labels.tolist()
+    assert run.current_labels.tolist() == current_labels.tolist()
     run.close()
 
 
@@ -158,9 +156,9 @@ def test_what_is_held_back_keeps_its_labels(serial):
     for _ in range(2):
         record = next_round(run).record
     held = np.concatenate([shard.validation for shard in problem.shards])
-    assert run.labels[held].tolist() == problem.y_train[held].tolist()
+    assert run.current_labels[held].tolist() == problem.y_train[held].tolist()
     assert record.moved > 10
-    assert (run.labels != problem.y_train).sum() == record.moved == sum(run.state.moved.values())
+    assert (run.current_labels != problem.y_train).sum() == record.moved == sum(run.state.moved.values())
     assert record.validation is not None
     run.close()
 
@@ -171,7 +169,7 @@ def test_a_model_without_an_answer_changes_nothing(serial):
     done = next_round(run)
     assert done.record.relabelled == [(client, 0) for client in range(5)]
     assert all(ledger.refusal.startswith("not finite: row 0") for ledger in done.ledgers.values())
-    assert run.labels.tolist() == run.problem.y_train.tolist()
+    assert run.current_labels.tolist() == run.problem.y_train.tolist()
     run.close()
 
 

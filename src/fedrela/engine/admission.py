@@ -1,11 +1,11 @@
-"""The gate in front of every average: one bad upload is one bad upload.
+"""Which uploads of a round are averaged: a bad one is left out, and harms nobody else.
 
-Each upload is judged by itself against what the algorithm declares. Who fails is left out with a reason and the rest go
-on, as if it had never been there. Two rules alone look at more than one upload: a sender may send one content only, and
-the change it sends may not be far larger than the changes of the others.
+Each upload is checked by itself against what the algorithm declares. One that fails is left out with a reason, as if it
+had never been sent. Only two rules look at more than one upload: a sender may not send two different ones, and its
+change may not be far larger than the changes of the others.
 
-What no gate can see is admitted: arrays of equal shape that were swapped, zeros, values too small to matter, a false
-number of samples where the server does not know the true one, and every poison within these limits.
+Some things cannot be seen here and are admitted: arrays of equal shape that were swapped, zeros, values too small to
+matter, a false number of samples where the server does not know the true one, and any poison within these limits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Expected = Mapping[int, int | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Admission:
     """Who takes part in a round's average, and why others do not.
 
     Attributes
@@ -72,11 +72,11 @@ def admit(
     *,
     round: int,
     expected: Expected,
-    fields: ArraySpecs,
+    specs: ArraySpecs,
     reference: NDArray[Any] | None,
     norm_limit: float = 50.0,
-) -> Verdict:
-    """Judge the uploads of one round; the verdict does not depend on the order in which they came.
+) -> Admission:
+    """Check the uploads of one round; the result does not depend on the order in which they came.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def admit(
         The one that is being gathered. A late upload of another round is left out and harms nobody.
     expected
         The clients chosen, each with its n_k, or None where the server does not know it.
-    fields
+    specs
         What the algorithm declares that a client sends.
     reference
         The weights that the clients received. None, as for the answers of an exchange: no norms and no limit by them.
@@ -99,7 +99,7 @@ def admit(
     Identical copies from one sender count once. Where its uploads for this round differ, or one of them is malformed,
     none of them counts: which came first is chance, and must not decide.
     """
-    _check_arguments(fields, reference, norm_limit)
+    _check_arguments(specs, reference, norm_limit)
     excluded: list[tuple[int | None, str]] = []
     sent: dict[int, list[Upload]] = {}
     for upload in uploads:
@@ -111,44 +111,44 @@ def admit(
     admitted: dict[int, Upload] = {}
     norms: dict[int, float] = {}
     for client in sorted(sent):
-        judged = [_judged(upload, expected[client], fields, reference) for upload in sent[client]]
-        passed = [each for each in judged if not isinstance(each, str)]
-        if len(passed) == len(judged) and all(_same(passed[0][0], copy) for copy, _ in passed[1:]):
+        checked = [_check_content(upload, expected[client], specs, reference) for upload in sent[client]]
+        passed = [each for each in checked if not isinstance(each, str)]
+        if len(passed) == len(checked) and all(_same(passed[0][0], copy) for copy, _ in passed[1:]):
             admitted[client], norms[client] = passed[0]
         else:
-            excluded += [(client, each if isinstance(each, str) else "sent twice") for each in judged]
+            excluded += [(client, each if isinstance(each, str) else "sent twice") for each in checked]
     for client, times in _too_large(norms, norm_limit).items():
         excluded.append((client, f"norm too large: {times:.4g} times the median of the others"))
         del admitted[client], norms[client]
     excluded.sort(key=lambda each: (each[0] is None, each[0] or 0, each[1]))
-    return Verdict(tuple(admitted.values()), tuple(excluded), norms if reference is not None else {})
+    return Admission(tuple(admitted.values()), tuple(excluded), norms if reference is not None else {})
 
 
 def check_upload(
-    upload: object, *, round: int, expected: Expected, fields: ArraySpecs, reference: NDArray[Any] | None
+    upload: object, *, round: int, expected: Expected, specs: ArraySpecs, reference: NDArray[Any] | None
 ) -> str | None:
-    """Say why `admit` would leave this upload out whatever the others send, or None.
+    """Return why `admit` would leave this upload out whatever the others send, or None.
 
     For a client before it sends, with itself alone in `expected`: where sums are made under encryption, the server can
     look at no single upload.
 
     >>> sent = Upload(3, 1, 25, {"weights": np.array([0.5, np.nan], "f4")})
-    >>> check_upload(sent, round=1, expected={3: 25}, fields={"weights": Field((2,))}, reference=np.zeros(2, "f4"))
+    >>> check_upload(sent, round=1, expected={3: 25}, specs={"weights": ArraySpec((2,))}, reference=np.zeros(2, "f4"))
     'not finite: weights'
     """
-    verdict = admit([upload], round=round, expected=expected, fields=fields, reference=reference)
-    return verdict.excluded[0][1] if verdict.excluded else None
+    admission = admit([upload], round=round, expected=expected, specs=specs, reference=reference)
+    return admission.excluded[0][1] if admission.excluded else None
 
 
-def _check_arguments(fields: ArraySpecs, reference: NDArray[Any] | None, norm_limit: float) -> None:
+def _check_arguments(specs: ArraySpecs, reference: NDArray[Any] | None, norm_limit: float) -> None:
     if not (norm_limit == 0 or 1 <= norm_limit < float("inf")):
         raise ArgumentError(f"norm_limit: expected 0 (off) or a number >= 1, got {norm_limit}")
     if reference is None:
         return
-    if "weights" not in fields:
+    if "weights" not in specs:
         raise ArgumentError("reference: weights are not among the declared arrays; give None")
     try:
-        _check_array("weights", reference, fields["weights"])
+        _check_array("weights", reference, specs["weights"])
         _square("weights", reference, None)
     except _RefusedError as refused:
         raise ArgumentError(f"reference: expected the weights that clients received, got {refused}") from None
@@ -178,8 +178,8 @@ def _addressed(upload: object, round: int, expected: Expected) -> Upload:
     return Upload(client, round, getattr(upload, "samples", 0), getattr(upload, "arrays", {}))
 
 
-def _judged(
-    upload: Upload, samples: int | None, fields: ArraySpecs, reference: NDArray[Any] | None
+def _check_content(
+    upload: Upload, samples: int | None, specs: ArraySpecs, reference: NDArray[Any] | None
 ) -> tuple[Upload, float] | str:
     """Return the upload in plain form and its norm (0 without a reference), or why it is left out."""
     try:
@@ -188,9 +188,9 @@ def _judged(
             raise _RefusedError("wrong number of samples")
         if samples is not None and count != samples:
             raise _RefusedError(f"wrong number of samples: {count} where {samples} is known")
-        arrays, norm = _read(upload.arrays, fields), 0.0
-        for name, field in fields.items():
-            _check_array(name, arrays[name], field)
+        arrays, norm = _read(upload.arrays, specs), 0.0
+        for name, spec in specs.items():
+            _check_array(name, arrays[name], spec)
             origin = reference if name == "weights" else None
             square = _square(name, arrays[name], origin)
             norm = norm if origin is None else float(np.sqrt(square))
@@ -199,18 +199,18 @@ def _judged(
     return Upload(upload.client, upload.round, count, arrays), norm
 
 
-def _read(arrays: object, fields: ArraySpecs) -> dict[str, NDArray[Any]]:
+def _read(arrays: object, specs: ArraySpecs) -> dict[str, NDArray[Any]]:
     """Return the declared arrays; a mapping may decode them only now, and may fail in any way."""
     try:
         if not isinstance(arrays, Mapping):
             raise _RefusedError("no named arrays")
-        for name in fields:
+        for name in specs:
             if name not in arrays:
                 raise _RefusedError(f"missing array: {name}")
-        if len(arrays) != len(fields):
-            more = [key for key in islice(arrays, len(fields) + 1) if type(key) is str and key not in fields]
+        if len(arrays) != len(specs):
+            more = [key for key in islice(arrays, len(specs) + 1) if type(key) is str and key not in specs]
             raise _RefusedError(": ".join(["undeclared array", *map(_inert, more[:1])]))
-        values = {name: arrays[name] for name in fields}
+        values = {name: arrays[name] for name in specs}
         for name, value in values.items():
             if not isinstance(value, np.ndarray):
                 raise _RefusedError(f"not an array: {name}")
@@ -221,11 +221,11 @@ def _read(arrays: object, fields: ArraySpecs) -> dict[str, NDArray[Any]]:
         raise _RefusedError("unreadable arrays") from None
 
 
-def _check_array(name: str, values: NDArray[Any], field: ArraySpec) -> None:
-    if values.shape != field.shape:
-        raise _RefusedError(f"wrong shape: {name}: {_inert(str(values.shape))} where {field.shape} is needed")
-    if values.dtype != np.dtype(field.dtype):
-        raise _RefusedError(f"wrong dtype: {name}: {_inert(str(values.dtype))} where {field.dtype} is needed")
+def _check_array(name: str, values: NDArray[Any], spec: ArraySpec) -> None:
+    if values.shape != spec.shape:
+        raise _RefusedError(f"wrong shape: {name}: {_inert(str(values.shape))} where {spec.shape} is expected")
+    if values.dtype != np.dtype(spec.dtype):
+        raise _RefusedError(f"wrong dtype: {name}: {_inert(str(values.dtype))} where {spec.dtype} is expected")
 
 
 def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> float:

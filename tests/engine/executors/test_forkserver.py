@@ -15,17 +15,18 @@ HEAD = """
 import sys
 sys.path.insert(0, {tests!r})
 {server}
-from fedrela.engine.blocks import Block
-from fedrela.engine.pool import CannotSend, Pool
+from fedrela.engine.shared_memory import Block
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.worker import CannotSendError
 from helpers import toy_work
 """
-OURS = "from fedrela.engine.forkserver import warm_up; warm_up()"
+OURS = "from fedrela.engine.executors.forkserver import warm_up; warm_up()"
 BARE = "from multiprocessing import forkserver; forkserver.set_forkserver_preload([]); forkserver.ensure_running()"
 
 
 def start_script(folder, body, server=OURS):
     path = folder / "script.py"
-    path.write_text(HEAD.format(tests=str(Path(__file__).parents[1]), server=server) + body)
+    path.write_text(HEAD.format(tests=str(Path(__file__).parents[2]), server=server) + body)
     return subprocess.Popen(
         [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -37,10 +38,10 @@ print("once", __name__, sys.modules["__main__"].__name__)
 class Mine: pass
 with Pool(2) as pool:
     pool.load(toy_work.power, 2)
-    print(sum(done.reply for done in pool.run(range(9))))
+    print(sum(done.value for done in pool.run(range(9))))
     try:
         pool.load(toy_work.power, Mine())
-    except CannotSend as error:
+    except CannotSendError as error:
         print(error)
 """
     with start_script(tmp_path, body) as script:
@@ -55,9 +56,9 @@ def test_workers_end_with_a_killed_parent_in_the_middle_of_an_order(tmp_path):
     body = """
 pool = Pool(2)
 block = Block.create(8)
-pool.load(toy_work.counting, block.handle)
+pool.load(toy_work.counting, block.place)
 run = pool.run([("add", 1), ("add", 1), ("tick", 0)])
-print(*{next(run).reply[0], next(run).reply[0]} | {worker._process.pid for worker in pool._workers}, flush=True)
+print(*{next(run).value[0], next(run).value[0]} | {worker._process.pid for worker in pool._workers}, flush=True)
 next(run)
 """
     with start_script(tmp_path, body) as script:
@@ -73,7 +74,7 @@ def test_ctrl_c_is_quiet_in_workers_from_a_server_that_somebody_else_started(tmp
 try:
     with Pool(2) as pool:
         block = Block.create(8)
-        pool.load(toy_work.counting, block.handle)
+        pool.load(toy_work.counting, block.place)
         print("running", flush=True)
         list(pool.run([("tick", 0)] * 4))
 except KeyboardInterrupt:
@@ -95,7 +96,7 @@ def test_ctrl_c_while_everything_is_starting_is_the_parents_alone(tmp_path):
     body = """
 with Pool(2) as pool:
     pool.load(toy_work.power, 2)
-    print(sum(done.reply for done in pool.run(range(9))))
+    print(sum(done.value for done in pool.run(range(9))))
 """
     with start_script(tmp_path, body, server) as script:
         maps = Path(f"/proc/{int(script.stdout.readline())}/maps")

@@ -1,4 +1,4 @@
-"""Blocks: where they lie, who sees them, and what is left of them."""
+"""Shared memory: where it lies, who sees it, what is left of it; rows of named arrays, and nothing undeclared."""
 
 from __future__ import annotations
 
@@ -12,14 +12,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fedrela.engine import blocks
-from fedrela.engine.blocks import SHARED_MEMORY, Block, share, shared_array
-from fedrela.engine.messages import dumps, loads
-from fedrela.engine.pool import Pool
+from fedrela.algorithms.base import ArraySpec
+from fedrela.engine import shared_memory
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.worker import dumps, loads
+from fedrela.engine.shared_memory import (
+    ALIGNMENT,
+    SHARED_MEMORY,
+    Block,
+    SharedArrays,
+    _offsets,
+    copy_declared,
+    share,
+)
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import mapped
 from helpers import toy_work
+from helpers.batteries import examples
 
 needs_shared_memory = pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="this system has no shared memory folder")
 
@@ -38,14 +50,14 @@ def test_a_block_is_zeros_and_its_arrays_are_views_of_it():
         assert not whole.any()
         part[:] = [[1, 2, 3], [4, 5, 6]]
         assert whole.tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
-        assert Block.attach(loads(dumps(block.handle))).array(0, (8,), np.int64).tolist() == whole.tolist()
+        assert Block.attach(loads(dumps(block.place))).array(0, (8,), np.int64).tolist() == whole.tolist()
 
 
 @needs_shared_memory
 def test_a_small_block_lies_in_shared_memory_and_a_large_one_in_the_folder(tmp_path):
     small, large = Block.create(4096, folder=tmp_path, limit=4096), Block.create(4097, folder=tmp_path, limit=4096)
-    assert small.handle.identity[0] == device(SHARED_MEMORY)
-    assert large.handle.identity[0] == device(tmp_path)
+    assert small.place.identity[0] == device(SHARED_MEMORY)
+    assert large.place.identity[0] == device(tmp_path)
     large.array(0, (4097,), np.uint8)[:] = 7
     assert list(tmp_path.iterdir()) == []  # no name, so nothing to leave behind
     small.close(), large.close()
@@ -53,27 +65,27 @@ def test_a_small_block_lies_in_shared_memory_and_a_large_one_in_the_folder(tmp_p
 
 @pytest.mark.parametrize("room", [0, 4095])
 def test_without_room_in_shared_memory_a_block_is_a_file(tmp_path, monkeypatch, room):
-    monkeypatch.setattr(blocks, "_free", lambda _: room)
+    monkeypatch.setattr(shared_memory, "_free", lambda _: room)
     with Block.create(4096, folder=tmp_path / "new") as block:
-        assert block.handle.identity[0] == device(tmp_path / "new")
+        assert block.place.identity[0] == device(tmp_path / "new")
 
 
 def test_where_shared_memory_fails_a_block_is_a_file(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(blocks, "_free", lambda _: 1 << 40)
-    monkeypatch.setattr(blocks, "SHARED_MEMORY", tmp_path / "file" / "below")
+    monkeypatch.setattr(shared_memory, "_free", lambda _: 1 << 40)
+    monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "file" / "below")
     with Block.create(4096, folder=tmp_path) as block:
-        assert block.handle.identity[0] == device(tmp_path)
+        assert block.place.identity[0] == device(tmp_path)
 
 
 def test_room_of_a_folder_that_is_not_there_is_none(tmp_path):
-    assert blocks._free(tmp_path / "missing") == 0
-    assert blocks._free(tmp_path) > 0
+    assert shared_memory._free(tmp_path / "missing") == 0
+    assert shared_memory._free(tmp_path) > 0
 
 
 def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
     done = script(
-        "import resource, sys; from fedrela.engine.blocks import Block\n"
+        "import resource, sys; from fedrela.engine.shared_memory import Block\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "try: Block.create(1 << 21, folder=sys.argv[1])\n"
         "except Exception as error: print(type(error).__name__, error)\n",
@@ -97,7 +109,7 @@ def test_an_array_outside_the_block_is_refused(offset, shape, message):
 def test_an_empty_block_is_no_special_case_and_a_negative_one_is_refused():
     with Block.create(0) as block:
         assert block.array(0, (0, 5), np.float32).shape == (0, 5)
-    with pytest.raises(ArgumentError, match="at least 0"):
+    with pytest.raises(ArgumentError, match="expected a size >= 0"):
         Block.create(-1)
 
 
@@ -116,19 +128,19 @@ def test_a_closed_block_cannot_be_attached_even_if_another_file_took_its_number(
     block = Block.create(8)
     block.close()
     with pytest.raises(IntegrityError, match="share it again"):
-        Block.attach(block.handle)
+        Block.attach(block.place)
     with contextlib.ExitStack() as taken:
         for number in range(32):
             taken.enter_context(open(tmp_path / str(number), "wb+"))
         with pytest.raises(IntegrityError, match="share it again"):
-            Block.attach(block.handle)
+            Block.attach(block.place)
 
 
 def test_a_process_may_end_with_arrays_and_blocks_open():
     done = script(
-        "import numpy; from fedrela.engine.blocks import Block, share, shared_array\n"
-        "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block.attach(block.handle)\n"
-        "view = again.array(50, (50,), 'uint8'); handle = share(numpy.arange(9)); read = shared_array(handle)\n"
+        "import numpy; from fedrela.engine.shared_memory import Block, share\n"
+        "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block.attach(block.place)\n"
+        "view = again.array(50, (50,), 'uint8'); handle = share(numpy.arange(9)); read = handle.open()\n"
         "block.close()\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -136,7 +148,7 @@ def test_a_process_may_end_with_arrays_and_blocks_open():
 
 def test_a_killed_owner_leaves_nothing(tmp_path):
     code = (
-        "import os, sys; from fedrela.engine.blocks import Block\n"
+        "import os, sys; from fedrela.engine.shared_memory import Block\n"
         "a, b = Block.create(1 << 16, folder=sys.argv[1]), Block.create(1 << 16, folder=sys.argv[1], limit=0)\n"
         "os.kill(os.getpid(), 9)\n"
     )
@@ -151,8 +163,8 @@ def test_a_killed_owner_leaves_nothing(tmp_path):
 def test_without_a_folder_of_descriptors_a_block_keeps_its_name_until_the_end(tmp_path, monkeypatch, end):
     monkeypatch.setattr(mapped, "DESCRIPTORS", tmp_path / "missing")
     block = Block.create(8, folder=tmp_path, limit=0)
-    assert [str(path) for path in tmp_path.iterdir()] == [block.handle.path]
-    Block.attach(block.handle).array(0, (8,), np.uint8)[:] = 3
+    assert [str(path) for path in tmp_path.iterdir()] == [block.place.path]
+    Block.attach(block.place).array(0, (8,), np.uint8)[:] = 3
     assert block.array(0, (8,), np.uint8).tolist() == [3] * 8
     if end == "close":
         block.close()
@@ -182,7 +194,7 @@ def test_a_mapped_array_is_shared_by_its_file(tmp_path, pick):
     handle = share(array)
     assert handle.block is None
     assert Path(handle.place.path) == tmp_path / "a.npy"
-    result = shared_array(loads(dumps(handle)))
+    result = loads(dumps(handle)).open()
     assert result.dtype == array.dtype
     np.testing.assert_array_equal(result, array)
     assert not result.flags.writeable
@@ -213,13 +225,13 @@ def test_any_other_array_is_copied_once(tmp_path, make):
     sent = loads(dumps(handle))
     assert sent == handle
     assert sent.block is None
-    result = shared_array(sent)
+    result = sent.open()
     assert (result.dtype, result.shape) == (array.dtype, array.shape)
     np.testing.assert_array_equal(result, array)
     assert not result.flags.writeable
     handle.close()
     with pytest.raises(IntegrityError):
-        shared_array(sent)
+        sent.open()
 
 
 def test_a_file_removed_replaced_or_cut_since_is_noticed(tmp_path):
@@ -228,14 +240,14 @@ def test_a_file_removed_replaced_or_cut_since_is_noticed(tmp_path):
     (tmp_path / "b.npy").write_bytes((tmp_path / "a.npy").read_bytes())
     os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
     with pytest.raises(IntegrityError, match=r"a\.npy"):
-        shared_array(handle)
+        handle.open()
     os.truncate(tmp_path / "a.npy", 100)
     with pytest.raises(IntegrityError, match=r"a\.npy: 248 bytes are needed, the file has 100"):
         share(array)
     (tmp_path / "a.npy").unlink()
     handle = share(array)
     assert handle.block is not None
-    np.testing.assert_array_equal(shared_array(handle), array)
+    np.testing.assert_array_equal(handle.open(), array)
 
 
 def test_an_array_of_objects_is_refused():
@@ -249,4 +261,73 @@ def test_workers_read_shared_arrays(tmp_path):
     with Pool(2) as pool:
         pool.load(toy_work.read, handles)
         done = list(pool.run([*arrays, *arrays]))
-    assert {one.position: one.reply for one in done} == dict(enumerate(2 * [a.tolist() for a in arrays.values()]))
+    assert {one.position: one.value for one in done} == dict(enumerate(2 * [a.tolist() for a in arrays.values()]))
+
+
+FORMS = st.tuples(
+    st.lists(st.integers(0, 5), max_size=3).map(tuple),
+    st.sampled_from(["float32", "float64", "int64", "bool", "int8"]),
+)
+SPECS = st.dictionaries(st.text("abc", min_size=1, max_size=3), FORMS, min_size=1, max_size=5)
+
+
+def specs_of(forms):
+    return {name: ArraySpec(shape, dtype) for name, (shape, dtype) in forms.items()}
+
+
+@examples(60, 2000)
+@given(SPECS, st.integers(1, 4), st.integers(0, 99))
+def test_rows_do_not_touch_each_other(forms, count, seed):
+    specs, rng = specs_of(forms), np.random.default_rng(seed)
+    shared = SharedArrays.create(specs, count)
+    other = SharedArrays.attach(shared.handle)
+    written = []
+    for row in range(count):
+        arrays = {name: rng.integers(0, 2, spec.shape).astype(spec.dtype) for name, spec in specs.items()}
+        copy_declared("here", shared.row(row), arrays, specs)
+        written.append(arrays)
+    for row, arrays in enumerate(written):
+        for name, found in other.row(row).items():
+            assert found.dtype == specs[name].dtype
+            assert found.tolist() == arrays[name].tolist()
+    shared.close()
+
+
+@examples(60, 2000)
+@given(SPECS)
+def test_every_array_begins_at_a_cache_line(forms):
+    specs = specs_of(forms)
+    offsets, row_bytes = _offsets(specs)
+    ends = [offsets[name] + spec.nbytes for name, spec in specs.items()]
+    starts = [*list(offsets.values())[1:], row_bytes]
+    assert all(end <= start < end + ALIGNMENT for end, start in zip(ends, starts, strict=True))
+    assert all(offset % ALIGNMENT == 0 for offset in [*offsets.values(), row_bytes])
+
+
+DECLARED = {"a": ArraySpec((2,)), "b": ArraySpec((), "int64")}
+GIVEN = {"a": np.ones(2, "f4"), "b": np.array(3)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"c": np.ones(1)}, "here: 'c' is not declared"),
+        ({"b": None}, "here: 'b' is declared but missing"),
+        ({"a": np.ones(2)}, "here: 'a': float32 of shape \\(2,\\) is declared, got float64 of shape \\(2,\\)"),
+        ({"a": np.ones((1, 2), "f4")}, "here: 'a': .* got float32 of shape \\(1, 2\\)"),
+        ({"a": np.ones((), "f4")}, "here: 'a': .* got float32 of shape \\(\\)"),
+        ({"b": 3.0}, "here: 'b': int64 of shape \\(\\) is declared, got float64 of shape \\(\\)"),
+    ],
+)
+def test_what_is_not_as_declared(change, message):
+    arrays = {name: array for name, array in (GIVEN | change).items() if array is not None}
+    target = {"a": np.zeros(2, "f4"), "b": np.zeros((), "int64")}
+    with pytest.raises(ArgumentError, match=message):
+        copy_declared("here", target, arrays, DECLARED)
+
+
+def test_a_number_will_do_for_an_array_without_dimensions():
+    target = {"a": np.zeros(2, "f4"), "b": np.zeros((), "int64")}
+    copy_declared("here", target, GIVEN | {"b": 7}, DECLARED)
+    assert target["b"] == 7
+    assert target["a"].tolist() == [1, 1]

@@ -1,4 +1,4 @@
-"""Scoring the global model, in fixed batches spread over the workers."""
+"""Scoring the global model in fixed batches spread over the workers, and each client's own model."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.algorithms.base import Algorithm, ArraySpec
-from fedrela.engine.orders import Order
-from fedrela.engine.run import Run
-from fedrela.engine.runner import SCORE_BATCH
-from fedrela.errors import FedrelaError
+from fedrela.engine.client import SCORE_BATCH
+from fedrela.engine.state import Run
+from fedrela.engine.tasks import Task
+from fedrela.errors import RunFailedError
 from fedrela.metrics import Scores, score
 
 
@@ -20,12 +20,11 @@ def evaluate(run: Run, subject: str = "test") -> Scores | None:
     labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.runner.setup.validation]
     if not len(labels):
         return None
-    up = run.area(f"scores {subject}", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
-    down = run.lay_down()
+    scores = run.memory.make(f"scores {subject}", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
+    broadcast, round = run.write_broadcast().handle, run.state.round
     batches = range(-(-len(labels) // SCORE_BATCH))
-    orders = [Order("score", run.state.round, 0, down.handle, up.handle, row, subject=subject) for row in batches]
-    _finish(run, orders)
-    return score(up.views()["scores"], labels, run.problem.groups)
+    _finish(run, [Task("score", round, 0, broadcast, scores.handle, row, subject=subject) for row in batches])
+    return score(scores.row()["scores"], labels, run.problem.groups)
 
 
 def evaluate_locally(run: Run) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
     if type(algorithm).local_logits is Algorithm.local_logits and not algorithm.private:
         recall = np.tile(_recall(evaluate(run)), (run.clients, 1))
     else:
-        recall = _each_client(run)
+        recall = _recall_of_clients(run)
     accuracy = (counts * recall).sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
     return {
         "clients": accuracy.tolist(),
@@ -50,13 +49,19 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
     }
 
 
-def _each_client(run: Run) -> NDArray[np.float64]:
+def accuracy_record(scores: Scores) -> dict[str, Any]:
+    """Return the accuracies of a round as plain values."""
+    record = scores.as_record()
+    return {name: record[name] for name in ("overall", "balanced", "groups", "per_class", "macro_f1")}
+
+
+def _recall_of_clients(run: Run) -> NDArray[np.float64]:
     """Return each client's recall of each class with its private arrays, one client after the other."""
-    problem, down, recall = run.problem, run.lay_down(), []
-    up = run.area("scores local", {"scores": ArraySpec((len(problem.y_test), problem.num_classes))})
+    problem, broadcast, recall = run.problem, run.write_broadcast(), []
+    scores = run.memory.make("scores local", {"scores": ArraySpec((len(problem.y_test), problem.num_classes))})
     for client in range(run.clients):
-        _finish(run, [run.order("score_local", run.state.round, client, down, up, 0)])
-        recall.append(_recall(score(up.views()["scores"], problem.y_test, None)))
+        _finish(run, [run.task("score_local", run.state.round, client, broadcast, scores, 0)])
+        recall.append(_recall(score(scores.row()["scores"], problem.y_test, None)))
     return np.stack(recall)
 
 
@@ -64,7 +69,7 @@ def _recall(scores: Scores | None) -> NDArray[np.float64]:
     return np.nan_to_num(scores.per_class) if scores is not None else np.empty(0)
 
 
-def _finish(run: Run, orders: list[Order]) -> None:
-    for done in run.work(orders):
-        if done.error is not None:
-            raise FedrelaError(f"evaluation failed: {done.error}")
+def _finish(run: Run, tasks: list[Task]) -> None:
+    for result in run.executor.run(tasks, deadline=None):
+        if result.failure is not None:
+            raise RunFailedError(f"evaluation failed: {result.failure}")

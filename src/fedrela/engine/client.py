@@ -1,0 +1,291 @@
+"""A client's work: one resident model per process, which every client of that process uses in turn."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedrela.algorithms.base import ArraySpec
+from fedrela.algorithms.context import ClientContext
+from fedrela.algorithms.local import Samples
+from fedrela.engine.problem import STATE, Plan, Problem, RunArrays
+from fedrela.engine.relabelling import relabel_client
+from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared, share
+from fedrela.engine.tasks import ClientRelabelling, ClientResult, NoStepError, Task
+from fedrela.errors import ArgumentError
+from fedrela.files.mapped import Place
+from fedrela.models.arrays import FlatModel
+from fedrela.models.augment import crop_and_flip
+from fedrela.models.contract import need_split
+from fedrela.models.inputs import Scaling
+from fedrela.models.repeatable import seeded, torch_stream
+from fedrela.models.share import ParameterSlice, ParameterSplit
+
+SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend on it
+
+
+@dataclass(frozen=True)
+class ClientSetup:
+    """What a process needs to do the work of clients; it is sent to each process once per run.
+
+    Attributes
+    ----------
+    plan, arrays, scaling
+        How clients train, what they exchange and keep, and how stored samples become inputs.
+    inputs, labels, test
+        Stored training samples, their original labels, and the test samples.
+    index, starts
+        Sample ids of all clients one after the other, and where each client's begin.
+    validation
+        Ids of the samples held back.
+    current_labels
+        Labels that clients train on now, by sample id.
+    client_state
+        What each client keeps between rounds, one row per client; None where nothing is kept here.
+    """
+
+    plan: Plan
+    arrays: RunArrays
+    scaling: Scaling
+    inputs: ArrayHandle
+    labels: ArrayHandle
+    test: ArrayHandle
+    index: ArrayHandle
+    starts: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    current_labels: RowsHandle
+    client_state: RowsHandle | None
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan, arrays: RunArrays, memory: SharedMemory, with_state: bool) -> ClientSetup:
+        """Put the data of a run, original labels as current ones, and empty client states into shared memory."""
+        labels = memory.make("current_labels", {"labels": ArraySpec(problem.y_train.shape, "int64")})
+        labels.row()["labels"][...] = problem.y_train
+        lengths = [len(shard.train) for shard in problem.shards]
+        empty = np.empty(0, np.int64)
+        return cls(
+            plan=plan,
+            arrays=arrays,
+            scaling=problem.scaling,
+            inputs=share(problem.x_train, memory.folder),
+            labels=share(problem.y_train, memory.folder),
+            test=share(problem.x_test, memory.folder),
+            index=share(np.concatenate([empty, *(shard.train for shard in problem.shards)]), memory.folder),
+            starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            validation=np.concatenate([empty, *(shard.validation for shard in problem.shards)]),
+            current_labels=labels.handle,
+            client_state=memory.make("client_state", arrays.client_state, len(lengths)).handle if with_state else None,
+        )
+
+    def close(self) -> None:
+        """Release the data."""
+        for array in (self.inputs, self.labels, self.test, self.index):
+            array.close()
+
+
+def make_model(plan: Plan, num_classes: int) -> FlatModel:
+    """Return what clients train, on one vector; equal in every process, also where torch's own generator is used."""
+    algorithm = plan.algorithm
+    with seeded(plan.seed, "module"):
+        module = plan.make()
+        if algorithm.needs_split:
+            need_split(module, algorithm.name)
+        module = algorithm.module(module, num_classes, plan.seed)
+    return FlatModel(module.to(torch.device(plan.device)))
+
+
+class ClientRunner:
+    """Carries out tasks. The server's process has one too, which scores and lends its model to a server that trains."""
+
+    def __init__(self, setup: ClientSetup, model: FlatModel | None = None) -> None:
+        plan = setup.plan
+        self.setup, self.plan, self.arrays = setup, plan, setup.arrays
+        self.device = torch.device(plan.device)
+        self.model = model or make_model(plan, setup.arrays.sizes.classes)
+        self.split = ParameterSplit.of(self.model.layout, plan.algorithm.private)
+        self.first_private = self.split.private.read(self.model)
+        self._frozen = ParameterSlice.of(self.model.layout, lambda entry: entry.kind == "frozen")
+        self._first_frozen = self._frozen.read(self.model)
+        self._gradients = [(each, each.grad) for each in self.model.module.parameters()]
+        self.inputs, self.test = _tensor(setup.inputs.open()), _tensor(setup.test.open())
+        self.labels, self._index = setup.labels.open(), setup.index.open()
+        self._attached: dict[Place, SharedArrays] = {}
+        self.current_labels = self.shared(setup.current_labels).row()["labels"]
+
+    @classmethod
+    def create(cls, problem: Problem, plan: Plan, memory: SharedMemory, keeps_state: bool = True) -> ClientRunner:
+        """Return a runner for the clients of a problem, with their data in shared memory."""
+        if plan.algorithm.needs_images and not problem.is_image:
+            raise ArgumentError(f"{plan.algorithm.name}: makes views of images, and these samples are tables")
+        model = make_model(plan, problem.num_classes)
+        arrays = RunArrays.of(problem, plan, model)
+        with_state = keeps_state and bool(arrays.client_state)
+        return cls(ClientSetup.of(problem, plan, arrays, memory, with_state), model)
+
+    def __call__(self, task: Task) -> ClientResult:
+        """Carry out a task."""
+        work = {"train": self._train, "ask": self._answer, "score": self._score, "score_local": self._score_local}
+        start = time.perf_counter()
+        with torch_stream(self.device, self.plan.seed, task.kind, task.round, task.client):
+            samples, relabelling = work[task.kind](task)
+        return ClientResult(samples, relabelling, time.perf_counter() - start)
+
+    def shared(self, handle: RowsHandle) -> SharedArrays:
+        """Return shared arrays, attached at their first use."""
+        if handle.place not in self._attached:
+            self._attached[handle.place] = SharedArrays.attach(handle)
+        return self._attached[handle.place]
+
+    def samples_of(self, client: int) -> NDArray[np.int64]:
+        """Return the ids of a client's samples."""
+        starts = self.setup.starts
+        return self._index[starts[client] : starts[client + 1]].copy()
+
+    def load(self, weights: NDArray[Any], private: NDArray[Any] | None = None) -> None:
+        """Load shared and private arrays, by default the initial ones, so that nothing is left of other clients."""
+        self.split.shared.write(self.model, weights)
+        self.split.private.write(self.model, self.first_private if private is None else private)
+        self._frozen.write(self.model, self._first_frozen)
+        self.model.restore_counters()
+        for parameter, gradient in self._gradients:
+            parameter.requires_grad_(gradient is not None)
+            parameter.grad = gradient
+        self.model.zero_grad()
+        self.model.module.train()
+
+    def close(self) -> None:
+        """Release all shared arrays."""
+        for arrays in self._attached.values():
+            arrays.close()
+        self._attached.clear()
+
+    def _train(self, task: Task) -> tuple[int, ClientRelabelling | None]:
+        """Re-label where that is due, train, and leave upload and new state in the client's row."""
+        plan, context = self.plan, self._context(task)
+        samples, relabelling = len(context.samples), None
+        if task.relabel:
+            state = self._state(task)
+            scores = state["scores"][:samples] if task.has_state and "scores" in state else None
+            relabelling = relabel_client(context, plan.algorithm, plan.relabel, scores)
+            self._set_labels(context, np.asarray(relabelling.ledger.labels, np.int64))
+        else:
+            self._set_labels(context, self.current_labels[context.samples.index])
+        own = context.samples
+        context.samples = plan.algorithm.prepare(context)
+        if plan.relabel.collects(task.round, plan.train.rounds) and context.samples.index is own.index:
+            context.scores = np.full((samples, self.arrays.sizes.classes), np.nan, np.float32)
+        sent = dict(plan.algorithm.client(context))
+        if context.steps == 0:
+            raise NoStepError("no step")
+        self._write_results(task, context, sent)
+        return samples, relabelling
+
+    def _write_results(self, task: Task, context: ClientContext, sent: dict[str, Any]) -> None:
+        """Write what the client sends and its new state into its row."""
+        row, algorithm, sizes = self.shared(task.output).row(task.row), self.plan.algorithm, self.arrays.sizes
+        self.split.shared.read(self.model, row["weights"])
+        copy_declared(algorithm.name, row, sent, algorithm.sends(sizes))
+        state = {name.removeprefix(STATE): array for name, array in row.items() if name.startswith(STATE)}
+        own = {name.removeprefix("state."): array for name, array in state.items() if name.startswith("state.")}
+        copy_declared(f"{algorithm.name}: state", own, context.state, algorithm.keeps(sizes))
+        if "private" in state:
+            self.split.private.read(self.model, state["private"])
+        if "scores" in state:
+            state["scores"][...] = np.nan
+            if context.scores is not None:
+                state["scores"][: len(context.scores)] = context.scores
+
+    def _answer(self, task: Task) -> tuple[int, None]:
+        """Answer in an exchange."""
+        algorithm, context = self.plan.algorithm, self._context(task)
+        self._set_labels(context, self.current_labels[context.samples.index])
+        answer = algorithm.answer(task.subject, context)
+        specs = algorithm.answers(task.subject, self.arrays.sizes)
+        copy_declared(f"{algorithm.name}: {task.subject}", self.shared(task.output).row(task.row), answer, specs)
+        return len(context.samples), None
+
+    def _score(self, task: Task) -> tuple[int, None]:
+        """Score one batch of an evaluation set with the global model."""
+        self._receive(task)
+        self.model.module.eval()
+        validation = task.subject == "validation"
+        ids = self.setup.validation if validation else np.arange(len(self.test))
+        at = slice(task.row * SCORE_BATCH, (task.row + 1) * SCORE_BATCH)
+        inputs = self.inputs if validation else self.test
+        logits = self._logits(self.plan.algorithm.logits, inputs, ids[at], task)
+        self.shared(task.output).row()["scores"][at] = logits
+        return len(logits), None
+
+    def _score_local(self, task: Task) -> tuple[int, None]:
+        """Score the test set with the client's own model."""
+        self._receive(task)
+        self.model.module.eval()
+        row = self.shared(task.output).row(task.row)["scores"]
+        for start in range(0, len(self.test), SCORE_BATCH):
+            at = np.arange(start, min(start + SCORE_BATCH, len(self.test)))
+            row[at] = self._logits(self.plan.algorithm.local_logits, self.test, at, task)
+        return len(self.test), None
+
+    @torch.no_grad()
+    def _logits(self, score: Any, inputs: torch.Tensor, ids: NDArray[np.int64], task: Task) -> NDArray[Any]:
+        raw = inputs.index_select(0, torch.from_numpy(ids)).to(self.device)
+        x = self.setup.scaling.apply(raw, self.model.vector.dtype)
+        logits: NDArray[Any] = score(self.model.module, x, self._received(task)).float().cpu().numpy()
+        return logits
+
+    def _context(self, task: Task) -> ClientContext:
+        """Return what the algorithm is given at a client, with its original labels."""
+        setup, plan = self.setup, self.plan
+        state = self._receive(task)
+        index = self.samples_of(task.client)
+        view = crop_and_flip if plan.train.augment and self.inputs.ndim == 4 else None
+        labels = self.labels[index]
+        samples = Samples(self.inputs, index, labels, setup.scaling, self.device, view, self.model.vector.dtype)
+        own = {name.removeprefix("state."): a.copy() for name, a in state.items() if name.startswith("state.")}
+        return ClientContext(
+            seed=plan.seed,
+            round=task.round,
+            rounds=plan.train.rounds,
+            client=task.client,
+            model=self.model,
+            share=self.split,
+            samples=samples,
+            counts=np.bincount(labels, minlength=self.arrays.sizes.classes),
+            local=plan.local(task.round),
+            received=self._received(task),
+            state=own if task.has_state else {},
+        )
+
+    def _set_labels(self, context: ClientContext, labels: NDArray[np.int64]) -> None:
+        """Make `labels` the ones that the client trains on."""
+        context.samples.labels = labels
+        context.counts = np.bincount(labels, minlength=self.arrays.sizes.classes)
+
+    def _receive(self, task: Task) -> Mapping[str, NDArray[Any]]:
+        """Load the weights received and the client's private arrays, and return its state."""
+        state = self._state(task)
+        private = state.get("private") if task.has_state else None
+        self.load(self.shared(task.broadcast).row()["weights"], private)
+        return state
+
+    def _state(self, task: Task) -> Mapping[str, NDArray[Any]]:
+        return self.shared(self.setup.client_state).row(task.client) if self.setup.client_state else {}
+
+    def _received(self, task: Task) -> dict[str, NDArray[Any]]:
+        """Return copies of what was sent beside the weights: what one client writes to them is its own."""
+        sent = self.shared(task.broadcast).row() | dict(task.message)
+        return {name: np.array(array) for name, array in sent.items() if name != "weights"}
+
+
+def _tensor(array: NDArray[Any]) -> torch.Tensor:
+    """Return a tensor on the same memory; nothing writes to it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch warns of arrays that are read-only
+        return torch.from_numpy(array)

@@ -1,0 +1,121 @@
+"""Who does the clients' work: worker processes, or this process where one is enough or no other can be started.
+
+The modules that load torch are imported when an executor is opened: the server of the processes can be started before
+that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fedrela.engine.executors.forkserver import usable_cores, warm_up
+from fedrela.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from fedrela.engine.client import ClientRunner
+    from fedrela.engine.executors.pool import Pool
+    from fedrela.engine.executors.serial import SerialExecutor
+    from fedrela.engine.tasks import TaskResult
+
+MOST_WORKERS = 1024
+
+
+class Executor(Protocol):
+    """Does the clients' work: in processes, in this process, or at remote clients.
+
+    Attributes
+    ----------
+    size
+        How many tasks are carried out at a time.
+    remote_clients
+        Whether clients keep their labels and states themselves, so that neither is known here.
+    """
+
+    remote_clients: bool
+
+    @property
+    def size(self) -> int:
+        """See above."""
+
+    def load(self, make: Callable[[Any], Any], setup: Any, /) -> None:
+        """Prepare for the tasks of a run."""
+
+    def run(self, tasks: Sequence[Any], /, deadline: float | None = None) -> Iterator[TaskResult]:
+        """Carry out tasks, and yield the result of each as it is ready."""
+
+
+def start_early(workers: int | str | None = None) -> None:
+    """Start the server that worker processes are forked from, where more than one may be wanted.
+
+    It loads torch while this process does so as well: called before that, it saves the time of one of the two.
+    """
+    if (usable_cores() if workers in (None, "auto") else workers) != 1:
+        with contextlib.suppress(OSError):  # `open_executor` reports why there are no processes
+            warm_up()
+
+
+@contextlib.contextmanager
+def open_executor(
+    workers: int | str, device: str = "cpu", clients: int | None = None
+) -> Iterator[tuple[Executor, str]]:
+    """Give an executor, and a note where it is this process because no other can be started.
+
+    Parameters
+    ----------
+    workers
+        Number of processes, or ``"auto"``: one per core, or this one alone where a GPU does the work.
+    device
+        As in ``[engine]``.
+    clients
+        More workers than that would have nothing to do.
+    """
+    executor, note = _open(_number(workers, device), clients)
+    with executor:
+        yield executor, note
+
+
+def load_runner(executor: Executor, runner: ClientRunner) -> tuple[Executor, str]:
+    """Load the clients' work into an executor; return the one to use, and a note where that is another.
+
+    Work that cannot be sent to processes is done in this one.
+    """
+    from fedrela.engine.client import ClientRunner
+    from fedrela.engine.executors.pool import Pool
+    from fedrela.engine.executors.serial import SerialExecutor
+    from fedrela.engine.executors.worker import CannotSendError
+
+    note = ""
+    if isinstance(executor, Pool):
+        try:
+            executor.load(ClientRunner, runner.setup)
+            return executor, note
+        except CannotSendError as error:
+            executor, note = SerialExecutor(), f"runs in one process, since this cannot be sent to another: {error}"
+    executor.load(lambda runner: runner, runner)
+    return executor, note
+
+
+def _number(workers: int | str, device: str) -> int:
+    from fedrela.models.given import device_of
+
+    if workers == "auto":
+        return usable_cores() if device_of(device) == "cpu" else 1
+    if type(workers) is int and 1 <= workers <= MOST_WORKERS:
+        return workers
+    raise ArgumentError(f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {workers!r}", argument="workers")
+
+
+def _open(number: int, clients: int | None) -> tuple[Pool | SerialExecutor, str]:
+    from fedrela.engine.executors.pool import Pool
+    from fedrela.engine.executors.serial import SerialExecutor
+    from fedrela.engine.executors.worker import CannotSendError
+
+    number = min(number, clients or number)
+    if number == 1:
+        return SerialExecutor(), ""
+    try:
+        return Pool(number), ""
+    except CannotSendError as error:
+        return SerialExecutor(), f"runs in one process, since others cannot be started: {error}"

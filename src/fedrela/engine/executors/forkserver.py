@@ -1,0 +1,107 @@
+"""Starting worker processes, forked from a server that has torch loaded, without the user's main module; and how many."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+PRELOAD = ["numpy", "torch", "fedrela.engine.client", "fedrela.engine.executors.worker"]
+
+_starting = threading.Lock()
+
+
+def warm_up() -> None:
+    """Start the server that workers are forked from, and go on while it loads torch.
+
+    Called early, it hides most of a first pool's start. A server that runs already is left as it is.
+    """
+    with _starting, _no_main():
+        _start_server()
+
+
+def start(target: Callable[..., None], *args: Any) -> ForkServerProcess:
+    """Start a daemonic process that calls ``target(*args)``; the user's main module is not imported in it."""
+    with _starting, _no_main():
+        _start_server()
+        process = multiprocessing.get_context("forkserver").Process(target=target, args=args, daemon=True)
+        process.start()
+    return process
+
+
+def _start_server() -> None:
+    forkserver.set_forkserver_preload(PRELOAD)
+    resource_tracker.ensure_running()  # first, since starting it unblocks the signal
+    # The server and its children inherit the mask: Ctrl-C is the parent's, also while they are loading.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _no_main() -> Iterator[None]:
+    """Hide the main module, which would be run again in every process: a script needs no guard, and starts quickly."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def usable_cores(root: str | Path = "/") -> int:
+    """Return the number of workers that ``workers = "auto"`` stands for.
+
+    Parameters
+    ----------
+    root
+        Where ``proc`` and ``sys`` lie.
+
+    Returns
+    -------
+    int
+        The cores this process may run on, or the share of them that its control group (a container's limit, say)
+        grants, rounded up, where that is less; at least 1.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    shares = [share for folder in _control_groups(Path(root)) for share in _shares(folder)]
+    return max(1, min([cores, *map(math.ceil, shares)]))
+
+
+def _control_groups(root: Path) -> Iterator[Path]:
+    """Yield the folders of this process's control group and of all above it, in either version's hierarchy."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, own = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = root / "sys/fs/cgroup" / controllers
+        # Inside a container the path may name folders that only the host sees: the top is then the container's own.
+        path = top / own.strip("/")
+        yield from [path, *(parent for parent in path.parents if parent.is_relative_to(top))]
+
+
+def _shares(folder: Path) -> Iterator[float]:
+    """Yield the limit set in a control group, as processor time over wall time."""
+    for names in (["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"]):
+        try:
+            quota, period = " ".join((folder / name).read_text() for name in names).split()
+        except (OSError, ValueError):
+            continue
+        if quota.isdigit() and int(period) > 0:  # "max" and -1 stand for no limit
+            yield int(quota) / int(period)

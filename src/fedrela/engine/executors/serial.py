@@ -1,0 +1,70 @@
+"""The pool's interface without processes: the work is done here, one task after the other."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+from fedrela.engine.tasks import TaskResult, failure_of
+from fedrela.errors import ArgumentError
+from fedrela.models.repeatable import one_thread
+from fedrela.records import Failure, FailureKind
+
+DEADLINE = Failure(FailureKind.DEADLINE)
+Work = Callable[[Any], Any]
+
+
+class SerialExecutor:
+    """A `fedrela.engine.executors.pool.Pool` of one worker, which is this process; nothing is pickled.
+
+    >>> with SerialExecutor() as executor:
+    ...     executor.load(lambda power: lambda number: number**power, 2)
+    ...     [result.value for result in executor.run([3, 4])]
+    [9, 16]
+    """
+
+    size = 1
+    remote_clients = False
+
+    def __init__(self) -> None:
+        self._work: Work | None = None
+
+    def load(self, make: Callable[[Any], Work], setup: Any) -> None:
+        """Call ``work = make(setup)``, in place of what was loaded before."""
+        self._work = None
+        with one_thread():
+            self._work = make(setup)
+
+    def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
+        """Do the tasks and yield what becomes of them, in sequence.
+
+        A task that ends more than `deadline` seconds after this call fails with `FailureKind.DEADLINE`; from then on
+        no other is begun.
+        """
+        end = math.inf if deadline is None else time.monotonic() + deadline
+        return self._run(enumerate(tasks), end)
+
+    def _run(self, tasks: Iterable[tuple[int, Any]], end: float) -> Generator[TaskResult, None, None]:
+        if self._work is None:
+            raise ArgumentError("workers: nothing is loaded; load work first")
+        for position, task in tasks:
+            result = TaskResult(position)
+            if time.monotonic() < end:
+                try:
+                    with one_thread():
+                        result = TaskResult(position, self._work(task))
+                except Exception as error:
+                    result = TaskResult(position, failure=failure_of(error))
+            yield result if time.monotonic() < end else TaskResult(position, failure=DEADLINE)
+
+    def close(self) -> None:
+        """Release the work."""
+        self._work = None
+
+    def __enter__(self) -> SerialExecutor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,288 @@
+"""Arrays that several processes see: inputs to read, and rows of named arrays to exchange.
+
+The bytes lie in shared memory where they fit, in a mapped file beyond. They have no name in either, so they are gone
+with the last process that maps them, also after a kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from fedrela.algorithms.base import ArraySpec, ArraySpecs
+from fedrela.errors import ArgumentError, DataError
+from fedrela.files.mapped import MappedFile, Place, place_of
+
+SHARED_MEMORY = Path("/dev/shm")
+LIMIT = 1 << 30  # bytes of one block in shared memory: unlike those of a file, they cannot leave memory
+ALIGNMENT = 64  # bytes, one cache line
+
+
+class Block:
+    """Bytes that other processes can attach; see `create` and `attach`.
+
+    Attributes
+    ----------
+    place
+        What another process attaches it with; small, hashable, can be pickled.
+    """
+
+    def __init__(self, place: Place, file: MappedFile | None) -> None:
+        self.place = place
+        self._file = file
+        self._bytes: mmap.mmap | None = place.map(writable=True)
+
+    @classmethod
+    def create(cls, size: int, *, folder: str | Path | None = None, limit: int = LIMIT) -> Block:
+        """Make a block of zeros.
+
+        Parameters
+        ----------
+        size
+            In bytes.
+        folder
+            Where a block lies that shared memory has no room for; by default the folder for temporary files.
+        limit
+            A block larger than this is always a file.
+        """
+        if size < 0:
+            raise ArgumentError(f"expected a size >= 0, got {size}", argument="block")
+        size = max(size, 1)  # an empty file cannot be mapped
+        file = None
+        if size <= min(limit, _free(SHARED_MEMORY)):
+            with contextlib.suppress(DataError, OSError):  # another process took the room meanwhile
+                file = MappedFile(SHARED_MEMORY, size)
+        file = file or MappedFile(folder or tempfile.gettempdir(), size)
+        return cls(file.place, file)
+
+    @classmethod
+    def attach(cls, place: Place) -> Block:
+        """Map a block that another process made and still holds."""
+        return cls(place, None)
+
+    def array(self, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array on the block's own bytes from `offset` on."""
+        if self._bytes is None:
+            raise ArgumentError("it is closed; make another", argument="block")
+        return _view(self._bytes, offset, shape, dtype)
+
+    def close(self) -> None:
+        """Release the block; after its maker has done so, no other process can attach it.
+
+        Its memory is freed with the last array on it.
+        """
+        self._bytes = None
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Block:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class ArrayHandle:
+    """Where workers find an array to read; see `share`. It can be pickled, and owns its copy in this process."""
+
+    place: Place
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    block: Block | None = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[ArrayHandle], tuple[Any, ...]]:
+        return ArrayHandle, (self.place, self.offset, self.shape, self.dtype)
+
+    def open(self) -> NDArray[Any]:
+        """Return the array, read-only, without a copy."""
+        return _view(self.place.map(writable=False), self.offset, self.shape, self.dtype)
+
+    def close(self) -> None:
+        """Release the copy; workers that have not opened it yet no longer can."""
+        if self.block is not None:
+            self.block.close()
+
+
+def share(array: NDArray[Any], folder: str | Path | None = None) -> ArrayHandle:
+    """Make an array readable in workers.
+
+    Parameters
+    ----------
+    array
+        One that is mapped from a file on disk stays there; any other is copied once into a `Block`.
+    folder
+        See `Block.create`.
+
+    Returns
+    -------
+    ArrayHandle
+        To be kept while workers may open it, and closed then.
+    """
+    if array.dtype.hasobject:
+        raise ArgumentError(f"expected an array of plain values, got {array.dtype}; convert it", argument="share")
+    found = _on_disk(array)
+    if found is not None:
+        return ArrayHandle(*found, array.shape, array.dtype)
+    block = Block.create(array.nbytes, folder=folder)
+    block.array(0, array.shape, array.dtype)[...] = array
+    return ArrayHandle(block.place, 0, array.shape, array.dtype, block)
+
+
+@dataclass(frozen=True)
+class RowsHandle:
+    """How another process finds `SharedArrays`."""
+
+    place: Place
+    specs: ArraySpecs
+
+
+class SharedArrays:
+    """Rows of named arrays, each row of the same shapes, that every process sees.
+
+    Examples
+    --------
+    >>> arrays = SharedArrays.create({"weights": ArraySpec((3,)), "steps": ArraySpec((), "int64")}, rows=2)
+    >>> arrays.row(1)["weights"][...] = 0.5
+    >>> SharedArrays.attach(arrays.handle).row(1)["weights"].tolist(), arrays.row_bytes
+    ([0.5, 0.5, 0.5], 128)
+    """
+
+    def __init__(self, block: Block, specs: ArraySpecs, rows: int = 0) -> None:
+        self.block, self.specs, self.rows = block, specs, rows
+        self._offsets, self.row_bytes = _offsets(specs)
+
+    @classmethod
+    def create(cls, specs: ArraySpecs, rows: int = 1, folder: Path | None = None) -> SharedArrays:
+        """Make rows of zeros."""
+        return cls(Block.create(_offsets(specs)[1] * rows, folder=folder), specs, rows)
+
+    @classmethod
+    def attach(cls, handle: RowsHandle) -> SharedArrays:
+        """Open what another process made."""
+        return cls(Block.attach(handle.place), handle.specs)
+
+    @property
+    def handle(self) -> RowsHandle:
+        """How another process finds it."""
+        return RowsHandle(self.block.place, self.specs)
+
+    def row(self, index: int = 0) -> dict[str, NDArray[Any]]:
+        """Return the arrays of a row, as views."""
+        start = index * self.row_bytes
+        return {
+            name: self.block.array(start + self._offsets[name], spec.shape, spec.dtype)
+            for name, spec in self.specs.items()
+        }
+
+    def close(self) -> None:
+        """Release it; its maker removes it."""
+        self.block.close()
+
+
+class SharedMemory:
+    """The shared arrays of a run by name, each made at its first use.
+
+    Parameters
+    ----------
+    folder
+        Where blocks lie that are too large for shared memory.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self._arrays: dict[str, SharedArrays] = {}
+
+    def __getitem__(self, name: str) -> SharedArrays:
+        return self._arrays[name]
+
+    def make(self, name: str, specs: ArraySpecs, rows: int = 1) -> SharedArrays:
+        """Return the arrays of that name, made anew where their specs changed or there are too few rows."""
+        there = self._arrays.get(name)
+        if there is None or there.specs != specs or there.rows < rows:
+            if there is not None:
+                there.close()
+            self._arrays[name] = SharedArrays.create(specs, rows, self.folder)
+        return self._arrays[name]
+
+    def write_broadcast(self, arrays: Mapping[str, NDArray[Any]]) -> SharedArrays:
+        """Write the arrays that every client receives to shared memory."""
+        specs = {name: ArraySpec(array.shape, str(array.dtype)) for name, array in arrays.items()}
+        broadcast = self.make("broadcast", specs)
+        for name, target in broadcast.row().items():
+            target[...] = arrays[name]
+        return broadcast
+
+    def close(self) -> None:
+        """Release all of them."""
+        for arrays in self._arrays.values():
+            arrays.close()
+
+
+def copy_declared(owner: str, target: Mapping[str, NDArray[Any]], arrays: Mapping[str, Any], specs: ArraySpecs) -> None:
+    """Copy arrays into a row; names, shapes and dtypes must be the declared ones, else the error names the owner."""
+    if set(arrays) != set(specs):
+        odd = sorted(set(arrays) ^ set(specs))[0]
+        what = "is declared but missing" if odd in specs else "is not declared"
+        raise ArgumentError(f"{owner}: {odd!r} {what}")
+    for name, spec in specs.items():
+        array = np.asarray(arrays[name])
+        if array.shape != spec.shape or array.dtype != spec.dtype:
+            raise ArgumentError(
+                f"{owner}: {name!r}: {spec.dtype} of shape {spec.shape} is declared, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        target[name][...] = array
+
+
+def _offsets(specs: ArraySpecs) -> tuple[dict[str, int], int]:
+    """Return where each array starts in a row, and the bytes of a row."""
+    offsets, end = {}, 0
+    for name, spec in specs.items():
+        offsets[name] = end
+        end += -(-spec.nbytes // ALIGNMENT) * ALIGNMENT
+    return offsets, end
+
+
+def _on_disk(array: NDArray[Any]) -> tuple[Place, int] | None:
+    """Return the file that an array is mapped from and its offset there, or None."""
+    root: Any = array
+    while isinstance(root, np.ndarray) and not isinstance(root.base, mmap.mmap):
+        root = root.base
+    # A copy-on-write array may differ from its file; one with gaps would need its strides.
+    if not isinstance(root, np.memmap) or root.mode == "c" or not array.flags.c_contiguous:
+        return None
+    if root.filename is None or not array.size:
+        return None
+    offset = root.offset + array.ctypes.data - root.ctypes.data
+    try:
+        return place_of(root.filename, offset + array.nbytes), offset
+    except FileNotFoundError:  # removed since
+        return None
+
+
+def _view(data: mmap.mmap, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    dtype = np.dtype(dtype)
+    end = offset + dtype.itemsize * math.prod(shape)
+    if offset < 0 or end > len(data):
+        raise ArgumentError(f"it has {len(data)} bytes, and bytes {offset} to {end} were asked for", argument="block")
+    return np.ndarray(shape, dtype, buffer=data, offset=offset)
+
+
+def _free(folder: Path) -> int:
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return 0
+    return room.f_bavail * room.f_frsize
