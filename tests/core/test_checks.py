@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fedrela
+from fedrela.arguments import check_fraction
 from fedrela.core import checks
 from fedrela.errors import ArgumentError
 
@@ -68,10 +69,10 @@ def test_labels_must_fit_their_dtype():
 @pytest.mark.parametrize("value", [1.0000001, 1.5, 2, -1e-9])
 def test_fractions_end_at_zero_and_one(value):
     with pytest.raises(ArgumentError) as error:
-        checks.check_fraction("max_fraction", value)
+        check_fraction("max_fraction", value)
     assert str(error.value) == f"max_fraction: expected a fraction from 0 to 1, got {value!r}"
-    assert checks.check_fraction("x", 0) == 0.0
-    assert checks.check_fraction("x", np.float32(1)) == 1.0
+    assert check_fraction("x", 0) == 0.0
+    assert check_fraction("x", np.float32(1)) == 1.0
 
 
 def test_arrays_of_rules():

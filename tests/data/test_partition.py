@@ -321,7 +321,7 @@ FAULTS = [
     ),
     (lambda: dirichlet(THREE, 0, 0.3, seed=1), ArgumentError, "clients: expected at least 1, got 0"),
     (lambda: dirichlet(THREE, 2.0, 0.3, seed=1), ArgumentError, "clients: expected an integer, got 2.0"),
-    (lambda: dirichlet(THREE, True, 0.3, seed=1), ArgumentError, "clients: expected an integer, got True"),
+    (lambda: dirichlet(THREE, True, 0.3, seed=1), ArgumentError, "clients: expected an integer, got true"),
     (lambda: dirichlet(THREE, 2, 0.3, seed=1, min_size=-1), ArgumentError, "min_size: expected at least 0, got -1"),
     (lambda: dirichlet(THREE, 2, 0.3, seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
     (lambda: dirichlet(THREE, 2, 0, seed=1), ArgumentError, r"alpha: expected a number from 1e-06 to 1e\+09, got 0"),

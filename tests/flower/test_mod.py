@@ -176,7 +176,7 @@ def test_the_clients_policy_is_obeyed_and_warnings_are_in_its_log(tmp_path, hear
     client.turn(9)
     assert client.seen[-1] == OLD
     policy.write_text("tau = 7\n")
-    with pytest.raises(ArgumentError, match=r"rules.toml:tau: expected a fraction from 0 to 1, got 7"):
+    with pytest.raises(ArgumentError, match=r"rules.toml:tau: expected a number >= 0 and <= 1, got 7"):
         client.turn(10)
 
 

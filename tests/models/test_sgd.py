@@ -95,5 +95,5 @@ def test_frozen_parameters_and_buffers_do_not_move():
 
 @pytest.mark.parametrize("wrong", [{"lr": -1}, {"lr": 0.1, "momentum": 1.0}, {"lr": 0.1, "weight_decay": float("inf")}])
 def test_wrong_arguments(wrong):
-    with pytest.raises(ArgumentError, match=f"^{list(wrong)[-1]}: a number >= 0"):
+    with pytest.raises(ArgumentError, match=f"^{list(wrong)[-1]}: expected a number >= 0"):
         Sgd(torch.zeros(2), torch.zeros(2), **wrong)

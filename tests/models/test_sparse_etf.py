@@ -105,10 +105,10 @@ def test_no_column_is_ever_empty():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beta": 1.0}, "^beta: expected a number >= 0 and < 1, got '1.0'$"),
+        ({"beta": 1.0}, "^beta: expected a number >= 0 and < 1, got 1.0$"),
         ({"steps": -1}, "^steps: expected at least 0, got -1$"),
         ({"norm": "x"}, "^norm: expected a number >= 0, got 'x'$"),
-        ({"lr": float("nan")}, "^lr: expected a number >= 0, got 'nan'$"),
+        ({"lr": float("nan")}, "^lr: expected a number >= 0, got nan$"),
     ],
 )
 def test_wrong_arguments(options, message):

@@ -217,7 +217,7 @@ def test_inverted_digits_are_16_minus_the_pixel():
 @pytest.mark.parametrize("view", [weak, strong])
 def test_what_views_need(view):
     rng = np.random.default_rng(0)
-    with pytest.raises(ArgumentError, match=f"^{view.__name__}: images "):
+    with pytest.raises(ArgumentError, match=f"^{view.__name__}: expected images "):
         view(torch.zeros((3, 4), dtype=torch.uint8), rng)
     with pytest.raises(ArgumentError, match=f"^{view.__name__}: expected raw images of uint8, got torch.float32"):
         view(torch.zeros((3, 1, 4, 4)), rng)

@@ -11,10 +11,10 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
-from fedrela.core.checks import check_choice
 from fedrela.data.federation import Federation
 from fedrela.data.fetch import fetch as fetch_data
 from fedrela.data.sources import SOURCES

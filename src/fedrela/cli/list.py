@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from fedrela.arguments import check_choice
 from fedrela.cli.terminal import console, print_line, print_table
-from fedrela.core.checks import check_choice
 from fedrela.data.sources import SOURCES
 from fedrela.options import expected
 

@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 
 from fedrela import core
+from fedrela.arguments import check_choice
 from fedrela.cli import options
 from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
-from fedrela.core.checks import check_choice
 from fedrela.core.options import RelabelKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile, read_posteriors
 from fedrela.errors import ArgumentError, DataError

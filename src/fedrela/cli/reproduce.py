@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from fedrela.arguments import check_choice
 from fedrela.cli.compare import DryRun, Seeds
 from fedrela.cli.progress import progress_bar, run_grid
 from fedrela.cli.run import RUNS, Workers, read_workers
@@ -22,7 +23,6 @@ from fedrela.cli.terminal import (
     print_table,
     write_documents,
 )
-from fedrela.core.checks import check_choice
 from fedrela.text import printable
 
 if TYPE_CHECKING:

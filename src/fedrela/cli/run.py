@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile, describe
 from fedrela.cli.progress import RunProgress, StageBar, open_tensorboard, progress_bar
 from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
-from fedrela.core.checks import check_choice
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.names import REPORT

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError
-from fedrela.text import not_one_of
 
 ROW_SUM_TOLERANCE = 0.05  # people round their probabilities
 
@@ -98,28 +97,12 @@ def check_room(y: NDArray[Any], num_classes: int) -> None:
         )
 
 
-def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> float:
-    """Return `value` where it is a number in [0, 1], or raise."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not 0 <= value <= 1:
-        hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent_hint else ""
-        raise ArgumentError(f"expected a fraction from 0 to 1, got {value!r}{hint}", argument=name)
-    return float(value)
-
-
 def check_seed(seed: Any) -> np.random.Generator:
     """Return the generator that a seed names, or raise."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise ArgumentError(f"expected an integer >= 0, or a NumPy generator, got {seed!r}", argument="seed") from None
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...], more: str = "") -> str:
-    """Return `value` where it is one of `choices`, or raise; `more` says what else is allowed."""
-    if value not in choices:
-        raise ArgumentError(not_one_of(value, choices, more), argument=name)
-    return value
 
 
 def check_array(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core.checks import as_array, check_array, check_choice, check_fraction
+from fedrela.arguments import check_choice, check_fraction
+from fedrela.core.checks import as_array, check_array
 from fedrela.options import Options, option, options_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])

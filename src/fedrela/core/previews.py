@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core.checks import check_fraction
+from fedrela.arguments import check_fraction
 from fedrela.core.draws import expected_flow
 from fedrela.core.equations import Floats
 from fedrela.core.options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords

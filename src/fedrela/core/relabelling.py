@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedrela.arguments import check_integer
 from fedrela.core import checks
 from fedrela.core.candidates import Candidates, find_candidates, no_candidates
 from fedrela.core.draws import cap, choose_targets, draw_hits, permitted
@@ -209,9 +210,7 @@ def check_inputs(
 def _num_classes(num_classes: int | None, Q: NDArray[Any]) -> int:
     if num_classes is None:
         return max(Q.shape[1], 1) if Q.ndim == 2 else 1
-    if isinstance(num_classes, bool) or not isinstance(num_classes, int | np.integer) or num_classes < 1:
-        raise ArgumentError(f"expected an integer >= 1, got {num_classes!r}", argument="num_classes")
-    return int(num_classes)
+    return check_integer("num_classes", num_classes)
 
 
 def notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:

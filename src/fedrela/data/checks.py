@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex, cast
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedrela.arguments import check_integer
 from fedrela.core.checks import as_labels
 from fedrela.errors import ArgumentError, DataError
 
@@ -20,16 +19,6 @@ def check_labels(labels: ArrayLike) -> NDArray[np.int64]:
         i = int(np.argmax(y < 0))
         raise DataError(f"classes count from 0, got {y[i]} at index {i}; renumber the classes", argument="labels")
     return y
-
-
-def check_integer(name: str, value: object, least: int) -> int:
-    """Return `value` where it is an integer >= `least`, or raise."""
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"expected an integer, got {value!r}", argument=name)
-    number = cast(SupportsIndex, value).__index__()
-    if number < least:
-        raise ArgumentError(f"expected at least {least}, got {number}", argument=name)
-    return number
 
 
 def check_clients(samples: int, clients: int, min_size: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.core.checks import check_choice
+from fedrela.arguments import check_choice
 from fedrela.data.fingerprint import array_record, shards_digest
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan, hold_out

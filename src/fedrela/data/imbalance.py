@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core.checks import check_choice
-from fedrela.data.checks import check_integer, check_labels
+from fedrela.arguments import check_choice, check_integer
+from fedrela.data.checks import check_labels
 from fedrela.errors import ArgumentError, DataError
 from fedrela.streams import stream
 

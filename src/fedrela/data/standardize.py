@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.core.checks import check_choice
+from fedrela.arguments import check_choice
 from fedrela.records import Shard
 
 MODES = ("pooled", "local", "none")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
-from fedrela.core.checks import check_fraction
 from fedrela.core.options import RelabelOptions
 from fedrela.errors import ArgumentError
 from fedrela.options import Options, option, options_of

@@ -9,12 +9,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
 from fedrela.models import cnn, mlp, resnet
 from fedrela.models.arrays import FlatModel
-from fedrela.models.checks import one_of, sizes, whole
+from fedrela.models.checks import sizes
 from fedrela.models.contract import Classifier, Plain, adapt, has_split, need_split, num_features
 from fedrela.models.repeatable import seeded
+from fedrela.text import unknown
 
 __all__ = [
     "MODELS", "Classifier", "FlatModel", "Plain", "adapt", "build", "has_split", "model_options", "need_split",
@@ -72,20 +74,21 @@ def build(
     >>> model = build("mlp", (64,), 10, hidden=[32])
     >>> model.num_features, sum(p.numel() for p in model.parameters())
     (32, 2410)
-    >>> build("resnet81", (3, 32, 32), 10)
+    >>> build("mlp", (64,), 10, hiden=[32])
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: model: there is no 'resnet81'; nearest: 'resnet8'
+    fedrela.errors.ArgumentError: hiden: unknown option; nearest: hidden
     """
-    make = MODELS[one_of("model", name, MODELS)]
+    make = MODELS[check_choice("model", name, MODELS)]
     for option in options:
-        one_of(f"{name}: option", option, model_options(name))
-    shape, classes = sizes("input_shape", input_shape), whole("num_classes", num_classes, 2)
+        if option not in model_options(name):
+            raise ArgumentError(unknown("option", option, model_options(name), name), argument=option)
+    shape, classes = sizes("input_shape", input_shape), check_integer("num_classes", num_classes, 2)
     if dtype not in (torch.float32, torch.float64):
         raise ArgumentError(f"expected torch.float32 or torch.float64, got {dtype}", argument="dtype")
-    with seeded(whole("seed", seed, 0), "model"):
+    with seeded(check_integer("seed", seed, 0), "model"):
         body, width = make(shape, **options)
-        if whole("projection", projection, 0):
+        if check_integer("projection", projection, 0):
             body = nn.Sequential(body, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection))
             width = projection
         return Classifier(body, width, classes).to(dtype)
@@ -97,4 +100,4 @@ def model_options(name: str) -> list[str]:
     >>> model_options("mlp"), model_options("resnet8"), model_options("logistic")
     (['hidden'], ['width', 'norm'], [])
     """
-    return list(inspect.signature(MODELS[one_of("model", name, MODELS)]).parameters)[1:]
+    return list(inspect.signature(MODELS[check_choice("model", name, MODELS)]).parameters)[1:]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad as surround
 
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
-from fedrela.models.checks import whole
 
 Rows = NDArray[np.float64]
 FRACTION = 16  # bits behind the point of a coordinate, as in Pillow's nearest-neighbour transforms
@@ -62,7 +62,7 @@ def cropped(batch: Tensor, draws: Rows, *, pad: int | None = None, flip: bool = 
     where u_2 < 1/2.
     """
     count, channels, height, width = batch.shape
-    border = usual_pad(height, width) if pad is None else whole("pad", pad, 0)
+    border = usual_pad(height, width) if pad is None else check_integer("pad", pad, 0)
     if not count:
         return batch.clone()
     top, left = (draws[:, :2] * (2 * border + 1)).astype(np.int64).T

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
-from fedrela.models.checks import whole
 from fedrela.models.repeatable import one_thread
 from fedrela.streams import stream
 
@@ -31,7 +31,7 @@ def simplex_etf(features: int, classes: int, *, seed: int) -> Tensor:
     (True, -0.25)
     """
     d, C = check_room(features, classes)
-    draws = stream(whole("seed", seed, 0), "simplex-etf").random((d, C))
+    draws = stream(check_integer("seed", seed, 0), "simplex-etf").random((d, C))
     with one_thread():
         P = torch.linalg.qr(torch.from_numpy(draws)).Q
         centred = P - P.mean(dim=1, keepdim=True)
@@ -41,7 +41,7 @@ def simplex_etf(features: int, classes: int, *, seed: int) -> Tensor:
 
 def check_room(features: int, classes: int) -> tuple[int, int]:
     """Return (features, classes) where a frame of that shape exists, or raise."""
-    d, C = whole("features", features), whole("classes", classes, 2)
+    d, C = check_integer("features", features), check_integer("classes", classes, 2)
     if d < C:
         raise ArgumentError(
             f"simplex ETF: expected at least as many features as classes, got {d} features for {C} classes; "

@@ -16,9 +16,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from torch import Tensor
 
+from fedrela.arguments import check_integer, check_number
 from fedrela.errors import ArgumentError
 from fedrela.files import digest, write_bytes
-from fedrela.models.checks import real, whole
 from fedrela.models.etf import check_room, simplex_etf
 from fedrela.models.repeatable import one_thread
 from fedrela.streams import stream
@@ -57,8 +57,8 @@ def sparse_etf(
     """
     d, C = check_room(features, classes)
     record = {
-        "features": d, "classes": C, "seed": whole("seed", seed, 0), "beta": real("beta", beta, 0, 1),
-        "steps": whole("steps", steps, 0), "lr": real("lr", lr, 0), "norm": real("norm", norm, 0),
+        "features": d, "classes": C, "seed": check_integer("seed", seed, 0), "beta": check_number("beta", beta, 0, 1),
+        "steps": check_integer("steps", steps, 0), "lr": check_number("lr", lr, 0), "norm": check_number("norm", norm, 0),
         "torch": torch.__version__,
     }  # fmt: skip
     path = None if cache is None else Path(cache) / f"sparse-etf-{digest(json.dumps(record).encode())}.safetensors"

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
 from fedrela.models import augment
 from fedrela.models.augment import Rows, affine
-from fedrela.models.checks import whole
 
 WEAK_DEGREES = 15.0
 GREY = 128  # what moves into an image that the strong view shears, shifts or turns
@@ -53,7 +53,7 @@ def strong(
     _need_bytes("strong", batch)
     if batch.shape[1] not in (1, 3):
         raise ArgumentError(f"strong: expected images of 1 or 3 channels, got {batch.shape[1]}")
-    if whole("white", white) > 255:
+    if check_integer("white", white) > 255:
         raise ArgumentError(f"white: expected at most 255, got {white}")
     draws = rng.random((len(batch), 10))
     images = augment.cropped(batch, draws[:, :3], pad=pad, flip=flip)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from fedrela.arguments import check_integer
 from fedrela.core import Ledger, Schedule, relabel
 from fedrela.core.options import RelabelOptions
 from fedrela.errors import ArgumentError
-from fedrela.models.checks import whole
 from fedrela.plugin.dataset import LabelKey, RelabeledDataset, labels_of
 from fedrela.plugin.policy import Policy, read_policy
 from fedrela.plugin.scoring import Forward, posterior
@@ -158,8 +158,8 @@ def plan_passes(
         raise ArgumentError(unknown("option", name, known, "a policy"), argument=name)
     schedule = Schedule(start=start, period=period, late=late)
     asked = Policy(**{"tau": tau, "passes": UNLIMITED if period else 1} | limits)
-    number = 1 if rounds is None else whole("rounds", rounds)
-    return PassPlan(schedule, number, asked, RelabelOptions(preset=preset).preset, whole("seed", seed, 0))
+    number = 1 if rounds is None else check_integer("rounds", rounds)
+    return PassPlan(schedule, number, asked, RelabelOptions(preset=preset).preset, check_integer("seed", seed, 0))
 
 
 def current_ledger(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
-from fedrela.models.checks import whole
 from fedrela.options import Options, checked, option, options_of
 from fedrela.text import one_line, shown, unknown
 
@@ -24,7 +24,7 @@ def _pairs(value: Any) -> Moves | None:
     if value is None:
         return None
     try:
-        return frozenset((whole("class", a, 0), whole("class", b, 0)) for a, b in value)
+        return frozenset((check_integer("class", a, 0), check_integer("class", b, 0)) for a, b in value)
     except (TypeError, ValueError):
         raise ArgumentError(f"expected {PAIRS}, got {shown(value)}") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fedrela.core.checks import check_choice
+from fedrela.arguments import check_choice
 from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import load
 from fedrela.errors import DataError, FedrelaError

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fedrela.core.checks import check_choice
+from fedrela.arguments import check_choice
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import nested

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedrela.core.checks import check_fraction
-from fedrela.data.checks import check_clients, check_integer, check_labels
+from fedrela.arguments import check_fraction, check_integer
+from fedrela.data.checks import check_clients, check_labels
 from fedrela.data.partition.base import Ints, Parts, members_of, parts_of
 from fedrela.errors import ArgumentError, DataError
 from fedrela.streams import stream

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.core.checks import check_choice
-from fedrela.data.checks import check_alpha, check_clients, check_integer, check_labels
+from fedrela.arguments import check_choice, check_integer
+from fedrela.data.checks import check_alpha, check_clients, check_labels
 from fedrela.data.partition.base import Ints, Partition, Parts, members_of, parts_of, repair
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream

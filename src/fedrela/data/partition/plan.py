@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedrela.core.checks import check_choice
-from fedrela.data.checks import check_alpha, check_integer
+from fedrela.arguments import check_choice, check_integer
+from fedrela.data.checks import check_alpha
 from fedrela.data.partition.base import Partition
 from fedrela.data.partition.basic import iid, natural, shards
 from fedrela.data.partition.by_dirichlet import SCHEMES, dirichlet_partition

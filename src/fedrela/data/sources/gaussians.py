@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.checks import check_integer
+from fedrela.arguments import check_integer
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream

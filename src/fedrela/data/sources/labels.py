@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedrela.data.checks import check_integer
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError, DataError
 from fedrela.streams import stream
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PlainValidator, model_validator
 
+from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
-from fedrela.core.checks import check_fraction
 from fedrela.core.options import NORMALIZATIONS, PRESETS, QUANTILES, SPREADS, TARGETS
 from fedrela.engine.options import MOST_ROUNDS
 from fedrela.errors import ArgumentError

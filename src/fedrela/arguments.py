@@ -1,0 +1,52 @@
+"""Checks of single arguments: each returns the value, or raises an `ArgumentError` that names the argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import SupportsIndex, cast
+
+import numpy as np
+
+from fedrela.errors import ArgumentError
+from fedrela.text import not_one_of, shown
+
+
+def check_integer(name: str, value: object, least: int = 1) -> int:
+    """Return `value` if it is an integer >= `least`.
+
+    >>> check_integer("rounds", np.int64(3))
+    3
+    """
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise ArgumentError(f"expected an integer, got {shown(value)}", argument=name)
+    number = cast(SupportsIndex, value).__index__()
+    if number < least:
+        raise ArgumentError(f"expected at least {least}, got {number}", argument=name)
+    return number
+
+
+def check_number(name: str, value: object, least: float, below: float = math.inf) -> float:
+    """Return `value` as a float if it is a number >= `least` and < `below`."""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not least <= number < below:
+        limit = "" if below == math.inf else f" and < {below:g}"
+        raise ArgumentError(f"expected a number >= {least:g}{limit}, got {shown(value)}", argument=name)
+    return float(number)
+
+
+def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> float:
+    """Return `value` as a float if it is a number in [0, 1]."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not 0 <= value <= 1:
+        hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent_hint else ""
+        raise ArgumentError(f"expected a fraction from 0 to 1, got {value!r}{hint}", argument=name)
+    return float(value)
+
+
+def check_choice(name: str, value: object, choices: Iterable[str], more: str = "") -> str:
+    """Return `value` if it is one of `choices`; `more` says in the message what else is allowed."""
+    words = tuple(choices)
+    if not isinstance(value, str) or value not in words:
+        raise ArgumentError(not_one_of(value, words, more), argument=name)
+    return value
