@@ -194,6 +194,7 @@ def test_draws_succeed_strictly_below_rho():
         ({"threshold": [1.0, 2.0]}, r"expected shape \(6,\), got \(2,\)"),
         ({"threshold": float("nan")}, "threshold: expected finite numbers"),
         ({"threshold": float("inf")}, "expected finite numbers"),
+        ({"threshold": ""}, "threshold: expected one of higher"),
         ({"threshold": float("-inf")}, "expected finite numbers"),
         ({"threshold": [[1.0], [1.0, 2.0]]}, "its rows differ in length"),
         ({"seed": -1, "uniforms": None}, "seed: expected an integer >= 0"),

@@ -100,7 +100,7 @@ def test_group_norm_has_no_buffers_and_as_many_parameters():
     grouped = build("resnet8", CIFAR, 10, norm="group")
     assert parameters(grouped) == 1_227_594
     assert not list(grouped.buffers())
-    with pytest.raises(ArgumentError, match=r"^width: an even number is needed for norm = 'group'.*got 3$"):
+    with pytest.raises(ArgumentError, match=r"^width: expected an even number for norm = 'group'.*got 3$"):
         build("resnet8", CIFAR, 10, norm="group", width=3)
 
 

@@ -41,9 +41,10 @@ def _flag(option: Option) -> inspect.Parameter:
 
 def parsed(values: dict[str, Any]) -> dict[str, Any]:
     """Return the flags as keywords of `fedrela.relabel`; raise for a wrong one before a large file is read."""
-    with suppress(TypeError, ValueError):  # not given, or the name of a quantile rule
+    with suppress(KeyError, TypeError, ValueError):  # not given, or the name of a quantile rule
         values = values | {"threshold": float(values["threshold"])}
-    return vars(RelabelOptions(**values))
+    checked = vars(RelabelOptions(**values))
+    return {name: checked[name] for name in values}
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Posterior and labels, .csv or .npz.", show_default=False)]

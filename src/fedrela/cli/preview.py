@@ -48,9 +48,9 @@ def preview(
 ) -> None:
     """Preview a posterior file; see `HELP`."""
     taus = tau or core.TAUS
+    keywords = options.parsed(flags)
     for each in taus:
-        keywords = options.parsed(flags | {"tau": each})
-    del keywords["tau"]
+        options.parsed({"tau": each})
     data = read_posteriors(file, label_column=label_column)
     allowed = options.allowed_moves(data, forbid)
     expected = core.preview(data.posterior, data.labels, taus, allowed=allowed, eligible=data.eligible, **keywords)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_fraction
 from fedrela.core.checks import as_array, check_array
-from fedrela.options import Options, option, options_of
+from fedrela.options import Options, option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,8 +47,10 @@ PRESETS = {
 
 
 def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
-    if value is None or isinstance(value, str):
-        return value and check_choice("threshold", value, QUANTILES, ", or z values")
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return check_choice("threshold", value, QUANTILES, ", or z values")
     z = as_array("threshold", value)
     z = check_array("threshold", z, z.shape[:1], np.float64)
     return tuple(z.tolist()) if z.ndim else float(z)
@@ -140,22 +142,21 @@ class RelabelKeywords(PreviewKeywords, total=False):
 
 
 def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = False) -> Callable[[Function], Function]:
-    """Show parameters in a function's signature in place of its ``**options``, before its other keywords.
+    """Show parameters in a function's signature in place of its ``**options``.
 
     With `evaluate`, annotations are evaluated rather than left as text.
 
     >>> @show_keywords(keyword_parameters("preset", "max_fraction"))
     ... def f(labels, *, seed=0, **options): ...
     >>> inspect.signature(f)
-    <Signature (labels, *, preset: 'str' = 'paper', max_fraction: 'float' = 1.0, seed=0)>
+    <Signature (labels, *, seed=0, preset: 'str' = 'paper', max_fraction: 'float' = 1.0)>
     """
 
     def show(function: Function) -> Function:
         signature = inspect.signature(function, eval_str=evaluate)
-        first = [each for each in signature.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
-        last = [each for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY]
-        shown = signature.replace(parameters=[*first, *parameters, *last])
-        function.__signature__ = shown  # type: ignore[attr-defined]
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        together = sorted([*own, *parameters], key=lambda each: each.kind)
+        function.__signature__ = signature.replace(parameters=together)  # type: ignore[attr-defined]
         return function
 
     return show
@@ -163,11 +164,5 @@ def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = F
 
 def keyword_parameters(*names: str) -> list[inspect.Parameter]:
     """Return options of `RelabelOptions` as parameters of a function."""
-    known = {each.name: each for each in options_of(RelabelOptions)}
-    annotation = RelabelOptions.__annotations__
-    return [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=known[name].default, annotation=annotation[name]
-        )
-        for name in names
-    ]
+    known = inspect.signature(RelabelOptions).parameters
+    return [known[name] for name in names]

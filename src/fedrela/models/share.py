@@ -89,7 +89,7 @@ class ParameterSplit:
         --------
         >>> from torch import nn
         >>> model = FlatModel(nn.ModuleDict({"body": nn.Linear(2, 3), "mine": nn.Linear(3, 2)}))
-        >>> share = Share.of(model.layout, ["mine"])
+        >>> share = ParameterSplit.of(model.layout, ["mine"])
         >>> share.shared.layout.size, share.private.layout.size
         (9, 8)
         """
