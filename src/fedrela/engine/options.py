@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
 from fedrela.core.options import RelabelOptions
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.options import Options, option, options_of
 from fedrela.streams import stream
 from fedrela.text import shown
@@ -27,6 +27,7 @@ MOST_CLIENTS = 1_000_000
 MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
 SCHEDULES = {"constant": (), "step": ("milestones", "gamma"), "cosine": ("lr_end",)}  # with the options of each
 
+PASSES = ("passes", "augment", "train_mode")  # how posteriors are computed where they are not collected
 OTHERS = "default"  # the key of all clients that a table of tau does not name
 _CLIENT = re.compile(r"0|[1-9][0-9]{0,17}")
 
@@ -148,8 +149,12 @@ def check_tau(value: Any) -> float | dict[str, float]:
     table = {OTHERS: float(RelabelOptions.tau)}
     for key, tau in value.items():
         if key != OTHERS and not _CLIENT.fullmatch(str(key)):
-            raise ArgumentError(f'expected a client id such as 0, or "{OTHERS}" for all others, got {shown(key)}')
-        table[str(key)] = check_fraction("tau", tau, per_cent_hint=True)
+            what = f'expected a client id such as 0, or "{OTHERS}" for all others, got {shown(key)}'
+            raise WrongKeyError(what, item=(str(key),))
+        try:
+            table[str(key)] = check_fraction("tau", tau, per_cent_hint=True)
+        except ArgumentError as error:
+            raise ArgumentError(error.reason, item=(str(key),)) from None
     return dict(sorted(table.items(), key=lambda item: -1 if item[0] == OTHERS else int(item[0])))
 
 
@@ -157,11 +162,14 @@ def check_forbidden(value: Any) -> tuple[tuple[int, int], ...]:
     """Return pairs of two different class ids."""
     if not isinstance(value, list | tuple):
         raise ArgumentError(f"expected a list of pairs of class ids [from, to], got {shown(value)}")
-    for pair in value:
-        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(c) is int and c >= 0 for c in pair):
-            raise ArgumentError(f"expected pairs of class ids [from, to], got {shown(pair)}")
+    for i, pair in enumerate(value):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise ArgumentError(f"expected a pair of class ids [from, to], got {shown(pair)}", item=(i,))
+        for j, c in enumerate(pair):
+            if type(c) is not int or c < 0:
+                raise ArgumentError(f"expected a class id >= 0, got {shown(c)}", item=(i, j))
         if pair[0] == pair[1]:
-            raise ArgumentError(f"expected two different classes, got {pair[0]} twice")
+            raise ArgumentError(f"expected two different classes, got {pair[0]} twice", item=(i,))
     return tuple((pair[0], pair[1]) for pair in value)
 
 
@@ -211,6 +219,10 @@ class RelabelPlan(RelabelOptions):
     def schedule(self) -> Schedule:
         """The rounds in which clients re-label."""
         return Schedule(start=self.start, period=self.period, late=self.late)
+
+    def unused(self) -> dict[str, str]:
+        """Return the options of passes that are not made."""
+        return dict.fromkeys(PASSES, "with collected = true there is no pass to set this for") if self.collected else {}
 
     def keywords(self, client: int) -> dict[str, Any]:
         """Return the options of `fedrela.relabel` for a client, whose tau may be its own."""
