@@ -87,14 +87,12 @@ def test_write_new_does_not_overwrite(tmp_path: Path) -> None:
 def test_part_grows_over_attempts(tmp_path: Path) -> None:
     target = tmp_path / "file"
     with Part(target) as part:
-        part.restart("edition 1")
         part.append(b"one ")
     with Part(target) as part:
-        assert (part.size, part.tag) == (4, "edition 1")
+        assert part.size == 4
         part.append(b"two")
         assert part.size == 7
-        assert part.digest() == digest(b"one two")
-        part.finish()
+        part.finish(target)
     assert target.read_bytes() == b"one two"
     assert os.listdir(tmp_path) == ["file"]
     assert not stat.S_IMODE(target.stat().st_mode) & 0o111
@@ -102,23 +100,18 @@ def test_part_grows_over_attempts(tmp_path: Path) -> None:
 
 def test_part_starts_again(tmp_path: Path) -> None:
     with Part(tmp_path / "file") as part:
-        part.restart("1")
         part.append(b"wrong")
-        part.restart("2")
-        assert (part.size, part.tag) == (0, "2")
+        part.restart()
+        assert part.size == 0
         part.append(b"right")
-        part.finish()
+        part.finish(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"right"
 
 
-def test_empty_or_discarded_part_is_removed(tmp_path: Path) -> None:
+def test_an_empty_part_is_removed(tmp_path: Path) -> None:
     with Part(tmp_path / "file") as part:
-        part.restart("1")
-    assert os.listdir(tmp_path) == []
-    with Part(tmp_path / "file") as part:
-        part.restart("1")
         part.append(b"x")
-        part.discard()
+        part.restart()
     assert os.listdir(tmp_path) == []
 
 
@@ -152,7 +145,7 @@ def test_part_works_where_files_cannot_be_locked(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with Part(tmp_path / "file") as part:
         part.append(b"x")
-        part.finish()
+        part.finish(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"x"
 
 
@@ -162,13 +155,6 @@ def test_part_does_not_follow_a_link(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"), Part(tmp_path / "file"):
         pass
     assert (tmp_path / "precious").read_bytes() == b"precious"
-
-
-def test_unreadable_tag_counts_as_none(tmp_path: Path) -> None:
-    (tmp_path / ".file.part").write_bytes(b"x")
-    (tmp_path / ".file.part.tag").write_bytes(b"\xff")
-    with Part(tmp_path / "file") as part:
-        assert part.tag == ""
 
 
 def test_digests(tmp_path: Path) -> None:

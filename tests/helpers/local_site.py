@@ -128,19 +128,6 @@ def silent(before: bytes = b"", length: int = 1000) -> Answer:
     return answer
 
 
-def dripping(length: int = 1000) -> Answer:
-    """A byte now and then, always before the time-out of a single read."""
-
-    def answer(handler: Handler) -> None:
-        handler.head(200, Content_Length=length)
-        for _ in range(length):
-            handler.wfile.write(b"x")
-            if handler.server.closing.wait(0.05):
-                return
-
-    return answer
-
-
 def steady(data: bytes, pieces: int = 8) -> Answer:
     """The file in pieces, slow but sure."""
 

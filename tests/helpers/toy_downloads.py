@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrela.data.fetch import fetch
+from fedrela.data.download import fetch
 from fedrela.data.sources import SOURCES, Download, RemoteFile, SourceSpec, digits
 from fedrela.errors import DataError, IntegrityError
 from helpers.local_site import Site
@@ -16,7 +16,7 @@ DATA = bytes(range(256)) * 400
 SHA256 = hashlib.sha256(DATA).hexdigest()
 CUT = 30_000
 PATH = "/toy.bin"
-PART, TAG = ".toy.bin.part", ".toy.bin.part.tag"
+PART = ".toy.bin.part"
 
 
 def add_toy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def add_source(monkeypatch: pytest.MonkeyPatch, name: str, download: Download) -
 
 def get(root: Path, site: Site, *, timeout: float = 10.0, **options: object) -> Path:
     """Fetch from the local site."""
-    return fetch("toy", root, base_url=site.url, timeout=timeout, **options)  # type: ignore[arg-type]
+    return fetch("toy", root, base_url=site.url, timeout=timeout, **{"retries": 0} | options)  # type: ignore[arg-type]
 
 
 def failure(

@@ -15,8 +15,8 @@ from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
+from fedrela.data.download import fetch as fetch_data
 from fedrela.data.federation import Federation
-from fedrela.data.fetch import fetch as fetch_data
 from fedrela.data.sources import SOURCES
 from fedrela.errors import ArgumentError
 from fedrela.text import plural, printable

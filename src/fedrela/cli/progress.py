@@ -46,7 +46,7 @@ class StageBar:
         self._stage, self._done = stage, done
 
     def receive(self, done: int, total: int | None) -> None:
-        """Show how many bytes are done: the callback of `fedrela.data.fetch`."""
+        """Show how many bytes are done: the callback of `fedrela.data.download.fetch`."""
         self.count(done, total, self._stage)
 
 

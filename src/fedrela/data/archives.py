@@ -1,140 +1,99 @@
-"""Reading tar and zip entry by entry. What is neither a regular file nor a folder is refused here."""
+"""Unpacking an archive: regular files and folders with plain names, inside one new folder, or nothing at all.
+
+The digest of every archive that we fetch is published and was checked before. Names that could leave the folder, links,
+devices and permissions of the archive are refused or dropped all the same, partly by the standard library's filter.
+"""
 
 from __future__ import annotations
 
-import gzip
-import os
 import stat
+import struct
 import tarfile
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
 
-from fedrela.errors import DataError
+from fedrela.errors import ArgumentError, DataError, FedrelaError
+from fedrela.files import new_folder, safe_path
+from fedrela.text import printable
 
-CHUNK = 1 << 16
-LARGEST_READ = 1 << 20
-DIRECTORY_RECORD = 160  # bytes that a zip file may spend on one entry in its directory, on average
+Progress = Callable[[int, int | None], None]
+DAMAGED = (
+    EOFError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RuntimeError, struct.error,
+    tarfile.TarError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What is too much for an archive.
+def unpack(
+    archive: str | Path, target: str | Path, *, top: str | None = None, progress: Progress | None = None
+) -> Path:
+    """Unpack a ``.tar``, ``.tar.gz``, ``.tgz`` or ``.zip`` file into the new folder `target` and return it.
 
-    Attributes
+    Parameters
     ----------
-    entries
-        Files and folders.
-    file_bytes, total_bytes
-        Size of one file and of all, unpacked.
-    ratio
-        Unpacked over packed size, of the archive and of each zip entry.
-    floor
-        Bytes up to which the ratio is not looked at.
+    archive
+        The archive.
+    target
+        A folder that does not exist yet; after an error it still does not.
+    top
+        The folder in which all entries have to lie; its content becomes the content of `target`.
+    progress
+        Called with the number of bytes of the archive read so far, and its size.
     """
-
-    entries: int = 200_000
-    file_bytes: int = 1 << 30
-    total_bytes: int = 4 << 30
-    ratio: int = 100
-    floor: int = 1 << 20
-
-    def unpacked(self, packed: int) -> int:
-        """Return the largest unpacked size that is credible for `packed` bytes."""
-        return max(self.floor, self.ratio * packed)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A regular file or a folder of an archive.
-
-    Attributes
-    ----------
-    name
-        As the archive has it, not yet checked.
-    size
-        The declared number of bytes.
-    content
-        The bytes, None for a folder. To be read before the next entry.
-    position
-        How many bytes of the archive have been read.
-    """
-
-    name: str
-    size: int
-    content: IO[bytes] | None
-    position: int
+    archive, name = Path(archive), str(archive).lower()
+    if not name.endswith((".tar", ".tar.gz", ".tgz", ".zip")):
+        raise ArgumentError(f"{archive}: expected a .tar, .tar.gz, .tgz or .zip file")
+    extract = _extract_zip if name.endswith(".zip") else _extract_tar
+    try:
+        size = archive.stat().st_size
+        with new_folder(target) as folder:
+            extract(archive, folder, top, lambda done: progress(done, size) if progress else None)
+        if progress:
+            progress(size, size)
+    except FedrelaError as error:
+        raise type(error)(f"{archive}: {error}") from None
+    except OSError as error:
+        raise DataError(f"{archive}: cannot be unpacked into {target}: {error.strerror or error}") from None
+    except DAMAGED as error:
+        what = printable(error, 200)
+        raise DataError(f"{archive}: damaged, or not an archive: {type(error).__name__}: {what}") from None
+    return Path(target)
 
 
-class _Guard:
-    """A file that refuses single giant reads, and more bytes in total than are credible."""
+def _extract_tar(archive: Path, folder: Path, top: str | None, report: Callable[[int], None]) -> None:
+    with open(archive, "rb") as raw, tarfile.open(fileobj=raw, mode="r:*", encoding="utf-8") as tar:
 
-    def __init__(self, file: IO[bytes], largest: int, most: int | None = None) -> None:
-        self.file, self.largest, self.most = file, largest, most
-        self.passed = 0
-        self.last = b""
-        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+        def accept(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+            report(raw.tell())
+            is_file = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse() and member.size >= 0
+            if not member.isdir() and not is_file:
+                raise DataError(f"{member.name[:80]!r}: neither a regular file nor a folder")
+            name = _inner_name(folder, member.name, top, member.isdir())
+            return tarfile.data_filter(member.replace(name=name, mode=0o644), path) if name else None
 
-    def read(self, size: int = -1) -> bytes:
-        self.last = b"" if size > self.largest else self.file.read(self.largest + 1 if size < 0 else size)
-        self.passed += len(self.last)
-        if max(size, len(self.last)) > self.largest:
-            raise DataError(f"a header of more than {self.largest} bytes")
-        if self.most is not None and self.passed > self.most:
-            raise DataError(f"the unpacked size is beyond all reason ({self.most} bytes)")
-        return self.last
+        tar.extractall(folder, filter=accept)
 
 
-def tar_entries(archive: Path, limits: Limits) -> Iterator[Entry]:
-    """Give the entries of a tar file, gzip or not, and check that it is whole."""
-    with open(archive, "rb") as raw, _unzipped(raw, archive) as stream:
-        guard: Any = _Guard(stream, LARGEST_READ, limits.unpacked(os.fstat(raw.fileno()).st_size))
-        with tarfile.open(fileobj=guard, mode="r:", encoding="utf-8") as tar:
-            for info in tar:
-                if info.isdir():
-                    yield Entry(info.name, 0, None, raw.tell())
-                elif info.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not info.issparse() and info.size >= 0:
-                    with tar.extractfile(info) as content:  # type: ignore[union-attr]  # never None: info is a regular file
-                        yield Entry(info.name, info.size, content, raw.tell())
-                else:
-                    raise DataError(f"{info.name[:80]!r}: neither a regular file nor a folder")
-        if guard.last != bytes(tarfile.BLOCKSIZE):  # tarfile takes a broken header for the end
-            raise DataError("cut off or damaged: the mark of its end is missing")
-        while rest := guard.read(CHUNK):  # to the end, where gzip has its checksum
-            if rest.strip(b"\0"):
-                raise DataError("something follows the mark of its end")
+def _extract_zip(archive: Path, folder: Path, top: str | None, report: Callable[[int], None]) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        for info in packed.infolist():
+            report(info.header_offset)
+            original = info.orig_filename  # zipfile cuts `filename` at a NUL
+            is_folder, kind = original.endswith("/"), stat.S_IFMT(info.external_attr >> 16)
+            if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG) or (is_folder and info.file_size):
+                raise DataError(f"{original[:80]!r}: neither a regular file nor a folder")
+            if name := _inner_name(folder, original.removesuffix("/"), top, is_folder):
+                info.filename = name + "/" * is_folder
+                packed.extract(info, folder)
 
 
-def _unzipped(raw: IO[bytes], archive: Path) -> IO[bytes]:
-    if archive.suffix.lower() == ".tar":
-        return raw
-    return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[return-value]  # reads like any binary file
-
-
-def zip_entries(archive: Path, limits: Limits) -> Iterator[Entry]:
-    """Give the entries of a zip file."""
-    with open(archive, "rb") as raw:
-        guard: Any = _Guard(raw, max(LARGEST_READ, limits.entries * DIRECTORY_RECORD))
-        with zipfile.ZipFile(guard) as packed:
-            for info in packed.infolist():
-                # zipfile cuts `filename` at a NUL; the original name is the one to judge
-                name, is_folder = info.orig_filename.removesuffix("/"), info.orig_filename.endswith("/")
-                _check_zip_kind(info, is_folder, limits)
-                if is_folder:
-                    yield Entry(name, 0, None, info.header_offset)
-                else:
-                    with packed.open(info) as content:
-                        yield Entry(name, info.file_size, content, info.header_offset)
-
-
-def _check_zip_kind(info: zipfile.ZipInfo, is_folder: bool, limits: Limits) -> None:
-    shown = repr(info.orig_filename[:80])
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG) or (is_folder and info.file_size):
-        raise DataError(f"{shown}: neither a regular file nor a folder")
-    if info.flag_bits & 0x1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise DataError(f"{shown}: encrypted, or compressed in another way than deflate")
-    if info.file_size > limits.unpacked(info.compress_size):
-        raise DataError(f"{shown}: {info.file_size} bytes from {info.compress_size} are beyond all reason")
+def _inner_name(folder: Path, name: str, top: str | None, is_folder: bool) -> str:
+    """Return the name of an entry below `top`, empty for `top` itself; raise where it is not a plain path in there."""
+    safe_path(folder, name)
+    if top is None:
+        return name
+    first, _, rest = name.partition("/")
+    if first != top or not (rest or is_folder):
+        raise DataError(f"{name!r}: lies outside the folder {top!r}")
+    return rest

@@ -1,194 +1,233 @@
-"""One file from the network: resumable, checked before it gets its name, and every failure a line that helps."""
+"""``fedrela data fetch``: download the files of a source, check them, unpack the archive.
+
+pooch retries, compares the digest, and gives a file its name once it is right. Added here: where files go, which
+addresses are allowed (https, or http on this machine, also after a redirect), continuing a download that was cut off,
+and a message that helps without network.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from http.client import HTTPException, HTTPResponse
+import ipaddress
+from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
-from urllib.error import HTTPError
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-from fedrela.data.web import is_allowed, open_url, reason
-from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import Part
+from fedrela.data.archives import unpack
+from fedrela.data.sources import SOURCES, Download, RemoteFile
+from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
+from fedrela.files import Part, digest_file
+from fedrela.text import not_one_of, printable
 
 Progress = Callable[[int, int | None], None]
 
-CHUNK = 1 << 16
-SLOWEST = 1024  # fewer bytes than this within one time-out count as no answer
+CHUNK = 1 << 12  # bytes; what a cut connection loses at most
+RETRIES = 2
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What to download, and what it has to be.
+def fetch(
+    name: str,
+    root: str | Path,
+    *,
+    progress: Progress | None = None,
+    base_url: str | None = None,
+    timeout: float = 30.0,
+    retries: int = RETRIES,
+) -> Path:
+    """Download the files of a source below `root`, where it looks for them, and return their folder.
 
-    Attributes
+    A file that is there already, put by hand for instance, is checked and not downloaded; an archive is unpacked
+    beside itself and kept.
+
+    Parameters
     ----------
-    url
-        Where it lies: https, or http on this very machine.
-    path
-        The file to make.
-    size, sha256
-        What is known about it; None where nothing is.
-    limit
-        Number of bytes above which an answer is refused where the size is not known.
+    name
+        A source of `fedrela.data.sources.SOURCES` that can be downloaded.
+    root
+        The folder that holds data sets.
+    progress
+        Called with (done, total) in bytes. Every stage, the download of a file or the unpacking, counts from 0 again.
+    base_url
+        Another address that has the same files under the same names, such as a local mirror.
+    timeout
+        Seconds of silence after which an attempt is given up.
+    retries
+        How often a failed attempt is repeated.
+    """
+    download = _download_of(name)
+    folder = Path(root) / download.path
+    try:
+        if download.folder is not None and (folder / download.folder).is_dir():
+            return folder / download.folder
+        for file in download.files:
+            url = file.url if base_url is None else f"{base_url.rstrip('/')}/{file.name}"
+            _obtain(_Transfer(file, url, folder / file.name, timeout, progress), retries)
+    except OSError as error:
+        raise DataError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
+    if download.folder is None:
+        return folder
+    return unpack(folder / download.files[0].name, folder / download.folder, top=download.folder, progress=progress)
+
+
+def _download_of(name: str) -> Download:
+    known = {key: spec.download for key, spec in SOURCES.items() if spec.download}
+    if name not in known:
+        raise ArgumentError(not_one_of(name, known), argument="name")
+    return known[name]
+
+
+def _obtain(transfer: _Transfer, retries: int) -> None:
+    """Make sure that a file is there and right."""
+    path, expected = transfer.path, transfer.file.sha256
+    if path.exists():
+        if (found := digest_file(path)) != expected:
+            what = f"SHA-256 {expected} is published, the file has {found}"
+            raise IntegrityError(f"{path}: {what}; remove it and fetch again")
+        return
+    if not is_allowed(transfer.url):
+        raise ArgumentError(f"{transfer.url}: expected an https address (http only on this machine)")
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")  # the progress callback says the rest
+    names = {"registry": {path.name: expected}, "urls": {path.name: transfer.url}}
+    try:
+        pooch.create(path.parent, base_url="", retry_if_failed=retries, **names).fetch(path.name, downloader=transfer)
+    except FedrelaError:
+        raise
+    except ValueError:  # of pooch: the digest differs
+        raise transfer.mismatch(f"the download does not have the published SHA-256 {expected}") from None
+
+
+def is_allowed(url: str) -> bool:
+    """Whether a file may be fetched from `url`.
+
+    >>> is_allowed("https://example.org/a"), is_allowed("http://127.0.0.1/a")
+    (True, True)
+    >>> is_allowed("http://example.org/a"), is_allowed("file:///a"), is_allowed("ftp://example.org/a")
+    (False, False, False)
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class _Transfer:
+    """The download of one file: called by pooch, and what its HTTP downloader writes to.
+
+    The bytes go to a `Part`, which outlives a failure, so that the next attempt asks for the rest only.
     """
 
-    url: str
-    path: Path
-    size: int | None
-    sha256: str | None
-    limit: int
+    def __init__(self, file: RemoteFile, url: str, path: Path, timeout: float, progress: Progress | None) -> None:
+        self.file, self.url, self.path, self.timeout = file, url, path, timeout
+        self._progress = progress or (lambda done, total: None)
 
     def failure(self, what: str) -> DataError:
-        """Return the one line for somebody whose download did not work."""
+        """Return the error for a download that did not work."""
         by_hand = f"try again, or get the file by other means and put it at {self.path}"
         return DataError(f"{self.url}: {what}; {by_hand}")
 
     def mismatch(self, what: str) -> IntegrityError:
-        """Return the one line for somebody to whom the wrong bytes were sent."""
+        """Return the error for a server that sent the wrong bytes."""
         by_hand = f"nothing was kept; try again, or put the right file at {self.path}"
         return IntegrityError(f"{self.url}: {what}; {by_hand}")
 
+    def __call__(self, url: str, output_file: str, _: Any) -> None:
+        """Complete the part and rename it to `output_file`, whose digest pooch checks."""
+        with Part(self.path) as self._part:
+            if self._part.size != self.file.size:
+                self._receive()
+            if self._part.size < self.file.size:
+                raise self.failure(f"the answer ended after {self._part.size} of {self.file.size} bytes")
+            self._part.finish(Path(output_file))
 
-def download(wanted: Wanted, *, timeout: float = 30.0, progress: Progress | None = None) -> str:
-    """Get a file and return its SHA-256; an earlier attempt that was cut off is continued.
+    def _receive(self) -> None:
+        import pooch
+        import requests
 
-    Parameters
-    ----------
-    wanted
-        The file. It appears under its name only when size and digest are right.
-    timeout
-        Seconds without (nearly) any byte after which the server counts as silent.
-    progress
-        Called with the number of bytes so far and the total, or None where the server does not tell it.
-    """
-    if not is_allowed(wanted.url):
-        raise ArgumentError(f"{wanted.url}: an https address is needed (http only on this machine)")
-    try:
-        with Part(wanted.path) as part:
-            if wanted.size is None or part.size != wanted.size:
-                _receive(wanted, part, timeout, progress)
-            return _check_and_finish(wanted, part)
-    except OSError as error:
-        raise DataError(f"{error.filename or wanted.path}: cannot be written: {error.strerror}") from None
+        headers = {"User-Agent": "fedrela", "Accept-Encoding": "identity"}
+        if self._part.size:
+            headers["Range"] = f"bytes={self._part.size}-"
+        local = _is_loopback(urlsplit(self.url).hostname or "")
+        settings = {"headers": headers, "timeout": self.timeout, "hooks": {"response": self._check}}
+        settings["proxies"] = {"http": "", "https": ""} if local else None
+        self._response = None
+        try:
+            pooch.HTTPDownloader(chunk_size=CHUNK, **settings)(self.url, self, None)
+        except requests.RequestException as error:
+            raise self.failure(_reason(error, self.timeout)) from None
+        finally:
+            if self._response is not None:
+                self._response.close()
 
+    def _check(self, response: Any, **_: object) -> None:
+        """Look at an answer before its redirect is followed or its content is read."""
+        self._response, status = response, response.status_code
+        if response.is_redirect:
+            location = response.headers["Location"]
+            if not _same_scheme(response.url, location):
+                raise self.failure(f"redirected to {printable(location, 200)}, which is not followed")
+        elif status in (200, 206):
+            start = f"bytes {self._part.size}-"
+            if status == 206 and not response.headers.get("Content-Range", "").startswith(start):
+                self._part.restart()
+                raise self.failure("the server sent another range than was asked for")
+            if status == 200:
+                self._part.restart()
+            self._check_length(response.headers.get("Content-Length"))
+        elif status == 416:
+            self._part.restart()
+        elif status < 400:
+            raise self.failure(f"HTTP {status} is not the answer to the request")
 
-def _receive(wanted: Wanted, part: Part, timeout: float, progress: Progress | None) -> None:
-    """Append the missing bytes to the part; after a failure it stays if it can be continued."""
-    try:
-        with _answer(wanted, part, timeout) as answer:
-            if answer.status == 200:
-                part.restart(_tag(answer))
-            total = None if answer.length is None else part.size + answer.length
-            _check_total(wanted, part, total)
-            for chunk in _chunks(wanted, answer, timeout):
-                part.append(chunk)
-                if total is None:
-                    _check_growth(wanted, part)
-                if progress is not None:
-                    progress(part.size, total)
-        expected = total if wanted.size is None else wanted.size
-        if expected is not None and part.size < expected:
-            raise wanted.failure(f"the answer ended after {part.size} of {expected} bytes")
-    except BaseException:
-        if not _can_continue(wanted, part):
-            part.discard()
-        raise
-
-
-def _can_continue(wanted: Wanted, part: Part) -> bool:
-    """Whether something will tell that the bytes so far and the bytes to come are of one file."""
-    return part.size > 0 and bool(wanted.sha256 or part.tag)
-
-
-def _check_total(wanted: Wanted, part: Part, total: int | None) -> None:
-    if total is None:
-        return
-    if wanted.size is not None and total != wanted.size:
-        part.discard()
-        raise wanted.mismatch(f"{total} bytes are offered where {wanted.size} were published")
-    if wanted.size is None and total > wanted.limit:
-        part.discard()
-        raise wanted.failure(f"{total} bytes are offered, at most {wanted.limit} are accepted")
-
-
-def _check_growth(wanted: Wanted, part: Part) -> None:
-    if wanted.size is not None and part.size > wanted.size:
-        part.discard()
-        raise wanted.mismatch(f"more bytes came than the {wanted.size} that were published")
-    if wanted.size is None and part.size > wanted.limit:
-        part.discard()
-        raise wanted.failure(f"more bytes came than the {wanted.limit} that are accepted")
-
-
-def _check_and_finish(wanted: Wanted, part: Part) -> str:
-    digest = part.digest()
-    if wanted.sha256 is not None and digest != wanted.sha256:
-        part.discard()
-        raise wanted.mismatch(f"SHA-256 {wanted.sha256} was expected, {digest} came")
-    part.finish()
-    return digest
-
-
-def _answer(wanted: Wanted, part: Part, timeout: float) -> HTTPResponse:
-    """Ask for what is missing (status 206), or for everything (status 200)."""
-    with _as_failure(wanted, timeout):
-        rest = _ask_for_rest(wanted, part, timeout) if _can_continue(wanted, part) else None
-        if rest is not None:
-            return rest
-        answer = open_url(wanted.url, {}, timeout)
-        if answer.status != 200:
-            answer.close()
-            raise ValueError(f"HTTP {answer.status} is not the answer to the request")
-        return answer
-
-
-def _ask_for_rest(wanted: Wanted, part: Part, timeout: float) -> HTTPResponse | None:
-    """Return the rest, or the whole file from a server that only sends whole files, or None."""
-    headers = {"Range": f"bytes={part.size}-"} | ({"If-Range": part.tag} if part.tag else {})
-    try:
-        answer = open_url(wanted.url, headers, timeout)
-    except HTTPError as error:
-        if error.code != 416:
-            raise
-        return None
-    starts_there = answer.headers.get("Content-Range", "").startswith(f"bytes {part.size}-")
-    if answer.status == 200 or (answer.status == 206 and starts_there):
-        return answer
-    answer.close()
-    return None
-
-
-def _tag(answer: HTTPResponse) -> str:
-    """Return what the server will accept as proof that its file has not changed; empty where it gives none."""
-    tag = answer.headers.get("ETag") or ""
-    if not tag or tag.startswith("W/"):
-        tag = answer.headers.get("Last-Modified") or ""
-    return tag if tag.isascii() and tag.isprintable() and len(tag) <= 200 else ""
-
-
-def _chunks(wanted: Wanted, answer: HTTPResponse, timeout: float) -> Iterator[bytes]:
-    since, received = time.monotonic(), 0
-    while True:
-        with _as_failure(wanted, timeout):
-            chunk = answer.read1(CHUNK)
-            received += len(chunk)
-            if chunk and time.monotonic() - since > timeout:
-                if received < SLOWEST:
-                    raise TimeoutError
-                since, received = time.monotonic(), 0
-        if not chunk:
+    def _check_length(self, length: str | None) -> None:
+        if length is None:
             return
-        yield chunk
+        offered = self._part.size + int(length) if length.isascii() and length.isdigit() else 0
+        if offered != self.file.size:
+            self._part.restart()
+            raise self.mismatch(f"{offered} bytes are offered where {self.file.size} were published")
+
+    def write(self, chunk: bytes) -> None:
+        """Add bytes to the part; called by pooch's downloader."""
+        if self._part.size + len(chunk) > self.file.size:
+            self._part.restart()
+            raise self.mismatch(f"more bytes came than the {self.file.size} that were published")
+        self._part.append(chunk)
+        self._progress(self._part.size, self.file.size)
+
+    def flush(self) -> None:
+        """Do nothing: the part is flushed when it is finished."""
 
 
-@contextlib.contextmanager
-def _as_failure(wanted: Wanted, timeout: float) -> Iterator[None]:
-    """Turn what the network library raises into our one line."""
+def _same_scheme(url: str, location: str) -> bool:
     try:
-        yield
-    except (OSError, HTTPException, ValueError) as error:
-        raise wanted.failure(reason(error, timeout)) from None
+        target = urljoin(url, location)
+    except ValueError:
+        return False
+    return is_allowed(target) and urlsplit(target).scheme == urlsplit(url).scheme
+
+
+def _reason(error: Exception, timeout: float) -> str:
+    """Put what the network library raised into a few words on one line."""
+    response = getattr(error, "response", None)
+    if response is not None and response.status_code >= 400:  # the server's own words are not repeated
+        code = response.status_code
+        return f"HTTP {code}" + (f" {HTTPStatus(code).phrase}" if code in set(HTTPStatus) else "")
+    cause: BaseException | None = error
+    while cause is not None:  # from the library's errors down to what the system said
+        if isinstance(cause, TimeoutError):
+            return f"no answer within {timeout:g} seconds"
+        if isinstance(cause, OSError) and cause.strerror:
+            return printable(cause.strerror, 200)
+        error_text, cause = str(cause) or type(cause).__name__, cause.__cause__ or cause.__context__
+    return printable(error_text, 200)
