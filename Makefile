@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install demo test lint nightly bench docs mutants clean
+.PHONY: help install demo test lint nightly coverage bench docs mutants clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -29,8 +29,11 @@ lint: $(READY)       ## style and types
 test: lint           ## style, types and every test at its everyday counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
-nightly: $(READY)    ## the long batteries
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --nightly
+nightly: $(READY)    ## every test at its nightly counts, about an hour on two cores
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -qq --nightly --durations=20 --durations-min=20
+
+coverage: $(READY)   ## branch coverage of the tests at their everyday counts
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --cov=fedrela --cov-branch --cov-report=term:skip-covered
 
 bench: $(READY)      ## ratios against NumPy, bare PyTorch, the official procedure and Flower's FedAvg
 	$(BIN)/python benchmarks/relabel.py

@@ -1,7 +1,9 @@
-"""Pages that are made from the code are the code's."""
+"""Pages made from the code are up to date; paths and counts that pages name are those of the code."""
 
 from __future__ import annotations
 
+import ast
+import re
 import runpy
 from pathlib import Path
 
@@ -10,7 +12,11 @@ import pytest
 from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment.registries import traffic
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
+GUARANTEES = (DOCS / "guarantees.md").read_text()
+PATH = re.compile(r"`((?:src|tests|docs|examples|benchmarks)/[\w./-]+)`")
 
 
 def test_the_page_of_algorithms_is_up_to_date():
@@ -30,3 +36,42 @@ def test_sizes_of_the_specification():
     creff = traffic("creff", "resnet8")
     assert sum(creff.down.values()) == 10_280
     assert creff.up["gradient_weight"] + creff.up["gradient_bias"] == 10 * 10_280
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_that_a_page_names_exist(page):
+    missing = [path for path in PATH.findall(page.read_text()) if not (ROOT / path).exists()]
+    assert missing == []
+
+
+def batteries() -> list[list[str]]:
+    """Return the rows of the table of batteries: battery, what, test, everyday, nightly."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in GUARANTEES.splitlines()]
+    return [row for row in rows if re.fullmatch(r"B\d+", row[0])]
+
+
+def test_every_promise_and_every_battery_is_listed():
+    assert re.findall(r"^\| (G\d+) ", GUARANTEES, re.M) == [f"G{number}" for number in range(1, 13)]
+    assert list(dict.fromkeys(row[0] for row in batteries())) == [f"B{number}" for number in range(1, 26)]
+
+
+def test_batteries_that_tests_name_are_listed_with_their_test():
+    listed = {(path, row[0]) for row in batteries() for path in PATH.findall(row[2])}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        name, text = path.relative_to(ROOT).as_posix(), ast.get_docstring(ast.parse(path.read_text())) or ""
+        for battery in re.findall(r"\bB\d+\b", text):
+            assert (name, battery) in listed, f"{name} says {battery}; docs/guarantees.md does not name it there"
+
+
+def counts(path: Path) -> set[tuple[int, int]]:
+    """Return the pairs (everyday, nightly) of all calls of `count` and `examples` in a test file."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    counted = [call for call in calls if ast.unparse(call.func).split(".")[-1] in ("count", "examples")]
+    pairs = [tuple(getattr(value, "value", None) for value in call.args) for call in counted]
+    return {pair for pair in pairs if len(pair) == 2}
+
+
+@pytest.mark.parametrize("row", [row for row in batteries() if row[4][0].isdigit()], ids=lambda row: row[1][:40])
+def test_counts_are_those_of_the_tests(row):
+    everyday, nightly = (int(re.match(r"[\d,]+", cell)[0].replace(",", "")) for cell in row[3:5])
+    assert (everyday, nightly) in set().union(*(counts(ROOT / path) for path in PATH.findall(row[2])))
