@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from fedrela.algorithms.base import ArraySpec, ArraySpecs
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
+from fedrela.text import printable
 
 INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
 LARGEST_WHOLE = 2**53  # float64 holds every integer up to here
@@ -209,7 +210,7 @@ def _read(arrays: object, specs: ArraySpecs) -> dict[str, NDArray[Any]]:
                 raise _RefusedError(f"missing array: {name}")
         if len(arrays) != len(specs):
             more = [key for key in islice(arrays, len(specs) + 1) if type(key) is str and key not in specs]
-            raise _RefusedError(": ".join(["undeclared array", *map(_inert, more[:1])]))
+            raise _RefusedError(": ".join(["undeclared array", *(printable(key, LONGEST_TEXT) for key in more[:1])]))
         values = {name: arrays[name] for name in specs}
         for name, value in values.items():
             if not isinstance(value, np.ndarray):
@@ -223,9 +224,13 @@ def _read(arrays: object, specs: ArraySpecs) -> dict[str, NDArray[Any]]:
 
 def _check_array(name: str, values: NDArray[Any], spec: ArraySpec) -> None:
     if values.shape != spec.shape:
-        raise _RefusedError(f"wrong shape: {name}: {_inert(str(values.shape))} where {spec.shape} is expected")
+        raise _RefusedError(
+            f"wrong shape: {name}: {printable(values.shape, LONGEST_TEXT)} where {spec.shape} is expected"
+        )
     if values.dtype != np.dtype(spec.dtype):
-        raise _RefusedError(f"wrong dtype: {name}: {_inert(str(values.dtype))} where {spec.dtype} is expected")
+        raise _RefusedError(
+            f"wrong dtype: {name}: {printable(values.dtype, LONGEST_TEXT)} where {spec.dtype} is expected"
+        )
 
 
 def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> float:
@@ -264,8 +269,3 @@ def _too_large(norms: Mapping[int, float], limit: float) -> dict[int, float]:
         if 0 < limit * median < norm:
             beyond[client] = norm / median
     return beyond
-
-
-def _inert(text: str) -> str:
-    """Return the beginning of a foreign text as one line of plain ASCII."""
-    return text[:LONGEST_TEXT].encode("unicode_escape").decode()[:LONGEST_TEXT]

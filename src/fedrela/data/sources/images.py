@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import Progress
-from fedrela.data.sources.reading import one_line
 from fedrela.errors import DataError
+from fedrela.text import one_line
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP")
 MODES = {1: "L", 3: "RGB"}
@@ -57,7 +57,7 @@ def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:
     except DataError:
         raise
     except Exception as error:  # Pillow answers broken files with many kinds of exception
-        raise DataError(f"{path}: not a readable image: {one_line(error)}") from error
+        raise DataError(f"{path}: not a readable image: {one_line(error, 120)}") from error
     return pixels.transpose(2, 0, 1)
 
 

@@ -19,7 +19,7 @@ from typing import IO, Protocol, cast
 from fedrela.data.cache import BLOCK
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
-from fedrela.text import printable
+from fedrela.text import one_line
 
 DEFAULT_ROOT = Path("data")
 UNREADABLE = (
@@ -73,14 +73,7 @@ def reading(path: Path | str, kind: str) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"{path}: cannot be read as {kind}: {error.strerror or error}") from error
     except UNREADABLE as error:
-        raise DataError(f"{path}: damaged, or no {kind}: {one_line(error)}") from error
-
-
-def one_line(error: BaseException) -> str:
-    """Return kind and first line of an exception, printable and short."""
-    text = str(error).strip().splitlines()
-    detail = printable(text[0], 120) if text else ""
-    return f"{type(error).__name__}: {detail}" if detail else type(error).__name__
+        raise DataError(f"{path}: damaged, or no {kind}: {one_line(error, 120)}") from error
 
 
 def read_exactly(stream: Readable, size: int, where: object) -> bytes:
