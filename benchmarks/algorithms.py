@@ -48,9 +48,9 @@ from fedrela.engine.state import Run
 from fedrela.experiment.build import groups_of
 from fedrela.models import build
 from fedrela.models.arrays import FlatModel
+from fedrela.models.augment import strong, weak
 from fedrela.models.inputs import Scaling
 from fedrela.models.sgd import Sgd
-from fedrela.models.views import strong, weak
 from fedrela.streams import stream
 
 SEED, CLASSES, CLIENTS, PROBE = 1, 10, 10, 63

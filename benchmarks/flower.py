@@ -42,7 +42,7 @@ from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.schema import Config
 from fedrela.flower.apps import simulate
 from fedrela.flower.client import FlowerClient, client_of
-from fedrela.models.repeatable import one_thread
+from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
 from fedrela.streams import stream
 

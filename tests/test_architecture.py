@@ -175,7 +175,7 @@ def test_sizes_and_forbidden_words(path):
     assert len(text.splitlines()) <= 400
     for word in ("import pickle", "np.random.seed", "random.seed(", "allow_pickle=True", "deepcopy"):
         # A user's own module is copied once a run, so that it stays as it is.
-        assert word not in text or (word, path.relative_to(ROOT).as_posix()) == ("deepcopy", "models/given.py")
+        assert word not in text or (word, path.relative_to(ROOT).as_posix()) == ("deepcopy", "models/contract.py")
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.local import clip_norm, on_logits
+from fedrela.algorithms import local as samples_file
+from fedrela.algorithms.local import Group, Samples, clip_norm, on_logits
 from fedrela.errors import ArgumentError
 from fedrela.losses import LOSSES
+from fedrela.models.inputs import Scaling
 from helpers.batteries import examples
 from helpers.contexts import batches, bits, blobs, client_context, two_parts
 
@@ -225,3 +227,139 @@ def test_the_order_is_the_turns_own():
         context.train()
     assert turns[0].model.vector.equal(turns[1].model.vector)
     assert not turns[0].model.vector.equal(turns[2].model.vector)
+
+
+def test_groups_are_optimisers_of_their_own_to_the_bit():
+    x, y = blobs(n=45)
+    context = client_context(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, weight_decay=1e-3)
+    context.train(groups=[Group("1", lr=0.3, momentum=0.5, weight_decay=0.0)])
+    plain = two_parts()
+    optimisers = [
+        torch.optim.SGD(plain[0].parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3, foreach=False),
+        torch.optim.SGD(plain[1].parameters(), lr=0.3, momentum=0.5, foreach=False),
+    ]
+    for some, labels in batches(context, x, y):
+        plain.zero_grad()
+        cross_entropy(plain(some), labels).backward()
+        for optimiser in optimisers:
+            optimiser.step()
+    assert bits(context.model.module) == bits(plain)
+
+
+def test_what_a_group_leaves_open_is_as_for_the_rest():
+    x, y = blobs()
+    found = []
+    own = {"momentum": 0.5, "weight_decay": 0.01}
+    for plan, groups, instead in ((own, [], {}), ({"momentum": 0.9}, [], own), ({"momentum": 0.9}, [Group("1")], own)):
+        context = client_context(two_parts(), x, y, epochs=2, batch_size=8, **plan)
+        context.train(groups=groups, local=replace(context.local, **instead))
+        found.append(bits(context.model.module))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["0"], "must be the last trained arrays"),
+        (["1", "1"], "must be the last trained arrays"),
+        (["0", "2"], "must be the last trained arrays"),
+        (["3"], "no trained part '3'"),
+    ],
+)
+def test_groups_that_cannot_be(groups, message):
+    x, y = blobs()
+    module = nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 5))
+    with pytest.raises(ArgumentError, match=message):
+        client_context(module, x, y).train(groups=[Group(part) for part in groups])
+
+
+CPU = torch.device("cpu")
+MODULE = nn.Identity()
+
+
+def some(n=11, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    images = torch.from_numpy(rng.integers(0, 256, (2 * n, 2, 3, 4), dtype=np.uint8))
+    index = rng.permutation(2 * n)[:n]
+    return Samples(images, index, rng.integers(0, 4, n), Scaling((100.0, 90.0), (50.0, 60.0)), CPU, **options)
+
+
+def epoch(samples, order, size):
+    return list(samples.epoch(MODULE, order, size, np.random.default_rng(0)))
+
+
+@examples(40, 1000)
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 99))
+def test_ready_or_not_the_bits_are_the_same(n, size, seed):
+    samples = some(n, seed)
+    order = np.random.default_rng(seed).permutation(n)
+    ready = epoch(samples, order, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples_file, "READY_BYTES", 0)
+        each = epoch(samples, order, size)
+    assert len(ready) == len(each) == -(-n // size)
+    for one, other in zip(ready, each, strict=True):
+        assert one.x.numpy().tobytes() == other.x.numpy().tobytes()
+        assert one.y.tolist() == other.y.tolist() == samples.labels[one.at].tolist()
+        assert one.at.tolist() == other.at.tolist()
+    assert np.concatenate([batch.at for batch in ready]).tolist() == order.tolist()
+
+
+def test_scaled_is_what_the_scaling_says():
+    samples = some()
+    raw = samples.inputs[torch.from_numpy(samples.index)]
+    assert samples.raw(slice(None)).equal(raw)
+    assert samples.scaled(slice(None)).equal(samples.scaling.apply(raw))
+
+
+def test_a_view_is_called_for_every_batch_with_raw_samples_and_the_streams_numbers():
+    seen = []
+
+    def view(raw, rng):
+        seen.append((raw.dtype, len(raw), rng.random()))
+        return 255 - raw
+
+    samples = some(n=10, view=view)
+    batches = epoch(samples, np.arange(10), 4)
+    assert [(dtype, n) for dtype, n, _ in seen] == [(torch.uint8, 4), (torch.uint8, 4), (torch.uint8, 2)]
+    assert [number for *_, number in seen] == np.random.default_rng(0).random(3).tolist()
+    inverted = samples.scaling.apply(255 - samples.raw(slice(None)))
+    assert torch.cat([batch.x for batch in batches]).equal(inverted)
+
+
+def test_a_view_may_make_several_of_each():
+    samples = some(n=6, view=lambda raw, rng: torch.cat([raw, raw]))
+    (batch,) = epoch(samples, np.arange(6), 6)
+    assert (len(batch.x), len(batch.y), len(batch.at)) == (12, 6, 6)
+
+
+def test_the_models_precision():
+    samples = some(dtype=torch.float64)
+    (batch,) = epoch(samples, np.arange(11), 11)
+    assert batch.x.dtype == torch.float64
+    torch.testing.assert_close(batch.x.float(), some().scaled(slice(None)))
+
+
+def test_forward_leaves_the_logits():
+    samples = some()
+    (batch,) = epoch(samples, np.arange(11), 11)
+    assert batch.scores is None
+    assert batch.forward() is batch.scores
+
+
+def test_nothing_gives_no_batch():
+    nothing = some(n=0)
+    assert len(nothing) == 0
+    assert epoch(nothing, np.arange(0), 4) == []
+
+
+def test_stored_samples_are_not_changed():
+    samples = some()
+    before = samples.inputs.clone()
+    for batch in epoch(samples, np.arange(11), 4):
+        batch.x.zero_()
+    assert samples.inputs.equal(before)
+    table = Samples(torch.ones(5, 3), np.arange(5), np.zeros(5, np.int64), Scaling(), CPU)
+    for batch in epoch(table, np.arange(5), 2):
+        batch.x.zero_()
+    assert table.inputs.eq(1).all()

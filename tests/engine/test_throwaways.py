@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from fedrela.engine.evaluation import evaluate, evaluate_locally
 from fedrela.engine.round import next_round
-from fedrela.models.repeatable import seeded
+from fedrela.models.runtime import seeded
 from fedrela.streams import stream
 from helpers.engine_federations import CLASSES, COLUMNS, Made, carry_out, made_of, normed, tiny_mlp
 from helpers.throwaway import DrawingServer, Heads, OwnNorm, ServerHead, TwoHeads, Weighted

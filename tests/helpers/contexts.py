@@ -13,7 +13,7 @@ from fedrela.algorithms.context import ClientContext, ServerContext
 from fedrela.algorithms.local import Local, Samples
 from fedrela.models.arrays import FlatModel
 from fedrela.models.inputs import Scaling
-from fedrela.models.share import ParameterSplit
+from fedrela.models.layout import ParameterSplit
 from fedrela.records import Upload
 from fedrela.streams import stream
 

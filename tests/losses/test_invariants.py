@@ -18,11 +18,11 @@ from fedrela.losses import (
     class_balanced,
     contrastive,
     dot_regression,
+    effective_weights,
     fedlc,
     focal,
     logit_adjustment,
 )  # fmt: skip
-from fedrela.losses.weighted import effective_weights
 from fedrela.models.heads import simplex_etf
 from helpers.batteries import examples
 
@@ -174,12 +174,12 @@ def test_counts_come_in_any_form():
         (lambda f, y: focal(f, y, math.nan), r"^gamma: expected a number >= 0, got nan$"),
         (
             lambda f, y: class_balanced(f, y, [1, 2, 3], 1.0),
-            r"^beta: expected a number from 0 up to but without 1, got 1.0$",
+            r"^beta: expected a number >= 0 and < 1, got 1.0$",
         ),
         (lambda f, y: contrastive(f, f, f, 0.0), r"^temperature: expected a number > 0, got 0.0$"),
         (
             lambda f, y: contrastive(f, f, f[:, :2], 0.5),
-            r"^contrastive: features of shape \(1, 3\) are needed from all",
+            r"^contrastive: expected features of shape \(1, 3\) from all",
         ),
     ],
 )

@@ -146,31 +146,31 @@ def test_the_table_is_sorted_and_its_options_are_known():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "message"),
+    ("arguments", "options", "start"),
     [
-        (("resnet-8", CIFAR, 10), {}, "model: expected one of cnn, cnn_small, convnet, logistic, mlp,"),
-        (("zzz", CIFAR, 10), {}, "model: expected one of cnn, cnn_small, convnet, logistic, mlp,"),
-        (("mlp", (4,), 3), {"hiden": [3]}, "hiden: unknown option; nearest: hidden"),
-        (("logistic", (4,), 3), {"hidden": [3]}, "hidden: unknown option; logistic has none"),
-        (("mlp", (4,), 3), {"hidden": 3}, "hidden: expected a list of integers, got 3"),
-        (("mlp", (4,), 3), {"hidden": [8, 0]}, "hidden[1]: expected at least 1, got 0"),
-        (("mlp", (4,), 3), {"hidden": [2.5]}, "hidden[0]: expected an integer, got 2.5"),
-        (("mlp", (4,), 1), {}, "num_classes: expected at least 2, got 1"),
-        (("mlp", (0,), 2), {}, "input_shape[0]: expected at least 1, got 0"),
-        (("mlp", 4, 2), {}, "input_shape: expected a list of integers, got 4"),
-        (("mlp", (4,), 2), {"seed": -1}, "seed: expected at least 0, got -1"),
-        (("mlp", (4,), 2), {"seed": True}, "seed: expected an integer, got true"),
-        (("mlp", (4,), 2), {"projection": -3}, "projection: expected at least 0, got -3"),
-        (("mlp", (4,), 2), {"dtype": torch.float16}, "dtype: expected torch.float32 or torch.float64, got torch.f"),
-        (("cnn", (64,), 2), {}, "cnn: expected images (channels, height, width), got samples of shape (64,); for"),
-        (("resnet18", (64,), 2), {}, "resnet18: expected images (channels, height, width), got samples of"),
-        (("simple_cnn", (1, 8, 8), 2), {}, "simple_cnn: expected images of at least 16 x 16 pixels, got 8 x 8;"),
-        (("cnn", (1, 3, 8), 2), {}, "cnn: expected images of at least 4 x 4 pixels, got 3 x 8"),
-        (("resnet8", CIFAR, 2), {"width": 0}, "width: expected at least 1, got 0"),
-        (("resnet8", CIFAR, 2), {"norm": "bach"}, "norm: expected one of batch, group, got 'bach'; nearest: batch"),
+        (("resnet-8", CIFAR, 10), {}, "model: "),
+        (("zzz", CIFAR, 10), {}, "model: "),
+        (("mlp", (4,), 3), {"hiden": [3]}, "hiden: "),
+        (("logistic", (4,), 3), {"hidden": [3]}, "hidden: "),
+        (("mlp", (4,), 3), {"hidden": 3}, "hidden: "),
+        (("mlp", (4,), 3), {"hidden": [8, 0]}, "hidden[1]: "),
+        (("mlp", (4,), 3), {"hidden": [2.5]}, "hidden[0]: "),
+        (("mlp", (4,), 1), {}, "num_classes: "),
+        (("mlp", (0,), 2), {}, "input_shape[0]: "),
+        (("mlp", 4, 2), {}, "input_shape: "),
+        (("mlp", (4,), 2), {"seed": -1}, "seed: "),
+        (("mlp", (4,), 2), {"seed": True}, "seed: "),
+        (("mlp", (4,), 2), {"projection": -3}, "projection: "),
+        (("mlp", (4,), 2), {"dtype": torch.float16}, "dtype: "),
+        (("cnn", (64,), 2), {}, "cnn: "),
+        (("resnet18", (64,), 2), {}, "resnet18: "),
+        (("simple_cnn", (1, 8, 8), 2), {}, "simple_cnn: "),
+        (("cnn", (1, 3, 8), 2), {}, "cnn: "),
+        (("resnet8", CIFAR, 2), {"width": 0}, "width: "),
+        (("resnet8", CIFAR, 2), {"norm": "bach"}, "norm: "),
     ],
 )  # fmt: skip
-def test_wrong_arguments_get_one_line(arguments, options, message):
-    with pytest.raises(ArgumentError, match="^" + re.escape(message)) as caught:
+def test_wrong_arguments_get_one_line(arguments, options, start):
+    with pytest.raises(ArgumentError, match="^" + re.escape(start)) as caught:
         build(*arguments, **options)
     assert "\n" not in str(caught.value)

@@ -56,12 +56,10 @@ def test_a_plain_module_names_the_algorithm_s_need():
     plain = Plain(nn.Linear(6, 3))
     assert not has_split(plain)
     for module in (plain, plain.module):
-        with pytest.raises(
-            ArgumentError, match=r"^moon: needs the features of a model apart from its head, and Linear"
-        ):
+        with pytest.raises(ArgumentError, match=r"^moon: needs a model's features apart from its head, and Linear"):
             need_split(module, "moon")
     for ask in (lambda: plain.features(torch.ones(1, 6)), lambda: plain.head, lambda: plain.num_features):
-        with pytest.raises(ArgumentError, match=r"^this algorithm: needs the features.*another algorithm$"):
+        with pytest.raises(ArgumentError, match=r"^this algorithm: needs a model.*another algorithm$"):
             ask()
 
 
@@ -85,9 +83,9 @@ class Broken(Own):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("wide", r"^Broken: logits of shape \(batch, 3\) are needed, two samples gave \(2, 5\)$"),
-        ("narrow", r"^Broken: features of shape \(batch, 4\) are needed, two samples gave \(2, 2\)$"),
-        ("tuple", r"^Broken.features: one tensor is needed as its answer, got tuple$"),
+        ("wide", r"^Broken: expected logits of shape \(batch, 3\), got \(2, 5\) for two samples$"),
+        ("narrow", r"^Broken: expected features of shape \(batch, 4\), got \(2, 2\) for two samples$"),
+        ("tuple", r"^Broken.features: expected one tensor as its output, got tuple$"),
         ("other", r"^Broken: its output is not head\(features\(x\)\).*fedrela.models.Plain"),
         ("crash", r"^Broken.features: fails on a batch of shape \(2, 6\): mat1 and mat2$"),
     ],

@@ -14,7 +14,7 @@ from torch import Tensor
 from fedrela.algorithms.local import AfterStep, Correction, Group, Local, Loss, Samples, on_logits, train
 from fedrela.losses import LOSSES
 from fedrela.models.arrays import FlatModel
-from fedrela.models.share import ParameterSplit
+from fedrela.models.layout import ParameterSplit
 from fedrela.records import Upload
 from fedrela.streams import stream
 

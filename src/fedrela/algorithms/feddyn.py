@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.models.share import call_with
+from fedrela.models.arrays import call_with
 from fedrela.options import Options, option
 
 

@@ -29,7 +29,7 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import Batch, Samples
-from fedrela.models.views import strong, weak
+from fedrela.models.augment import strong, weak
 from fedrela.options import Options, option
 
 SUSPECT, JUMP = 1e4, 100.0  # a sum, and a relative change, that only a degenerate batch can cause

@@ -25,8 +25,8 @@ from fedrela.models.arrays import FlatModel
 from fedrela.models.augment import crop_and_flip
 from fedrela.models.contract import need_split
 from fedrela.models.inputs import Scaling
-from fedrela.models.repeatable import seeded, torch_stream
-from fedrela.models.share import ParameterSlice, ParameterSplit
+from fedrela.models.layout import ParameterSlice, ParameterSplit
+from fedrela.models.runtime import seeded, torch_stream
 
 SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend on it
 

@@ -19,8 +19,7 @@ from fedrela.engine.options import RelabelPlan, TrainOptions
 from fedrela.metrics import Groups
 from fedrela.models.arrays import FlatModel
 from fedrela.models.inputs import Scaling
-from fedrela.models.layout import Layout
-from fedrela.models.share import ParameterSplit
+from fedrela.models.layout import Layout, ParameterSplit
 from fedrela.records import Shard
 
 

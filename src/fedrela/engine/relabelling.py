@@ -24,7 +24,7 @@ from fedrela.engine.options import RelabelPlan
 from fedrela.engine.tasks import ClientRelabelling
 from fedrela.metrics import Z_EDGES, z_histogram
 from fedrela.models.augment import crop_and_flip
-from fedrela.models.repeatable import torch_stream
+from fedrela.models.runtime import torch_stream
 
 BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
 

@@ -16,7 +16,7 @@ from fedrela.algorithms.context import ServerContext
 from fedrela.engine.admission import admit
 from fedrela.engine.state import Run
 from fedrela.errors import RunFailedError
-from fedrela.models.repeatable import one_thread, torch_stream
+from fedrela.models.runtime import one_thread, torch_stream
 from fedrela.records import Failure, FailureKind, Upload
 
 Result = TypeVar("Result")

@@ -25,7 +25,7 @@ from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
 from fedrela.files import new_folder, write_new
 from fedrela.files.verbs import make_folder
-from fedrela.models.repeatable import one_thread
+from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder
 

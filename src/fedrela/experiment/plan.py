@@ -17,8 +17,9 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.build import groups_of, located
 from fedrela.experiment.schema import check_fits
 from fedrela.models import build
-from fedrela.models.given import Model, device_of, dtype_of, given
+from fedrela.models.contract import Model, given
 from fedrela.models.inputs import Scaling
+from fedrela.models.runtime import device_of, dtype_of
 from fedrela.options import options_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fedrela.algorithms import ALGORITHMS, Algorithm, ArraySpec, Exchange, Sizes
 from fedrela.errors import ArgumentError
 from fedrela.models import MODELS, build, model_options
 from fedrela.models.arrays import FlatModel
-from fedrela.models.share import ParameterSplit
+from fedrela.models.layout import ParameterSplit
 from fedrela.options import Option, options_of
 
 COLOUR_PICTURE, TEN_CLASSES = (3, 32, 32), 10

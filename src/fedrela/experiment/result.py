@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedrela.core.notebook import data_frame, safe, table
 from fedrela.errors import DataError, FedrelaError
-from fedrela.models.layout import Entry, Layout
+from fedrela.models.layout import Layout, LayoutEntry
 from fedrela.runfolder import RunFolder
 
 WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a module
@@ -91,7 +91,7 @@ class Result:
         model = there.manifest["model"]
         entries, offset = [], 0
         for name, shape, kind in model["arrays"]:
-            entries.append(Entry(name, tuple(shape), offset, kind))
+            entries.append(LayoutEntry(name, tuple(shape), offset, kind))
             offset += entries[-1].size
         arrays = Layout(tuple(entries), model["dtype"]).split(saved.arrays["weights"])
         wrapped = all(name.startswith(WRAPPED) for name in arrays)  # else there is a head beside the other parts

@@ -28,8 +28,8 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.experiment.workers import open_executor
-from fedrela.models.given import Model
-from fedrela.models.repeatable import one_thread
+from fedrela.models.contract import Model
+from fedrela.models.runtime import one_thread
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder
 

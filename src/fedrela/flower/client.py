@@ -15,7 +15,7 @@ from fedrela.engine.tasks import ClientResult, Task, failure_of
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.flower.client_state import StateStore, StoredState
 from fedrela.flower.codec import CONFIG, TaskMessage, as_failure, as_reply, read_task
-from fedrela.models.repeatable import one_thread
+from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind, Upload
 
 

@@ -18,7 +18,7 @@ from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
 from fedrela.files.mapped import Place
 from fedrela.flower.codec import TaskMessage, as_arrays, as_content, read_reply
 from fedrela.flower.roster import Roster
-from fedrela.models.repeatable import one_thread
+from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind
 
 SHORTEST, LONGEST = 0.02, 1.0  # seconds between two looks for replies,

@@ -21,7 +21,7 @@ from torch import nn
 from fedrela.core import Ledger
 from fedrela.errors import ArgumentError
 from fedrela.flower.labels import LOG, StoredLabels, store_labels, stored_labels, training_labels
-from fedrela.models.given import device_of
+from fedrela.models.runtime import device_of
 from fedrela.plugin.dataset import LabelKey, labels_of, training_part
 from fedrela.plugin.oneshot import PassPlan, current_ledger, own_policy, plan_passes
 from fedrela.plugin.policy import Policy

@@ -9,13 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
-from fedrela.models import cnn, mlp, resnet
+from fedrela.models import networks
 from fedrela.models.arrays import FlatModel
-from fedrela.models.checks import sizes
-from fedrela.models.contract import Classifier, Plain, adapt, has_split, need_split, num_features
-from fedrela.models.repeatable import seeded
+from fedrela.models.contract import Classifier, Plain, adapt, has_split, need_split, num_features, one_of, sizes, whole
+from fedrela.models.runtime import seeded
 from fedrela.text import unknown
 
 __all__ = [
@@ -24,19 +22,19 @@ __all__ = [
 ]  # fmt: skip
 
 # name -> function of the input shape and the model's own options, which returns the body and its number of features
-MODELS: dict[str, Callable[..., mlp.Body]] = {
-    "cnn": cnn.cnn,
-    "cnn_small": cnn.cnn_small,
-    "convnet": cnn.convnet,
-    "logistic": mlp.logistic,
-    "mlp": mlp.mlp,
-    "resnet18": resnet.resnet18,
-    "resnet20": resnet.resnet20,
-    "resnet32": resnet.resnet32,
-    "resnet34": resnet.resnet34,
-    "resnet50": resnet.resnet50,
-    "resnet8": resnet.resnet8,
-    "simple_cnn": cnn.simple_cnn,
+MODELS: dict[str, Callable[..., networks.Body]] = {
+    "cnn": networks.cnn,
+    "cnn_small": networks.cnn_small,
+    "convnet": networks.convnet,
+    "logistic": networks.logistic,
+    "mlp": networks.mlp,
+    "resnet18": networks.resnet18,
+    "resnet20": networks.resnet20,
+    "resnet32": networks.resnet32,
+    "resnet34": networks.resnet34,
+    "resnet50": networks.resnet50,
+    "resnet8": networks.resnet8,
+    "simple_cnn": networks.simple_cnn,
 }
 
 
@@ -50,54 +48,54 @@ def build(
     dtype: torch.dtype = torch.float32,
     **options: Any,
 ) -> Classifier:
-    """Build the model called `name`, initialised as torch does it, from `seed` alone.
+    """Build the model called `name`, with torch's initialisation drawn from `seed` alone.
 
     Parameters
     ----------
     name
         One of `MODELS`.
     input_shape
-        Of one sample: (channels, height, width) of an image, or (columns,) of a table.
+        Shape of one sample: (channels, height, width) of an image, or (columns,) of a table row.
     num_classes
         Number of logits, at least 2.
     seed
-        Of the initial values; torch's own generator is neither used nor changed.
+        Seed of the initial values; torch's global generator is neither used nor changed.
     projection
-        With a width, MOON's projection (two linear layers, a ReLU between) follows the body, and the head sits on it.
+        If not 0, MOON's projection of this width (two linear layers, a ReLU between) follows the body.
     dtype
         ``torch.float32`` or ``torch.float64``.
     options
-        The model's own, see `model_options`; one it does not have is an error.
+        The model's own options, see `model_options`.
 
     Examples
     --------
     >>> model = build("mlp", (64,), 10, hidden=[32])
     >>> model.num_features, sum(p.numel() for p in model.parameters())
     (32, 2410)
-    >>> build("mlp", (64,), 10, hiden=[32])
+    >>> build("resnet81", (3, 32, 32), 10)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: hiden: unknown option; nearest: hidden
+    fedrela.errors.ArgumentError: model: expected one of cnn, ..., got 'resnet81'; nearest: resnet8
     """
-    make = MODELS[check_choice("model", name, MODELS)]
+    make = MODELS[one_of("model", name, MODELS)]
     for option in options:
         if option not in model_options(name):
-            raise ArgumentError(unknown("option", option, model_options(name), name), argument=option)
-    shape, classes = sizes("input_shape", input_shape), check_integer("num_classes", num_classes, 2)
+            raise ArgumentError(unknown("option", option, model_options(name), f"model {name!r}"), argument=option)
+    shape, classes = sizes("input_shape", input_shape), whole("num_classes", num_classes, 2)
     if dtype not in (torch.float32, torch.float64):
         raise ArgumentError(f"expected torch.float32 or torch.float64, got {dtype}", argument="dtype")
-    with seeded(check_integer("seed", seed, 0), "model"):
+    with seeded(whole("seed", seed, 0), "model"):
         body, width = make(shape, **options)
-        if check_integer("projection", projection, 0):
+        if whole("projection", projection, 0):
             body = nn.Sequential(body, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection))
             width = projection
         return Classifier(body, width, classes).to(dtype)
 
 
 def model_options(name: str) -> list[str]:
-    """Return the options that a model has of its own.
+    """Return the names of a model's own options.
 
     >>> model_options("mlp"), model_options("resnet8"), model_options("logistic")
     (['hidden'], ['width', 'norm'], [])
     """
-    return list(inspect.signature(MODELS[check_choice("model", name, MODELS)]).parameters)[1:]
+    return list(inspect.signature(MODELS[one_of("model", name, MODELS)]).parameters)[1:]

@@ -1,8 +1,8 @@
 """A model whose parameters and float buffers are views of one flat vector, and whose gradients are views of another.
 
 Broadcasting, collecting, zeroing gradients and a step of SGD are then one operation each, whatever the number of
-layers. Integer buffers, such as the batch counters of BatchNorm, are no arrays of ours: `load` and `write` put them
-back to what they were in the beginning, so that nothing is carried from one client to the next. Neither are
+layers. Integer buffers, such as the batch counters of BatchNorm, are no arrays of ours: `load` and `write` reset
+them to their initial values, so that nothing is carried from one client to the next. Neither are
 non-persistent buffers.
 """
 
@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
 from fedrela.errors import ArgumentError
-from fedrela.models.layout import Entry, Kind, Layout
+from fedrela.models.layout import Kind, Layout, LayoutEntry
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -27,15 +28,15 @@ DTYPES = (torch.float32, torch.float64)
 class FlatModel:
     """A module on one flat vector.
 
-    The module stays an ordinary one: it can be called, and trained by any optimiser. Three things would cut its arrays
-    loose from the vectors and must not be done: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
-    ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module (move it before).
+    The module can still be called, and trained by any optimiser. Three things would detach its arrays from the vectors
+    and must not be done: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
+    ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module to another device (move it before).
 
     Parameters
     ----------
     module
-        With all parameters and float buffers of one dtype, float32 or float64, on one device. A parameter that serves
-        in two places is stored once.
+        With all parameters and float buffers of one dtype, float32 or float64, on one device. A parameter used in two
+        places is stored once.
 
     Attributes
     ----------
@@ -105,12 +106,12 @@ class FlatModel:
         self.restore_counters()
 
     def restore_counters(self) -> None:
-        """Put integer buffers back to what they were in the beginning."""
+        """Reset integer buffers to their initial values."""
         for buffer, initial in self._integers:
             buffer.copy_(initial)
 
     def collect(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return a copy of all values as one NumPy vector, in `out` where it is given."""
+        """Return a copy of all values as one NumPy vector, in `out` if given."""
         values: NDArray[Any] = self.vector.cpu().numpy()
         if out is None:
             return values.copy()
@@ -120,7 +121,7 @@ class FlatModel:
 
     @contextlib.contextmanager
     def holding(self, vector: Tensor) -> Iterator[None]:
-        """Hold other values inside, and have the present ones back afterwards; not amid a backward pass."""
+        """Hold other values inside, and restore the present ones afterwards; not during a backward pass."""
         before = self.vector.clone()
         with torch.no_grad():
             self.vector.copy_(vector)
@@ -134,7 +135,7 @@ class FlatModel:
         return self.layout.split(self.collect())
 
     def write(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take all values from named arrays; where a name, shape or dtype is wrong nothing is changed."""
+        """Take all values from named arrays; if a name, shape or dtype is wrong, nothing changes."""
         self.load(self.layout.join(arrays))
 
     def sha256(self) -> str:
@@ -162,26 +163,36 @@ def _arrays(module: nn.Module) -> Iterator[tuple[str, Any, Kind]]:
 
 
 def _check(module: nn.Module, named: list[tuple[str, Any, Kind]]) -> Tensor:
-    """Return one of the arrays, where all are alike and at least one is trained, or raise."""
+    """Return the first array if all have one dtype and device and at least one is trained, or raise."""
     place = type(module).__name__
     for name, tensor, _ in named:
         if is_lazy(tensor):
             raise ArgumentError(f"{place}: {name} has no shape yet; send one batch through the model first")
     if not any(kind == "parameter" for _, _, kind in named):
-        raise ArgumentError(f"{place}: it has no parameter to train")
+        raise ArgumentError(f"{place}: has no parameter to train")
     first: Tensor = named[0][1]
     for name, tensor, _ in named:
         if tensor.dtype not in DTYPES or tensor.dtype != first.dtype or tensor.device != first.device:
-            needed = f"{first.dtype if first.dtype in DTYPES else 'torch.float32'} on {first.device}"
-            raise ArgumentError(
-                f"{place}: {name}: {needed} is needed as elsewhere, got {tensor.dtype} on {tensor.device}"
-            )
+            expected = f"{first.dtype if first.dtype in DTYPES else 'torch.float32'} on {first.device}"
+            raise ArgumentError(f"{place}: {name}: expected {expected}, got {tensor.dtype} on {tensor.device}")
     return first
 
 
 def _layout(named: list[tuple[str, Any, Kind]], dtype: torch.dtype) -> Layout:
     entries, offset = [], 0
     for name, tensor, kind in named:
-        entries.append(Entry(name, tuple(tensor.shape), offset, kind))
+        entries.append(LayoutEntry(name, tuple(tensor.shape), offset, kind))
         offset += tensor.numel()
     return Layout(tuple(entries), str(dtype).removeprefix("torch."))
+
+
+def call_with(module: nn.Module, weights: NDArray[Any], x: Tensor) -> Tensor:
+    """Return the output of a module with other trained weights, given as one vector; its own are unchanged."""
+    named, at = {}, 0
+    vector = torch.tensor(weights)
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            named[name] = vector[at : at + parameter.numel()].view(parameter.shape).to(parameter)
+            at += parameter.numel()
+    answer: Tensor = functional_call(module, named, (x,))
+    return answer

@@ -1,13 +1,15 @@
-"""Operations on batches of raw images: random crop and flip, moves of pixels, changes of grey levels.
+"""Augmentation of raw images: random crop and flip, and the weak and strong views that some algorithms compare.
 
-An operation never changes its input and keeps the type. What differs between samples comes as an array with a row for
-each, so a sample's result depends on its own pixels and its own row only. Moves copy pixels and compute places in
-integers; changes of grey levels take bytes with 255 as white and agree with Pillow's to within one level.
+An operation never changes its input and keeps the dtype. What differs between samples comes as an array with a row per
+sample, so a sample's result depends on its own pixels and its own row only; with the same generator, the first samples
+of a batch get the same views whatever follows them. Moves copy pixels and compute positions in integers; changes of grey
+levels take bytes with 255 as white and agree with Pillow's to within one level.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,22 +17,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad as surround
 
-from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
+from fedrela.models.contract import whole
 
-Rows = NDArray[np.float64]
+Rows = NDArray[np.float64]  # one row or value per sample
 FRACTION = 16  # bits behind the point of a coordinate, as in Pillow's nearest-neighbour transforms
+WEAK_DEGREES = 15.0
+GREY = 128  # fills an image that the strong view shears, shifts or rotates
 
 
 def crop_and_flip(batch: Tensor, rng: np.random.Generator, *, pad: int | None = None, flip: bool = True) -> Tensor:
-    """Return every image shifted by up to `pad` pixels each way, black (raw 0) moving in, half of them mirrored.
+    """Return images shifted by up to `pad` pixels each way, filled with black (raw 0), half of them mirrored.
 
     Parameters
     ----------
     batch
         Raw images ``(n, channels, height, width)``.
     rng
-        Gives three numbers a sample: vertical shift, horizontal shift and mirror (drawn with or without `flip`).
+        Gives three numbers per sample: vertical shift, horizontal shift and mirror (drawn with or without `flip`).
     pad
         Width of the border around the image before the crop; by default `usual_pad`.
     flip
@@ -62,7 +66,7 @@ def cropped(batch: Tensor, draws: Rows, *, pad: int | None = None, flip: bool = 
     where u_2 < 1/2.
     """
     count, channels, height, width = batch.shape
-    border = usual_pad(height, width) if pad is None else check_integer("pad", pad, 0)
+    border = usual_pad(height, width) if pad is None else whole("pad", pad, 0)
     if not count:
         return batch.clone()
     top, left = (draws[:, :2] * (2 * border + 1)).astype(np.int64).T
@@ -70,7 +74,7 @@ def cropped(batch: Tensor, draws: Rows, *, pad: int | None = None, flip: bool = 
     plane = (height + 2 * border) * line
     first = np.arange(count) * (channels * plane) + top * line + left
     starts = first[:, None, None] + np.arange(channels)[:, None] * plane + np.arange(height) * line
-    # Whole lines are copied from the view of all runs of `width` pixels: twice as fast as a gather of pixels.
+    # Copy whole lines from a view of all runs of `width` pixels: twice as fast as a gather of pixels.
     runs = surround(batch, (border,) * 4).flatten().unfold(0, width, 1)
     crops = runs.index_select(0, _like(batch, starts.ravel())).view(batch.shape)
     if not flip:
@@ -80,10 +84,10 @@ def cropped(batch: Tensor, draws: Rows, *, pad: int | None = None, flip: bool = 
 
 
 def affine(batch: Tensor, matrices: Rows, fill: int = 0) -> Tensor:
-    """Move each image by its own matrix, nearest neighbour, `fill` where nothing comes from.
+    """Move each image by its own matrix, nearest neighbour, `fill` where the source lies outside.
 
     Row ``(a, b, c, d, e, f)`` of ``matrices (n, 6)`` says that the pixel centred at (x, y) is copied from where
-    (a x + b y + c, d x + e y + f) lies. This is Pillow's ``transform`` with ``AFFINE`` and ``NEAREST``.
+    (a x + b y + c, d x + e y + f) lies; this is Pillow's ``transform`` with ``AFFINE`` and ``NEAREST``.
     """
     count, channels, height, width = batch.shape
     a, b, c, d, e, f = matrices.T
@@ -94,14 +98,14 @@ def affine(batch: Tensor, matrices: Rows, fill: int = 0) -> Tensor:
     y = torch.arange(height, device=batch.device)[:, None]
     columns = ((a_ * x + c_) + b_ * y).bitwise_right_shift_(FRACTION)
     rows = ((d_ * x + f_) + e_ * y).bitwise_right_shift_(FRACTION)
-    # A frame of one pixel around the image stands for all that is outside.
+    # A frame of one pixel around the image stands for everything outside it.
     framed = surround(batch, (1, 1, 1, 1), value=fill).flatten(2)
     index = rows.clamp_(-1, height).add_(1).mul_(width + 2).add_(columns.clamp_(-1, width).add_(1))
     return framed.gather(2, index.view(count, 1, height * width).expand(-1, channels, -1)).view(batch.shape)
 
 
 def rotate(batch: Tensor, degrees: Rows, fill: int = 0) -> Tensor:
-    """Turn each image counter-clockwise about its middle, as Pillow's ``rotate`` does by default."""
+    """Rotate each image counter-clockwise about its centre, as Pillow's ``rotate`` does by default."""
     height, width = batch.shape[2:]
     cos, sin = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     x, y = width / 2, height / 2
@@ -152,7 +156,7 @@ def brightness(images: Tensor, factors: Rows) -> Tensor:
 
 
 def contrast(images: Tensor, factors: Rows) -> Tensor:
-    """Blend with the even grey of the image's mean."""
+    """Blend with a uniform grey, the mean of the image."""
     grey = _grey(images)
     pixels = grey.shape[2] * grey.shape[3]
     middle = (grey.sum((1, 2, 3), keepdim=True).mul_(2).add_(pixels)).div_(2 * pixels, rounding_mode="floor")
@@ -160,12 +164,12 @@ def contrast(images: Tensor, factors: Rows) -> Tensor:
 
 
 def colour(images: Tensor, factors: Rows) -> Tensor:
-    """Blend with the image's grey edition; an image of one channel is its own and stays."""
+    """Blend with the greyscale image; an image of one channel stays as it is."""
     return _blend(_grey(images), images, factors)
 
 
 def sharpness(images: Tensor, factors: Rows) -> Tensor:
-    """Blend with the image smoothed by 3 x 3 ones with 5 in the middle, over 13; the outermost pixels stay."""
+    """Blend with the image smoothed by 3 x 3 ones with 5 in the middle, over 13; border pixels stay."""
     smooth = images.int()
     lines = smooth[..., :-2] + smooth[..., 1:-1] + smooth[..., 2:]
     box = lines[..., :-2, :] + lines[..., 1:-1, :] + lines[..., 2:, :]
@@ -175,13 +179,13 @@ def sharpness(images: Tensor, factors: Rows) -> Tensor:
 
 
 def need_images(where: str, batch: Tensor) -> None:
-    """Raise where a batch is not made of images."""
+    """Raise if a batch does not consist of images."""
     if batch.ndim != 4 or 0 in batch.shape[1:]:
         raise ArgumentError(f"{where}: expected images (n, channels, height, width), got shape {tuple(batch.shape)}")
 
 
 def _blend(base: Tensor | int, images: Tensor, factors: Rows) -> Tensor:
-    """Return base + factor (image - base), cut to a byte."""
+    """Return base + factor (image - base), clipped to a byte."""
     mixed = images.float().sub_(base).mul_(_each(images, factors.astype(np.float32))).add_(base)
     return mixed.clamp_(0, 255).to(torch.uint8)
 
@@ -193,10 +197,165 @@ def _grey(images: Tensor) -> Tensor:
 
 
 def _each(images: Tensor, values: NDArray[Any]) -> Tensor:
-    """Return one value an image, to broadcast over its pixels."""
+    """Return one value per image, to broadcast over its pixels."""
     return _like(images, values).view(-1, 1, 1, 1)
 
 
 def _like(batch: Tensor, values: NDArray[Any]) -> Tensor:
     """Return an array as a tensor on the batch's device."""
     return torch.from_numpy(values).to(batch.device)
+
+
+def weak(batch: Tensor, rng: np.random.Generator, *, pad: int | None = None, flip: bool = True) -> Tensor:
+    """Return each image cropped, perhaps mirrored, and rotated by up to 15 degrees either way, filled with black.
+
+    The rotation copies the nearest pixel, as Pillow does by default. `pad` and `flip` as in `crop_and_flip`.
+    """
+    _need_bytes("weak", batch)
+    draws = rng.random((len(batch), 4))
+    images = cropped(batch, draws[:, :3], pad=pad, flip=flip)
+    return rotate(images, (2 * draws[:, 3] - 1) * WEAK_DEGREES)
+
+
+def strong(
+    batch: Tensor, rng: np.random.Generator, *, pad: int | None = None, flip: bool = True, white: int = 255
+) -> Tensor:
+    """Return each image cropped, perhaps mirrored, changed by a random row of `POLICY`, with a black square cut out.
+
+    Parameters
+    ----------
+    batch
+        Raw images of 1 or 3 channels, uint8.
+    rng
+        Gives ten numbers per sample.
+    pad, flip
+        As in `crop_and_flip`.
+    white
+        The raw value of white, such as 16 for digits; the operations see it as 255.
+    """
+    _need_bytes("strong", batch)
+    if batch.shape[1] not in (1, 3):
+        raise ArgumentError(f"strong: expected images of 1 or 3 channels, got {batch.shape[1]}")
+    if whole("white", white) > 255:
+        raise ArgumentError(f"white: expected at most 255, got {white}")
+    draws = rng.random((len(batch), 10))
+    images = cropped(batch, draws[:, :3], pad=pad, flip=flip)
+    images = _rescaled(autoaugment(_rescaled(images, white, 255), draws[:, 3:8]), 255, white)
+    return cutout(images, draws[:, 8:])
+
+
+class Operation(NamedTuple):
+    """An operation of AutoAugment. At level m its amount is start + m slope, or start ± m slope where signed."""
+
+    act: Callable[[Tensor, Rows], Tensor]
+    start: float = 0.0
+    slope: float = 0.0
+    signed: bool = False
+
+
+def _move(images: Tensor, place: int, amounts: Rows) -> Tensor:
+    """Apply the identity matrix (1, 0, 0, 0, 1, 0) with the amounts at one place."""
+    matrices = np.tile([1.0, 0.0, 0.0, 0.0, 1.0, 0.0], (len(amounts), 1))
+    matrices[:, place] = amounts
+    return affine(images, matrices, GREY)
+
+
+# Ranges of the AutoAugment paper over levels 0 to 9; shifts are shares of the side (150 of its 331 pixels).
+OPERATIONS = {
+    "ShearX": Operation(lambda images, m: _move(images, 1, m), 0, 0.3 / 9, True),
+    "ShearY": Operation(lambda images, m: _move(images, 3, m), 0, 0.3 / 9, True),
+    "TranslateX": Operation(lambda images, m: _move(images, 2, m * images.shape[3]), 0, 150 / 331 / 9, True),
+    "TranslateY": Operation(lambda images, m: _move(images, 5, m * images.shape[2]), 0, 150 / 331 / 9, True),
+    "Rotate": Operation(lambda images, m: rotate(images, m, GREY), 0, 30 / 9, True),
+    "AutoContrast": Operation(lambda images, _: autocontrast(images)),
+    "Invert": Operation(lambda images, _: invert(images)),
+    "Equalize": Operation(lambda images, _: equalize(images)),
+    "Solarize": Operation(solarize, 256, -256 / 9),
+    "Posterize": Operation(posterize, 8, -4 / 9),
+    "Contrast": Operation(contrast, 1, 0.1, True),
+    "Color": Operation(colour, 1, 0.1, True),
+    "Brightness": Operation(brightness, 1, 0.1, True),
+    "Sharpness": Operation(sharpness, 1, 0.1, True),
+}
+
+# The 25 sub-policies that the paper found for CIFAR-10: two operations in turn, each with its probability and level.
+POLICY = (
+    ("Invert", 0.1, 7, "Contrast", 0.2, 6),
+    ("Rotate", 0.7, 2, "TranslateX", 0.3, 9),
+    ("Sharpness", 0.8, 1, "Sharpness", 0.9, 3),
+    ("ShearY", 0.5, 8, "TranslateY", 0.7, 9),
+    ("AutoContrast", 0.5, 8, "Equalize", 0.9, 2),
+    ("ShearY", 0.2, 7, "Posterize", 0.3, 7),
+    ("Color", 0.4, 3, "Brightness", 0.6, 7),
+    ("Sharpness", 0.3, 9, "Brightness", 0.7, 9),
+    ("Equalize", 0.6, 5, "Equalize", 0.5, 1),
+    ("Contrast", 0.6, 7, "Sharpness", 0.6, 5),
+    ("Color", 0.7, 7, "TranslateX", 0.5, 8),
+    ("Equalize", 0.3, 7, "AutoContrast", 0.4, 8),
+    ("TranslateY", 0.4, 3, "Sharpness", 0.2, 6),
+    ("Brightness", 0.9, 6, "Color", 0.2, 8),
+    ("Solarize", 0.5, 2, "Invert", 0.0, 3),
+    ("Equalize", 0.2, 0, "AutoContrast", 0.6, 0),
+    ("Equalize", 0.2, 8, "Equalize", 0.6, 4),
+    ("Color", 0.9, 9, "Equalize", 0.6, 6),
+    ("AutoContrast", 0.8, 4, "Solarize", 0.2, 8),
+    ("Brightness", 0.1, 3, "Color", 0.7, 0),
+    ("Solarize", 0.4, 5, "AutoContrast", 0.9, 3),
+    ("TranslateY", 0.9, 9, "TranslateY", 0.7, 9),
+    ("AutoContrast", 0.9, 2, "Solarize", 0.8, 3),
+    ("Equalize", 0.8, 8, "Invert", 0.1, 3),
+    ("TranslateY", 0.7, 9, "AutoContrast", 0.9, 1),
+)
+
+
+def autoaugment(images: Tensor, draws: Rows) -> Tensor:
+    """Change each image by one row of `POLICY`, by ``draws (n, 5)`` in [0, 1).
+
+    u_0 chooses the row; the first operation happens where u_1 is below its probability, with a minus where it is
+    signed and u_2 < 1/2; u_3 and u_4 do the same for the second. Images of one operation are changed together.
+
+    The paper leaves open the fill (here `GREY`), the interpolation (here nearest), and the sign: here every range that
+    is symmetric about the identity is used on both sides. Color leaves images of one channel as they are.
+    """
+    images = images.clone()
+    chosen = [POLICY[int(draw * len(POLICY))] for draw in draws[:, 0]]
+    for place in (0, 1):
+        names, chances, levels = (np.array([row[3 * place + k] for row in chosen]) for k in range(3))
+        happens = draws[:, 1 + 2 * place] < chances.astype(float)
+        signs = np.where(draws[:, 2 + 2 * place] < 0.5, -1.0, 1.0)
+        for name in sorted(set(names[happens])):
+            members = np.flatnonzero(happens & (names == name))
+            operation = OPERATIONS[name]
+            signed = signs[members] if operation.signed else 1.0
+            amounts = operation.start + signed * operation.slope * levels[members]
+            index = torch.from_numpy(members).to(images.device)
+            images.index_copy_(0, index, operation.act(images.index_select(0, index), amounts))
+    return images
+
+
+def cutout(images: Tensor, draws: Rows) -> Tensor:
+    """Blacken a square of half the shorter side, by ``draws (n, 2)`` in [0, 1).
+
+    Its centre is the pixel (floor(u_0 height), floor(u_1 width)), so part of it may lie outside.
+    """
+    height, width = images.shape[2:]
+    hole = max(1, min(height, width) // 2)
+    corner = np.floor(draws * (height, width)) - hole // 2
+    inside = []
+    for side, first in ((height, corner[:, :1]), (width, corner[:, 1:])):
+        inside.append((np.arange(side) >= first) & (np.arange(side) < first + hole))
+    keep = ~(inside[0][:, None, :, None] & inside[1][:, None, None, :])
+    return images * torch.from_numpy(keep).to(images.device)
+
+
+def _rescaled(images: Tensor, white: int, target: int) -> Tensor:
+    """Map 0 .. white to 0 .. target, rounded; from a smaller `white` to 255 and back is lossless."""
+    if white == target:
+        return images
+    return images.int().clamp_(max=white).mul_(2 * target).add_(white).div_(2 * white, rounding_mode="floor").byte()
+
+
+def _need_bytes(where: str, batch: Tensor) -> None:
+    need_images(where, batch)
+    if batch.dtype != torch.uint8:
+        raise ArgumentError(f"{where}: expected raw images of uint8, got {batch.dtype}; scale them afterwards")

@@ -1,22 +1,29 @@
 """The contract of a model: ``features(x) -> (B, num_features)``, a module ``head``, and logits = head(features(x)).
 
-A plain `torch.nn.Module` without that split trains and is scored as well. It only cannot serve an algorithm that looks
-at features or exchanges the head, and says so before training starts.
+A plain `torch.nn.Module` without that split can be trained and scored too. It only cannot serve an algorithm that needs
+features or replaces the head, and says so before training starts. The last functions check arguments of models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+import copy
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
 
 from fedrela.errors import ArgumentError
+from fedrela.text import not_one_of, shown
+
+Model = nn.Module | Callable[[tuple[int, ...], int], nn.Module]
 
 
 class Classifier(nn.Module):
-    """A body that makes features, and a linear head on them.
+    """A body that computes features, and a linear head on them.
 
     Parameters
     ----------
@@ -44,7 +51,7 @@ class Classifier(nn.Module):
 
 
 class Plain(nn.Module):
-    """Any module as a model: it trains and is scored, but has no features and no head."""
+    """Any module as a model: it can be trained and scored, but has no features and no head."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -74,14 +81,14 @@ class Plain(nn.Module):
 
 
 def has_split(module: nn.Module) -> bool:
-    """Whether a module says which part of it makes features and which is the head."""
+    """Whether a module declares which part computes features and which is the head."""
     if isinstance(module, Plain):
         return False
     return callable(getattr(module, "features", None)) and isinstance(getattr(module, "head", None), nn.Module)
 
 
 def need_split(module: nn.Module, algorithm: str) -> None:
-    """Raise one line that names the algorithm where it needs features and the model has none."""
+    """Raise an error that names the algorithm if the model has no features apart from its head."""
     if not has_split(module):
         raise ArgumentError(_no_split(algorithm, module.module if isinstance(module, Plain) else module))
 
@@ -96,9 +103,9 @@ def num_features(module: nn.Module) -> int:
 
 
 def adapt(module: nn.Module, input_shape: Sequence[int], num_classes: int) -> nn.Module:
-    """Return a user's module as a model: itself where it has the split, wrapped in `Plain` where not.
+    """Return a user's module as a model: itself if it has the split, else wrapped in `Plain`.
 
-    Two samples of zeros go through it in evaluation mode, so that a wrong shape is found before training.
+    A batch of two zero samples goes through it in evaluation mode, so that a wrong shape is found before training.
     """
     model = module if has_split(module) else Plain(module)
     modes = {part: part.training for part in model.modules()}
@@ -121,17 +128,19 @@ def _probe(model: nn.Module, x: Tensor, num_classes: int) -> None:
     name = type(model.module if isinstance(model, Plain) else model).__name__
     logits = _answer(name, model, x)
     if logits.shape != (2, num_classes):
-        raise ArgumentError(f"{name}: logits of shape (batch, {num_classes}) are needed, two samples gave {_s(logits)}")
+        raise ArgumentError(
+            f"{name}: expected logits of shape (batch, {num_classes}), got {_s(logits)} for two samples"
+        )
     if isinstance(model, Plain):
         return
     width = num_features(model)
     features = _answer(f"{name}.features", model.features, x)
     if features.shape != (2, width):
-        raise ArgumentError(f"{name}: features of shape (batch, {width}) are needed, two samples gave {_s(features)}")
+        raise ArgumentError(f"{name}: expected features of shape (batch, {width}), got {_s(features)} for two samples")
     again = _answer(f"{name}.head", model.head, features)
     if again.shape != logits.shape or not torch.allclose(again, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
         raise ArgumentError(
-            f"{name}: its output is not head(features(x)); make it so, or wrap it in fedrela.models.Plain to use it "
+            f"{name}: its output is not head(features(x)); change that, or wrap it in fedrela.models.Plain to use it "
             "without features"
         )
 
@@ -143,7 +152,7 @@ def _answer(name: str, part: object, x: Tensor) -> Tensor:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise ArgumentError(f"{name}: fails on a batch of shape {_s(x)}: {reason}") from error
     if not isinstance(out, Tensor):
-        raise ArgumentError(f"{name}: one tensor is needed as its answer, got {type(out).__name__}")
+        raise ArgumentError(f"{name}: expected one tensor as its output, got {type(out).__name__}")
     return out
 
 
@@ -153,6 +162,70 @@ def _s(tensor: Tensor) -> str:
 
 def _no_split(need: str, module: nn.Module) -> str:
     return (
-        f"{need}: needs the features of a model apart from its head, and {type(module).__name__} does not say which "
-        "are its features(x) and its head; give it both (see fedrela.models.contract) or choose another algorithm"
+        f"{need}: needs a model's features apart from its head, and {type(module).__name__} does not declare "
+        "features(x) and head; add both (see fedrela.models.contract) or choose another algorithm"
     )
+
+
+@dataclass(frozen=True)
+class CopyOf:
+    """Makes copies of a user's module, which itself stays unchanged."""
+
+    module: nn.Module
+
+    def __call__(self) -> nn.Module:
+        """Return a copy."""
+        return copy.deepcopy(self.module)
+
+
+def given(model: Model, input_shape: tuple[int, ...], classes: int) -> CopyOf:
+    """Return a maker of copies of a module, or of the module that a function of input shape and classes makes."""
+    module = model if isinstance(model, nn.Module) else model(input_shape, classes)
+    return CopyOf(adapt(module, input_shape, classes))
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """Return `value` if it is an integer >= `least`, or raise."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
+        raise ArgumentError(f"expected an integer >= {least}, got {shown(value)}", argument=name)
+    return operator.index(value)
+
+
+def real(name: str, value: object, least: float, below: float = math.inf) -> float:
+    """Return `value` if it is a number >= `least` and < `below`, or raise."""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not least <= number < below:
+        limit = "" if below == math.inf else f" and < {below:g}"
+        raise ArgumentError(f"expected a number >= {least:g}{limit}, got {shown(value)}", argument=name)
+    return float(number)
+
+
+def one_of(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`, or raise and name the nearest."""
+    known = list(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    raise ArgumentError(not_one_of(value, known), argument=name)
+
+
+def sizes(name: str, value: object) -> tuple[int, ...]:
+    """Return a list of integers as a tuple, or raise."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ArgumentError(f"expected a list of integers, got {shown(value)}", argument=name)
+    return tuple(whole(f"{name}[{place}]", size) for place, size in enumerate(value))
+
+
+def image(model: str, input_shape: Sequence[int], smallest: int = 1) -> tuple[int, int, int]:
+    """Return an input shape as (channels, height, width), or raise if it is no image or too small."""
+    if len(input_shape) != 3:
+        raise ArgumentError(
+            f"{model}: expected images (channels, height, width), got samples of shape {tuple(input_shape)}; "
+            "use mlp or logistic for tables"
+        )
+    channels, height, width = input_shape
+    if min(height, width) < smallest:
+        raise ArgumentError(
+            f"{model}: expected images of at least {smallest} x {smallest} pixels, got {height} x {width}; "
+            "use cnn_small or mlp for small ones"
+        )
+    return channels, height, width

@@ -1,28 +1,40 @@
-"""Heads: linear ones from a seed, and fixed ones on a simplex ETF or a sparse frame.
+"""Heads: linear ones from a seed, and fixed ones on a simplex ETF or on FedLoGe's sparse frame.
 
-A fixed matrix is a non-persistent buffer: it follows its head to another device, and is no array that is sent, averaged
-or trained.
+A simplex equiangular tight frame (ETF) has C unit vectors, every two of them at the same, largest possible angle. The
+sparse frame of FedLoGe (ICLR 2024, SSE-C) is an ETF with most entries zero, spread apart again by Adam on one thread. Its
+late steps are chaotic, so another version of torch may give another, equally good frame; the version is therefore part
+of the address under which a frame is kept on disk.
+
+A fixed matrix is a non-persistent buffer: it follows its head to another device, and is not sent, averaged or trained.
 """
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from fedrela.errors import ArgumentError
-from fedrela.models.contract import num_features
-from fedrela.models.etf import simplex_etf
-from fedrela.models.repeatable import seeded
-from fedrela.models.sparse_etf import sparse_etf
+from fedrela.files import digest, write_bytes
+from fedrela.models.contract import num_features, real, whole
+from fedrela.models.runtime import one_thread, seeded
+from fedrela.streams import stream
 
-__all__ = ["EtfHead", "FixedHead", "ProjectedEtfHead", "linear", "simplex_etf", "sparse_etf", "with_heads"]
+COS_LIMIT = 0.99999  # beyond it the slope of arccos explodes
+ATTEMPTS = 100
 
 
 def with_heads(model: nn.Module, **heads: nn.Module) -> nn.Module:
-    """Return a model with another ``head``, or with further ones beside it as its last parts, all of its own dtype.
+    """Return a model with another ``head``, or with more heads as its last parts, all of the model's dtype.
 
     >>> model = nn.ModuleDict({"head": nn.Linear(8, 3)})
     >>> model.features = nn.Flatten()
@@ -32,11 +44,11 @@ def with_heads(model: nn.Module, **heads: nn.Module) -> nn.Module:
     """
     changed: Any = model
     if not getattr(model, "num_features", None):
-        changed.num_features = num_features(model)  # the old head knew it
+        changed.num_features = num_features(model)  # so far only the old head knew it
     like = next(model.parameters())
     for name, head in heads.items():
         if hasattr(type(model), name) or (name != "head" and hasattr(model, name)):
-            raise ArgumentError(f"{type(model).__name__}: its own {name!r} is where a head must be put; rename it")
+            raise ArgumentError(f"{type(model).__name__}: has an attribute {name!r}, which a head must take; rename it")
         setattr(model, name, head.to(like))
     return model
 
@@ -44,7 +56,7 @@ def with_heads(model: nn.Module, **heads: nn.Module) -> nn.Module:
 def linear(
     features: int, classes: int, *, seed: int, purpose: str = "head", round: int = 0, client: int = 0
 ) -> nn.Linear:
-    """Return a linear head with torch's own initialisation, drawn at an address of its own."""
+    """Return a linear head with torch's initialisation, drawn from the stream at this address."""
     with seeded(seed, purpose, round, client):
         return nn.Linear(features, classes)
 
@@ -81,7 +93,7 @@ class EtfHead(nn.Module):
     etf
         Of shape (features, classes).
     batch_norm
-        Whether features go through a trained BatchNorm1d first. In training a batch of one sample skips it.
+        Whether features first pass a trained BatchNorm1d. In training a batch of one sample skips it.
     """
 
     def __init__(self, etf: Tensor, *, batch_norm: bool = True) -> None:
@@ -91,7 +103,7 @@ class EtfHead(nn.Module):
         self.register_buffer("etf", etf.clone(), persistent=False)
 
     def unit(self, features: Tensor) -> Tensor:
-        """Return v, the normalised features of length 1."""
+        """Return v, the normalised features."""
         alone = self.training and len(features) == 1
         return normalize(features if alone else self.norm(features), dim=1, eps=1e-8)
 
@@ -110,7 +122,7 @@ class ProjectedEtfHead(nn.Module):
     etf
         Of shape (projection, classes).
     seed
-        Of the projection's initial values.
+        Seed of the projection's initial values.
     scale
         The initial s: 1 for ResNets, 10 for small CNNs in the original.
     """
@@ -123,9 +135,136 @@ class ProjectedEtfHead(nn.Module):
         self.register_buffer("etf", etf.clone(), persistent=False)
 
     def unit(self, features: Tensor) -> Tensor:
-        """Return u, the projection at length 1."""
+        """Return u, the normalised projection."""
         return normalize(self.projection(features), dim=1, eps=1e-12)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the scaled cosines."""
         return self.scale * (self.unit(features) @ self.etf)
+
+
+def simplex_etf(features: int, classes: int, *, seed: int) -> Tensor:
+    """Return M = sqrt(C/(C-1)) P (I - 11'/C), P with orthonormal columns: one unit column per class.
+
+    Parameters
+    ----------
+    features, classes
+        The shape; expected at least as many features as classes.
+    seed
+        Seed of the frame's orientation.
+
+    Examples
+    --------
+    >>> M = simplex_etf(16, 5, seed=0)
+    >>> gram = M.T @ M
+    >>> bool((gram.diagonal() - 1).abs().max() < 1e-6), round(float(gram[0, 1]), 6)
+    (True, -0.25)
+    """
+    d, C = check_room(features, classes)
+    draws = stream(whole("seed", seed, 0), "simplex-etf").random((d, C))
+    with one_thread():
+        P = torch.linalg.qr(torch.from_numpy(draws)).Q
+        centred = P - P.mean(dim=1, keepdim=True)
+        M: Tensor = math.sqrt(C / (C - 1)) * centred
+    return M.to(torch.float32).contiguous()  # row-major, whatever the decomposition left
+
+
+def check_room(features: int, classes: int) -> tuple[int, int]:
+    """Return (features, classes) if a frame of that shape exists, or raise."""
+    d, C = whole("features", features), whole("classes", classes, 2)
+    if d < C:
+        raise ArgumentError(
+            f"simplex ETF: expected at least as many features as classes, got {d} features for {C} classes; "
+            "use a wider model, or a projection of at least that width"
+        )
+    return d, C
+
+
+def sparse_etf(
+    features: int,
+    classes: int,
+    *,
+    seed: int,
+    beta: float = 0.6,
+    steps: int = 10_000,
+    lr: float = 1e-4,
+    norm: float = 0.1,
+    cache: str | Path | None = None,
+) -> Tensor:
+    """Return a sparse frame of shape (features, classes).
+
+    Parameters
+    ----------
+    features, classes
+        The shape; expected at least as many features as classes.
+    seed
+        Seed of the dense frame it starts from and of the positions of its zeros.
+    beta
+        Fraction of entries that are zero, below 1.
+    steps, lr
+        Steps and learning rate of Adam.
+    norm
+        Target of the columns' norms.
+    cache
+        Folder in which the frame is stored, so that it is computed once.
+    """
+    d, C = check_room(features, classes)
+    record = {
+        "features": d, "classes": C, "seed": whole("seed", seed, 0), "beta": real("beta", beta, 0, 1),
+        "steps": whole("steps", steps, 0), "lr": real("lr", lr, 0), "norm": real("norm", norm, 0),
+        "torch": torch.__version__,
+    }  # fmt: skip
+    path = None if cache is None else Path(cache) / f"sparse-etf-{digest(json.dumps(record).encode())}.safetensors"
+    stored = None if path is None else _read(path, (d, C))
+    if stored is not None:
+        return torch.from_numpy(stored.copy())
+    start, zeros = simplex_etf(d, C, seed=seed), zero_positions(d, C, beta, seed=seed)
+    frame = spread_apart(start, torch.from_numpy(zeros), steps=steps, lr=lr, norm=norm)
+    if path is not None:
+        write_bytes(path, save({"frame": np.ascontiguousarray(frame.numpy())}))
+    return frame
+
+
+def zero_positions(features: int, classes: int, beta: float, *, seed: int) -> NDArray[np.int64]:
+    """Return int(beta * features * classes) random row-major positions that leave no column empty."""
+    size = features * classes
+    draw = stream(seed, "sparse-etf")
+    for _ in range(ATTEMPTS):
+        zeros = draw.choice(size, int(beta * size), replace=False)
+        if np.bincount(zeros % classes, minlength=classes).max() < features:
+            return np.sort(zeros)
+    raise ArgumentError(f"{beta:g} leaves a column of {features} x {classes} empty; lower it", argument="beta")
+
+
+def spread_apart(start: Tensor, zeros: Tensor, *, steps: int, lr: float = 1e-4, norm: float = 0.1) -> Tensor:
+    """Spread the columns of `start` apart, with the entries at `zeros` (row-major positions) held at zero.
+
+    Adam minimises sum_c (|S_c| - norm)^2 - mean_c arccos(max_c' cos(S_c, S_c')), the gradient masked.
+    """
+    mask = start.new_ones(start.numel()).index_fill_(0, zeros, 0.0).view(start.shape)
+    S = start.masked_fill(mask == 0, 0.0).contiguous().requires_grad_()
+    adam = torch.optim.Adam([S], lr=lr)
+    with one_thread():
+        for _ in range(steps):
+            (gradient,) = torch.autograd.grad(_crowding(S, norm), [S])
+            S.grad = gradient * mask
+            adam.step()
+    return S.detach()
+
+
+def _crowding(S: Tensor, norm: float) -> Tensor:
+    norms = S.norm(dim=0)
+    unit = S / norms
+    cosines = unit.T @ unit - 2 * torch.eye(S.shape[1]).to(S)  # so that no column is its own nearest
+    nearest = cosines.amax(dim=1).clamp(-COS_LIMIT, COS_LIMIT)
+    off_length: Tensor = ((norms - norm) ** 2).sum()
+    return off_length - torch.acos(nearest).mean()
+
+
+def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
+    """Return the frame stored at `path`, or None if it is missing or damaged and must be computed again."""
+    try:
+        frame = load(path.read_bytes())["frame"]
+    except (FileNotFoundError, SafetensorError, KeyError):
+        return None
+    return frame if frame.shape == shape and frame.dtype == np.float32 and np.isfinite(frame).all() else None

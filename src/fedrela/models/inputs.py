@@ -1,4 +1,4 @@
-"""How stored samples become a model's inputs: images are centred and scaled by channel, tables stay as they are."""
+"""How stored samples become a model's inputs: images are standardised per channel, tables stay as they are."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from torch import Tensor
 
 from fedrela.errors import ArgumentError, DataError
 
-CHUNK = 1 << 20  # pixels that `Scaling.fit` holds at once: larger ones leave the cache and take twice as long
+CHUNK = 1 << 20  # pixels that `Scaling.fit` reads at once; larger chunks leave the cache and take twice as long
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """(x - mean) / std for every channel of an image; without channels, the identity of tables.
+    """(x - mean) / std for every channel of an image; without channels the identity, for tables.
 
     Parameters
     ----------
@@ -53,22 +53,21 @@ class Scaling:
     def fit(
         cls, x_train: NDArray[Any], index: ArrayLike | None = None, *, pixel_max: int = 255, chunk: int = CHUNK
     ) -> Scaling:
-        """Measure the training samples: mean and population standard deviation of each channel's raw values.
+        """Measure mean and population standard deviation of each channel's raw values over the training samples.
 
-        Sums are integers, so neither the chunk nor the order of `index` changes a bit. A channel of one value
-        gets std 1.
+        Sums are integers, so neither `chunk` nor the order of `index` changes a bit. A constant channel gets std 1.
 
         Parameters
         ----------
         x_train
             Images uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size, or a table
-            of floats ``(n, columns)``, which is taken to be standardised already.
+            of floats ``(n, columns)``, which is assumed to be standardised already.
         index
-            The samples to measure, all by default; one named twice counts twice.
+            The samples to measure, all by default; duplicates count twice.
         pixel_max
             As in `Scaling`.
         chunk
-            How many pixels are in memory at once, though never less than one image.
+            Pixels in memory at once, at least one image.
 
         Examples
         --------
@@ -81,7 +80,7 @@ class Scaling:
             return cls()
         if x_train.ndim != 4 or x_train.dtype != np.uint8:
             raise DataError(
-                "scaling: images uint8 (n, channels, height, width) or a table of floats (n, columns) are needed, "
+                "scaling: expected images uint8 (n, channels, height, width) or a table of floats (n, columns), "
                 f"got {x_train.dtype} {x_train.shape}"
             )
         total = squares = np.zeros(x_train.shape[1], np.int64)
@@ -91,31 +90,31 @@ class Scaling:
             squares = squares + np.square(images, dtype=np.uint16).sum((0, 2, 3), dtype=np.int64)
             size += images.size
         if not size:
-            raise DataError(f"scaling: expected at least one pixel, got none of images {x_train.shape}")
+            raise DataError(f"scaling: expected at least one pixel, got images of shape {x_train.shape}")
         count = size // x_train.shape[1]
-        pairs = list(zip(total.tolist(), squares.tolist(), strict=True))  # Python's numbers, which have no limit
+        pairs = list(zip(total.tolist(), squares.tolist(), strict=True))  # Python's integers do not overflow
         variances = [(count * square - first * first) / count**2 for first, square in pairs]
         mean, std = tuple(first / count for first, _ in pairs), tuple(math.sqrt(v) or 1.0 for v in variances)
         return cls(mean, std, pixel_max)
 
     def apply(self, batch: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Return the inputs of a model for a batch of raw samples, on the batch's device.
+        """Return the model inputs of a batch of raw samples, on the batch's device.
 
         Every value is one subtraction and one division, so a sample has the same bits in any batch. The identity
-        returns a batch of the right type itself, not a copy.
+        returns a batch of the right dtype itself, not a copy.
         """
         if not self.mean:
             return batch.to(dtype)
         if batch.ndim < 3 or batch.shape[-3] != len(self.mean):
             raise ArgumentError(
-                f"scaling: images of {len(self.mean)} channels (n, channels, height, width) are needed, "
+                f"scaling: expected images (n, channels, height, width) of {len(self.mean)} channels, "
                 f"got {tuple(batch.shape)}"
             )
         mean, std = _constants(self, dtype, batch.device)
         return batch.to(dtype, copy=True).sub_(mean).div_(std)
 
     def as_record(self) -> dict[str, list[float]]:
-        """Return plain values, which JSON keeps to the bit."""
+        """Return plain values, which JSON stores exactly."""
         return {"mean": list(self.mean), "std": list(self.std)}
 
     @classmethod
@@ -137,7 +136,7 @@ def _numbers(values: Any) -> list[float]:
 
 
 def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[NDArray[Any]]:
-    """Give the chosen samples in pieces of at most so many pixels, in the order in which they are stored."""
+    """Yield the chosen samples in chunks of at most so many pixels, in stored order."""
     size = max(1, pixels // max(1, math.prod(x.shape[1:])))
     if index is None:
         yield from (x[start : start + size] for start in range(0, len(x), size))
@@ -150,7 +149,7 @@ def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[N
 
 @lru_cache(maxsize=64)
 def _constants(scaling: Scaling, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    with torch.inference_mode(False):  # made once, used inside and outside that mode
+    with torch.inference_mode(False):  # cached, and used inside and outside that mode
         shape = (len(scaling.mean), 1, 1)
         mean = torch.tensor(scaling.mean, dtype=dtype, device=device).view(shape)
         return mean, torch.tensor(scaling.std, dtype=dtype, device=device).view(shape)

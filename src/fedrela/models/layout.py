@@ -1,24 +1,33 @@
-"""Where each named array lies in one flat vector: the fixed order in which a model is sent, averaged and digested."""
+"""Where each named array lies in one flat vector, and which arrays the federation shares.
+
+The layout is the fixed order in which a model is sent, averaged and digested. Shared are the trained parameters and the
+float buffers, except those of parts that the algorithm declares private. Frozen parameters are the same everywhere from
+the start and are never sent. The shared arrays lie in a vector of their own, trained ones first.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from fedrela.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from fedrela.models.arrays import FlatModel
 
 Kind = Literal["parameter", "frozen", "buffer"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class LayoutEntry:
     """One named array: its shape, where it starts, and what it is.
 
     Attributes
@@ -45,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """All entries in order: parameters, then frozen ones, then buffers, without gaps.
+    """All entries in order: parameters, frozen parameters, buffers, without gaps.
 
     Attributes
     ----------
@@ -53,7 +62,7 @@ class Layout:
         Of every array: ``"float32"`` or ``"float64"``.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LayoutEntry, ...]
     dtype: str
 
     @cached_property
@@ -90,21 +99,106 @@ class Layout:
         return hasher.hexdigest()
 
     def check_vector(self, vector: Any) -> None:
-        """Raise where an array or tensor is no vector of this layout."""
+        """Raise if an array or tensor is not a vector of this layout."""
         shape, dtype = tuple(vector.shape), str(vector.dtype).removeprefix("torch.")
         if shape != (self.size,) or dtype != self.dtype:
             raise ArgumentError(f"vector: expected {self.dtype} of shape ({self.size},), got {dtype} of shape {shape}")
 
     def check_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Raise where the names, a shape or a dtype differ from this layout's."""
+        """Raise if a name, shape or dtype differs from this layout's."""
         known = {entry.name for entry in self.entries}
         for name in arrays:
             if name not in known:
-                raise ArgumentError(f"arrays: {str(name)[:80]!r} is none of the model's {len(known)} arrays")
+                raise ArgumentError(f"arrays: {str(name)[:80]!r} is not one of the model's {len(known)} arrays")
         for entry in self.entries:
             if entry.name not in arrays:
-                raise ArgumentError(f"arrays: {entry.name!r} is missing; all {len(known)} arrays are needed")
+                raise ArgumentError(f"arrays: {entry.name!r} is missing; expected all {len(known)} arrays")
             shape, dtype = tuple(arrays[entry.name].shape), arrays[entry.name].dtype
             if shape != entry.shape or dtype != self.dtype:
-                needed = f"{self.dtype} of shape {entry.shape}"
-                raise ArgumentError(f"arrays: {entry.name!r}: expected {needed}, got {dtype} of shape {shape}")
+                expected = f"{self.dtype} of shape {entry.shape}"
+                raise ArgumentError(f"arrays: {entry.name!r}: expected {expected}, got {dtype} of shape {shape}")
+
+
+@dataclass(frozen=True)
+class ParameterSlice:
+    """Some arrays of a model as one vector: their layout in it, and their slices of the model's vector."""
+
+    layout: Layout
+    slices: tuple[slice, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, chosen: Callable[[LayoutEntry], bool]) -> ParameterSlice:
+        """Return the slice of a model's layout with the chosen entries."""
+        entries, slices, offset = [], list[slice](), 0
+        for entry in filter(chosen, layout.entries):
+            entries.append(replace(entry, offset=offset))
+            offset += entry.size
+            if slices and slices[-1].stop == entry.place.start:
+                slices[-1] = slice(slices[-1].start, entry.place.stop)
+            else:
+                slices.append(entry.place)
+        return cls(Layout(tuple(entries), layout.dtype), tuple(slices))
+
+    def read(self, model: FlatModel, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the values of a model as one vector, in `out` if given."""
+        out = np.empty(self.layout.size, self.layout.dtype) if out is None else out
+        self.layout.check_vector(out)
+        at = 0
+        for place in self.slices:
+            values = model.vector[place].cpu().numpy()
+            out[at : at + values.size] = values
+            at += values.size
+        return out
+
+    def write(self, model: FlatModel, vector: NDArray[Any]) -> None:
+        """Copy the values of a vector into a model."""
+        self.layout.check_vector(vector)
+        at, on_cpu = 0, model.vector.device.type == "cpu"
+        for place in self.slices:
+            target = model.vector[place]
+            values = vector[at : at + len(target)]
+            if on_cpu:
+                np.copyto(target.numpy(), values)  # torch.from_numpy would warn about a read-only array
+            else:
+                target.copy_(torch.tensor(values))
+            at += len(target)
+
+
+@dataclass(frozen=True)
+class ParameterSplit:
+    """A model's arrays in two parts: shared by all clients, and private to each client."""
+
+    shared: ParameterSlice
+    private: ParameterSlice
+
+    @classmethod
+    def of(cls, layout: Layout, private: Sequence[str] = ()) -> ParameterSplit:
+        """Return the parts of a model's layout.
+
+        Parameters
+        ----------
+        layout
+            Of the whole model.
+        private
+            Names of modules (or of single arrays) that stay with the client.
+
+        Examples
+        --------
+        >>> from torch import nn
+        >>> from fedrela.models.arrays import FlatModel
+        >>> model = FlatModel(nn.ModuleDict({"body": nn.Linear(2, 3), "mine": nn.Linear(3, 2)}))
+        >>> split = ParameterSplit.of(model.layout, ["mine"])
+        >>> split.shared.layout.size, split.private.layout.size
+        (9, 8)
+        """
+        for name in private:
+            if not any(_belongs(entry.name, [name]) for entry in layout.entries):
+                raise ArgumentError(f"the model has no part {name!r}", argument="private")
+        return cls(
+            ParameterSlice.of(layout, lambda entry: entry.kind != "frozen" and not _belongs(entry.name, private)),
+            ParameterSlice.of(layout, lambda entry: entry.kind != "frozen" and _belongs(entry.name, private)),
+        )
+
+
+def _belongs(name: str, modules: Iterable[str]) -> bool:
+    return any(name == module or name.startswith(f"{module}.") for module in modules)

@@ -1,9 +1,9 @@
 """Stochastic gradient descent on one flat vector.
 
-It is the only one in the package, since another order of operations changes the last bits. Every step gives the bits
-of `torch.optim.SGD` with ``foreach=False`` over the separate parameters: g <- g + wd y; m <- rho m + g (first m = g);
+It is the only SGD in the package, since another order of operations changes the last bits. Every step gives the bits of
+`torch.optim.SGD` with ``foreach=False`` over the separate parameters: g <- g + wd y; m <- rho m + g (first m = g);
 y <- y - lr m. With momentum on a CPU torch's fused kernel does it in one pass, nearly three times as fast. That kernel
-rounds the last, incomplete group of its SIMD lanes differently, so those few values take the plain way.
+rounds the last, incomplete group of its SIMD lanes differently, so those few values take plain steps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedrela.arguments import check_number
+from fedrela.models.contract import real
 
 LANES = 64  # a multiple of the number of values in any SIMD register
 
@@ -24,7 +24,7 @@ class Sgd:
     weights, gradient
         Vectors of one length, such as `FlatModel.weights` and `FlatModel.gradient`. `gradient` is read, not changed.
     lr
-        May be set anew before any step.
+        May be changed before any step.
     momentum, weight_decay
         As in torch.
 
@@ -40,9 +40,9 @@ class Sgd:
         self, weights: Tensor, gradient: Tensor, *, lr: float, momentum: float = 0.0, weight_decay: float = 0.0
     ) -> None:
         self.weights, self.gradient = weights, gradient
-        self.lr = check_number("lr", lr, 0)
-        self.momentum = check_number("momentum", momentum, 0, 1)
-        self.weight_decay = check_number("weight_decay", weight_decay, 0)
+        self.lr = real("lr", lr, 0)
+        self.momentum = real("momentum", momentum, 0, 1)
+        self.weight_decay = real("weight_decay", weight_decay, 0)
         self.buffer = torch.zeros_like(weights) if momentum else None
         fused = bool(momentum) and weights.device.type == "cpu" and hasattr(torch, "_fused_sgd_")
         cut = len(weights) - len(weights) % LANES if fused else 0
@@ -53,7 +53,7 @@ class Sgd:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move the weights once."""
+        """Take one step."""
         if self.buffer is None:
             self.weights.add_(self._decayed(self.weights, self.gradient), alpha=-self.lr)
         if self._lanes:

@@ -25,7 +25,7 @@ from fedrela.experiment.grid import Grid
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
 from fedrela.experiment.schema import Config
-from fedrela.models.repeatable import one_thread
+from fedrela.models.runtime import one_thread
 from fedrela.streams import stream
 
 SAMPLES, ROUNDS = 800, 4

@@ -98,7 +98,7 @@ def load_runner(executor: Executor, runner: ClientRunner) -> tuple[Executor, str
 
 
 def _number(workers: int | str, device: str) -> int:
-    from fedrela.models.given import device_of
+    from fedrela.models.runtime import device_of
 
     if workers == "auto":
         return usable_cores() if device_of(device) == "cpu" else 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedrela.engine.tasks import TaskResult, failure_of
 from fedrela.errors import ArgumentError
-from fedrela.models.repeatable import one_thread
+from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind
 
 DEADLINE = Failure(FailureKind.DEADLINE)

@@ -84,7 +84,7 @@ class ModelConfig(ConfigTable):
 
     def _faults(self, key: str, value: Any) -> list[Fault]:
         from fedrela.models import MODELS
-        from fedrela.models.resnet import NORMS
+        from fedrela.models.networks import NORMS
 
         hint = get_type_hints(MODELS[self.name])[key]
         if key == "norm" and not (isinstance(value, str) and value in NORMS):

@@ -11,7 +11,7 @@ from torch import nn
 
 from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
-from fedrela.models.share import ParameterSlice, ParameterSplit
+from fedrela.models.layout import ParameterSlice, ParameterSplit
 from helpers.batteries import examples
 
 PARTS = ("body", "norm", "head", "own", "fixed")

@@ -1,4 +1,4 @@
-"""What makes random and long computations repeatable: an addressed seed, and one thread."""
+"""Devices, dtypes, and what makes computations repeatable: addressed seeds and one thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedrela.streams import stream
 
 @contextlib.contextmanager
 def seeded(seed: int, purpose: str, round: int = 0, client: int = 0) -> Iterator[None]:
-    """Draw from the stream at this address inside, and leave torch's own generator as it was.
+    """Seed torch from the stream at this address inside, and leave its global generator as it was.
 
     >>> with seeded(0, "example"):
     ...     first = torch.rand(3)
@@ -49,10 +49,29 @@ def torch_stream(device: torch.device, seed: int, purpose: str, round: int, clie
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread inside: the order of sums, and so the last bit, depends on their number."""
+    """Compute on one thread inside: the number of threads decides the order of sums, and so the last bit."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def device_of(name: str) -> str:
+    """Return the device of a name; ``"auto"`` takes CUDA or MPS if available.
+
+    >>> device_of("cpu")
+    'cpu'
+    """
+    if name != "auto":
+        return name
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """Return the dtype of a name."""
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype

@@ -1,0 +1,192 @@
+"""The networks of the federated literature: MLP, convolutional networks and ResNets, as bodies without their heads.
+
+A body maps a batch to features; `fedrela.models.build` puts a linear head on it. The convolutional networks have no batch
+normalisation. The small-image ResNets (He et al., 2016) have a 3x3 stem without pooling; width doubles and side halves
+from stage to stage, and a shortcut that changes shape is a 1x1 convolution with normalisation. They end in a global
+average, so images of 32x32 and 64x64 both fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from fedrela.errors import ArgumentError
+from fedrela.models.contract import image, one_of, sizes, whole
+
+Body = tuple[nn.Module, int]  # the module that makes the features, and their number
+Norm = Callable[[int], nn.Module]
+NORMS: dict[str, Norm] = {"batch": nn.BatchNorm2d, "group": partial(nn.GroupNorm, 2)}  # 2 groups, as in FedDyn
+SMALLEST_LENET = 16  # two unpadded 5x5 convolutions, each followed by pooling, leave one pixel of it
+LARGEST_MAP = 8  # side of the last feature map of cnn_small
+
+
+def logistic(input_shape: Sequence[int]) -> Body:
+    """Return the body of logistic regression: the flattened input."""
+    return nn.Flatten(), math.prod(input_shape)
+
+
+def mlp(input_shape: Sequence[int], hidden: Sequence[int] = (200,)) -> Body:
+    """Return linear layers of the `hidden` widths, each followed by a ReLU.
+
+    >>> mlp((1, 8, 8), hidden=[32, 16])[1]
+    16
+    """
+    width = math.prod(input_shape)
+    layers: list[nn.Module] = [nn.Flatten()]
+    for size in sizes("hidden", hidden):
+        layers += [nn.Linear(width, size), nn.ReLU()]
+        width = size
+    return nn.Sequential(*layers), width
+
+
+def cnn(input_shape: Sequence[int]) -> Body:
+    """Return the CNN of McMahan et al. (2017): 5x5 convolutions of 32 and 64 channels with pooling, 512 units."""
+    channels, height, width = image("cnn", input_shape, smallest=4)
+    stages = [*_pooled(channels, 32, padding=2), *_pooled(32, 64, padding=2)]
+    return _dense(stages, 64 * (height // 4) * (width // 4), [512])
+
+
+def simple_cnn(input_shape: Sequence[int]) -> Body:
+    """Return the LeNet-like network of NIID-Bench: 6 and 16 channels, 120 and 84 units."""
+    return _lenet("simple_cnn", input_shape, (6, 16), [120, 84])
+
+
+def convnet(input_shape: Sequence[int]) -> Body:
+    """Return the network of CLIMB: 64 and 64 channels, 384 and 192 units."""
+    return _lenet("convnet", input_shape, (64, 64), [384, 192])
+
+
+def cnn_small(input_shape: Sequence[int]) -> Body:
+    """Return the small strided CNN of the benchmarks.
+
+    One channel: 5x5 convolutions of 16 and 32 channels, 64 units. More channels: 3x3 convolutions of 32, 64 and 64
+    channels, 128 units. Each convolution halves the image; large images get further ones of the last width.
+    """
+    channels, height, width = image("cnn_small", input_shape)
+    kernel, widths, units = (5, [16, 32], 64) if channels == 1 else (3, [32, 64, 64], 128)
+    stages: list[nn.Module] = []
+    while widths or max(height, width) > LARGEST_MAP:
+        outputs = widths.pop(0) if widths else channels
+        stages += [nn.Conv2d(channels, outputs, kernel, stride=2, padding=kernel // 2), nn.ReLU()]
+        channels, height, width = outputs, (height + 1) // 2, (width + 1) // 2
+    return _dense(stages, channels * height * width, [units])
+
+
+def _lenet(name: str, input_shape: Sequence[int], channels: tuple[int, int], units: list[int]) -> Body:
+    inputs, height, width = image(name, input_shape, SMALLEST_LENET)
+    stages = [*_pooled(inputs, channels[0], padding=0), *_pooled(*channels, padding=0)]
+    height, width = (((side - 4) // 2 - 4) // 2 for side in (height, width))
+    return _dense(stages, channels[1] * height * width, units)
+
+
+def _pooled(inputs: int, outputs: int, padding: int) -> list[nn.Module]:
+    return [nn.Conv2d(inputs, outputs, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
+
+
+def _dense(stages: list[nn.Module], width: int, units: list[int]) -> Body:
+    layers = [*stages, nn.Flatten()]
+    for size in units:
+        layers += [nn.Linear(width, size), nn.ReLU()]
+        width = size
+    return nn.Sequential(*layers), width
+
+
+def small_image(name: str, blocks: tuple[int, ...], width: int) -> Callable[..., Body]:
+    """Return the function that builds the ResNet with these blocks per stage and this first width."""
+    usual = width
+
+    def body(input_shape: Sequence[int], width: int = usual, norm: str = "batch") -> Body:
+        channels = image(name, input_shape)[0]
+        normalize = _norm(norm, whole("width", width))
+        stem = [_conv(channels, width, 3), normalize(width), nn.ReLU()]
+        stages = _stages(blocks, width, width, partial(_basic, norm=normalize))
+        return nn.Sequential(*stem, *stages, GlobalAverage()), width * 2 ** (len(blocks) - 1)
+
+    body.__doc__ = f"Return the body of {name}; `width` is that of the first stage, `norm` is batch or group."
+    return body
+
+
+resnet8 = small_image("resnet8", (1, 1, 1), 64)
+resnet18 = small_image("resnet18", (2, 2, 2, 2), 64)
+resnet20 = small_image("resnet20", (3, 3, 3), 16)
+resnet32 = small_image("resnet32", (5, 5, 5), 16)
+resnet34 = small_image("resnet34", (3, 4, 6, 3), 64)
+
+
+def resnet50(input_shape: Sequence[int], norm: str = "batch") -> Body:
+    """Return the body of ResNet-50 for images of ImageNet's size, with the stride in the 3x3 convolution."""
+    channels = image("resnet50", input_shape)[0]
+    normalize = _norm(norm, 64)
+    stem = [_conv(channels, 64, 7, stride=2), normalize(64), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)]
+    stages = _stages((3, 4, 6, 3), 64, 256, partial(_bottleneck, norm=normalize))
+    return nn.Sequential(*stem, *stages, GlobalAverage()), 2048
+
+
+class Residual(nn.Module):
+    """The ReLU of the sum of a path and a shortcut."""
+
+    def __init__(self, path: nn.Module, shortcut: nn.Module) -> None:
+        super().__init__()
+        self.path = path
+        self.shortcut = shortcut
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the block's output."""
+        return torch.relu(self.path(x) + self.shortcut(x))
+
+
+class GlobalAverage(nn.Module):
+    """The mean over all pixels of each channel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (B, channels) of (B, channels, height, width)."""
+        return x.mean((2, 3))
+
+
+def _stages(blocks: tuple[int, ...], inputs: int, width: int, block: Callable[..., Residual]) -> list[Residual]:
+    """Return all blocks; `width` is the first stage's output, and the first block of a later stage halves the side."""
+    found = []
+    for stage, count in enumerate(blocks):
+        outputs = width * 2**stage
+        for place in range(count):
+            found.append(block(inputs, outputs, 2 if stage and place == 0 else 1))
+            inputs = outputs
+    return found
+
+
+def _basic(inputs: int, outputs: int, stride: int, norm: Norm) -> Residual:
+    path = nn.Sequential(
+        _conv(inputs, outputs, 3, stride), norm(outputs), nn.ReLU(), _conv(outputs, outputs, 3), norm(outputs)
+    )
+    return Residual(path, _shortcut(inputs, outputs, stride, norm))
+
+
+def _bottleneck(inputs: int, outputs: int, stride: int, norm: Norm) -> Residual:
+    narrow = outputs // 4
+    path = nn.Sequential(
+        _conv(inputs, narrow, 1), norm(narrow), nn.ReLU(),
+        _conv(narrow, narrow, 3, stride), norm(narrow), nn.ReLU(),
+        _conv(narrow, outputs, 1), norm(outputs),
+    )  # fmt: skip
+    return Residual(path, _shortcut(inputs, outputs, stride, norm))
+
+
+def _shortcut(inputs: int, outputs: int, stride: int, norm: Norm) -> nn.Module:
+    if inputs == outputs and stride == 1:
+        return nn.Identity()
+    return nn.Sequential(_conv(inputs, outputs, 1, stride), norm(outputs))
+
+
+def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Module:
+    return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+
+
+def _norm(name: str, width: int) -> Norm:
+    if one_of("norm", name, NORMS) == "group" and width % 2:
+        raise ArgumentError(f"expected an even number for norm = 'group' (two groups), got {width}", argument="width")
+    return NORMS[name]
