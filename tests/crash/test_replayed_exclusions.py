@@ -13,6 +13,7 @@ from pathlib import Path
 from fedrela.engine.round import next_round
 from fedrela.experiment import begin
 from fedrela.files import verbs
+from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 from helpers.batteries import count
 from helpers.disk_faults import Kill, Notes
@@ -32,7 +33,7 @@ def slow(client: int) -> Variant:
 
 
 def smallest(path: Path) -> int:
-    """Return the client whose turn comes last: in one process nobody else is late because of it."""
+    """Return the client that trains last: in one process no other is late because of it."""
     QUICK.carry_on(path, last=1)
     sizes = RunFolder.open(path).manifest["data"]["client_sizes"]
     return max(range(len(sizes)), key=lambda client: (-sizes[client], client))
@@ -59,7 +60,7 @@ def try_point(client: int, path: Path, point: Point) -> tuple[list[int], str]:
         return [], problem
     decided = [round for round in LATE if client in noted.get(round, ())]
     for round, record in enumerate(RunFolder.open(path).rounds(), 1):
-        if round in noted and dict(record["excluded"]) != noted[round]:
+        if round in noted and dict(record["excluded"]) != {k: str(each) for k, each in noted[round].items()}:
             return decided, f"round {round} leaves out others than were noted"
         if round in noted and round <= len(before) and before[round - 1] != lines(path)[round - 1]:
             return decided, f"round {round} is another one than before"
@@ -67,12 +68,13 @@ def try_point(client: int, path: Path, point: Point) -> tuple[list[int], str]:
 
 
 def check_against_the_never_asked(path: Path) -> str:
-    """Compare a run with one in which those who were left out are not asked, and nobody is in a hurry."""
+    """Compare a run with one in which those left out are not asked, and there is no deadline."""
     shutil.rmtree(path.parent / "reference", ignore_errors=True)
     unhurried = Variant(every=3).config
     with begin(unhurried, out=path.parent / "reference", workers=1, algorithm=Failing()) as execution:
         for line in lines(path):
-            done = next_round(execution.run, None, dict(json.loads(line)["excluded"]))
+            late = {k: Failure(FailureKind(reason)) for k, reason in json.loads(line)["excluded"]}
+            done = next_round(execution.run, None, late)
             if json.loads(json.dumps(done.record.as_record())) != json.loads(line):
                 return f"round {done.record.round} differs from one in which the late are not asked"
             for place, ledger in done.ledgers.items():

@@ -86,7 +86,7 @@ def test_the_same_run_again(same):
 
 
 @pytest.mark.parametrize("order", range(3))
-def test_answers_in_any_order(same, order):
+def test_results_in_any_order(same, order):
     carry_out(*same, Shuffled(order))
 
 

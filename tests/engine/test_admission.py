@@ -1,4 +1,4 @@
-"""The gate: battery B6, 32 kinds of upload from one client among ten, at every place; and whatever else may arrive."""
+"""Admission: battery B6, 32 kinds of upload from one client among ten, at every place; and whatever else may arrive."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_what_is_no_number_of_samples(count):
     assert reasons(admission_of(sent(0, samples=count))) == ["wrong number of samples"]
 
 
-def test_a_known_number_of_samples_is_held_against_the_client():
+def test_a_number_of_samples_other_than_the_known_one_is_refused():
     known = admission_of(sent(0), sent(1, samples=6), expected={0: 5, 1: 5})
     assert known.excluded == ((1, "wrong number of samples: 6 where 5 is known"),)
 
@@ -125,7 +125,7 @@ def test_senders():
 
 
 @pytest.mark.parametrize("round", [ROUND - 1, ROUND + 1, float(ROUND), str(ROUND), None, -ROUND])
-def test_a_late_upload_harms_nobody_not_even_its_sender(round):
+def test_a_late_upload_does_no_harm_not_even_to_its_sender(round):
     admission = admission_of(sent(4, 2.0, round=round), sent(4, 1.0))
     assert admission.excluded == ((4, "wrong round"),)
     assert admission.admitted[0].arrays["weights"].tolist() == [1, 1, 1, 1]
@@ -265,7 +265,7 @@ def test_hostile_arrays(arrays, reason):
     assert [upload.client for upload in admission.admitted] == [1]
 
 
-def test_what_was_judged_is_what_is_admitted():
+def test_what_was_checked_is_what_is_admitted():
     answers = iter([np.ones(4, "f4"), np.full(4, np.nan, "f4")])
     (upload,) = admission_of(Upload(0, ROUND, 5, Hostile(lambda: next(answers)))).admitted
     assert type(upload.arrays) is dict

@@ -1,4 +1,4 @@
-"""What the contract carries through the engine: the same bytes whoever does the work, and after a checkpoint."""
+"""The algorithm contract in the engine: the same bytes in every process and after a checkpoint; only declared uploads."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from fedrela.algorithms import ALGORITHMS
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
-from fedrela.engine import checkpoint
+from fedrela.engine import checkpoint, round
 from fedrela.engine.round import next_round
-from fedrela.errors import ArgumentError, FedrelaError
+from fedrela.errors import ArgumentError, RunFailedError
 from fedrela.models import build
 from fedrela.runfolder import RunFolder
 from helpers.engine_federations import (
@@ -26,6 +27,7 @@ from helpers.engine_federations import (
     snapshot,
     weights_of,
 )
+from helpers.quick import quick
 from helpers.throwaway import THROWAWAY, TwoHeads
 
 
@@ -97,8 +99,8 @@ class Overflowing(FedAvg):
 @pytest.mark.parametrize(
     ("algorithm", "message"), [(Wrong(), "expected 64 shared values"), (Overflowing(), "not finite any more")]
 )
-def test_a_server_that_gives_no_model_ends_the_run(serial, algorithm, message):
-    with pytest.raises(FedrelaError, match=message):
+def test_a_server_without_a_usable_model_ends_the_run(serial, algorithm, message):
+    with pytest.raises(RunFailedError, match=message):
         carry_out(Made(algorithm=algorithm), serial)
 
 
@@ -125,3 +127,41 @@ def test_pictures_with_augmentation(serial, pool):
     some = carry_out(made, serial)
     assert some == carry_out(made, pool)
     assert some[0][0]["weights"] != weights_of(Made(problem=image_problem()), serial, 1)[0]
+
+
+BASELINES = THROWAWAY | {name: quick(name) for name in ALGORITHMS} | {"fedyoyo": quick("fedyoyo", views="none")}
+SHORT = {"epochs": 1, "batch_size": 32, "evaluate_every": 9}
+
+
+def uploads_of(made, executor, monkeypatch):
+    """Return what was sent in each round: sender, number of samples, and the form of each array."""
+    arrived, admit = [], round.admit
+
+    def spy(uploads, **rules):
+        forms = [
+            (u.client, u.samples, [(name, a.shape, a.dtype.str, a.nbytes) for name, a in u.arrays.items()])
+            for u in sorted(uploads, key=lambda upload: upload.client)
+        ]
+        arrived.append(forms)
+        return admit(uploads, **rules)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(round, "admit", spy)
+        run = made.begin(executor)
+        moved = sum(next_round(run).record.moved for _ in range(2))
+        declared = {"weights", *made.algorithm.sends(run.arrays.sizes)}
+        run.close()
+    return arrived, moved, declared
+
+
+@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("make", [None, normed, dropping])
+def test_uploads_are_the_same_with_and_without_re_labelling(serial, monkeypatch, name, make):
+    def of(**relabel):
+        return uploads_of(made_of(BASELINES[name](), make=make, train=SHORT, relabel=relabel), serial, monkeypatch)
+
+    (on, moved, declared), (off, unmoved, _), (collected, _, _) = of(), of(enabled=False), of(collected=True)
+    assert on == off == collected
+    assert moved > 0 == unmoved
+    names = {array for array, *_ in on[0][0][2]}
+    assert names == declared == set(BASELINES[name]().uploads)

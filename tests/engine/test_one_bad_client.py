@@ -72,7 +72,7 @@ def test_the_comparison_would_notice(serial, without):
     assert good[0][1] == without[0][1]
     assert good[1][1]["weights"] != without[1][1]["weights"]
     assert without[1][0].relabelled != []
-    assert BAD in dict(without[2][0].relabelled)  # it re-labels at its next turn
+    assert BAD in dict(without[2][0].relabelled)  # it re-labels when it is chosen next
 
 
 @pytest.mark.parametrize("asked", ANSWERS)
@@ -93,7 +93,7 @@ class Mute(GoingWrong):
         raise AssertionError("nothing to absorb")
 
 
-def test_an_exchange_that_nobody_answers(serial):
+def test_an_exchange_without_any_answer(serial):
     with pytest.raises(RunFailedError, match="no client could train; client 0: exchange ask: RuntimeError: nothing to"):
         next_round(Made(algorithm=Mute()).begin(serial))
 
@@ -103,6 +103,6 @@ class Broken(FedAvg):
         raise ValueError("always")
 
 
-def test_where_nobody_can_train_the_run_says_why(serial):
+def test_where_no_client_can_train_the_run_says_why(serial):
     with pytest.raises(RunFailedError, match="round 1: no client could train; client 0: ValueError: always"):
         next_round(Made(algorithm=Broken()).begin(serial))

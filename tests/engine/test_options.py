@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -12,8 +14,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedrela.algorithms.fedavg import FedAvg
+from fedrela.core.options import RelabelOptions
 from fedrela.engine.options import RelabelPlan, TrainOptions
 from fedrela.engine.problem import Plan
+from fedrela.errors import ArgumentError
+from fedrela.options import options_of
 from helpers.batteries import examples
 
 
@@ -93,3 +98,54 @@ def test_due_only_where_it_is_enabled():
 def test_logits_are_collected_while_a_re_labelling_may_follow(plan, expected):
     made = RelabelPlan(**({"start": 3} | plan))
     assert [round for round in range(1, 7) if made.collects(round, 6)] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "item", "reason"),
+    [
+        ({"rounds": 0}, "rounds", (), "expected an integer from 1 to 1000000, got 0"),
+        ({"milestones": (0.5, 1.5)}, "milestones", (1,), "expected a round from 1, or a share of the rounds"),
+        ({"milestones": (3, 3)}, "milestones", (), "expected different milestones"),
+        ({"rounds": 5, "milestones": (2, 6)}, "milestones", (1,), "expected a round up to the last one, 5, got 6"),
+        ({"norm_limit": 0.5}, "norm_limit", (), "expected 0 \\(off\\) or a number >= 1"),
+        ({"loss": "focall"}, "loss", (), "nearest: focal"),
+    ],
+)
+def test_wrong_options_of_training(options, argument, item, reason):
+    with pytest.raises(ArgumentError, match=reason) as raised:
+        TrainOptions(**options)
+    assert (raised.value.argument, raised.value.item) == (argument, item)
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "item", "reason"),
+    [
+        ({"tau": 5}, "tau", (), "got 5"),
+        ({"tau": {"01": 0.1}}, "tau", ("01",), "expected a client id such as 0"),
+        ({"tau": {"1": 2.0}}, "tau", ("1",), "got 2.0"),
+        ({"forbidden": [(0, 1), (2,)]}, "forbidden", (1,), "expected a pair of class ids"),
+        ({"forbidden": [(0, -1)]}, "forbidden", (0, 1), "expected a class id >= 0, got -1"),
+        ({"forbidden": [(3, 3)]}, "forbidden", (0,), "expected two different classes, got 3 twice"),
+        ({"start": 0}, "start", (), "expected a round from 1"),
+        ({"moves": "some"}, "moves", (), "expected one of fedrela, random"),
+    ],
+)
+def test_wrong_options_of_re_labelling(options, argument, item, reason):
+    with pytest.raises(ArgumentError, match=reason) as raised:
+        RelabelPlan(**options)
+    assert (raised.value.argument, raised.value.item) == (argument, item)
+
+
+def test_the_options_of_relabel_for_each_client():
+    plan = RelabelPlan(tau={"3": 0.2}, preset="official", max_fraction=0.5)
+    assert plan.tau == {"default": 0.05, "3": 0.2}
+    assert [plan.keywords(client)["tau"] for client in (0, 3)] == [0.05, 0.2]
+    options = plan.keywords(0)
+    assert (options["preset"], options["max_fraction"], options["spread"]) == ("official", 0.5, None)
+    assert set(options) == {each.name for each in options_of(RelabelOptions)}
+
+
+def test_declaring_options_loads_no_torch():
+    code = "import sys, fedrela.engine.options; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False\n"

@@ -1,16 +1,153 @@
-"""Re-labelling at a client's turn: who moves what and when, and what does not change."""
+"""Re-labelling at a client: where posteriors come from, who moves what and when, and what does not change."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
+from fedrela.algorithms.fedavg import FedAvg
+from fedrela.engine.options import RelabelPlan
+from fedrela.engine.relabelling import BATCH, posterior
 from fedrela.engine.round import next_round
 from fedrela.losses import LOSSES
-from helpers.engine_federations import CLASSES, Made, carry_out, snapshot, table_problem, weights_of
-from helpers.relabelled_by_hand import by_hand, plain_pass
-from helpers.relabelling_baselines import Doubling, Telling, Unsure, told
+from helpers.contexts import blobs, client_context
+from helpers.engine_federations import (
+    CLASSES,
+    SIDE,
+    Made,
+    carry_out,
+    dropping,
+    image_problem,
+    normed,
+    snapshot,
+    table_problem,
+    tiny_mlp,
+    weights_of,
+)
+from helpers.relabelled_by_hand import by_hand, plain_pass, softmax
+from helpers.relabelling_baselines import Doubling, Silent, Telling, Unsure, told
+
+PICTURES = partial(normed, SIDE * SIDE)
+OFFICIAL = {"passes": 3, "augment": True, "train_mode": True}
+
+
+@pytest.mark.parametrize("executor", ["serial", "pool"])
+def test_the_posterior_is_a_plain_pass_of_the_received_model(request, executor):
+    run = Made().begin(request.getfixturevalue(executor))
+    next_round(run)
+    expected = {client: by_hand(run, client, plain_pass(run, client)) for client in range(5)}
+    done = next_round(run)
+    assert done.ledgers == expected
+    assert done.record.relabelled == [(client, len(ledger)) for client, ledger in expected.items()]
+    assert sum(map(len, expected.values())) > 10
+    run.close()
+
+
+def test_long_clients_are_scored_in_fixed_batches():
+    x, y = blobs(n=2 * BATCH + 7, classes=CLASSES)
+    module = tiny_mlp(table_problem())()
+    context = client_context(module, x, y)
+    Q = posterior(context, FedAvg(), RelabelPlan(), None)
+    with torch.no_grad():
+        parts = [module.eval()(torch.from_numpy(x[i : i + BATCH])).numpy() for i in range(0, len(x), BATCH)]
+    assert Q.tobytes() == softmax(np.concatenate(parts)).tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 9, 17, 24])
+@pytest.mark.parametrize("make", [normed, dropping])
+@pytest.mark.parametrize("options", [{}, OFFICIAL])
+def test_the_model_is_as_it_was(make, n, options):
+    x, y = blobs(n=n, classes=CLASSES)
+    context = client_context(make(), x, y, batch_size=8)
+    module = context.model.module.train()
+    context.counts = np.bincount(y, minlength=CLASSES)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    torch.manual_seed(3)
+    Q = posterior(context, FedAvg(), RelabelPlan(**options), None)
+    torch.manual_seed(4)
+    again = posterior(context, FedAvg(), RelabelPlan(**options), None)
+    assert all(value.equal(before[name]) for name, value in module.state_dict().items())
+    assert module.training
+    assert Q.tobytes() == again.tobytes()
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+
+
+def test_training_mode_and_augmentation_matter(serial):
+    problem = image_problem()
+    found = {}
+    for name, options in {"plain": {}, "train": {"train_mode": True}, "augment": {"augment": True}}.items():
+        run = Made(problem=problem, make=PICTURES, relabel=options).begin(serial)
+        next_round(run)
+        found[name] = next_round(run).ledgers
+        run.close()
+    assert found["plain"] != found["train"]
+    assert found["plain"] != found["augment"]
+
+
+@pytest.mark.parametrize("options", [{}, OFFICIAL, {"collected": True}, {"moves": "random"}, {"min_agreement": 0.5}])
+@pytest.mark.parametrize("make", [normed, dropping])
+def test_a_tau_of_zero_equals_switched_off_to_the_bit(serial, options, make):
+    parts = {"make": make, "train": {"participation": 0.6, "rounds": 3}}
+    off = weights_of(Made(relabel={"enabled": False}, **parts), serial)
+    assert weights_of(Made(relabel={"tau": 0.0, **options}, **parts), serial) == off
+    on = weights_of(Made(relabel={"tau": 0.3, **options}, **parts), serial)
+    assert on[0] == off[0]
+    assert on[1] != off[1]
+
+
+def test_pictures_collected_as_the_official_code_does(serial, pool):
+    made = Made(problem=image_problem(), make=PICTURES, relabel=OFFICIAL)
+    some = carry_out(made, serial)
+    assert some == carry_out(made, pool)
+    off = carry_out(Made(problem=image_problem(), make=PICTURES, relabel={"enabled": False}), serial)
+    assert some[0][0]["weights"] == off[0][0]["weights"]
+    assert some[0][1]["weights"] != off[0][1]["weights"]
+
+
+def stored_scores(run, client):
+    return run.memory["client_state"].row(client)["scores"][: len(run.problem.shards[client].train)]
+
+
+def test_collected_logits_are_those_of_the_last_epoch(serial):
+    run = Made(relabel={"collected": True}).begin(serial)
+    next_round(run)
+    scores = {client: stored_scores(run, client).copy() for client in range(5)}
+    assert all(np.isfinite(each).all() for each in scores.values())
+    passes = {client: plain_pass(run, client) for client in range(5)}
+    assert np.abs(softmax(scores[0]) - passes[0]).max() > 1e-3
+    expected = {client: by_hand(run, client, softmax(each)) for client, each in scores.items()}
+    assert next_round(run).ledgers == expected
+    assert all(np.isnan(stored_scores(run, client)).all() for client in range(5))
+    run.close()
+
+
+def test_collecting_costs_no_bit_before_its_round(serial):
+    assert weights_of(Made(relabel={"collected": True}), serial, 1) == weights_of(Made(), serial, 1)
+
+
+@pytest.mark.parametrize("baseline", [Silent(), Doubling()])
+def test_without_collected_logits_there_is_a_pass(serial, baseline):
+    run = Made(algorithm=baseline, relabel={"collected": True}).begin(serial)
+    next_round(run)
+    assert np.isnan(stored_scores(run, 0)).all()
+    expected = {client: by_hand(run, client, plain_pass(run, client)) for client in range(5)}
+    assert next_round(run).ledgers == expected
+    run.close()
+
+
+def test_a_client_without_collected_logits_makes_a_pass(serial):
+    run = Made(train={"participation": 0.6}, relabel={"collected": True}, seed=13).begin(serial)
+    earlier = set(next_round(run).record.chosen)
+    expected = {client: by_hand(run, client, plain_pass(run, client)) for client in set(range(5)) - earlier}
+    ledgers = next_round(run).ledgers
+    new = set(ledgers) - earlier
+    assert new
+    assert set(ledgers) & earlier
+    assert {client: ledgers[client] for client in new} == {client: expected[client] for client in new}
+    run.close()
 
 
 def first_ledgers(serial, **relabel):
@@ -47,7 +184,7 @@ def test_forbidden_moves_do_not_happen(serial):
     assert fewer.sum() > 0
 
 
-def test_a_model_that_confirms_too_few_labels_is_no_judge(serial):
+def test_a_client_whose_labels_the_model_does_not_confirm_moves_nothing(serial):
     run = Made().begin(serial)
     next_round(run)
     labels = [run.problem.y_train[shard.train] for shard in run.problem.shards]
@@ -55,10 +192,10 @@ def test_a_model_that_confirms_too_few_labels_is_no_judge(serial):
     run.close()
     floor = sorted(agreement)[2]
     usual, some = first_ledgers(serial), first_ledgers(serial, min_agreement=floor)
-    judged = [share >= floor for share in agreement]
-    assert sorted(set(judged)) == [False, True]
+    trusted = [share >= floor for share in agreement]
+    assert sorted(set(trusted)) == [False, True]
     for client in range(5):
-        moves = usual[client].index.tolist() if judged[client] else []
+        moves = usual[client].index.tolist() if trusted[client] else []
         assert some[client].index.tolist() == moves
 
 
@@ -70,13 +207,13 @@ def test_a_client_that_gains_a_class_it_lacked_has_a_finite_loss(serial, loss):
     ids = run.problem.shards[1].train
     before, after = (np.bincount(y[ids], minlength=CLASSES) for y in (run.problem.y_train, run.current_labels))
     assert before[3] == 0 < after[3]
-    assert record.admitted == [0, 1, 2, 3, 4]  # the gate leaves out a loss that is not finite
+    assert record.admitted == [0, 1, 2, 3, 4]  # a loss that is not finite would not be admitted
     assert next_round(run).record.admitted == [0, 1, 2, 3, 4]
     run.close()
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_clients_train_with_the_labels_in_force_and_their_counts(serial, late):
+def test_clients_train_with_the_current_labels_and_their_counts(serial, late):
     made = Made(algorithm=Telling(), train={"participation": 0.6}, relabel={"late": late}, seed=13)
     run = made.begin(serial)
     for _ in range(4):
@@ -97,15 +234,15 @@ def test_with_the_counts_of_the_original_labels_it_would_not_be_finite():
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_who_was_not_there_when_it_was_due(serial, late):
+def test_clients_not_chosen_when_it_was_due(serial, late):
     made = Made(train={"participation": 0.4, "rounds": 8}, relabel={"start": 3, "late": late})
     _, records = carry_out(made, serial)
-    turns: dict[int, list[int]] = {}
+    chosen: dict[int, list[int]] = {}
     for record in records:
         for client in record.chosen:
-            turns.setdefault(client, []).append(record.round)
+            chosen.setdefault(client, []).append(record.round)
     found = {client: record.round for record in records for client, _ in record.relabelled}
-    first = {client: min(r for r in rounds if r >= 3) for client, rounds in turns.items() if max(rounds) >= 3}
+    first = {client: min(r for r in rounds if r >= 3) for client, rounds in chosen.items() if max(rounds) >= 3}
     assert found == (first if late else dict.fromkeys(records[2].chosen, 3))
     assert len(set(first.values())) > 1
     assert sum(len(record.relabelled) for record in records) == len(found)
@@ -163,7 +300,7 @@ def test_what_is_held_back_keeps_its_labels(serial):
     run.close()
 
 
-def test_a_model_without_an_answer_changes_nothing(serial):
+def test_a_model_with_bad_posteriors_changes_nothing(serial):
     run = Made(algorithm=Unsure(), train={"evaluate_every": 9}).begin(serial)
     next_round(run)
     done = next_round(run)

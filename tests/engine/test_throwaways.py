@@ -167,7 +167,7 @@ def losses_by_hand(run):
 
 
 @pytest.mark.parametrize("participation", [1.0, 0.5])
-def test_everybody_answers_before_training_and_counts_as_the_server_says(serial, participation):
+def test_all_clients_answer_before_training_and_have_the_servers_weights(serial, participation):
     made = made_of(Weighted(), train={"participation": participation})
     run, lam, seen = made.begin(serial), np.zeros(5), np.zeros(5)
     for round in range(1, 5):
@@ -239,7 +239,7 @@ def test_a_server_that_draws_and_looks_at_its_model(serial, pool):
     assert alone[0]["server noise"] != alone[1]["server noise"]
 
 
-def test_the_classes_of_the_exchange_are_those_in_force(serial):
+def test_the_classes_in_an_exchange_are_those_of_the_current_labels(serial):
     run = Made(algorithm=Weighted()).begin(serial)
     for _ in range(2):
         next_round(run)

@@ -1,4 +1,4 @@
-"""B8: whoever drops out of a round is named, and the rest is as if it had never been chosen, bit for bit."""
+"""B8: clients that drop out of a round are named, and the rest is as if they had never been chosen, bit for bit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(plan: Dropouts, executor) -> list[dict[str, bytes]]:
 
 
 def check_against_the_never_chosen(plan: Dropouts, states: list[dict[str, bytes]], executor) -> None:
-    """Compare with a run in which nobody fails, and those who would have are never chosen."""
+    """Compare with a run in which no client fails, and those that would have are never chosen."""
     run = begin(PROBLEM, Failing(), executor, plan.relabel, plan.lost, min_clients=plan.least)
     assert [state for _, state in rounds(run)] == states
 
@@ -77,7 +77,7 @@ def test_in_workers(serial):
             check_against_the_never_chosen(plan, check(plan, pool), serial)
 
 
-def test_those_who_were_away_re_label_at_their_next_turn(serial):
+def test_clients_that_failed_re_label_when_they_are_chosen_next(serial):
     even, odd = frozenset(range(0, CLIENTS, 2)), frozenset(range(1, CLIENTS, 2))
     found = [done.record for done, _ in rounds(begin(PROBLEM, Failing({2: even}), serial, rounds=3))]
     assert [{client for client, _ in record.relabelled} for record in found] == [set(), odd, even]

@@ -43,7 +43,7 @@ def test_a_run_without_clients_stops_and_goes_on_when_they_are_back(tmp_path):
     assert difference(everything(path), everything(other)) == ""
 
 
-def test_skipped_rounds_that_are_not_in_a_row_are_no_reason(tmp_path):
+def test_skipped_rounds_that_are_not_in_a_row_do_not_stop_a_run(tmp_path):
     failing_in(1, 3, 5).carry_on(tmp_path / "run")
     records = RunFolder.open(tmp_path / "run").rounds()
     assert [record["skipped"] for record in records] == [True, False] * 3
@@ -52,7 +52,7 @@ def test_skipped_rounds_that_are_not_in_a_row_are_no_reason(tmp_path):
     assert losses[3] == losses[4]
 
 
-def test_what_was_lost_to_time_in_that_round_is_not_held_against_anybody(tmp_path):
+def test_clients_late_in_the_round_it_stopped_in_are_asked_again(tmp_path):
     path, train = tmp_path / "run", (*TRAIN, ("deadline", 0.5))
     late = {(round, client): 0.6 for round in (3, 4) for client in range(4)}
     with pytest.raises(
@@ -70,7 +70,7 @@ def test_what_was_lost_to_time_in_that_round_is_not_held_against_anybody(tmp_pat
     assert folder.exclusions()[3] == everybody
 
 
-def test_where_all_workers_die_at_once_nobody_is_left_out_for_good(tmp_path):
+def test_where_all_workers_die_at_once_no_client_is_left_out_for_good(tmp_path):
     folder = RunFolder.create(tmp_path / "run", {}, "", {})
     with Pool(2) as pool:
         run = begin(problem(3), Dying(), pool)

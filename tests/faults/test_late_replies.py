@@ -1,4 +1,4 @@
-"""B9 at the gate: replies of other rounds, copies and contradictions beside what came in time change nothing else."""
+"""B9 in admission: replies of other rounds, copies and contradictions beside what came in time change nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On Flower: what is lost, late, malformed or restarted costs one turn, or nothing, and never the run."""
+"""On Flower: what is lost, late, malformed or restarted costs a client one round, or nothing, and never the run."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def reasons(result):
     return {(record["round"], client): reason for record in result.history() for client, reason in record["excluded"]}
 
 
-def test_a_node_that_never_answers_costs_its_turns_only(tmp_path):
+def test_a_node_that_never_replies_costs_its_own_rounds_only(tmp_path):
     config = digits(train={"deadline": 0.3})
     done, _ = federate(config, tmp_path, lose=silent(2, (2, 3, 4)))
     assert reasons(done) == {(round, 2): "deadline" for round in (2, 3, 4)}
     assert [len(record["admitted"]) for record in done.history()] == [4, 3, 3, 3]
 
 
-def test_a_turn_that_did_not_count_leaves_nothing_behind(tmp_path):
+def test_a_lost_reply_leaves_nothing_behind_at_the_client(tmp_path):
     """The client trains in round 2, but its reply is lost: it is as if it had never been asked."""
 
     class Losing(InProcessGrid):
@@ -69,7 +69,7 @@ def test_a_server_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, algorithm
         def push_messages(self, messages):
             messages = list(messages)
             if any(message.metadata.group_id == str(stop + 1) for message in messages):
-                super().push_messages(messages)  # clients have trained, and nobody takes their replies
+                super().push_messages(messages)  # clients have trained, and their replies are never read
                 raise KeyboardInterrupt
             return super().push_messages(messages)
 
@@ -80,7 +80,7 @@ def test_a_server_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, algorithm
     assert_equal(there, run(config, out=tmp_path / "here"))
 
 
-def test_a_client_that_lost_its_disk_says_so_and_costs_its_turns(tmp_path):
+def test_a_client_that_lost_its_disk_says_so_and_is_left_out(tmp_path):
     config = digits(relabel={"start": 2, "tau": 0.3})
 
     class Wiping(InProcessGrid):
@@ -97,14 +97,14 @@ def test_a_client_that_lost_its_disk_says_so_and_costs_its_turns(tmp_path):
     assert "though this round counted; restore the client's folder" in lost[3, 1]
 
 
-def test_nobody_there_ends_in_time_with_one_line(tmp_path):
+def test_without_any_client_a_run_ends_in_time_with_one_line(tmp_path):
     config = digits(train={"give_up": 2})
     with pytest.raises(TooFewClientsError, match="not connected"):
         serve(config, InProcessGrid({}, str(tmp_path)), out=tmp_path / "flower", experiment="x", patience=0.2)
     assert RunFolder.open(tmp_path / "flower").status.startswith("interrupted")
 
 
-def test_clients_of_another_configuration_are_left_alone(tmp_path):
+def test_clients_with_another_configuration_are_ignored(tmp_path):
     others = grid_of(digits(train={"lr": 0.3}), tmp_path).apps
     with pytest.raises(TooFewClientsError, match="not connected"):
         serve(digits(train={"give_up": 1}), InProcessGrid(others, str(tmp_path)), out=tmp_path / "flower",
@@ -160,8 +160,8 @@ class Mangling(InProcessGrid):
         self._rng = rng
 
     def mangled(self, reply):
-        is_turn = not reply.has_error() and METRICS in reply.content.metric_records
-        return mangle(reply, self._rng) if is_turn and self.nodes[reply.metadata.src_node_id] == 0 else reply
+        is_upload = not reply.has_error() and METRICS in reply.content.metric_records
+        return mangle(reply, self._rng) if is_upload and self.nodes[reply.metadata.src_node_id] == 0 else reply
 
 
 def test_malformed_replies_cost_their_sender_only(tmp_path):
@@ -177,23 +177,23 @@ def test_malformed_replies_cost_their_sender_only(tmp_path):
         assert done.weights_sha256 == without.weights_sha256
 
 
-def test_what_a_client_remembers(tmp_path):
-    memory = StateStore(tmp_path, "trial", 3)
-    assert memory.read(0).labels is None
+def test_what_a_client_stores(tmp_path):
+    store = StateStore(tmp_path, "trial", 3)
+    assert store.read(0).labels is None
     for round in (1, 2, 4, 5):
-        memory.write(StoredState(round, 2 if round > 1 else None, np.arange(round), {"state": np.ones(2) * round}))
-    assert memory.read(4).arrays["state"].tolist() == [4, 4]
-    memory.remove_outdated(admitted=4, durable=2)
-    assert sorted(path.name for path in memory.path.glob("round-*")) == ["round-000002", "round-000004"]
-    assert memory.read(2).relabelled == 2
+        store.write(StoredState(round, 2 if round > 1 else None, np.arange(round), {"state": np.ones(2) * round}))
+    assert store.read(4).arrays["state"].tolist() == [4, 4]
+    store.remove_outdated(admitted=4, durable=2)
+    assert sorted(path.name for path in store.path.glob("round-*")) == ["round-000002", "round-000004"]
+    assert store.read(2).relabelled == 2
     with pytest.raises(IntegrityError, match="round-000005: is missing, though this round counted"):
-        memory.read(5)
-    (memory.path / "round-000004").write_bytes(b"0" * 64 + b"\nzip")
+        store.read(5)
+    (store.path / "round-000004").write_bytes(b"0" * 64 + b"\nzip")
     with pytest.raises(IntegrityError, match="round-000004: does not match its digest"):
-        memory.read(4)
+        store.read(4)
 
 
-def test_what_is_no_task_is_told_in_one_line(tmp_path):
+def test_a_message_without_a_task_is_reported_in_one_line(tmp_path):
     config = digits()
     grid = grid_of(config, tmp_path)
     node = next(iter(grid.nodes))

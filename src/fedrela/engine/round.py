@@ -86,7 +86,7 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
     admission = admit_uploads(run, round, chosen, training)
     enough = len(admission.admitted) >= run.plan.train.min_clients
     if not enough:
-        _raise_if_hopeless(run, round, training, admission)
+        _raise_if_run_failed(run, round, training, admission)
     _note_failures(folder, round, training.failed, missing)
     if enough:
         aggregate(run, round, admission.admitted)
@@ -201,7 +201,7 @@ def _note_failures(folder: RunFolder | None, round: int, failed: Failures, missi
         folder.note_exclusions(round, new)
 
 
-def _raise_if_hopeless(run: Run, round: int, training: Training, admission: Admission) -> None:
+def _raise_if_run_failed(run: Run, round: int, training: Training, admission: Admission) -> None:
     """Stop where no client can train at all, or where too few could too often; the round can be tried again then."""
     train, skipped = run.plan.train, run.state.skipped + 1
     example = "".join(f"; client {client}: {reason}" for client, reason in _excluded(training, admission)[:1])

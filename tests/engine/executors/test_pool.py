@@ -1,4 +1,4 @@
-"""The pool: real processes, which fail, are killed, come late or are not wanted any more."""
+"""The pool: real processes that fail, are killed, are late, or are closed early."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_no_task_waits_behind_a_long_one_while_a_worker_is_free(pool, counter):
     assert len({pid for pid, _ in replies.values()}) == 2
 
 
-def test_a_worker_killed_by_an_task_is_replaced_and_the_task_tried_once_more(pool, tmp_path):
+def test_a_worker_killed_by_a_task_is_replaced_and_the_task_tried_once_more(pool, tmp_path):
     pool.load(toy_work.deadly, tmp_path)
     tasks = [("fine", 0), ("once", 1), ("always", 2), ("fine", 3), ("exit", 4), ("once", 5), *[("fine", 6)] * 20]
     done = sorted(pool.run(tasks))
@@ -182,7 +182,7 @@ def test_after_the_deadline_nothing_is_begun(pool, counter, make):
     assert count(counter) == 0
 
 
-def test_in_this_process_an_task_that_ends_late_is_reported_so(counter):
+def test_in_this_process_a_task_that_ends_late_is_reported_so(counter):
     with SerialExecutor() as serial:
         serial.load(lambda _: time.sleep, None)
         assert [done.failure for done in serial.run([0, 0.2, 0], deadline=0.1)] == [None, DEADLINE, DEADLINE]
