@@ -19,7 +19,7 @@ from fedrela.flower import relabel_mod
 from fedrela.plugin import LabelStore, posterior
 from fedrela.streams import stream
 from helpers.flower_apps import Client, Heard, load_data, message, sent
-from helpers.plugin_toys import Judge, points
+from helpers.plugin_toys import Scorer, points
 
 torch.set_num_threads(1)
 X, Y = points(3)
@@ -35,7 +35,7 @@ def heard():
 
 
 def new_labels(round, model=None, **options):
-    Q, y = posterior(model or Judge(), (X, Y))
+    Q, y = posterior(model or Scorer(), (X, Y))
     draws = stream(0, "relabel", round, 3)
     return fedrela.relabel(Q, y, **{"tau": 0.2, "max_fraction": 0.3, "seed": draws} | options).labels.tolist()
 
@@ -43,7 +43,7 @@ def new_labels(round, model=None, **options):
 def test_labels_change_in_round_t_and_stay(tmp_path):
     client = Client(tmp_path)
     for round in range(1, 11):
-        client.turn(round, Judge(turned=0 if round < 9 else 1))
+        client.receive(round, Scorer(shifted=0 if round < 9 else 1))
     assert client.seen[:7] == [OLD] * 7
     assert client.seen[7:] == [new_labels(8)] * 3 != [OLD] * 3
     store = LabelStore(tmp_path, "run-77", "3")
@@ -53,82 +53,82 @@ def test_labels_change_in_round_t_and_stay(tmp_path):
 
 def test_a_client_re_labels_at_its_first_later_turn(tmp_path):
     client = Client(tmp_path)
-    client.turn(3)
-    client.turn(10)
+    client.receive(3)
+    client.receive(10)
     assert client.seen == [OLD, new_labels(10)]
 
 
 @pytest.mark.parametrize("experiment", [None, "ward"])
 def test_a_restarted_node_reads_its_labels(tmp_path, experiment, heard):
-    client = Client(tmp_path, mods=[relabel_mod(Judge, load_data, experiment=experiment)])
-    client.turn(8)
+    client = Client(tmp_path, mods=[relabel_mod(Scorer, load_data, experiment=experiment)])
+    client.receive(8)
     client.restart()
     client.context.node_id = 6
-    client.turn(9, Judge(turned=1))
+    client.receive(9, Scorer(shifted=1))
     assert client.seen == [new_labels(8)] * 2
     assert any("labels of round 8 read from" in line for _, line in heard)
     client.restart()
     client.context.run_id = 78  # submitted anew: the same experiment only where it has a name
-    client.turn(9, Judge(turned=1))
-    assert client.seen[2] == (new_labels(8) if experiment else new_labels(9, Judge(turned=1)))
+    client.receive(9, Scorer(shifted=1))
+    assert client.seen[2] == (new_labels(8) if experiment else new_labels(9, Scorer(shifted=1)))
 
 
 def test_other_data_are_refused_after_a_restart(tmp_path):
-    Client(tmp_path).turn(8)
+    Client(tmp_path).receive(8)
     client = Client(tmp_path, node={"client-id": "3", "partition-id": 2})
     with pytest.raises(DataError, match="other data than client 3 has now"):
-        client.turn(9)
+        client.receive(9)
 
 
 def test_a_server_that_goes_back_meets_the_labels_of_then(tmp_path):
     client = Client(tmp_path)
     for round in (8, 5, 8):
-        client.turn(round, Judge(turned=round == 5))
+        client.receive(round, Scorer(shifted=round == 5))
     assert client.seen == [new_labels(8), OLD, new_labels(8)]
 
 
 @pytest.mark.parametrize("where", ["the app", "its training function"])
 def test_evaluation_never_sees_new_labels(tmp_path, where):
-    mod = relabel_mod(Judge, load_data)
+    mod = relabel_mod(Scorer, load_data)
     client = Client(tmp_path, mods=[mod] if where == "the app" else [])
     if where != "the app":
         client.app = ClientApp()
         client.app.train(mods=[mod])(client.train)
         client.app.evaluate()(client.train)
-    client.turn(8, kind="evaluate")
+    client.receive(8, kind="evaluate")
     assert LabelStore(tmp_path, "run-77", "3").passes() == []
-    client.turn(8)
-    client.turn(8, kind="evaluate")
-    client.turn(9)
+    client.receive(8)
+    client.receive(8, kind="evaluate")
+    client.receive(9)
     assert client.seen == [OLD, new_labels(8), OLD, new_labels(8)]
 
 
 def test_an_error_in_training_ends_its_leave_to_see_new_labels(tmp_path):
     client = Client(tmp_path)
-    mod = relabel_mod(Judge, load_data)
+    mod = relabel_mod(Scorer, load_data)
 
     def failing(message, context):
         raise RuntimeError("no memory")
 
     with pytest.raises(RuntimeError, match="no memory"):
-        mod(message(8, Judge()), client.context, failing)
-    client.turn(8, kind="evaluate")
+        mod(message(8, Scorer()), client.context, failing)
+    client.receive(8, kind="evaluate")
     assert client.seen == [OLD]
 
 
 def test_not_a_byte_is_added(tmp_path):
     plain, plugged = Client(tmp_path / "a", mods=[]), Client(tmp_path / "b")
     blind = Client(tmp_path / "c")
-    blind.app = ClientApp(mods=[relabel_mod(Judge, load_data)])
+    blind.app = ClientApp(mods=[relabel_mod(Scorer, load_data)])
     blind.app.train()(lambda message, context: plain.train(message, Client(tmp_path, mods=[]).context))
     for round in range(1, 11):
-        replies = [client.turn(round) for client in (plain, plugged, blind)]
+        replies = [client.receive(round) for client in (plain, plugged, blind)]
         wire = [sent(reply) for reply in replies]
         assert wire[0] == wire[2]  # the mod alone changes nothing, whatever it does with labels
         assert (wire[0] == wire[1]) == (round < 8)  # labels change the weights, as they should
         assert len(wire[0]) == len(wire[1])
         records = [{name: list(record) for name, record in reply.content.items()} for reply in replies]
-        assert records[0] == records[1] == {"arrays": list(Judge().state_dict()), "metrics": ["loss", "num-examples"]}
+        assert records[0] == records[1] == {"arrays": list(Scorer().state_dict()), "metrics": ["loss", "num-examples"]}
     assert LabelStore(tmp_path / "c", "run-77", "3").passes()
 
 
@@ -138,8 +138,8 @@ def test_the_count_is_told_only_where_both_sides_say_so(tmp_path):
         folder.mkdir()
         (folder / "policy.toml").write_text(f"share = {str(own).lower()}\n")
         client = Client(folder, **{"fedrela-share": server})
-        client.turn(7)
-        reply = client.turn(8)
+        client.receive(7)
+        reply = client.receive(8)
         told = reply.content.config_records
         moved = int(np.sum(np.array(new_labels(8)) != OLD))
         assert {name: dict(record) for name, record in told.items()} == (
@@ -151,12 +151,12 @@ def test_the_count_is_told_only_where_both_sides_say_so(tmp_path):
 @pytest.mark.parametrize("private", ["central", "local"])
 def test_beside_flowers_privacy_mods(tmp_path, first, private):
     dp = fixedclipping_mod if private == "central" else LocalDpMod(0.1, 0.0, 1.0, 1e-5)
-    ours = relabel_mod(Judge, load_data)
+    ours = relabel_mod(Scorer, load_data)
     client = Client(tmp_path, mods=[ours, dp] if first else [dp, ours])
     for round in (7, 8, 9):
-        reply = client.turn(round, **{"clipping_norm": 0.1} if private == "central" else {})
+        reply = client.receive(round, **{"clipping_norm": 0.1} if private == "central" else {})
         assert not reply.has_error(), reply.error
-        update = reply.content["arrays"]["centres"].numpy() - Judge().centres.detach().numpy()
+        update = reply.content["arrays"]["centres"].numpy() - Scorer().centres.detach().numpy()
         assert 0 < np.linalg.norm(update) < 0.1001
     assert client.seen == [OLD, new_labels(8), new_labels(8)]
 
@@ -165,7 +165,7 @@ def test_the_clients_policy_is_obeyed_and_warnings_are_in_its_log(tmp_path, hear
     policy = tmp_path / "rules.toml"
     policy.write_text("max_fraction = 0.05\nforbidden = [[0, 2]]\n")
     client = Client(tmp_path / "labels", node={"fedrela-policy": str(policy)}, **{"fedrela-tau": 0.5})
-    client.turn(8, Judge(turned=1))
+    client.receive(8, Scorer(shifted=1))
     ledger = LabelStore(tmp_path / "labels", "run-77", "3").passes()[0]
     assert 0 < len(ledger) <= 0.05 * len(Y)
     assert ledger.options["forbidden"] == [[0, 2]]
@@ -173,43 +173,43 @@ def test_the_clients_policy_is_obeyed_and_warnings_are_in_its_log(tmp_path, hear
     assert any("the model confirms only" in line for line in warnings)
     assert any("more than half of max_fraction = 0.05" in line for line in warnings)
     policy.write_text("enabled = false\n")
-    client.turn(9)
+    client.receive(9)
     assert client.seen[-1] == OLD
     policy.write_text("tau = 7\n")
-    with pytest.raises(ArgumentError, match=r"rules.toml:tau: expected a number >= 0 and <= 1, got 7"):
-        client.turn(10)
+    with pytest.raises(ArgumentError, match=r"rules.toml:tau: expected a number from 0 to 1, got 7"):
+        client.receive(10)
 
 
 def test_an_undo_from_outside_counts_from_the_next_round_on(tmp_path):
     client = Client(tmp_path)
-    client.turn(8)
+    client.receive(8)
     assert LabelStore(tmp_path, "run-77", "3").undo().tolist() == OLD
-    client.turn(9)
+    client.receive(9)
     assert client.seen == [new_labels(8), OLD]
 
 
 def test_labels_outlive_their_folder(tmp_path, heard):
     client = Client(tmp_path / "labels")
-    client.turn(8)
+    client.receive(8)
     (tmp_path / "labels").rename(tmp_path / "gone")
-    client.turn(9, Judge(turned=1))
+    client.receive(9, Scorer(shifted=1))
     assert client.seen == [new_labels(8)] * 2
     assert ("WARNING", f"FedReLa: {tmp_path}/labels/run-77/3 is gone; the labels of round 8 stay") in heard
 
 
 def test_a_training_function_that_forgets_the_labels_is_told_so(tmp_path, heard):
     client = Client(tmp_path)
-    client.turn(8)
+    client.receive(8)
     assert not any("does not use the new labels" in line for _, line in heard)
-    relabel_mod(Judge, load_data)(message(9, Judge()), client.context, lambda message, context: message)
+    relabel_mod(Scorer, load_data)(message(9, Scorer()), client.context, lambda message, context: message)
     assert sum("does not use the new labels" in line for _, line in heard) == 1
 
 
 def test_torchs_generator_is_left_alone(tmp_path):
     client = Client(tmp_path)
-    client.app = ClientApp(mods=[relabel_mod(Judge, load_data)])
+    client.app = ClientApp(mods=[relabel_mod(Scorer, load_data)])
     client.app.train()(lambda message, context: message)
     state = torch.get_rng_state()
-    client.turn(8)
+    client.receive(8)
     assert LabelStore(tmp_path, "run-77", "3").passes()
     assert torch.equal(torch.get_rng_state(), state)

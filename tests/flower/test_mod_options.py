@@ -14,7 +14,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.flower import labels_for, relabel_mod
 from fedrela.plugin import LabelStore
 from helpers.flower_apps import Client, load_data, message
-from helpers.plugin_toys import Judge, points
+from helpers.plugin_toys import Scorer, points
 
 torch.set_num_threads(1)
 X, Y = points(3)
@@ -49,51 +49,51 @@ def of_the_run(partition_id, *, file_name):
     ids=["context", "mappings", "default", "run configuration"],
 )
 def test_any_function_gives_the_data(tmp_path, data, options):
-    client = Client(tmp_path, mods=[relabel_mod(Judge, data, **options)], **{"batch-size": 1, "file-name": "x.csv"})
-    client.turn(8)
+    client = Client(tmp_path, mods=[relabel_mod(Scorer, data, **options)], **{"batch-size": 1, "file-name": "x.csv"})
+    client.receive(8)
     assert moved(tmp_path)[0] > 0
     assert client.seen[0] != Y.tolist()
 
 
 def test_a_models_arguments_and_a_way_to_load_it(tmp_path):
     class Halves(nn.Module):
-        def __init__(self, turned):
+        def __init__(self, shifted):
             super().__init__()
-            self.judge = Judge(turned)
+            self.scorer = Scorer(shifted)
 
         def forward(self, x):
-            return self.judge(x)
+            return self.scorer(x)
 
     def load(model, message):
-        model.judge.load_state_dict(message.content["arrays"].to_torch_state_dict())
+        model.scorer.load_state_dict(message.content["arrays"].to_torch_state_dict())
 
     mod = relabel_mod(Halves, load_data, load=load)
-    client = Client(tmp_path, mods=[mod], turned=1)
-    client.turn(8)
+    client = Client(tmp_path, mods=[mod], shifted=1)
+    client.receive(8)
     other = Client(tmp_path / "plain")
-    other.turn(8)
+    other.receive(8)
     assert client.seen == other.seen
 
 
 def test_the_run_configuration_has_the_last_word_of_the_server(tmp_path):
-    mods = [relabel_mod(Judge, load_data, start=9, tau=0.01, experiment="mine", rounds=3)]
+    mods = [relabel_mod(Scorer, load_data, start=9, tau=0.01, experiment="mine", rounds=3)]
     options = {"fedrela-start": 2, "fedrela-tau": 0.5, "fedrela-experiment": "theirs", "fedrela-max-fraction": 0.1}
     client = Client(tmp_path, mods=mods, **options)
-    client.turn(2)
+    client.receive(2)
     (ledger,) = LabelStore(tmp_path, "theirs", "3").passes()
     assert (ledger.options["round"], ledger.options["tau"], ledger.options["max_fraction"]) == (2, 0.5, 0.1)
 
 
 def test_off_in_the_run_configuration(tmp_path):
     client = Client(tmp_path, **{"fedrela-enabled": False})
-    client.turn(8)
+    client.receive(8)
     assert moved(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     ("options", "run", "said"),
     [
-        ({}, {"fedrela-tau": 5}, "relabel_mod: tau: expected a number >= 0 and <= 1"),
+        ({}, {"fedrela-tau": 5}, "relabel_mod: tau: expected a number from 0 to 1"),
         ({}, {"fedrela-taus": 0.1}, "relabel_mod: taus: unknown option"),
         ({"rounds": "epochs"}, {}, "the run's configuration has no 'epochs'"),
         ({"data": lambda path: 1}, {}, "data: neither the node's nor the run's configuration has 'path'"),
@@ -101,20 +101,20 @@ def test_off_in_the_run_configuration(tmp_path):
     ],
 )
 def test_wrong_settings_are_named_in_one_line(tmp_path, options, run, said):
-    mod = relabel_mod(**{"model": Judge, "data": load_data} | options)
+    mod = relabel_mod(**{"model": Scorer, "data": load_data} | options)
     with pytest.raises(ArgumentError, match=said) as error:
-        Client(tmp_path, mods=[mod], **run).turn(8)
+        Client(tmp_path, mods=[mod], **run).receive(8)
     assert "\n" not in str(error.value)
 
 
 def test_a_wrong_option_is_found_when_the_app_is_loaded():
     with pytest.raises(ArgumentError, match="tau: expected a number"):
-        relabel_mod(Judge, load_data, tau=5)
+        relabel_mod(Scorer, load_data, tau=5)
 
 
 def test_messages_that_will_not_do_are_named(tmp_path):
-    client, mod = Client(tmp_path), relabel_mod(Judge, load_data)
-    without = message(8, Judge())
+    client, mod = Client(tmp_path), relabel_mod(Scorer, load_data)
+    without = message(8, Scorer())
     del without.content["config"]["server-round"]
     with pytest.raises(ArgumentError, match="no config record of the message has 'server-round'"):
         mod(without, client.context, client.train)
@@ -126,10 +126,10 @@ def test_messages_that_will_not_do_are_named(tmp_path):
 
 
 def test_labels_of_other_data_are_refused(tmp_path):
-    mod = relabel_mod(Judge, load_data)
+    mod = relabel_mod(Scorer, load_data)
     client = Client(tmp_path)
     with pytest.raises(DataError, match="made for other data than these"):
-        mod(message(8, Judge()), client.context, lambda message, context: labels_for(context, points(4)[1]))
+        mod(message(8, Scorer()), client.context, lambda message, context: labels_for(context, points(4)[1]))
     kinds = {}
 
     def train(message, context):
@@ -137,6 +137,6 @@ def test_labels_of_other_data_are_refused(tmp_path):
             kinds[type(given)] = labels_for(context, given)
         return message
 
-    mod(message(9, Judge()), client.context, train)
+    mod(message(9, Scorer()), client.context, train)
     assert all(type(labels) is kind for kind, labels in kinds.items())
     assert len({str([int(label) for label in labels]) for labels in kinds.values()}) == 1

@@ -21,7 +21,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from torch.utils.data import DataLoader, TensorDataset
 
 from fedrela.flower import labels_for, relabel_mod, relabeled_dataset, relabeled_loader
-from helpers.plugin_toys import Judge, points
+from helpers.plugin_toys import Scorer, points
 
 NODE = 5
 
@@ -45,7 +45,7 @@ class Client:
     def __init__(self, folder: Path, mods: list | None = None, node: dict | None = None, **run: Any) -> None:
         self.node = {"partition-id": 3, "num-partitions": 4, "state-dir": str(folder)} | (node or {})
         self.run = {"num-server-rounds": 10, "fedrela-tau": 0.2} | run
-        self.app = ClientApp(mods=[relabel_mod(Judge, load_data)] if mods is None else mods)
+        self.app = ClientApp(mods=[relabel_mod(Scorer, load_data)] if mods is None else mods)
         self.seen: list[list[int]] = []
         self.app.train()(self.train)
         self.app.evaluate()(self.train)  # a careless user: the same function for both
@@ -64,16 +64,16 @@ class Client:
             torch.bincount(labels).tolist()
         )
         self.seen.append(labels.tolist())
-        model = Judge()
+        model = Scorer()
         model.load_state_dict(message.content["arrays"].to_torch_state_dict())
         with torch.no_grad():
             model.centres += labels.float().mean()
         metrics = MetricRecord({"loss": 0.5, "num-examples": len(y)})
         return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
 
-    def turn(self, round: int, model: torch.nn.Module | None = None, kind: str = "train", **config: Any) -> Message:
+    def receive(self, round: int, model: torch.nn.Module | None = None, kind: str = "train", **config: Any) -> Message:
         """Handle a message of a round, and return the reply."""
-        reply: Message = self.app(message(round, model or Judge(), kind, **config), self.context)
+        reply: Message = self.app(message(round, model or Scorer(), kind, **config), self.context)
         return reply
 
 

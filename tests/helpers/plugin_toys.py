@@ -1,4 +1,4 @@
-"""A small imbalanced client: points in the plane, and models that judge them well or badly."""
+"""A small imbalanced client: points in the plane, and models that score them well or badly."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def points(seed: int = 0) -> tuple[Tensor, Tensor]:
     return torch.tensor(x, dtype=torch.float32), torch.tensor(y)
 
 
-class Judge(nn.Module):
-    """Logits by the distance to each class's centre, behind a BatchNorm layer; `turned` makes it wrong."""
+class Scorer(nn.Module):
+    """Logits by the distance to each class's centre, behind a BatchNorm layer; `shifted` makes it wrong."""
 
-    def __init__(self, turned: int = 0) -> None:
+    def __init__(self, shifted: int = 0) -> None:
         super().__init__()
         self.norm = nn.BatchNorm1d(2)
         self.drop = nn.Dropout(0.5)
-        self.centres = nn.Parameter(torch.tensor(np.roll(CENTRES, turned, axis=0)))
+        self.centres = nn.Parameter(torch.tensor(np.roll(CENTRES, shifted, axis=0)))
 
     def forward(self, x: Tensor) -> Tensor:
         return -torch.cdist(self.drop(self.norm(x)), self.centres)
@@ -44,8 +44,8 @@ def scored(seed: int) -> Scored:
     return np.random.default_rng(seed).dirichlet(np.ones(3), len(y)), y
 
 
-def take_turn(folder: object, round: int, seed: int) -> str:
-    """Let client 7 take its turn with the model of a seed, and return the digest of its labels and their round."""
+def relabel_in_round(folder: object, round: int, seed: int) -> str:
+    """Let client 7 take part in a round with the model of a seed, and return the digest of its labels and their round."""
     store = LabelStore(str(folder), "toy", "7")
     ledger, _ = current_ledger(store, plan_passes(start=3, tau=0.2), Policy(), round, lambda: scored(seed), LOG)
     assert ledger is not None

@@ -1,4 +1,4 @@
-"""A data set with the labels in force: rows keep their form, other data are refused, nothing leaks the old labels."""
+"""A data set with the current labels: rows keep their form, other data are refused, nothing leaks the old labels."""
 
 from __future__ import annotations
 
@@ -135,11 +135,11 @@ def test_it_survives_the_way_to_another_process():
 def test_other_data_are_refused():
     with pytest.raises(DataError, match="expected 116 rows, as many as there are labels, got 115"):
         RelabeledDataset(TensorDataset(X[1:], Y[1:]), LEDGER)
-    turned = RelabeledDataset(TensorDataset(X.flip(0), Y.flip(0)), LEDGER)
+    shifted = RelabeledDataset(TensorDataset(X.flip(0), Y.flip(0)), LEDGER)
     with pytest.raises(DataError, match="in another order"):
-        list(turned)
+        list(shifted)
     with pytest.raises(DataError, match="in another order"):
-        turned[:]
+        shifted[:]
     with pytest.raises(ArgumentError, match="no label among the keys"):
         RelabeledDataset([{"img": x} for x in X], LEDGER)[0]
 

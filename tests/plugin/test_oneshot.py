@@ -14,7 +14,7 @@ import fedrela
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plugin import OneShot, Policy, posterior
 from fedrela.streams import stream
-from helpers.plugin_toys import Judge, points
+from helpers.plugin_toys import Scorer, points
 
 X, Y = points()
 
@@ -44,10 +44,10 @@ def test_five_lines_in_somebodys_loop(tmp_path):
 
 def test_it_is_the_paper_with_the_stream_of_round_and_client(tmp_path):
     once = client(tmp_path)
-    assert once.before_round(7, Judge()) is None
+    assert once.before_round(7, Scorer()) is None
     assert labels(once) == Y.tolist()
-    once.before_round(8, Judge())
-    Q, y = posterior(Judge(), (X, Y))
+    once.before_round(8, Scorer())
+    Q, y = posterior(Scorer(), (X, Y))
     by_hand = fedrela.relabel(Q, y, tau=0.2, max_fraction=0.3, seed=stream(0, "relabel", 8, 3))
     assert labels(once) == by_hand.labels.tolist() != Y.tolist()
     assert once.ledger.options["round"] == 8
@@ -55,21 +55,21 @@ def test_it_is_the_paper_with_the_stream_of_round_and_client(tmp_path):
 
 def test_a_restarted_client_reads_its_labels_and_does_not_ask_its_model(tmp_path):
     first = client(tmp_path)
-    first.before_round(8, Judge())
+    first.before_round(8, Scorer())
     again = client(tmp_path)
     again.before_round(9, nn.Identity())  # would fail if it were asked
     assert labels(again) == labels(first)
 
 
 def test_other_data_are_refused_at_the_restart(tmp_path):
-    client(tmp_path).before_round(8, Judge())
+    client(tmp_path).before_round(8, Scorer())
     with pytest.raises(DataError, match="other data"):
-        client(tmp_path, (X.flip(0), Y.flip(0))).before_round(9, Judge())
+        client(tmp_path, (X.flip(0), Y.flip(0))).before_round(9, Scorer())
 
 
 def test_a_late_joiner_and_the_official_way(tmp_path):
-    assert client(tmp_path / "late").before_round(9, Judge()).options["round"] == 9
-    assert client(tmp_path / "official", late=False).before_round(9, Judge()) is None
+    assert client(tmp_path / "late").before_round(9, Scorer()).options["round"] == 9
+    assert client(tmp_path / "official", late=False).before_round(9, Scorer()) is None
 
 
 def test_periods_need_the_clients_leave(tmp_path):
@@ -77,7 +77,7 @@ def test_periods_need_the_clients_leave(tmp_path):
     for passes, made in ((1, [3]), (3, [3, 5, 7])):
         once = client(tmp_path / str(passes), start=3, period=2, policy=Policy(passes=passes))
         for round in rounds:
-            once.before_round(round, Judge())
+            once.before_round(round, Scorer())
         kept = once.store.passes()
         assert [ledger.options["round"] for ledger in kept] == made
         assert all(ledger.original.tolist() == Y.tolist() for ledger in kept)
@@ -88,12 +88,12 @@ def test_the_clients_policy_is_obeyed(tmp_path):
     policy = tmp_path / "policy.toml"
     policy.write_text("max_fraction = 0.02\nforbidden = [[0, 2]]\ntau = 0.1\n")
     once = client(tmp_path, tau=0.5, max_fraction=0.9)
-    ledger = once.before_round(8, Judge())
+    ledger = once.before_round(8, Scorer())
     assert len(ledger) == int(0.02 * len(Y))
     assert (ledger.options["tau"], ledger.options["forbidden"]) == (0.1, [[0, 2]])
     policy.write_text("enabled = false\n")
     off = client(tmp_path)
-    assert off.before_round(9, Judge()) is None
+    assert off.before_round(9, Scorer()) is None
     assert labels(off) == Y.tolist()
     with pytest.raises(ArgumentError, match=r"elsewhere\.toml: cannot be read"):
         client(tmp_path, policy=tmp_path / "elsewhere.toml")
@@ -101,14 +101,14 @@ def test_the_clients_policy_is_obeyed(tmp_path):
 
 def test_undo_gives_the_original_labels_back_for_good(tmp_path):
     once = client(tmp_path)
-    once.before_round(8, Judge())
+    once.before_round(8, Scorer())
     assert once.undo().tolist() == labels(once) == Y.tolist()
-    assert once.before_round(9, Judge()) is None
-    assert client(tmp_path).before_round(10, Judge()) is None
+    assert once.before_round(9, Scorer()) is None
+    assert client(tmp_path).before_round(10, Scorer()) is None
 
 
 def test_nothing_else_is_changed(tmp_path):
-    model, state = Judge(), torch.get_rng_state()
+    model, state = Scorer(), torch.get_rng_state()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     once = client(tmp_path)
     once.before_round(8, model)
@@ -123,30 +123,30 @@ def said(caplog):
 
 
 def test_a_model_that_agrees_is_no_reason_to_warn(tmp_path, caplog):
-    client(tmp_path, tau=0.02).before_round(8, Judge())
+    client(tmp_path, tau=0.02).before_round(8, Scorer())
     assert said(caplog) == []
 
 
 def test_a_model_that_disagrees_is_warned_of(tmp_path, caplog):
-    client(tmp_path, tau=0.02).before_round(8, Judge(turned=1))
+    client(tmp_path, tau=0.02).before_round(8, Scorer(shifted=1))
     assert len(said(caplog)) == 1
     assert "round 8, client 3: the model confirms only" in said(caplog)[0]
 
 
 def test_a_model_that_disagrees_moves_nothing_where_the_client_says_so(tmp_path, caplog):
-    ledger = client(tmp_path, policy=Policy(min_agreement=0.9)).before_round(8, Judge(turned=1))
+    ledger = client(tmp_path, policy=Policy(min_agreement=0.9)).before_round(8, Scorer(shifted=1))
     assert len(ledger) == 0
     assert "no label moves: the model confirms" in said(caplog)[0]
 
 
 def test_an_unusual_share_is_warned_of(tmp_path, caplog):
-    ledger = client(tmp_path, policy=Policy(max_fraction=0.05), tau=0.5).before_round(8, Judge())
+    ledger = client(tmp_path, policy=Policy(max_fraction=0.05), tau=0.5).before_round(8, Scorer())
     assert len(ledger) > 0.025 * len(Y)
     assert "of the labels changed, more than half of max_fraction = 0.05" in said(caplog)[0]
 
 
 def test_a_broken_model_moves_nothing_and_is_warned_of(tmp_path, caplog):
-    broken = Judge()
+    broken = Scorer()
     with torch.no_grad():
         broken.centres[0, 0] = torch.nan
     once = client(tmp_path)
@@ -157,7 +157,7 @@ def test_a_broken_model_moves_nothing_and_is_warned_of(tmp_path, caplog):
 
 def test_sample_level_privacy_is_warned_of(tmp_path, caplog, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "opacus", logging)  # what counts is that it is loaded
-    client(tmp_path, tau=0.02).before_round(8, Judge())
+    client(tmp_path, tau=0.02).before_round(8, Scorer())
     assert "sample-level differential privacy (Opacus) does not cover FedReLa" in said(caplog)[0]
 
 
@@ -165,7 +165,7 @@ def test_sample_level_privacy_is_warned_of(tmp_path, caplog, monkeypatch):
     ("options", "said"),
     [
         ({"rounds": None}, "rounds: needed since start = 0.8 is a share"),
-        ({"tau": 5}, "tau: expected a number >= 0 and <= 1"),
+        ({"tau": 5}, "tau: expected a number from 0 to 1"),
         ({"taus": 0.1}, "taus: unknown option; nearest: tau"),
         ({"start": 0}, "start: expected a round from 1"),
         ({"preset": "mine"}, "preset: expected one of paper, official"),

@@ -75,8 +75,8 @@ def test_a_client_without_a_file_lets_three_tenths_move_once():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tau = 5", "policy.toml:tau: expected a number >= 0 and <= 1, got 5"),
-        ("max_fraction = '0.3'", "policy.toml:max_fraction: expected a number >= 0 and <= 1, got '0.3'"),
+        ("tau = 5", "policy.toml:tau: expected a number from 0 to 1, got 5"),
+        ("max_fraction = '0.3'", "policy.toml:max_fraction: expected a number from 0 to 1, got '0.3'"),
         ("max_fractions = 0.3", "policy.toml:max_fractions: unknown key; nearest: max_fraction"),
         ("enabled = 1", "policy.toml:enabled: expected true or false, got 1"),
         ("passes = 0", "policy.toml:passes: expected an integer >= 1, got 0"),

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plugin import posterior
-from helpers.plugin_toys import Judge, points
+from helpers.plugin_toys import Scorer, points
 
 X, Y = points()
 
@@ -27,15 +27,15 @@ FORMS = {
 
 @pytest.mark.parametrize("data", FORMS.values(), ids=FORMS)
 def test_every_form_of_data_gives_the_same(data):
-    Q, y = posterior(Judge(), data)
+    Q, y = posterior(Scorer(), data)
     with torch.no_grad():
-        wanted = Judge().eval()(X).double().softmax(dim=1).numpy()
+        wanted = Scorer().eval()(X).double().softmax(dim=1).numpy()
     assert Q.tolist() == wanted.tolist()
     assert y.tolist() == Y.tolist()
 
 
 def test_the_model_and_the_random_generator_are_as_they_were():
-    model = Judge()
+    model = Scorer()
     model.train()
     model.drop.eval()
     model(X)  # running statistics that are not the initial ones
@@ -83,7 +83,7 @@ def test_the_batch_size_is_fixed_and_bounds_a_forward_pass():
         seen.append(len(batch[0]))
         return model(batch[0])
 
-    posterior(Judge(), (X, Y), forward=forward, batch_size=50)
+    posterior(Scorer(), (X, Y), forward=forward, batch_size=50)
     assert seen == [50, 50, 16]
 
 
@@ -125,7 +125,7 @@ class Stream(IterableDataset):
 )
 def test_data_that_will_not_do_are_named(data, error, said):
     with pytest.raises(error, match=said):
-        posterior(Judge(), data)
+        posterior(Scorer(), data)
 
 
 def test_a_model_without_logits_is_named():
@@ -134,5 +134,5 @@ def test_a_model_without_logits_is_named():
 
 
 def test_a_label_of_another_name():
-    assert posterior(Judge(), [{"img": X[0], "diagnosis": 1}], label="diagnosis")[1].tolist() == [1]
-    assert posterior(Judge(), [(X[0], "id-7", 2)], label=2)[1].tolist() == [2]
+    assert posterior(Scorer(), [{"img": X[0], "diagnosis": 1}], label="diagnosis")[1].tolist() == [1]
+    assert posterior(Scorer(), [(X[0], "id-7", 2)], label=2)[1].tolist() == [2]

@@ -20,13 +20,13 @@ from fedrela.plugin import LabelStore, Policy
 from fedrela.plugin.oneshot import current_ledger, plan_passes
 from fedrela.plugin.store import default_folder
 from helpers.batteries import examples
-from helpers.plugin_toys import LOG, scored, take_turn
+from helpers.plugin_toys import LOG, relabel_in_round, scored
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """What the process that forks reported."""
-    command = [sys.executable, "-m", "helpers.killed_turns", str(tmp_path_factory.mktemp("turns"))]
+    command = [sys.executable, "-m", "helpers.killed_passes", str(tmp_path_factory.mktemp("passes"))]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -34,7 +34,7 @@ def found(tmp_path_factory):
 
 
 def test_a_kill_leaves_the_whole_pass_or_nothing(found, tmp_path):
-    first, second = take_turn(tmp_path / "a", 3, seed=1), take_turn(tmp_path / "b", 4, seed=2)
+    first, second = relabel_in_round(tmp_path / "a", 3, seed=1), relabel_in_round(tmp_path / "b", 4, seed=2)
     assert first != second
     kills = found["kills"]
     assert {verb for verb, *_ in kills} == {"make_folder", "sync_folder", "write_aside", "sync", "link", "remove"}
@@ -76,7 +76,7 @@ def test_a_client_reads_the_labels_of_its_first_pass_for_ever(rounds):
 
 
 def test_experiments_and_clients_are_kept_apart(tmp_path):
-    take_turn(tmp_path, 3, 1)
+    relabel_in_round(tmp_path, 3, 1)
     assert LabelStore(tmp_path, "toy", "8").passes() == LabelStore(tmp_path, "other", "7").passes() == []
     (tmp_path / "toy" / "8").mkdir()
     (tmp_path / "toy" / "7" / "pass-0001.json").rename(tmp_path / "toy" / "8" / "pass-0001.json")
@@ -91,15 +91,15 @@ def test_names_lead_nowhere_else(tmp_path, name):
 
 
 def test_a_damaged_file_is_never_replaced(tmp_path):
-    take_turn(tmp_path, 3, 1)
+    relabel_in_round(tmp_path, 3, 1)
     path = tmp_path / "toy" / "7" / "pass-0001.json"
     path.write_bytes(path.read_bytes().replace(b'"tau": 0.2', b'"tau": 0.3'))
     with pytest.raises(IntegrityError, match="does not match its digest"):
-        take_turn(tmp_path, 4, 2)
+        relabel_in_round(tmp_path, 4, 2)
 
 
 def test_other_data_are_refused(tmp_path):
-    take_turn(tmp_path, 3, 1)
+    relabel_in_round(tmp_path, 3, 1)
     store = LabelStore(tmp_path, "toy", "7")
     labels = store.passes()[0].original.copy()
     store.check_data(store.passes()[0], labels.astype(np.int16))
@@ -109,7 +109,7 @@ def test_other_data_are_refused(tmp_path):
 
 
 def test_the_ledger_is_one_that_everybody_can_undo(tmp_path):
-    take_turn(tmp_path, 3, 1)
+    relabel_in_round(tmp_path, 3, 1)
     store = LabelStore(tmp_path, "toy", "7")
     original = scored(0)[1].tolist()
     assert fedrela.undo(store.folder / "pass-0001.json").tolist() == original
@@ -125,7 +125,7 @@ def test_what_killed_writers_left_is_swept(tmp_path):
     folder = tmp_path / "toy" / "7"
     folder.mkdir(parents=True)
     (folder / ".pass-0001.json.0123456789ab.part").write_bytes(b"half")
-    take_turn(tmp_path, 3, 1)
+    relabel_in_round(tmp_path, 3, 1)
     assert [path.name for path in folder.iterdir()] == ["pass-0001.json"]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fedrela.files import verbs
 from helpers.disk_faults import WRITES, Kill, Notes
-from helpers.plugin_toys import take_turn
+from helpers.plugin_toys import relabel_in_round
 
 
 def child(action: object) -> int:
@@ -31,7 +31,7 @@ def kill_points(folder: Path) -> list[tuple[str, str, int, str, str, str]]:
     folder.mkdir()
     notes = Notes()
     with verbs.observed(notes):
-        take_turn(folder / "whole", 3, seed=1)
+        relabel_in_round(folder / "whole", 3, seed=1)
     found = []
     for number, (verb, arguments) in enumerate(notes.tried):
         moments = ("before", "amid", "after") if verb in WRITES and len(arguments[1]) > 1 else ("before", "after")
@@ -40,10 +40,10 @@ def kill_points(folder: Path) -> list[tuple[str, str, int, str, str, str]]:
 
             def killed(place: Path = place, number: int = number, moment: str = moment) -> None:
                 with verbs.observed(Kill(number, moment)):
-                    take_turn(place, 3, seed=1)
+                    relabel_in_round(place, 3, seed=1)
 
             code = child(killed)
-            second, third = take_turn(place, 4, seed=2), take_turn(place, 5, seed=3)
+            second, third = relabel_in_round(place, 4, seed=2), relabel_in_round(place, 5, seed=3)
             names = " ".join(sorted(path.name for path in (place / "toy" / "7").iterdir() if path.name[0] != "."))
             found.append((verb, moment, code, second, third, names))
     return found
@@ -58,7 +58,7 @@ def all_at_once(folder: Path, clients: int) -> list[str]:
             try:
                 os.close(door)
                 os.read(gate, 1)  # returns when the parent closes the door
-                os.write(pen, (take_turn(folder, 3, seed) + "\n").encode())
+                os.write(pen, (relabel_in_round(folder, 3, seed) + "\n").encode())
             finally:
                 os._exit(0)
     os.close(door)
