@@ -46,6 +46,7 @@ LAZY = {
     "report/board.py": {"tensorboard"},
     "report/figures/png.py": {"matplotlib"},
     "algorithms/smote.py": {"imblearn"},
+    "metrics/paired.py": {"scipy"},
 }
 
 

@@ -80,30 +80,30 @@ N = np.ones((2, 3), int)
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "argument"),
     [
-        (lambda: shot_groups([]), "counts: one non-negative number a class is needed"),
-        (lambda: shot_groups([1, -1]), "counts: one non-negative number a class is needed"),
-        (lambda: shot_groups([1, 2], (0.9, 0.5)), "cuts: expected two ascending shares"),
-        (lambda: evaluation_groups(N, protocol="B"), "protocol: one of counts, fedloge, fedrela-release .* got 'B'"),
-        (lambda: evaluation_groups(3), r"counts: expected one number a class.* got shape \(\)"),
-        (lambda: evaluation_groups([1, 2], protocol="fedloge"), r"client_counts: .* got int64 \(2,\)"),
-        (lambda: evaluation_groups(N, protocol="fedrela-release"), "test_counts: protocol 'fedrela-release' needs"),
-        (lambda: evaluation_groups(N, minority=[3]), r"minority: expected class ids from 0 to 2, got \[3\]"),
-        (lambda: evaluation_groups(N, minority=[1], protocol="fedloge"), "protocol: with minority classes"),
-        (lambda: evaluation_groups(N).members("minority"), "group: one of head, medium, tail .* got 'minority'"),
-        (lambda: local_test_counts([[0.5]]), r"client_counts: .* got float64 \(1, 1\)"),
-        (lambda: local_test_counts([[1, -1]]), "client_counts: integers >= 0"),
-        (lambda: local_test_counts(N, 0), "test_size: expected at least 1, got 0"),
-        (lambda: local_test_counts(N, cap=[1, 2]), r"cap: one number, or one a class \(3\), .* got shape \(2,\)"),
+        (lambda: shot_groups([]), "counts"),
+        (lambda: shot_groups([1, -1]), "counts"),
+        (lambda: shot_groups([1, 2], (0.9, 0.5)), "cuts"),
+        (lambda: evaluation_groups(N, protocol="B"), "protocol"),
+        (lambda: evaluation_groups(3), "counts"),
+        (lambda: evaluation_groups([1, 2], protocol="fedloge"), "client_counts"),
+        (lambda: evaluation_groups(N, protocol="fedrela-release"), "test_counts"),
+        (lambda: evaluation_groups(N, minority=[3]), "minority"),
+        (lambda: evaluation_groups(N, minority=[1], protocol="fedloge"), "protocol"),
+        (lambda: evaluation_groups(N).members("minority"), "group"),
+        (lambda: local_test_counts([[0.5]]), "client_counts"),
+        (lambda: local_test_counts([[1, -1]]), "client_counts"),
+        (lambda: local_test_counts(N, 0), "test_size"),
+        (lambda: local_test_counts(N, cap=[1, 2]), "cap"),
     ],
 )
-def test_errors(call, message):
-    with pytest.raises(ArgumentError, match=message) as caught:
+def test_errors(call, argument):
+    with pytest.raises(ArgumentError, match=r"^[^\n]+$") as caught:
         call()
-    assert "\n" not in str(caught.value)
+    assert caught.value.argument == argument
 
 
 def test_counts_that_are_no_numbers():
-    with pytest.raises(ArgumentError, match="counts: one non-negative number a class"):
+    with pytest.raises(ArgumentError, match="counts: expected one non-negative number per class"):
         shot_groups(["a"])

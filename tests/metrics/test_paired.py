@@ -1,4 +1,4 @@
-"""Figures over seeds: the exact quantile of Student's t, paired differences, and what is said of them."""
+"""Metrics over seeds: paired differences with Student's t interval, and their description."""
 
 from __future__ import annotations
 
@@ -11,30 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.errors import ArgumentError
-from fedrela.metrics.paired import Spread, in_words, is_noise, paired, t_quantile
+from fedrela.metrics.paired import Spread, in_words, is_noise, paired
 from helpers.batteries import examples
-
-# two-sided 95 %, as printed in textbooks
-TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 30: 2.042, 60: 2.000, 120: 1.980}
-
-
-@pytest.mark.parametrize(("freedom", "quantile"), TABLE.items())
-def test_the_table_of_textbooks(freedom, quantile):
-    assert round(t_quantile(0.975, freedom), 3) == quantile
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 8, 29, 30, 999, 1000])
-@pytest.mark.parametrize("probability", [0.5, 0.6, 0.9, 0.975, 0.9995])
-def test_the_quantile_is_that_of_scipy(probability, freedom):
-    expected = scipy.stats.t.ppf(probability, freedom)
-    assert math.isclose(t_quantile(probability, freedom), expected, rel_tol=1e-9, abs_tol=1e-12)
-
-
-@pytest.mark.parametrize(("probability", "freedom"), [(0.4, 2), (1.0, 2), (math.nan, 2), (0.9, 0), (0.9, -1)])
-def test_what_has_no_quantile(probability, freedom):
-    with pytest.raises(ArgumentError, match=r"expected .*, got"):
-        t_quantile(probability, freedom)
-
 
 shares = st.floats(0, 1)
 pairs = st.lists(st.tuples(shares, shares), min_size=2, max_size=12)
@@ -79,5 +57,5 @@ def test_seeds_that_agree_leave_nothing_to_chance():
 
 
 def test_arms_of_other_seeds_are_no_pairs():
-    with pytest.raises(ArgumentError, match="treated: one value a seed is needed, 2, got 1"):
+    with pytest.raises(ArgumentError, match="treated: expected 2 values, one per seed, got 1"):
         paired([0.5, 0.5], [0.5])

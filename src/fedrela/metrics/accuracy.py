@@ -1,4 +1,4 @@
-"""How good a model's answers are on a test set: accuracies, F1, confusion, loss, and for two classes the rankings."""
+"""Scores of a model on a test set: accuracies, F1, confusion, loss, and for two classes AUROC and AUPRC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedrela.metrics.groups import Groups
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EVEN_WITHIN = 1.2  # class counts that differ by no more than this factor are those of a balanced test set
+EVEN_WITHIN = 1.2  # a test set is balanced if its class counts differ by at most this factor
 NO_ANSWER = -1
 
 
@@ -22,30 +22,29 @@ NO_ANSWER = -1
 class Scores:
     """What `score` measures.
 
-    A row of logits without a finite largest one (NaN anywhere, plus infinity, or minus infinity throughout) has no
-    softmax. It predicts no class: an error in every accuracy, and in no column of the confusion matrix.
+    A row of logits without a finite maximum (NaN anywhere, plus infinity, or all minus infinity) has no softmax. It
+    predicts no class: it counts as wrong in every accuracy, and is in no column of the confusion matrix.
 
     Attributes
     ----------
     overall
-        Share of the samples whose class was predicted.
+        Fraction of the samples predicted correctly.
     balanced
         Mean of `per_class` over the classes with test samples.
     per_class : (C,)
-        Recall: share of the samples of a class that were predicted to be of it; NaN for a class without any.
+        Recall: fraction of a class's samples predicted correctly; NaN for a class without any.
     groups
-        Share of the samples of a group's classes whose class was predicted; None for a group without any (the
-        official code says 0 there).
+        Fraction of the samples of a group's classes predicted correctly; None for a group without any (0 in the
+        official code).
     macro_f1
-        Mean of ``2 TP / (2 TP + FP + FN)`` over the classes that have test samples or were predicted.
+        Mean of ``2 TP / (2 TP + FP + FN)`` over the classes with test samples or predictions.
     confusion : (C, C)
-        Samples of class a that were predicted to be of class b.
+        Samples of class a (row) predicted as class b (column).
     loss
-        Mean cross-entropy ``-log softmax(logits)[label]``; not finite where some logits are not.
+        Mean cross-entropy ``-log softmax(logits)[label]``; not finite if some logits are not.
     auroc
-        Two classes: the chance that a sample of class 1 has a larger ``logit 1 - logit 0`` than one of class 0,
-        ties counting half. None with other numbers of classes, where one class has no sample, or where some row has
-        no softmax.
+        Two classes: the probability that a sample of class 1 has a larger ``logit 1 - logit 0`` than one of class 0,
+        ties counting half. None with more classes, if one class has no sample, or if some row has no softmax.
     auprc
         Likewise the average precision of class 1: precision at each distinct score, weighted by the gain in recall.
     samples
@@ -64,7 +63,7 @@ class Scores:
     samples: int
 
     def as_record(self) -> dict[str, Any]:
-        """Return plain values for JSON, in which what is undefined or not finite is None."""
+        """Return plain values for JSON; what is undefined or not finite is None."""
         record: dict[str, Any] = {
             "overall": self.overall,
             "balanced": self.balanced,
@@ -79,16 +78,16 @@ class Scores:
 
 
 def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) -> Scores:
-    """Score what a model answered.
+    """Score the logits of a model.
 
     Parameters
     ----------
     logits : (n, C) floats
-        One row a sample, any real numbers; the largest is the prediction, the first of equal ones.
+        One row per sample; the largest is the prediction, the first of equal ones.
     labels : (n,) integers from 0 to C - 1
-        The true classes, of one sample at least.
+        The true classes of at least one sample.
     groups
-        Classes whose accuracy is reported together.
+        Groups of classes whose accuracy is reported.
 
     Examples
     --------
@@ -102,7 +101,7 @@ def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) ->
     C = x.shape[1]
     y = class_ids("labels", labels, C)
     if y.size != x.shape[0] or y.size == 0:
-        raise ArgumentError(f"logits and labels: as many rows as labels are needed, from 1, got {len(x)} and {y.size}")
+        raise ArgumentError(f"logits and labels: expected equally many, at least 1, got {len(x)} and {y.size}")
     if groups is not None and groups.of_class.size != C:
         raise ArgumentError(f"groups: expected one group for each of {C} classes, got {groups.of_class.size}")
     predicted, loss = _answers(x, y)
@@ -127,10 +126,10 @@ def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) ->
 
 
 def headline(test_counts: ArrayLike) -> str:
-    """Name the accuracy to report first: ``"overall"`` on a balanced test set, ``"balanced"`` on any other.
+    """Return the accuracy to report first: ``"overall"`` on a balanced test set, ``"balanced"`` on any other.
 
-    A test set counts as balanced where its largest class has at most 1.2 times the samples of its smallest, not
-    counting classes without any: they enter neither accuracy.
+    A test set is balanced if its largest class has at most 1.2 times the samples of its smallest. Classes without
+    samples do not count: they enter neither accuracy.
 
     >>> headline([100, 100, 95]), headline([900, 100])
     ('overall', 'balanced')
@@ -141,7 +140,7 @@ def headline(test_counts: ArrayLike) -> str:
 
 
 def class_ids(name: str, values: ArrayLike, num_classes: int) -> Ints:
-    """Return class ids as 64-bit integers, or raise where one is none of the classes."""
+    """Return class ids as 64-bit integers, or raise if one is out of range."""
     ids = np.asarray(values)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ArgumentError(f"{name}: expected a row of class ids, got {ids.dtype} {ids.shape}")
@@ -155,7 +154,7 @@ def class_ids(name: str, values: ArrayLike, num_classes: int) -> Ints:
 def _answers(logits: NDArray[Any], y: Ints) -> tuple[Ints, float]:
     """Return each row's predicted class, or NO_ANSWER, and the mean cross-entropy.
 
-    ``-log softmax(x)[y] = log sum_c exp(x_c - m) - (x_y - m)`` with m the largest logit, so that nothing overflows.
+    ``-log softmax(x)[y] = log sum_c exp(x_c - m) - (x_y - m)`` with m the largest logit, to avoid overflow.
     """
     rows = np.arange(y.size)
     best = logits.argmax(axis=1)  # of a row with NaN: the first NaN
@@ -178,7 +177,7 @@ def _group_accuracies(groups: Groups, right: Ints, there: Ints) -> dict[str, flo
 
 
 def _rankings(logits: NDArray[Any], y: Ints) -> tuple[float, float]:
-    """Return AUROC and average precision of class 1, both present; equal scores are one step of either curve."""
+    """Return AUROC and average precision of class 1; equal scores are one step of either curve."""
     x = logits.astype(np.float64)
     with np.errstate(over="ignore"):
         distinct, place = np.unique(x[:, 1] - x[:, 0], return_inverse=True)
@@ -186,6 +185,6 @@ def _rankings(logits: NDArray[Any], y: Ints) -> tuple[float, float]:
     negative = np.bincount(place[y == 0], minlength=distinct.size)[::-1]
     true, false = np.cumsum(positive), np.cumsum(negative)
     half_pairs, lost = 2 * int(true[-1]) * int(false[-1]), int((positive * (2 * false - negative)).sum())
-    auroc = (half_pairs - lost) / half_pairs  # of integers: exact but for this division
+    auroc = (half_pairs - lost) / half_pairs  # integers: exact except for this division
     auprc = float((positive / true[-1] * (true / (true + false))).sum())
     return auroc, auprc

@@ -16,7 +16,7 @@ PROTOCOLS = ("counts", "fedloge", "fedrela-release")
 
 
 def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> NDArray[np.int64]:
-    """Split classes into head (0), medium (1) and tail (2) by their cumulative share of the samples.
+    """Split classes into head (0), medium (1) and tail (2) by their cumulative share of samples.
 
     Classes are taken by decreasing count, ties by class id. The class at which the running share reaches the first
     cut is the last head class, the one at which it reaches the second cut the last medium class.
@@ -26,7 +26,7 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     counts : (C,) non-negative numbers
         Samples of each class.
     cuts
-        Shares at which head and medium end.
+        Cumulative shares at which head and medium end.
 
     Examples
     --------
@@ -36,9 +36,9 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     try:
         g = np.asarray(counts, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError("one non-negative number a class is needed", argument="counts") from None
+        raise ArgumentError("expected one non-negative number per class", argument="counts") from None
     if g.ndim != 1 or g.size == 0 or not np.isfinite(g).all() or g.min() < 0:
-        raise ArgumentError("one non-negative number a class is needed", argument="counts")
+        raise ArgumentError("expected one non-negative number per class", argument="counts")
     if not 0 < cuts[0] <= cuts[1] <= 1:
         raise ArgumentError(f"expected two ascending shares in (0, 1], got {cuts}", argument="cuts")
     order = np.argsort(-g, kind="stable")
@@ -50,18 +50,18 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
 
 
 def _crossing(descending: NDArray[np.float64], cut: float) -> int:
-    """Position of the class at which the running share reaches `cut`; 0 where there are no samples at all."""
+    """Return the position of the class at which the running share reaches `cut`; 0 without samples."""
     total = descending.sum()
     if total == 0:
         return 0
-    percent = 100.0 * np.cumsum(descending) / total  # in per cent, as the official code compares
+    percent = 100.0 * np.cumsum(descending) / total  # in per cent, as in the official code
     reached = np.flatnonzero(percent >= 100.0 * cut)
     return int(reached[0]) if reached.size else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which classes are reported together: ``names[of_class[c]]`` is the group of class c."""
+    """Groups of classes to report: ``names[of_class[c]]`` is the group of class c."""
 
     names: tuple[str, ...]
     of_class: NDArray[np.int64]
@@ -69,7 +69,7 @@ class Groups:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many classes each group has, empty groups included."""
+        """Number of classes per group, including empty groups."""
         return {name: int((self.of_class == g).sum()) for g, name in enumerate(self.names)}
 
     def members(self, name: str) -> NDArray[np.int64]:
@@ -86,20 +86,20 @@ def evaluation_groups(
     protocol: str = "counts",
     test_counts: ArrayLike | None = None,
 ) -> Groups:
-    """Choose the groups in which accuracy is reported.
+    """Return the groups in which accuracy is reported.
 
     Parameters
     ----------
     counts : (C,) or (K, C) integers
-        Training samples of each class, or of each class at each client.
+        Training samples per class, or per client and class.
     minority
-        Ids of the minority classes; the groups are then majority and minority, and no protocol is needed.
+        Ids of the minority classes; the groups are then majority and minority, without a protocol.
     protocol
-        Which counts `shot_groups` sees. ``"counts"``: training counts, what the paper says. ``"fedloge"``: the sum
-        of floored local test sizes, with which the published tables fit. ``"fedrela-release"``: the same, each
-        client's test samples of a class capped at those there are. The last two depend on the partition.
+        Counts that `shot_groups` uses. ``"counts"``: training counts, as in the paper. ``"fedloge"``: the sum of
+        floored local test sizes, which fits the published tables. ``"fedrela-release"``: the same, with each client's
+        test samples of a class capped at those available. The last two depend on the partition.
     test_counts : (C,) integers
-        Test samples of each class; ``"fedrela-release"`` needs them, ``"fedloge"`` takes 10,000 in all without.
+        Test samples per class; required by ``"fedrela-release"``, ``"fedloge"`` assumes 10,000 in all without.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def evaluation_groups(
     n = np.asarray(counts)
     if n.ndim not in (1, 2):
         raise ArgumentError(
-            f"expected one number a class, or a row of them a client, got shape {n.shape}", argument="counts"
+            f"expected one number per class, or one row of them per client, got shape {n.shape}", argument="counts"
         )
     if minority is not None:
         return _majority_minority(n.shape[-1], minority, protocol)
@@ -133,9 +133,7 @@ def _protocol_counts(n: NDArray[np.int64], protocol: str, test_counts: ArrayLike
 
 def _majority_minority(num_classes: int, minority: Sequence[int] | NDArray[np.int64], protocol: str) -> Groups:
     if protocol != "counts":
-        raise ArgumentError(
-            f"with minority classes there is none to choose, got {protocol!r}; leave it out", argument="protocol"
-        )
+        raise ArgumentError(f"not used with minority classes, got {protocol!r}; leave it out", argument="protocol")
     ids = np.asarray(minority, np.int64)
     if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < num_classes):
         raise ArgumentError(f"expected class ids from 0 to {num_classes - 1}, got {ids.tolist()}", argument="minority")
@@ -147,10 +145,10 @@ def _majority_minority(num_classes: int, minority: Sequence[int] | NDArray[np.in
 def local_test_counts(
     client_counts: ArrayLike, test_size: int = OFFICIAL_TEST_SIZE, cap: ArrayLike | None = None
 ) -> NDArray[np.int64]:
-    """Sum over the clients of their local test sizes, for each class.
+    """Return per class the sum over clients of their local test sizes.
 
-    A client tests class c on ``floor(n_kc / N * test_size)`` samples, evaluated in floating point as the official
-    code does.
+    A client tests class c on ``floor(n_kc / N * test_size)`` samples, in floating point as in the official
+    code.
 
     Parameters
     ----------
@@ -159,7 +157,7 @@ def local_test_counts(
     test_size
         Samples of the whole test set.
     cap : a number, or (C,) numbers
-        Test samples of a class, the most one client can have of it; None: no such limit.
+        Largest number of test samples of a class per client; None for no limit.
 
     Examples
     --------
@@ -168,14 +166,14 @@ def local_test_counts(
     """
     n = np.asarray(client_counts)
     if n.ndim != 2 or n.dtype.kind not in "iu" or (n.size and n.min() < 0):
-        form = "integers >= 0, (clients, classes), are needed"
-        raise ArgumentError(f"{form}, got {n.dtype} {n.shape}", argument="client_counts")
+        form = "integers >= 0, (clients, classes)"
+        raise ArgumentError(f"expected {form}, got {n.dtype} {n.shape}", argument="client_counts")
     if test_size < 1:
         raise ArgumentError(f"expected at least 1, got {test_size}", argument="test_size")
     most = np.asarray(np.inf if cap is None else cap, np.float64)
     if most.shape not in ((), n.shape[1:]):
         raise ArgumentError(
-            f"expected one number, or one a class ({n.shape[1]}), got shape {most.shape}", argument="cap"
+            f"expected one number, or one per class ({n.shape[1]}), got shape {most.shape}", argument="cap"
         )
     local: NDArray[np.float64] = np.floor(n / max(int(n.sum()), 1) * test_size)
     total: NDArray[np.float64] = np.minimum(local, most).sum(axis=0)

@@ -1,4 +1,4 @@
-"""How imbalanced and how different clients are, from their class counts."""
+"""How imbalanced and how heterogeneous clients are, from their class counts."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ BLOCK = 1_000_000  # comparisons at once: a few megabytes
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """Figures of a client-by-class count matrix ``n_kc``; a class is present where some client has it.
+    """Metrics of a client-by-class count matrix ``n_kc``; a class is present if some client has it.
 
     Attributes
     ----------
     imbalance_ratio
         IR, the largest over the smallest count of the present classes.
     absence_rate
-        Share of the cells (client, present class) that are zero, empty clients included.
+        Fraction of the cells (client, present class) that are zero, including empty clients.
     mismatch
-        Local/global mismatch, from 0: how often a client sees two classes the other way round. Over all clients
-        with samples and all pairs of classes with ``n_a > n_b`` globally, the share with ``n_ka < n_kb`` (the
-        discordant pairs of Kendall's rank correlation). 0 where all classes are equally large.
+        Local/global mismatch: how often a client orders two classes differently. Over all clients with samples and
+        all pairs of classes with ``n_a > n_b`` globally, the fraction with ``n_ka < n_kb`` (the discordant pairs of
+        Kendall's rank correlation). 0 if all classes are equally large.
     effective_clients
-        For each class, over how many clients it is effectively spread: the inverse Simpson index
-        ``1 / sum_k (n_kc / n_c)^2``, from 1 (one client) to K (evenly); 0 for a class that is absent.
+        Per class, the effective number of clients that hold it: the inverse Simpson index
+        ``1 / sum_k (n_kc / n_c)^2``, from 1 (one client) to K (evenly); 0 for an absent class.
     total_variation
-        Mean over the clients with samples of ``1/2 sum_c |n_kc / n_k - n_c / n|``: 0 where all clients have the
-        global class mix, near 1 where none does.
+        Mean over the clients with samples of ``1/2 sum_c |n_kc / n_k - n_c / n|``: 0 if all clients have the global
+        class distribution, near 1 if none does.
     empty_clients
-        Clients without a sample.
+        Number of clients without a sample.
     """
 
     imbalance_ratio: float
@@ -50,7 +50,7 @@ def measure_heterogeneity(client_counts: ArrayLike) -> Heterogeneity:
     Parameters
     ----------
     client_counts : (K, C) non-negative integers
-        Samples of each class at each client, with one sample at least.
+        Samples per client and class, at least one in all.
 
     Examples
     --------
@@ -76,10 +76,10 @@ def measure_heterogeneity(client_counts: ArrayLike) -> Heterogeneity:
 
 
 def _reversed_pairs(n: NDArray[np.int64], total: NDArray[np.int64]) -> float:
-    """Share of pairs that a client orders against the global counts.
+    """Return the fraction of pairs that clients order against the global counts.
 
-    The rarer class of such a pair has samples at the client, so only cells with samples are compared with their
-    row: with many clients most cells are empty.
+    The rarer class of such a pair has samples at the client, so only non-empty cells are compared with their row:
+    with many clients most cells are empty.
     """
     pairs = n.shape[0] * int((total[:, None] > total).sum())
     clients, classes = np.nonzero(n)

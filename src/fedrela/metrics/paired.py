@@ -1,11 +1,10 @@
-"""Figures over seeds: mean and spread, paired differences with the interval of Student's t, and what that means."""
+"""Metrics over seeds: mean and spread, paired differences with Student's t interval, and what they mean."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,16 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Spread:
-    """One figure over seeds.
+    """One metric over seeds.
 
     Attributes
     ----------
     mean
-        None where a value is missing.
+        None if a value is missing.
     deviation
-        Sample standard deviation; None of one seed.
+        Sample standard deviation; None for one seed.
     values
-        One a seed; None where there is none, such as the accuracy of a group without test samples.
+        One per seed; None if undefined, such as the accuracy of a group without test samples.
     """
 
     mean: float | None
@@ -50,7 +49,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Interval(Spread):
-    """A paired difference over seeds: a spread, and the interval that holds its true mean in 95 of 100 such trials."""
+    """A paired difference over seeds: a spread, and the 95 % confidence interval of its mean."""
 
     low: float | None = None
     high: float | None = None
@@ -60,20 +59,22 @@ def paired(base: Values, treated: Values) -> Interval:
     """Return by how much `treated` exceeds `base`, seed by seed.
 
     The interval is ``mean ± t deviation / sqrt(n)`` with the 97.5 % quantile t of Student's distribution with n - 1
-    degrees of freedom. One seed has none.
+    degrees of freedom. One seed has no interval.
 
     >>> found = paired([0.5, 0.6, 0.5], [0.7, 0.7, 0.8])
     >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3)
     (0.2, -0.048, 0.448)
     """
     if len(base) != len(treated):
-        raise ArgumentError(f"treated: one value a seed is needed, {len(base)}, got {len(treated)}")
+        raise ArgumentError(f"expected {len(base)} values, one per seed, got {len(treated)}", argument="treated")
     pairs = zip(base, treated, strict=True)
     values = [None if before is None or after is None else after - before for before, after in pairs]
     mean, deviation = _mean_and_deviation(values)
     if mean is None or deviation is None:
         return Interval(mean, deviation, tuple(values))
-    half = t_quantile((1 + CONFIDENCE) / 2, len(values) - 1) * deviation / math.sqrt(len(values))
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * deviation / math.sqrt(len(values))
     return Interval(mean, deviation, tuple(values), mean - half, mean + half)
 
 
@@ -84,48 +85,8 @@ def _mean_and_deviation(values: Values) -> tuple[float | None, float | None]:
     return float(known.mean()), float(known.std(ddof=1)) if known.size > 1 else None
 
 
-@lru_cache
-def t_quantile(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's t distribution, by bisection of its exact distribution function.
-
-    Parameters
-    ----------
-    probability
-        From 0.5 on and below 1.
-    freedom
-        Degrees of freedom, an integer from 1.
-
-    Examples
-    --------
-    >>> round(t_quantile(0.975, 2), 4), round(t_quantile(0.975, 30), 4)
-    (4.3027, 2.0423)
-    """
-    if not 0.5 <= probability < 1:
-        raise ArgumentError(f"probability: expected a number from 0.5 to below 1, got {probability}")
-    if freedom < 1:
-        raise ArgumentError(f"freedom: expected an integer >= 1, got {freedom}")
-    low, high = 0.0, math.pi / 2
-    while low < (middle := (low + high) / 2) < high:  # until no number lies between
-        low, high = (middle, high) if _within(middle, freedom) < 2 * probability - 1 else (low, middle)
-    return math.tan(high) * math.sqrt(freedom)
-
-
-def _within(theta: float, freedom: int) -> float:
-    """Return P(abs(T) <= t) with ``theta = atan(t / sqrt(freedom))``, a finite sum for whole degrees of freedom.
-
-    odd:   2/pi (theta + sin theta (cos theta + 2/3 cos^3 theta + ... up to cos^(freedom - 2) theta))
-    even:  sin theta (1 + 1/2 cos^2 theta + 1*3/(2*4) cos^4 theta + ... up to cos^(freedom - 2) theta)
-    """
-    sine, cosine, odd = math.sin(theta), math.cos(theta), freedom % 2
-    term, total = (cosine if odd else 1.0), 0.0
-    for power in range(odd, freedom - 1, 2):
-        total += term
-        term *= (power + 1) / (power + 2) * cosine**2
-    return 2 / math.pi * (theta + sine * total) if odd else sine * total
-
-
 def is_noise(difference: Mapping[str, Any]) -> bool | None:
-    """Whether a paired difference (as a record) may be zero: its interval holds zero; None where that is not known.
+    """Whether the interval of a paired difference (as a record) contains zero; None if it has no interval.
 
     >>> is_noise({"mean": 0.2, "low": -0.1, "high": 0.5}), is_noise({"mean": 0.2, "low": None, "high": None})
     (True, None)
@@ -136,7 +97,7 @@ def is_noise(difference: Mapping[str, Any]) -> bool | None:
 
 
 def in_words(difference: Mapping[str, Any]) -> str:
-    """Say of a paired difference (as a record) how large it is, and where that is known whether it is within noise.
+    """Describe a paired difference (as a record): its size, and whether it is within noise, if known.
 
     >>> in_words({"mean": 0.2, "low": -0.048, "high": 0.448})
     '+20.0 points, within noise (95 % interval -4.8 to +44.8)'

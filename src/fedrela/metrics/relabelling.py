@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.errors import ArgumentError
 from fedrela.metrics.accuracy import class_ids
 
-# 49 bins of width 1/4 around -6, -5.75, ..., 6; such numbers are exact, and z = 0 (no spread) lies amid its bin.
+# 49 bins of width 1/4 around -6, -5.75, ..., 6; these numbers are exact, and z = 0 (no spread) is the centre of a bin.
 Z_EDGES = tuple(edge / 8 for edge in range(-49, 50, 2))
 
 
 def flow(old: ArrayLike, new: ArrayLike, num_classes: int) -> NDArray[np.int64]:
     """Count the moves from each class (row) to each other class (column).
 
-    A label that stayed is no move, so the labels of all samples serve as well as those of the moved ones.
+    Unchanged labels are not counted, so labels of all samples give the same as those of the moved ones.
 
     >>> flow([0, 0, 0, 1], [1, 1, 0, 1], 2).tolist()
     [[0, 2], [0, 0]]
@@ -41,9 +41,9 @@ def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES) -> NDArray[np.int64]:
     Parameters
     ----------
     z : numbers, of any shape
-        Infinite ones are counted, NaN is refused.
+        Infinite ones are counted, NaN is an error.
     edges : (m,) ascending numbers
-        Bin i + 1 holds ``edges[i] <= z < edges[i + 1]``; the first bin what is smaller, the last what is not.
+        Bin i + 1 holds ``edges[i] <= z < edges[i + 1]``; the first bin what is smaller, the last what is larger.
 
     Returns
     -------
