@@ -147,11 +147,11 @@ def test_other_folders_are_left_alone(run):
     Path("mine").mkdir()
     Path("mine/notes.txt").write_text("x")
     taken = run("compare", name, "--out", "mine")
-    assert (taken.code, taken.err) == (2, "fedrela: mine: other files are here; choose a new or an empty folder\n")
+    assert (taken.code, taken.err) == (2, "fedrela: mine: it holds other files; choose a new or an empty folder\n")
     assert run("compare", name, "--out", "o", "--seeds", 1, "--arms", "baseline").code == 0
     other = run("compare", write(train={"rounds": 5}), "--out", "o", "--seeds", 1, "--arms", "baseline")
     assert other.code == 2
-    assert other.err.startswith("fedrela: o: a compare of another configuration is here; choose another folder")
+    assert other.err.startswith("fedrela: o: a compare of another configuration is there; choose another folder")
 
 
 def test_help_teaches(run, monkeypatch):

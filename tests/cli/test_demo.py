@@ -66,7 +66,7 @@ def test_runs_of_a_former_layout_are_left_alone(run):
     Path("runs/demo/seed-1/baseline").mkdir(parents=True)
     done = run("demo")
     assert done.code == 2
-    assert done.err == "fedrela: runs/demo: other files are here; choose a new or an empty folder\n"
+    assert done.err == "fedrela: runs/demo: it holds other files; choose a new or an empty folder\n"
 
 
 def test_help_teaches(run, monkeypatch):

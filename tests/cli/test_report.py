@@ -61,8 +61,8 @@ def test_an_unfinished_run(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        (("{tmp}",), 3, "{tmp}: no run is here; name a folder that has a manifest.json or a grid.json"),
-        (("{tmp}/none",), 3, "{tmp}/none: no run is here; name a folder that has a manifest.json or a grid.json"),
+        (("{tmp}",), 3, "{tmp}: no run found; name a folder that has a manifest.json or a grid.json"),
+        (("{tmp}/none",), 3, "{tmp}/none: no run found; name a folder that has a manifest.json or a grid.json"),
         (("{run}", "--format", "svg"), 2, "--format: is that of figures; --figures DIR says where they go"),
         (("{run}", "--figures", "{tmp}", "--format", "gif"), 2, "format: expected one of svg, png, pdf, got 'gif'"),
         (("{run}", "--strip", "{tmp}"), 2, "--strip: {tmp}: exists already; remove it or choose another place"),

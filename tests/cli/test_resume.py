@@ -76,7 +76,7 @@ def test_something_else_is_no_run(run, tmp_path, name):
     (tmp_path / "file").write_text("")
     done = run("resume", tmp_path / name)
     assert done.code == 3
-    assert done.line() == f"{tmp_path / name}: no run is here; name a folder that has a manifest.json"
+    assert done.line() == f"{tmp_path / name}: no run found; name a folder that has a manifest.json"
 
 
 @pytest.mark.parametrize("name", ["config.toml", "manifest.json", "rounds.jsonl"])

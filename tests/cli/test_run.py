@@ -151,7 +151,7 @@ def test_a_folder_with_other_files_and_a_wrong_number_of_workers(run):
         assert "workers: expected 'auto' or an integer from 1 to 1024" in done.err
     done = run("run", config, "--out", ".")
     assert done.code == 2
-    assert done.err == "fedrela: .: other files are here; choose a new or an empty folder\n"
+    assert done.err == "fedrela: .: it holds other files; choose a new or an empty folder\n"
 
 
 def start(*arguments, **more) -> subprocess.Popen:

@@ -68,7 +68,7 @@ def test_more_values_go_on_in_the_same_folder(run):
     assert Path("runs/sweep/small/report.html").exists()
     other = run("sweep", write(model={"hidden": [9]}))
     assert other.code == 2
-    said = "a sweep of another configuration is here; choose another folder or remove this one"
+    said = "a sweep of another configuration is there; choose another folder or remove this one"
     assert other.err == f"fedrela: runs/sweep/small: {said}\n"
 
 

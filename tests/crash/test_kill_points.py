@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from fedrela.files import verbs
+from fedrela.files import operations
 from fedrela.runfolder import RunFolder
 from helpers.batteries import count
 from helpers.disk_faults import Kill, Notes
@@ -26,7 +26,7 @@ ALL = 10**6
 
 
 def killed_run(variant: Variant, path: Path, point: Point) -> None:
-    with verbs.observed(Kill(point[3], point[2])):
+    with operations.observed(Kill(point[3], point[2])):
         variant.carry_on(path)
 
 
@@ -48,7 +48,7 @@ def main(folder: Path, share: list[int]) -> None:
     report = {}
     for seed, ((name, variant), number) in enumerate(zip(VARIANTS.items(), share, strict=True)):
         notes = Notes()
-        with verbs.observed(notes):
+        with operations.observed(notes):
             variant.carry_on(folder / "whole", notes.tell)
         found, wanted = points(notes), everything(folder / "whole")
         tried = [
@@ -71,9 +71,9 @@ def test_a_run_killed_at_any_step_of_any_write_ends_with_the_same_bytes():
 def check_that_nothing_was_passed_over(report: dict, tried: list) -> None:
     numbers = [found["points"] for found in report.values()]
     least = [470, 300, 390, 300, 470]
-    assert all(map(int.__ge__, numbers, least)), f"{numbers}: does a write go past fedrela.files.verbs?"
+    assert all(map(int.__ge__, numbers, least)), f"{numbers}: does a write go past fedrela.files.operations?"
     assert {point[0] for point in tried} == {0, *PHASES}
-    verbs_seen = {"append", "make_folder", "overwrite", "remove", "rename", "sync", "sync_folder", "write_aside"}
+    verbs_seen = {"append", "make_folder", "overwrite", "remove", "rename", "sync", "sync_folder", "write_temporary"}
     assert {point[1] for point in tried} == verbs_seen
     assert {point[2] for point in tried} == {"before", "amid", "after"}
     for found in report.values():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fedrela.engine.round import next_round
 from fedrela.experiment import begin
-from fedrela.files import verbs
+from fedrela.files import operations
 from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 from helpers.batteries import count
@@ -40,7 +40,7 @@ def smallest(path: Path) -> int:
 
 
 def killed_run(client: int, path: Path, point: Point) -> None:
-    with verbs.observed(Kill(point[3], point[2])):
+    with operations.observed(Kill(point[3], point[2])):
         slow(client).carry_on(path)
 
 
@@ -90,7 +90,7 @@ def check_against_the_never_asked(path: Path) -> str:
 
 def main(folder: Path, number: int) -> None:
     client, notes = smallest(folder / "first"), Notes()
-    with verbs.observed(notes):
+    with operations.observed(notes):
         slow(client).carry_on(folder / "whole", notes.tell)
     places = [str(arguments[0]) for _, arguments in notes.tried]
     start = next(k for k, place in enumerate(places) if place.endswith("exclusions.jsonl"))

@@ -192,7 +192,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(decoder, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(DataError, match="No space left on device; make room"):
+    with pytest.raises(DataError, match="No space left on device; free space"):
         decoder()
     assert list(decoder.folder.iterdir()) == []
 

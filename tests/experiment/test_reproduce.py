@@ -143,7 +143,7 @@ def test_a_table_goes_on_with_more_seeds_and_entries(tmp_path):
     assert len(GridFolder.open(tmp_path / "g").cells) == 3
     more.grid.begin()
     assert len(GridFolder.open(tmp_path / "g").cells) == 6
-    with pytest.raises(ArgumentError, match="a reproduce of another configuration is here"):
+    with pytest.raises(ArgumentError, match="a reproduce of another configuration is there"):
         Reproduction(paper_table("zscore"), "cpu", tmp_path / "g").grid.begin()
 
 

@@ -163,13 +163,13 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(reference):
 
 def test_a_folder_with_a_run_is_not_written_to(reference, tmp_path):
     before = bytes_of(reference.folder)
-    with pytest.raises(ArgumentError, match="this run exists already; `fedrela resume` goes on with it"):
+    with pytest.raises(ArgumentError, match="this run exists already; continue it with `fedrela resume` with it"):
         run(small(), out=reference.folder)
-    with pytest.raises(ArgumentError, match="another run is here; choose a new or an empty folder"):
+    with pytest.raises(ArgumentError, match="it holds another run; choose a new or an empty folder"):
         run(small(seed=6), out=reference.folder)
     assert bytes_of(reference.folder) == before
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ArgumentError, match="other files are here"):
+    with pytest.raises(ArgumentError, match="it holds other files"):
         run(small(), out=tmp_path)
 
 

@@ -139,7 +139,7 @@ def test_more_values_seeds_and_keys_go_on_with_what_is_there(tmp_path):
 def test_another_configuration_in_the_folder_is_refused(tmp_path):
     sweep(quick(sweep=TAUS), out=tmp_path)
     before = GridFolder.open(tmp_path).read("summary.json")
-    with pytest.raises(ArgumentError, match=r": a sweep of another configuration is here; choose another folder"):
+    with pytest.raises(ArgumentError, match=r": a sweep of another configuration is there; choose another folder"):
         sweep(quick(sweep=TAUS, model={"hidden": [9]}), out=tmp_path)
     assert GridFolder.open(tmp_path).read("summary.json") == before
 

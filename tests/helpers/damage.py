@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedrela.files import digest
-from fedrela.runfolder.text import page, sealed
+from fedrela.runfolder.records import page, sealed
 
 Rng = np.random.Generator
 GENERATIONS = ("checkpoint/000002", "checkpoint/000004")

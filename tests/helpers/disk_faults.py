@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrela.files import verbs
+from fedrela.files import operations
 
-WRITES = ("write_aside", "append", "overwrite")
+WRITES = ("write_temporary", "append", "overwrite")
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Notes:
 def write_half(verb: str, arguments: tuple[Any, ...]) -> None:
     """Carry out a write with the first half of its bytes only."""
     path, data = arguments[:2]
-    getattr(verbs, verb).__wrapped__(path, bytes(data)[: len(data) // 2])
+    getattr(operations, verb).__wrapped__(path, bytes(data)[: len(data) // 2])
 
 
 @dataclass

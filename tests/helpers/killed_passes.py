@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from fedrela.files import verbs
+from fedrela.files import operations
 from helpers.disk_faults import WRITES, Kill, Notes
 from helpers.plugin_toys import relabel_in_round
 
@@ -30,7 +30,7 @@ def kill_points(folder: Path) -> list[tuple[str, str, int, str, str, str]]:
     """Kill the first turn at every step; then come back with other models, twice."""
     folder.mkdir()
     notes = Notes()
-    with verbs.observed(notes):
+    with operations.observed(notes):
         relabel_in_round(folder / "whole", 3, seed=1)
     found = []
     for number, (verb, arguments) in enumerate(notes.tried):
@@ -39,7 +39,7 @@ def kill_points(folder: Path) -> list[tuple[str, str, int, str, str, str]]:
             place = folder / f"{number}-{moment}"
 
             def killed(place: Path = place, number: int = number, moment: str = moment) -> None:
-                with verbs.observed(Kill(number, moment)):
+                with operations.observed(Kill(number, moment)):
                     relabel_in_round(place, 3, seed=1)
 
             code = child(killed)

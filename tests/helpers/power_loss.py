@@ -83,7 +83,7 @@ class Disk:
             self.folders.add(number)
             self._name((path, number))
 
-    def _write_aside(self, path: Path, data: bytes) -> None:
+    def _write_temporary(self, path: Path, data: bytes) -> None:
         assert self.find(path) is None
         self._append(path, data)
 

@@ -37,7 +37,7 @@ def test_a_kill_leaves_the_whole_pass_or_nothing(found, tmp_path):
     first, second = relabel_in_round(tmp_path / "a", 3, seed=1), relabel_in_round(tmp_path / "b", 4, seed=2)
     assert first != second
     kills = found["kills"]
-    assert {verb for verb, *_ in kills} == {"make_folder", "sync_folder", "write_aside", "sync", "link", "remove"}
+    assert {verb for verb, *_ in kills} == {"make_folder", "sync_folder", "write_temporary", "sync", "link", "remove"}
     for verb, moment, code, after, later, names in kills:
         assert code == 9, (verb, moment)
         assert after == later, "labels were made anew with another model"

@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment import run
-from fedrela.files.verbs import observed
+from fedrela.files.operations import observed
 from fedrela.report.board import EVENTS, Board, scalars, write_board
 from fedrela.report.clients.picture import client_class_drawing
 from fedrela.report.run import run_page

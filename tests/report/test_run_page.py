@@ -296,7 +296,7 @@ def test_figures_as_files(tabular, tmp_path):
     written = write_figures(tabular, tmp_path / "figures", ("svg",))
     assert sorted(place.name for place in written) == sorted(f"{f.name}.svg" for f in page_of(tabular).figures)
     assert all(place.read_text().startswith("<svg") for place in written)
-    with pytest.raises(DataError, match="no run is here"):
+    with pytest.raises(DataError, match="no run found"):
         write_figures(tmp_path, tmp_path / "none")
 
 

@@ -13,10 +13,9 @@ from safetensors.numpy import load_file, save
 
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import digest
-from fedrela.runfolder import RunFolder, tensors
-from fedrela.runfolder.checkpoints import FORMAT
-from fedrela.runfolder.tensors import read_tensors, tensor_chunks
-from fedrela.runfolder.text import page, sealed
+from fedrela.runfolder import RunFolder, checkpoints
+from fedrela.runfolder.checkpoints import FORMAT, read_tensors, tensor_chunks
+from fedrela.runfolder.records import page, sealed
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
 DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
@@ -99,7 +98,7 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_written(arrays, match
 
 
 def test_too_many_names(monkeypatch):
-    monkeypatch.setattr(tensors, "HEADER_LIMIT", 100)
+    monkeypatch.setattr(checkpoints, "HEADER_LIMIT", 100)
     with pytest.raises(ArgumentError, match="their names take 160 bytes, at most 100 can be stored"):
         tensor_chunks({"x" * 100: np.ones(1)})
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fedrela.errors import DataError
-from fedrela.files import verbs
+from fedrela.files import operations
 from fedrela.runfolder import RunFolder
 from helpers.batteries import count
 from helpers.disk_faults import Fail, Notes
@@ -43,7 +43,7 @@ def persist(action: Any, path: Path, errors: list[str]) -> Any:
 
 def steps(folder: Path) -> int:
     notes = Notes()
-    with verbs.observed(notes):
+    with operations.observed(notes):
         carry_on(folder / "counted")
     return len(notes.tried)
 
@@ -62,7 +62,7 @@ def test_a_failing_step_loses_nothing_and_can_be_tried_again(error, fast_folder,
             return Persistent(persist(lambda: open_or_create(path), path, errors), errors)
 
         try:
-            with verbs.observed(fail):
+            with operations.observed(fail):
                 carry_on(path, begin=begin)
         except (DataError, OSError) as failure:  # of the lock, or of a ledger, which is not the folder's to write
             errors.append(str(failure))
@@ -78,7 +78,7 @@ def test_a_failing_step_loses_nothing_and_can_be_tried_again(error, fast_folder,
 def test_the_line_says_where_and_why(fast_folder):
     folder = RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, MACHINE)
     with (
-        verbs.observed(Fail(0, "ENOSPC")),
-        pytest.raises(DataError, match=r"run: cannot be written: No space left on device; make room"),
+        operations.observed(Fail(0, "ENOSPC")),
+        pytest.raises(DataError, match=r"run: cannot be written: No space left on device; free space"),
     ):
         folder.append_round({"round": 1})

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
-from fedrela.files import verbs
+from fedrela.files import operations
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.vouched import vouching
+from fedrela.runfolder.records import digests_page
 from helpers.disk_faults import Fail
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, compared
 
@@ -78,7 +78,7 @@ def test_the_lock_sweeps_what_the_killed_left_but_not_a_report_in_the_making(fol
 
 def test_a_lock_that_cannot_be_written_is_one_line(folder):
     with (
-        verbs.observed(Fail(1, "EACCES")),
+        operations.observed(Fail(1, "EACCES")),
         pytest.raises(DataError, match="cannot be written: Permission denied"),
         folder.locked(),
     ):
@@ -96,11 +96,11 @@ def test_status(tmp_path, fast_folder):
 def test_only_known_names(folder):
     for name in ("manifest.json", "config.toml", "rounds.jsonl", "result.json", "lock", "../x", "/etc/passwd", ""):
         with pytest.raises(
-            ArgumentError, match=r"one of machine.json, relabelling.json, gallery.npz, report.html is needed"
+            ArgumentError, match=r"expected one of machine.json, relabelling.json, gallery.npz, report.html"
         ):
             folder.write(name, b"x")
     for name in ("lock", "../x", "/etc/passwd", "checkpoint"):
-        with pytest.raises(ArgumentError, match="is needed"):
+        with pytest.raises(ArgumentError, match=f"got '{name}'"):
             folder.read(name)
     with pytest.raises(DataError, match=r"gallery.npz: cannot be read: No such file"):
         folder.read("gallery.npz")
@@ -112,7 +112,7 @@ def test_bytes_and_records_come_back(folder):
     folder.write_json("relabelling.json", {"ä\n": [1, 2.5, None, True], "moves": {}})
     assert folder.read_json("relabelling.json") == {"ä\n": [1, 2.5, None, True], "moves": {}}
     assert folder.read("relabelling.json") == b'{\n"\\u00e4\\n": [1, 2.5, null, true],\n"moves": {}\n}\n'
-    with pytest.raises(ArgumentError, match="plain JSON values are needed"):
+    with pytest.raises(ArgumentError, match="expected plain JSON values"):
         folder.write_json("relabelling.json", {"z": [float("inf")]})
     folder.write("relabelling.json", b'{"moves": {}}')
     with pytest.raises(IntegrityError, match=r"relabelling.json: is damaged"):
@@ -166,7 +166,7 @@ def test_a_run_that_is_not_finished_cannot_be_checked(folder):
 
 
 def test_a_result_names_no_file_outside(finished):
-    (finished.path / "result.json").write_bytes(vouching({}, {"../run/config.toml": "0"}))
+    (finished.path / "result.json").write_bytes(digests_page({}, {"../run/config.toml": "0"}))
     with pytest.raises(DataError, match="not a plain relative path"):
         finished.check()
 
@@ -188,14 +188,14 @@ def test_a_fork_goes_on_from_the_newest_checkpoint(fast_folder):
 
 
 def test_a_fork_needs_a_checkpoint_and_a_free_place(folder, fast_folder):
-    with pytest.raises(DataError, match="has no checkpoint to go on from"):
+    with pytest.raises(DataError, match="has no checkpoint to continue from"):
         folder.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
     carry_on(fast_folder / "prefix", 2)
     prefix = RunFolder.open(fast_folder / "prefix")
     prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
     with pytest.raises(ArgumentError, match="exists already"):
         prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
-    with pytest.raises(ArgumentError, match="another run is here"):
+    with pytest.raises(ArgumentError, match="it holds another run"):
         prefix.fork(folder.path, MANIFEST | {"arm": 1}, CONFIG, MACHINE)
     prefix.fork(folder.path, MANIFEST, CONFIG, MACHINE)  # begun, without a checkpoint yet
     assert folder.load_checkpoint().round == 2

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import verbs
+from fedrela.files import operations
 from fedrela.records import Failure, FailureKind
-from fedrela.runfolder import RunFolder, log
-from fedrela.runfolder.text import line, sealed
+from fedrela.runfolder import RunFolder, records
+from fedrela.runfolder.records import line, sealed
 from helpers.disk_faults import Fail, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
@@ -50,7 +50,7 @@ def test_a_run_without_rounds(folder):
 
 @pytest.mark.parametrize("record", [{"loss": float("nan")}, {"loss": object()}, {(1, 2): 3}])
 def test_a_record_that_is_no_plain_value_is_not_written(record, four):
-    with pytest.raises(ArgumentError, match="plain JSON values are needed"):
+    with pytest.raises(ArgumentError, match="expected plain JSON values"):
         four.append_round(record)
     assert numbers(four) == [1, 2, 3, 4]
 
@@ -77,7 +77,7 @@ def test_damage_in_the_middle_is_noticed_but_can_be_cut_off(bad, four):
         again.rounds()
     with pytest.raises(IntegrityError, match=r"line 3 is damaged"):
         again.append_round({"round": 5})
-    with pytest.raises(IntegrityError, match="rounds 1 to 3 in order are needed"):
+    with pytest.raises(IntegrityError, match="expected rounds 1 to 3 in order"):
         again.truncate_rounds(3)
     again.truncate_rounds(2)
     assert numbers(again) == [1, 2]
@@ -88,12 +88,12 @@ def test_rounds_out_of_order_are_noticed(order, four):
     path = four.path / "rounds.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[i] for i in order))
-    with pytest.raises(IntegrityError, match="in order are needed"):
+    with pytest.raises(IntegrityError, match="in order; it was damaged"):
         four.rounds()
 
 
 def test_a_line_without_end(four, monkeypatch):
-    monkeypatch.setattr(log, "LINE_LIMIT", 20)
+    monkeypatch.setattr(records, "LINE_LIMIT", 20)
     with pytest.raises(IntegrityError, match="line 1 is damaged"):
         four.rounds()
 
@@ -109,13 +109,13 @@ def test_later_rounds_are_cut_off_both_logs(after, four):
 
 def test_cutting_nothing_off_writes_nothing(four):
     notes = Notes()
-    with verbs.observed(notes):
+    with operations.observed(notes):
         four.truncate_rounds(4)
     assert notes.tried == []
 
 
 def test_rounds_that_are_not_there_cannot_be_kept(four):
-    with pytest.raises(IntegrityError, match="rounds 1 to 5 in order are needed"):
+    with pytest.raises(IntegrityError, match="expected rounds 1 to 5 in order"):
         four.truncate_rounds(5)
     assert numbers(four) == [1, 2, 3, 4]
 
@@ -146,7 +146,7 @@ def test_timing_may_miss_a_round(four):
 
 
 def test_a_failed_append_can_be_tried_again(four):
-    with verbs.observed(Fail(0, "short")), pytest.raises(DataError, match="No space left"):
+    with operations.observed(Fail(0, "short")), pytest.raises(DataError, match="No space left"):
         four.append_round({"round": 5})
     four.append_round({"round": 5})
     assert numbers(four) == [1, 2, 3, 4, 5]
@@ -161,7 +161,7 @@ def test_a_log_that_is_no_plain_file(name, folder):
 
 def test_exclusions_are_on_disk_at_once_and_the_first_note_counts(folder):
     notes = Notes()
-    with verbs.observed(notes):
+    with operations.observed(notes):
         folder.note_exclusions(3, {7: DEADLINE, 2: DIED})
     assert [verb for verb, _ in notes.done] == ["append", "sync", "sync_folder"]
     folder.note_exclusions(3, {7: DIED, 8: DEADLINE})
@@ -187,7 +187,7 @@ def test_a_torn_exclusion_was_never_in_force(folder):
 
 def test_a_note_whose_sync_failed_is_made_again(folder):
     folder.note_exclusions(3, {7: DEADLINE})
-    with verbs.observed(Fail(1, "EIO")), pytest.raises(DataError, match="cannot be written: Input/output error"):
+    with operations.observed(Fail(1, "EIO")), pytest.raises(DataError, match="cannot be written: Input/output error"):
         folder.note_exclusions(4, {1: DEADLINE})
     folder.note_exclusions(4, {1: DEADLINE})
     assert RunFolder.open(folder.path).exclusions() == {3: {7: DEADLINE}, 4: {1: DEADLINE}}

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fedrela.files import verbs
+from fedrela.files import operations
 from fedrela.runfolder import RunFolder
 from helpers.disk_faults import WRITES, Kill, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, Tell, carry_on, check_promises, check_sound, compared, nothing
@@ -47,7 +47,7 @@ def killed(scenario: Callable[..., None], path: Path, number: int, moment: str) 
     child = os.fork()
     if child == 0:
         try:
-            with verbs.observed(Kill(number, moment)):
+            with operations.observed(Kill(number, moment)):
                 scenario(path)
         finally:
             os._exit(0)
@@ -72,7 +72,7 @@ def main(folder: Path) -> None:
     report: dict[str, list[tuple[str, str, str]]] = {}
     for name, scenario in SCENARIOS.items():
         notes = Notes()
-        with verbs.observed(notes):
+        with operations.observed(notes):
             scenario(folder / name, notes.tell)
         carry_on(folder / name)
         report[name] = [
@@ -96,10 +96,10 @@ def test_no_kill_leaves_anything_half_done():
     report = in_a_process_of_its_own()
     for points_of_scenario in report.values():
         assert [point for point in points_of_scenario if point[2]] == []
-    assert len(report["run"]) >= 340, "steps have vanished: does a write go past fedrela.files.verbs?"
+    assert len(report["run"]) >= 340, "steps have vanished: does a write go past fedrela.files.operations?"
     assert len(report["fork"]) >= 130
     seen = {verb for found in report.values() for verb, _, _ in found}
-    assert seen == {"append", "make_folder", "overwrite", "remove", "rename", "sync", "sync_folder", "write_aside"}
+    assert seen == {"append", "make_folder", "overwrite", "remove", "rename", "sync", "sync_folder", "write_temporary"}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrela.files import verbs
+from fedrela.files import operations
 from fedrela.streams import stream
 from helpers.batteries import count
 from helpers.disk_faults import Notes
@@ -51,7 +51,7 @@ def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_power_loss_breaks_no_promise(fast_folder: Path, no_sync: None) -> None:
     notes = Notes()
-    with verbs.observed(notes):
+    with operations.observed(notes):
         carry_on(fast_folder / "run", tell=notes.tell)
     wanted = compared(fast_folder / "run")
     found = list(states(fast_folder, notes))

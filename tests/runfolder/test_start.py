@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
-from fedrela.files import alone, verbs
+from fedrela.files import alone, operations
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.start import first_files
-from fedrela.runfolder.text import page, sealed
+from fedrela.runfolder.folder import first_files
+from fedrela.runfolder.records import page, sealed
 from helpers.disk_faults import Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
@@ -33,7 +33,7 @@ def test_what_is_created_can_be_opened(folder):
 
 def test_the_manifest_is_written_last(tmp_path):
     notes = Notes()
-    with verbs.observed(notes):
+    with operations.observed(notes):
         RunFolder.create(tmp_path / "deep" / "run", MANIFEST, CONFIG, MACHINE)
     assert [arguments[1].name for verb, arguments in notes.done if verb == "rename"] == [
         "machine.json", "config.toml", "manifest.json",
@@ -41,11 +41,11 @@ def test_the_manifest_is_written_last(tmp_path):
 
 
 def test_a_run_that_exists_is_not_created_again(folder):
-    with pytest.raises(ArgumentError, match="exists already; `fedrela resume` goes on"):
+    with pytest.raises(ArgumentError, match="exists already; continue it with `fedrela resume`"):
         RunFolder.create(folder.path, MANIFEST, CONFIG, {"started": "tomorrow"})
-    with pytest.raises(ArgumentError, match="another run is here"):
+    with pytest.raises(ArgumentError, match="it holds another run"):
         RunFolder.create(folder.path, MANIFEST | {"seed": 2}, CONFIG, MACHINE)
-    with pytest.raises(ArgumentError, match="another run is here"):
+    with pytest.raises(ArgumentError, match="it holds another run"):
         RunFolder.create(folder.path, MANIFEST, "seed = 2\n", MACHINE)
     assert folder.read_json("machine.json") == MACHINE
 
@@ -53,7 +53,7 @@ def test_a_run_that_exists_is_not_created_again(folder):
 @pytest.mark.parametrize("name", ["notes.txt", "config.toml", "checkpoint", ".config.toml.part", "rounds.jsonl"])
 def test_other_peoples_folders_are_left_alone(name, tmp_path):
     (tmp_path / name).write_text("precious")
-    with pytest.raises(ArgumentError, match="other files are here"):
+    with pytest.raises(ArgumentError, match="it holds other files"):
         RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE)
     assert os.listdir(tmp_path) == [name]
     assert (tmp_path / name).read_text() == "precious"
@@ -61,7 +61,7 @@ def test_other_peoples_folders_are_left_alone(name, tmp_path):
 
 def test_a_file_is_no_place_for_a_run(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ArgumentError, match="a folder is needed, something else is there"):
+    with pytest.raises(ArgumentError, match="expected a folder, found something else"):
         RunFolder.create(tmp_path / "file", MANIFEST, CONFIG, MACHINE)
     with pytest.raises(DataError, match="cannot be written: "):
         RunFolder.create(tmp_path / "file" / "run", MANIFEST, CONFIG, MACHINE)
@@ -72,7 +72,7 @@ def test_what_an_interrupted_creation_left_is_taken_over(left, tmp_path):
     for name in [*left, ".manifest.json.0123456789ab.part"]:
         (tmp_path / name).write_text("torn")
     RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE)
-    assert sorted(os.listdir(tmp_path)) == ["config.toml", "machine.json", "lock", "manifest.json"]
+    assert sorted(os.listdir(tmp_path)) == ["config.toml", "lock", "machine.json", "manifest.json"]
     assert RunFolder.open(tmp_path).read_json("machine.json") == MACHINE
 
 
@@ -95,7 +95,7 @@ def test_a_manifest_that_cannot_be_kept_is_refused(record, tmp_path):
 @pytest.mark.parametrize("name", ["", "nothing", "file", "file/deeper"])
 def test_where_no_run_is(name, tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(DataError, match=r"no run is here; name a folder that has a manifest.json"):
+    with pytest.raises(DataError, match=r"no run found; name a folder that has a manifest.json"):
         RunFolder.open(tmp_path / name)
 
 
@@ -138,7 +138,7 @@ def test_a_sealed_record_that_vouches_for_nothing(folder):
 def test_no_write_leaves_the_folder_through_a_link(name, folder, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (folder.path / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(IntegrityError, match="a folder is needed, a link is there"):
+    with pytest.raises(IntegrityError, match="expected a folder, found a link"):
         RunFolder.open(folder.path)
 
 

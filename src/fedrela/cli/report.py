@@ -51,7 +51,7 @@ def report(
     """Write a report; see `HELP`."""
     from fedrela.report.board import write_boards
     from fedrela.report.writing import check_formats, open_folder, write_figures, write_report
-    from fedrela.runfolder.strip import strip as copy
+    from fedrela.runfolder.copy import copy_without_samples
 
     if format and figures is None:
         raise ArgumentError("--format: is that of figures; --figures DIR says where they go")
@@ -66,7 +66,7 @@ def report(
         if figures is not None:
             lines.append(f"figures  {figures}, {len(write_figures(folder, figures, format or ('svg',)))} files")
         if strip is not None:
-            copy(there, strip)
+            copy_without_samples(there, strip)
             write_report(strip, samples=False)
             lines.append(f"copy     {strip}, without samples")
         if tensorboard is not None:

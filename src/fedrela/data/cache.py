@@ -1,8 +1,8 @@
 """Decoded arrays on disk: addressed by what they were made from, written whole, read back memory-mapped.
 
 An entry's address is the SHA-256 of the source files, the decoding options and a format version, so an entry never
-grows stale: other bytes or other options have another address. Each array is filled aside and renamed into place when
-it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
+grows stale: other bytes or other options have another address. Each array is filled under a temporary name and renamed
+when it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
 reader keeps the file it has mapped. An entry whose header or size is wrong is built again.
 
 Hashing a large set at every start would cost as much as decoding it, so the digest of a list of files is remembered
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fedrela.errors import DataError
-from fedrela.files import ArrayAside, digest, write_bytes
+from fedrela.files import NewArrayFile, digest, write_bytes
 
 Progress = Callable[[int, int, str], None]
 NewArray = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
@@ -110,12 +110,12 @@ def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
 
 def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) -> None:
     folder = next(iter(paths.values())).parent
-    asides: dict[str, ArrayAside] = {}
+    new_files: dict[str, NewArrayFile] = {}
 
     def new(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         with _writing(folder):
-            asides[name] = ArrayAside(paths[name], shape, dtype)
-        return asides[name].array
+            new_files[name] = NewArrayFile(paths[name], shape, dtype)
+        return new_files[name].array
 
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,10 +124,10 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
         make(new)
         with _writing(folder):
             for name in paths:
-                asides[name].finish()
+                new_files[name].finish()
     finally:
-        for aside in asides.values():
-            aside.discard()
+        for new_file in new_files.values():
+            new_file.discard()
 
 
 def _sweep(folder: Path) -> None:
@@ -143,7 +143,7 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "make room or name another folder with the option cache or XDG_CACHE_HOME"
+        advice = "free space or name another folder with the option cache or XDG_CACHE_HOME"
         raise DataError(f"{folder}: cannot hold decoded arrays: {error.strerror}; {advice}") from None
 
 

@@ -24,7 +24,7 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
 from fedrela.files import new_folder, write_new
-from fedrela.files.verbs import make_folder
+from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder

@@ -22,7 +22,7 @@ from fedrela.experiment.schema.sweep import compared, entries_of, points_of
 from fedrela.experiment.summary import figure_names, figures_of
 from fedrela.metrics.paired import Spread
 from fedrela.runfolder.grids import GridFolder
-from fedrela.runfolder.text import Record
+from fedrela.runfolder.records import Record
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,19 @@
-"""Files: atomic write, digest, lock, safe names. The only package that opens a file for writing."""
+"""Files: atomic writes, digests, locks, safe names. The only package that opens a file for writing."""
 
-from fedrela.files.arrays import ArrayAside
-from fedrela.files.atomic import make_folders, new_folder, remove_at_once, sweep, write_bytes, write_new
+from fedrela.files.atomic import (
+    NewArrayFile,
+    Part,
+    make_folders,
+    new_folder,
+    remove_at_once,
+    sweep,
+    write_bytes,
+    write_new,
+)
 from fedrela.files.lock import alone, is_taken
-from fedrela.files.names import safe_join, safe_path
-from fedrela.files.parts import Part
-from fedrela.files.reading import digest, digest_file, measure, open_plain, read_plain
+from fedrela.files.reading import digest, digest_file, measure, open_plain, read_plain, safe_join, safe_path
 
 __all__ = [
-    "ArrayAside", "Part", "alone", "digest", "digest_file", "is_taken", "make_folders", "measure", "new_folder",
+    "NewArrayFile", "Part", "alone", "digest", "digest_file", "is_taken", "make_folders", "measure", "new_folder",
     "open_plain", "read_plain", "remove_at_once", "safe_join", "safe_path", "sweep", "write_bytes", "write_new",
 ]  # fmt: skip

@@ -1,22 +1,40 @@
-"""Atomic writes of files and folders.
+"""Atomic writes of files, folders, arrays and downloads.
 
-A write goes aside, is synced, renamed over the target, and the folder is synced: at every instant the target is the old
-file or the new one, whole. A folder of many files is made the same way.
+Everything is written under a temporary name, synced, renamed to its target, and the folder is synced: at every instant
+the target is the old file or the new one, whole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from fedrela.errors import ArgumentError, DataError
-from fedrela.files.verbs import append, link, make_folder, remove, rename, sync, sync_folder, write_aside
+import numpy as np
+from numpy.typing import DTypeLike
 
-ASIDE = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part")
+from fedrela.errors import ArgumentError, BusyError, DataError
+from fedrela.files.lock import take
+from fedrela.files.operations import (
+    append,
+    link,
+    make_folder,
+    open_no_link,
+    operation,
+    overwrite,
+    remove,
+    rename,
+    sync,
+    sync_folder,
+    write_temporary,
+)
+
+TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part")
 
 
 def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True) -> None:
@@ -33,39 +51,39 @@ def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True) -> Non
     """
     path = Path(path)
     make_folders(path.parent)
-    aside = aside_of(path)
+    temporary = temporary_path(path)
     try:
-        write_aside(aside, data)
-        sync(aside)
-        _put_in_place(aside, path, overwrite)
+        write_temporary(temporary, data)
+        sync(temporary)
+        _put_in_place(temporary, path, overwrite)
     except BaseException:
-        discard(aside)
+        discard(temporary)
         raise
     sync_folder(path.parent)
 
 
-def aside_of(path: Path) -> Path:
-    """Return a new name beside `path` for what is not finished."""
+def temporary_path(path: Path) -> Path:
+    """Return a new hidden name beside `path` for what is not finished."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
 
 
-def _put_in_place(aside: Path, path: Path, overwrite: bool) -> None:
+def _put_in_place(temporary: Path, path: Path, overwrite: bool) -> None:
     if overwrite:
-        rename(aside, path)
+        rename(temporary, path)
         return
     try:
-        link(aside, path)
-        discard(aside)
+        link(temporary, path)
+        discard(temporary)
     except FileExistsError:
         raise _exists(path) from None
-    except OSError:  # a file system without hard links: look first, as well as can be
+    except OSError:  # a file system without hard links: look first, which leaves a gap
         if os.path.lexists(path):
             raise _exists(path) from None
-        rename(aside, path)
+        rename(temporary, path)
 
 
 def _exists(path: Path) -> ArgumentError:
-    return ArgumentError(f"{path}: exists already; choose another place or allow overwriting")
+    return ArgumentError(f"{path}: exists already; choose another path or allow overwriting")
 
 
 def make_folders(path: Path) -> None:
@@ -84,26 +102,26 @@ def new_folder(target: str | Path) -> Iterator[Path]:
     """
     target = Path(target)
     if os.path.lexists(target):
-        raise DataError(f"{target}: exists already; remove it or choose another place")
+        raise DataError(f"{target}: exists already; remove it or choose another path")
     make_folders(target.parent)
-    aside = aside_of(target)
+    temporary = temporary_path(target)
     try:
-        make_folder(aside)
-        yield aside
-        for folder, _, names in os.walk(aside):
+        make_folder(temporary)
+        yield temporary
+        for folder, _, names in os.walk(temporary):
             for name in sorted(names):
                 sync(Path(folder, name))
             sync_folder(Path(folder))
-        rename(aside, target)
+        rename(temporary, target)
     except BaseException:
-        discard(aside)
+        discard(temporary)
         raise
     sync_folder(target.parent)
 
 
 def write_new(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
     """Write a file of a `new_folder`, which is synced as a whole; an existing file is an error."""
-    write_aside(Path(path), b"")
+    write_temporary(Path(path), b"")
     for chunk in chunks:
         append(Path(path), chunk)
 
@@ -118,9 +136,9 @@ def remove_tree(path: Path) -> None:
 
 def remove_at_once(path: Path) -> None:
     """Remove a file or a folder, which is there wholly or not at all at every instant."""
-    aside = aside_of(path)
-    rename(path, aside)
-    remove_tree(aside)
+    temporary = temporary_path(path)
+    rename(path, temporary)
+    remove_tree(temporary)
 
 
 def remove_if_there(path: Path) -> None:
@@ -130,15 +148,129 @@ def remove_if_there(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove what is not finished, as well as can be."""
+    """Remove what is not finished; a failure to do so is ignored."""
     with contextlib.suppress(OSError):
         if os.path.lexists(path):
             remove_tree(path)
 
 
 def sweep(folder: Path, *, keep: str = "") -> None:
-    """Remove what killed writers left in `folder`, but not what goes aside for the file `keep`."""
+    """Remove what killed processes left in `folder`, but not temporary files of `keep`."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        name = ASIDE.fullmatch(path.name)
+        name = TEMPORARY.fullmatch(path.name)
         if name and name[1] != keep:
             discard(path)
+
+
+class NewArrayFile:
+    """An array on disk to fill, which becomes the .npy file `target` when it is finished.
+
+    Attributes
+    ----------
+    array
+        The values, mapped for writing.
+    """
+
+    def __init__(self, target: Path, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+        self.target = target
+        self.path = temporary_path(target)
+        try:
+            self.array = map_temporary(self.path, shape, dtype)
+        except BaseException:
+            self.discard()
+            raise
+
+    def finish(self) -> None:
+        """Write out the values and rename the file to its target."""
+        self.array.flush()
+        sync(self.path)
+        rename(self.path, self.target)
+        sync_folder(self.target.parent)
+
+    def discard(self) -> None:
+        """Remove what is not finished."""
+        remove_if_there(self.path)
+
+
+@operation
+def map_temporary(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
+    """Make an .npy file to fill through memory."""
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
+    _reserve(path)
+    return array
+
+
+def _reserve(path: Path) -> None:
+    """Claim the disk blocks now: writing to a mapped file on a full disk would kill the process."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.posix_fallocate(handle, 0, os.fstat(handle).st_size)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise
+    finally:
+        os.close(handle)
+
+
+class Part:
+    """An unfinished file that grows beside its target, outlives a failure, and is renamed at the end.
+
+    Used in a ``with`` statement, by one process at a time. An empty part is removed on the way out.
+    """
+
+    def __init__(self, target: str | Path) -> None:
+        target = Path(target)
+        self.path = target.with_name(f".{target.name}.part")
+
+    def __enter__(self) -> Part:
+        make_folders(self.path.parent)
+        append(self.path, b"")
+        self._file = open(self.path, "ab", opener=open_no_link)
+        try:
+            _lock(self._file, self.path)
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self.size == 0:
+                remove_if_there(self.path)
+        finally:
+            self._file.close()
+
+    @property
+    def size(self) -> int:
+        """Number of bytes so far."""
+        return self._file.tell()
+
+    def restart(self) -> None:
+        """Drop all bytes."""
+        self._file.seek(0)
+        overwrite(self.path, b"")
+
+    def append(self, chunk: bytes) -> None:
+        """Add `chunk` at the end."""
+        append(self.path, chunk, self._file)
+
+    def finish(self, target: Path) -> None:
+        """Sync the part and rename it to `target`, in the same folder."""
+        self._file.flush()
+        sync(self.path)
+        rename(self.path, target)
+        sync_folder(target.parent)
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Hold `file` alone until it is closed."""
+    ours = take(file.fileno())
+    try:
+        # The former holder may have renamed the file between our open and our lock.
+        ours = ours and os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        ours = False
+    if not ours:
+        raise BusyError(f"{path}: another process writes it; wait until it has finished")

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fedrela.errors import BusyError
+from fedrela.files.operations import append, overwrite
 from fedrela.files.reading import open_plain
-from fedrela.files.verbs import append, overwrite
 
-PATIENCE = (0.02, 0.1)  # seconds: `is_taken` holds the lock for an instant, which must not look like an owner
+PATIENCE = (0.02, 0.1)  # seconds: `is_taken` holds the lock for an instant, which must not look like a holder
 
 
 def take(handle: int) -> bool:
-    """Hold an open file alone until it is closed; False where somebody else does.
+    """Lock an open file until it is closed; False where another process holds it.
 
     Where the system, or the file system, has no such lock, go on without.
     """
@@ -60,7 +60,7 @@ def alone(path: Path) -> Iterator[None]:
         if not taken:
             raise BusyError(f"{path.parent}: {_owner(file.read(1000))} uses it; wait until that has ended")
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        owner = {"pid": os.getpid(), "host": platform.node(), "started": started}
+        owner = {"pid": os.getpid(), "machine": platform.node(), "started": started}
         overwrite(path, json.dumps(owner).encode() + b"\n")
         yield
 
@@ -68,7 +68,7 @@ def alone(path: Path) -> Iterator[None]:
 def _owner(data: bytes) -> str:
     try:
         owner = json.loads(data)
-        text = f"process {owner['pid']} on {owner['host']}, started {owner['started']},"
+        text = f"process {owner['pid']} on {owner['machine']}, started {owner['started']},"
     except (ValueError, KeyError, TypeError, RecursionError):
         return "another process"
     return text if text.isprintable() and len(text) < 200 else "another process"

@@ -17,7 +17,7 @@ DESCRIPTORS = Path("/proc/self/fd")  # where it exists, others can open a file t
 
 @dataclass(frozen=True)
 class Place:
-    """Where any process of this user finds the bytes of a file.
+    """The first bytes of a file, which any process of this user can map.
 
     Attributes
     ----------
@@ -49,14 +49,14 @@ class Place:
             os.close(handle)
 
     def _changed(self) -> IntegrityError:
-        return IntegrityError(f"{self.path}: the file that was shared is no longer there; share it again")
+        return IntegrityError(f"{self.path}: the shared file is no longer there; share it again")
 
 
 def place_of(path: str | Path, size: int) -> Place:
-    """Return the place of the first `size` bytes of a file on disk."""
+    """Return the first `size` bytes of a file on disk."""
     facts = os.stat(path)
     if facts.st_size < size:
-        raise IntegrityError(f"{path}: {size} bytes are needed, the file has {facts.st_size}; make it again")
+        raise IntegrityError(f"{path}: expected {size} bytes, the file has {facts.st_size}; create it again")
     return Place(os.path.abspath(path), size, (facts.st_dev, facts.st_ino))
 
 
@@ -92,7 +92,7 @@ class MappedFile:
             _reserve(handle, size)
         except OSError as error:
             self.close()
-            raise DataError(f"{folder}: {size} bytes are needed, {error.strerror}; choose another folder") from None
+            raise DataError(f"{folder}: cannot hold {size} bytes: {error.strerror}; choose another folder") from None
         facts = os.fstat(handle)
         where = path if name else f"/proc/{os.getpid()}/fd/{handle}"
         self.place = Place(str(where), size, (facts.st_dev, facts.st_ino))

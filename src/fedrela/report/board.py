@@ -16,7 +16,7 @@ from typing import Any
 
 from fedrela.errors import ArgumentError
 from fedrela.files import write_bytes
-from fedrela.files.verbs import append
+from fedrela.files.operations import append
 from fedrela.report.figures.png import draw_png
 from fedrela.report.figures.shapes import Drawing
 from fedrela.report.run import run_page

@@ -16,7 +16,7 @@ from fedrela.report.page.render import render
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
-from fedrela.runfolder.names import MANIFEST, REPORT
+from fedrela.runfolder.records import MANIFEST, REPORT
 
 FORMATS = ("svg", "png", "pdf")
 
@@ -26,7 +26,7 @@ def open_folder(path: str | Path) -> RunFolder | GridFolder:
     if GridFolder.is_one(path):
         return GridFolder.open(path)
     if not (Path(path) / MANIFEST).exists():
-        raise DataError(f"{path}: no run is here; name a folder that has a {MANIFEST} or a grid.json")
+        raise DataError(f"{path}: no run found; name a folder that has a {MANIFEST} or a grid.json")
     return RunFolder.open(path)
 
 

@@ -17,7 +17,7 @@ from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
 from fedrela.reproduction.paper_table import NO_FILES, SCALES, Entry, Figure, PaperTable, paper_table
-from fedrela.runfolder.text import Record
+from fedrela.runfolder.records import Record
 
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one a seed
 

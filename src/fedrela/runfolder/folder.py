@@ -2,25 +2,51 @@
 
 Everything in it but the lock, ``machine.json``, ``timing.jsonl``, ``exclusions.jsonl``, ``report.html`` and
 ``checkpoint/`` is the same, byte for byte, for the same run, wherever and however often it was interrupted.
+
+The manifest comes last: a folder without it is not a run yet. What an interrupted creation left can be told from other
+people's files, because ``machine.json`` is on disk before any name that could be somebody's own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from fedrela.errors import DataError, IntegrityError
-from fedrela.files import alone, digest, is_taken, measure, read_plain, sweep, write_bytes
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.files import alone, digest, is_taken, make_folders, measure, read_plain, sweep, write_bytes
+from fedrela.files.atomic import TEMPORARY
+from fedrela.files.operations import remove, sync_folder
 from fedrela.records import Failure
-from fedrela.runfolder import ledgers, names, start
 from fedrela.runfolder.checkpoints import Checkpoint, Checkpoints
-from fedrela.runfolder.history import History
-from fedrela.runfolder.text import Record, page, parse
-from fedrela.runfolder.vouched import check_files, read_vouching, vouching
+from fedrela.runfolder.records import (
+    CHECKPOINT,
+    COMPARED,
+    CONFIG,
+    LEDGERS,
+    LIMIT,
+    LOCK,
+    MACHINE,
+    MANIFEST,
+    READABLE,
+    REPORT,
+    RESULT,
+    ROUNDS,
+    WRITABLE,
+    History,
+    Record,
+    check_files,
+    digests_page,
+    known,
+    page,
+    parse,
+    read_digests_page,
+)
 
 
 class RunFolder:
@@ -36,11 +62,11 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        record, data = start.read_start(self.path)
+        record, data = read_start(self.path)
         self.manifest: Record = {key: value for key, value in record.items() if key != "files"}
         self._history = History(self.path)
-        self._checkpoints = Checkpoints(self.path / names.CHECKPOINT, digest(data), self.path / names.ROUNDS)
-        self._ledgers = self.path / names.LEDGERS
+        self._checkpoints = Checkpoints(self.path / CHECKPOINT, digest(data), self.path / ROUNDS)
+        self._ledgers = self.path / LEDGERS
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -65,7 +91,7 @@ class RunFolder:
             Start time and facts of the machine, which are never compared.
         """
         with writing(Path(path)):
-            start.begin(Path(path), start.first_files(manifest, config, machine))
+            begin(Path(path), first_files(manifest, config, machine))
         return cls(path)
 
     def fork(
@@ -78,15 +104,15 @@ class RunFolder:
         """
         checkpoint = self.load_checkpoint()
         if checkpoint is None:
-            raise DataError(f"{self.path}: has no checkpoint to go on from; run it up to its first one")
-        begun = start.is_begun(Path(target), start.first_files(manifest, config, machine)) and RunFolder(target)
+            raise DataError(f"{self.path}: has no checkpoint to continue from; run it up to its first one")
+        begun = is_begun(Path(target), first_files(manifest, config, machine)) and RunFolder(target)
         if not begun or len(begun._checkpoints):
             begun = self.create(target, manifest, config, machine)
         with begun.locked(), writing(begun.path):
             for name, data in self._history.heads(checkpoint.round).items():
                 write_bytes(begun.path / name, data)
             for client, place in self.ledgers():
-                write_bytes(begun.ledger_path(client), read_plain(place, names.LIMIT))
+                write_bytes(begun.ledger_path(client), read_plain(place, LIMIT))
             begun.save_checkpoint(checkpoint.round, checkpoint.arrays, checkpoint.record)
         return begun
 
@@ -95,17 +121,17 @@ class RunFolder:
         """Keep every other process out while the block runs: it gets a `BusyError` that names the owner."""
         with contextlib.ExitStack() as held:
             with writing(self.path):
-                held.enter_context(alone(self.path / names.LOCK))
-                for folder in (self.path, self.path / names.CHECKPOINT, self._ledgers):
-                    sweep(folder, keep=names.REPORT)  # a report may be written without the lock
+                held.enter_context(alone(self.path / LOCK))
+                for folder in (self.path, self.path / CHECKPOINT, self._ledgers):
+                    sweep(folder, keep=REPORT)  # a report may be written without the lock
             yield
 
     @property
     def status(self) -> str:
         """``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
-        if (self.path / names.RESULT).exists():
+        if (self.path / RESULT).exists():
             return "done"
-        taken, rounds = is_taken(self.path / names.LOCK), len(self._history.rounds.sound())
+        taken, rounds = is_taken(self.path / LOCK), len(self._history.rounds.sound())
         if taken or rounds or len(self._checkpoints):
             return f"{'running' if taken else 'interrupted'} at round {rounds}"
         return "new"
@@ -155,13 +181,13 @@ class RunFolder:
     def write(self, name: str, data: bytes) -> None:
         """Write one of the files that a run adds, atomically."""
         with writing(self.path):
-            write_bytes(self.path / names.known(name, names.WRITABLE), data)
+            write_bytes(self.path / known(name, WRITABLE), data)
 
     def read(self, name: str) -> bytes:
         """Return the content of one of the files of a run."""
-        path = self.path / names.known(name, names.READABLE)
+        path = self.path / known(name, READABLE)
         try:
-            return read_plain(path, names.LIMIT)
+            return read_plain(path, LIMIT)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -172,8 +198,8 @@ class RunFolder:
     def read_json(self, name: str) -> Record:
         """Return the record in one of the files of a run."""
         data = self.read(name)
-        if name in (names.MANIFEST, names.RESULT):
-            return read_vouching(self.path / name, data)
+        if name in (MANIFEST, RESULT):
+            return read_digests_page(self.path / name, data)
         try:
             return parse(data, page)
         except ValueError:
@@ -181,27 +207,27 @@ class RunFolder:
 
     def ledger_path(self, client: int) -> Path:
         """Return where the ledger of a client lies."""
-        return ledgers.ledger_path(self._ledgers, client)
+        return ledger_path(self._ledgers, client)
 
     def ledgers(self) -> list[tuple[int, Path]]:
         """Return client and place of every ledger, by client."""
-        return ledgers.find_ledgers(self._ledgers)
+        return find_ledgers(self._ledgers)
 
     def clear_ledgers(self, clients: Iterable[int]) -> None:
         """Remove the ledgers of `clients`, where there are any."""
         with writing(self.path):
-            ledgers.clear_ledgers(self._ledgers, clients)
+            clear_ledgers(self._ledgers, clients)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write ``result.json`` with the digest of every file that is compared: the run is done."""
         with writing(self.path):
             self._history.sync()
             files = {name: measure(self.path / name)[1] for name in self._compared()}
-            write_bytes(self.path / names.RESULT, vouching(result, files))
+            write_bytes(self.path / RESULT, digests_page(result, files))
 
     def check(self) -> None:
         """Compare a finished run with its digests: an `IntegrityError` names the file that was changed."""
-        result = self.read_json(names.RESULT)
+        result = self.read_json(RESULT)
         check_files(self.path, result)
         for name in self._compared():
             if name not in result["files"]:
@@ -209,8 +235,8 @@ class RunFolder:
 
     def _compared(self) -> list[str]:
         """Return the names of the files that are compared."""
-        there = [name for name in names.COMPARED if (self.path / name).exists()]
-        return there + [f"{names.LEDGERS}/{place.name}" for _, place in self.ledgers()]
+        there = [name for name in COMPARED if (self.path / name).exists()]
+        return there + [f"{LEDGERS}/{place.name}" for _, place in self.ledgers()]
 
 
 @contextlib.contextmanager
@@ -219,5 +245,89 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "make room or mend the disk, then `fedrela resume` goes on"
+        advice = "free space or fix the disk, then continue with `fedrela resume`"
         raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
+
+
+def first_files(manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the files a run begins with, in the order in which they are written."""
+    toml = config.encode()
+    return {MACHINE: page(machine), CONFIG: toml, MANIFEST: digests_page(manifest, {CONFIG: digest(toml)})}
+
+
+def begin(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write the first files to a place that is free."""
+    _check_free(path, files)
+    make_folders(path)
+    with alone(path / LOCK):
+        _check_free(path, files)
+        sweep(path)
+        for name, data in files.items():
+            write_bytes(path / name, data)
+
+
+def read_start(path: Path) -> tuple[Record, bytes]:
+    """Return the manifest of the run at `path`, as a record and as it lies there, after checking the folder."""
+    try:
+        data = read_plain(path / MANIFEST, LIMIT)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{path}: no run found; name a folder that has a {MANIFEST}") from None
+    except OSError as error:
+        raise DataError(f"{path / MANIFEST}: cannot be read: {error.strerror}") from None
+    record = read_digests_page(path / MANIFEST, data)
+    for name in (CHECKPOINT, LEDGERS):
+        if (path / name).is_symlink():
+            raise IntegrityError(f"{path / name}: expected a folder, found a link; put the folder back")
+    check_files(path, record)
+    return record, data
+
+
+def is_begun(path: Path, files: Mapping[str, bytes]) -> bool:
+    """Whether the very run that begins with `files` is at `path`, whatever its machine."""
+    return (path / MANIFEST).exists() and read_start(path)[1] == files[MANIFEST]
+
+
+def _check_free(path: Path, files: Mapping[str, bytes]) -> None:
+    if not os.path.lexists(path):
+        return
+    if not path.is_dir():
+        raise ArgumentError(f"{path}: expected a folder, found something else; choose another path")
+    if is_begun(path, files):
+        raise ArgumentError(f"{path}: this run exists already; continue it with `fedrela resume`")
+    names = set(os.listdir(path))
+    if MANIFEST in names:
+        raise ArgumentError(f"{path}: it holds another run; choose a new or an empty folder")
+    unfinished = {name for name in names if (found := TEMPORARY.fullmatch(name)) and found[1] in files}
+    if names - unfinished - {LOCK, MACHINE} - ({CONFIG} if MACHINE in names else set()):
+        raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
+
+
+LEDGER = re.compile(r"client-([0-9]{6,})\.json")
+
+
+def ledger_path(folder: Path, client: int) -> Path:
+    """Return where the ledger of a client lies.
+
+    >>> ledger_path(Path("ledgers"), 3).as_posix()
+    'ledgers/client-000003.json'
+    """
+    if client < 0:
+        raise ArgumentError(f"ledger: clients count from 0, got {client}")
+    return folder / f"client-{client:06}.json"
+
+
+def find_ledgers(folder: Path) -> list[tuple[int, Path]]:
+    """Return client and place of every ledger, by client."""
+    places = folder.iterdir() if folder.is_dir() else ()
+    named = [(LEDGER.fullmatch(place.name), place) for place in places]
+    return sorted((int(name[1]), place) for name, place in named if name)
+
+
+def clear_ledgers(folder: Path, clients: Iterable[int]) -> None:
+    """Remove the ledgers of `clients`, where there are any."""
+    unwanted = set(clients)
+    gone = [place for client, place in find_ledgers(folder) if client in unwanted]
+    for place in gone:
+        remove(place)
+    if gone:
+        sync_folder(folder)

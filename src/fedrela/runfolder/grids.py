@@ -15,11 +15,21 @@ from typing import Any
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import alone, is_taken, make_folders, read_plain, safe_path, sweep, write_bytes
-from fedrela.files.atomic import ASIDE, remove_if_there
+from fedrela.files.atomic import TEMPORARY, remove_if_there
 from fedrela.runfolder.folder import RunFolder, writing
-from fedrela.runfolder.names import CONFIG, LIMIT, LOCK, MANIFEST, REPORT, known
-from fedrela.runfolder.text import Record, page, parse
-from fedrela.runfolder.vouched import read_vouching, vouching
+from fedrela.runfolder.records import (
+    CONFIG,
+    LIMIT,
+    LOCK,
+    MANIFEST,
+    REPORT,
+    Record,
+    digests_page,
+    known,
+    page,
+    parse,
+    read_digests_page,
+)
 
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
 TABLES = ("table.md", "table.csv", "table.tex", "table.json")
@@ -42,12 +52,12 @@ class GridFolder:
         try:
             data = read_plain(self.path / GRID, LIMIT)
         except (FileNotFoundError, NotADirectoryError):
-            raise DataError(f"{path}: no runs that belong together are here; name a folder with {GRID}") from None
+            raise DataError(f"{path}: no grid of runs found; name a folder with {GRID}") from None
         except OSError as error:
             raise DataError(f"{self.path / GRID}: cannot be read: {error.strerror}") from None
-        record = read_vouching(self.path / GRID, data)
+        record = read_digests_page(self.path / GRID, data)
         if record.get("format") != FORMAT:
-            raise IntegrityError(f"{self.path / GRID}: is not of this version of fedrela")
+            raise IntegrityError(f"{self.path / GRID}: was written by another version of fedrela")
         self.record: Record = {key: value for key, value in record.items() if key != "files"}
 
     @classmethod
@@ -74,14 +84,14 @@ class GridFolder:
         """
         path, whole = Path(path), {"format": FORMAT, **record}
         with writing(path):
-            there = _there(path)
+            there = _existing(path)
             if there is not None and (there["kind"], there["base"]) != (record["kind"], record["base"]):
-                what = f"a {there['kind']} of another configuration is here"
+                what = f"a {there['kind']} of another configuration is there"
                 raise ArgumentError(f"{path}: {what}; choose another folder or remove this one")
             if there != whole:
                 make_folders(path)
-                remove_if_there(path / SUMMARY)  # it spoke of other cells
-                write_bytes(path / GRID, vouching(whole, {}))
+                remove_if_there(path / SUMMARY)  # it was about other cells
+                write_bytes(path / GRID, digests_page(whole, {}))
                 write_bytes(path / CONFIG, str(record["config"]).encode())
         return cls(path)
 
@@ -137,7 +147,7 @@ class GridFolder:
     def summary(self, kind: str) -> Record:
         """Return what all runs of a finished grid of that kind say together; else a `DataError`."""
         if self.record["kind"] != kind:
-            raise DataError(f"{self.path}: is a {self.record['kind']}, and a {kind} is needed")
+            raise DataError(f"{self.path}: expected a {kind}, found a {self.record['kind']}")
         if not (self.path / SUMMARY).exists():
             raise DataError(f"{self.path}: {self.status}; finish it first, with the command that began it")
         return self.read_json(SUMMARY)
@@ -155,17 +165,17 @@ class GridFolder:
             raise IntegrityError(f"{self.path / name}: is damaged") from None
 
 
-def _there(path: Path) -> Record | None:
+def _existing(path: Path) -> Record | None:
     """Return what is at `path` already; other people's files are an `ArgumentError`."""
     if GridFolder.is_one(path):
         return GridFolder(path).record
     if not os.path.lexists(path):
         return None
     if not path.is_dir():
-        raise ArgumentError(f"{path}: a folder is needed, something else is there; choose another place")
-    names = [name for name in os.listdir(path) if name not in (LOCK, CONFIG) and not ASIDE.fullmatch(name)]
+        raise ArgumentError(f"{path}: expected a folder, found something else; choose another path")
+    names = [name for name in os.listdir(path) if name not in (LOCK, CONFIG) and not TEMPORARY.fullmatch(name)]
     if MANIFEST in names:
-        raise ArgumentError(f"{path}: a run is here; choose a new or an empty folder")
+        raise ArgumentError(f"{path}: it holds a run; choose a new or an empty folder")
     if names:
-        raise ArgumentError(f"{path}: other files are here; choose a new or an empty folder")
+        raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
     return None

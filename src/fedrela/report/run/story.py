@@ -16,7 +16,7 @@ from fedrela.errors import IntegrityError
 from fedrela.metrics.groups import Groups
 from fedrela.records import RoundRecord, RunManifest
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.names import GALLERY, MACHINE, RELABELLING, RESULT
+from fedrela.runfolder.records import GALLERY, MACHINE, RELABELLING, RESULT
 
 Record = dict[str, Any]
 

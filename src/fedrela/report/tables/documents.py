@@ -11,7 +11,7 @@ from fedrela.report.tables.formats import csv_text, latex, latex_text, markdown,
 from fedrela.report.tables.reproduce import doubts, reproduce_tables, reproduce_values
 from fedrela.report.tables.sweep import sweep_tables, sweep_values
 from fedrela.report.tables.values import Values
-from fedrela.runfolder.text import page
+from fedrela.runfolder.records import page
 
 Summary = Mapping[str, Any]
 TABLES: dict[str, Callable[[Summary], list[Table]]] = {

@@ -16,8 +16,8 @@ from fedrela.report.page import render
 from fedrela.report.run import run_page
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.copy import copy_without_samples
 from fedrela.runfolder.grids import GridFolder
-from fedrela.runfolder.strip import strip
 from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)
@@ -32,7 +32,7 @@ def whole(tmp_path_factory):
 
 
 def test_a_copy_is_sound_and_has_no_samples(whole, tmp_path):
-    strip(RunFolder.open(whole), tmp_path / "copy")
+    copy_without_samples(RunFolder.open(whole), tmp_path / "copy")
     copy = RunFolder.open(tmp_path / "copy")
     copy.check()
     assert copy.status == "done"
@@ -47,7 +47,7 @@ def test_a_copy_is_sound_and_has_no_samples(whole, tmp_path):
 
 
 def test_the_weights_stay_and_the_state_of_the_algorithm_goes(whole, tmp_path):
-    strip(RunFolder.open(whole), tmp_path / "copy")
+    copy_without_samples(RunFolder.open(whole), tmp_path / "copy")
     for name, array in Result.load(whole).weights().items():
         np.testing.assert_array_equal(Result.load(tmp_path / "copy").weights()[name], array)
     saved, kept = (RunFolder.open(folder).load_checkpoint() for folder in (tmp_path / "copy", whole))
@@ -55,7 +55,7 @@ def test_the_weights_stay_and_the_state_of_the_algorithm_goes(whole, tmp_path):
 
 
 def test_the_page_of_a_copy_is_that_of_the_run_without_samples(whole, tmp_path):
-    strip(RunFolder.open(whole), tmp_path / "copy")
+    copy_without_samples(RunFolder.open(whole), tmp_path / "copy")
     for folder in (whole, tmp_path / "copy"):
         (tmp_path / folder.name).with_suffix(".html").write_text(
             render(run_page(RunFolder.open(folder), samples=False))
@@ -64,7 +64,7 @@ def test_the_page_of_a_copy_is_that_of_the_run_without_samples(whole, tmp_path):
 
 
 def test_a_copy_notices_a_change_like_the_run_itself(whole, tmp_path):
-    strip(RunFolder.open(whole), tmp_path / "copy")
+    copy_without_samples(RunFolder.open(whole), tmp_path / "copy")
     with open(tmp_path / "copy" / "relabelling.json", "a") as file:
         file.write("\n")
     with pytest.raises(IntegrityError, match=r"relabelling\.json"):
@@ -76,16 +76,16 @@ def test_a_damaged_run_is_not_copied(whole, tmp_path):
     with open(tmp_path / "run" / "relabelling.json", "a") as file:
         file.write("\n")
     with pytest.raises(IntegrityError):
-        strip(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
+        copy_without_samples(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
     assert [place.name for place in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_place_that_is_taken_or_cannot_be_written(whole, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="exists already"):
-        strip(RunFolder.open(whole), tmp_path / "file")
+        copy_without_samples(RunFolder.open(whole), tmp_path / "file")
     with pytest.raises(ArgumentError, match="cannot be written"):
-        strip(RunFolder.open(whole), tmp_path / "file" / "copy")
+        copy_without_samples(RunFolder.open(whole), tmp_path / "file" / "copy")
 
 
 def test_an_unfinished_run_can_be_looked_at(tmp_path):
@@ -94,8 +94,8 @@ def test_an_unfinished_run_can_be_looked_at(tmp_path):
             if done.record.round == 5:
                 break
         with pytest.raises(BusyError, match="running at round 5"):
-            strip(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
-    strip(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
+            copy_without_samples(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
+    copy_without_samples(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
     assert RunFolder.open(tmp_path / "copy").status == "interrupted at round 5"
     assert not (tmp_path / "copy" / "checkpoint").exists()
     run_page(RunFolder.open(tmp_path / "copy"))
@@ -110,7 +110,7 @@ def test_runs_that_belong_together(whole, tmp_path):
     shutil.copytree(whole, grid.path / "trunks" / "shared")
     grid.write_json("summary.json", {"kind": "compare"})
     grid.write("report.html", b"with samples")
-    strip(grid, tmp_path / "copy")
+    copy_without_samples(grid, tmp_path / "copy")
     copy = GridFolder.open(tmp_path / "copy")
     assert copy.record == grid.record
     assert copy.status == grid.status == "interrupted, 3 of 4 runs done"

@@ -11,19 +11,32 @@ from pathlib import Path
 
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.files import digest, make_folders, new_folder, read_plain, write_new
-from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoints
 from fedrela.runfolder.folder import RunFolder
 from fedrela.runfolder.grids import GRID, SUMMARY, TABLES, GridFolder
-from fedrela.runfolder.vouched import vouching
+from fedrela.runfolder.records import (
+    CHECKPOINT,
+    CONFIG,
+    EXCLUSIONS,
+    GALLERY,
+    LEDGERS,
+    LIMIT,
+    MACHINE,
+    MANIFEST,
+    RELABELLING,
+    RESULT,
+    ROUNDS,
+    TIMING,
+    digests_page,
+)
 
 FROM_RUN = (
-    names.MACHINE, names.CONFIG, names.MANIFEST, names.ROUNDS, names.TIMING, names.EXCLUSIONS, names.RELABELLING,
+    MACHINE, CONFIG, MANIFEST, ROUNDS, TIMING, EXCLUSIONS, RELABELLING,
 )  # fmt: skip
-FROM_GRID = (GRID, names.CONFIG, SUMMARY, *TABLES)
+FROM_GRID = (GRID, CONFIG, SUMMARY, *TABLES)
 
 
-def strip(source: RunFolder | GridFolder, target: str | Path) -> None:
+def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> None:
     """Make a copy of `source` without samples.
 
     Parameters
@@ -36,16 +49,16 @@ def strip(source: RunFolder | GridFolder, target: str | Path) -> None:
     if source.status.startswith("running"):
         raise BusyError(f"{source.path}: {source.status} in another process; wait until that has ended")
     try:
-        with new_folder(target) as aside:
+        with new_folder(target) as folder:
             if isinstance(source, RunFolder):
-                _copy_run(source, aside)
+                _copy_run(source, folder)
                 return
-            _copy_files(source.path, aside, FROM_GRID)
+            _copy_files(source.path, folder, FROM_GRID)
             for name in dict.fromkeys(str(cell["folder"]) for cell in source.cells):
                 place = source.place({"folder": name})
-                if (place / names.MANIFEST).exists():
-                    make_folders(aside / name)
-                    _copy_run(RunFolder.open(place), aside / name)
+                if (place / MANIFEST).exists():
+                    make_folders(folder / name)
+                    _copy_run(RunFolder.open(place), folder / name)
     except OSError as error:
         raise ArgumentError(f"{target}: cannot be written: {error.strerror}; choose another place") from None
 
@@ -53,26 +66,26 @@ def strip(source: RunFolder | GridFolder, target: str | Path) -> None:
 def _copy_files(source: Path, target: Path, wanted: tuple[str, ...]) -> None:
     for name in wanted:
         if (source / name).exists():
-            write_new(target / name, [read_plain(source / name, names.LIMIT)])
+            write_new(target / name, [read_plain(source / name, LIMIT)])
 
 
 def _copy_run(source: RunFolder, target: Path) -> None:
     _copy_files(source.path, target, FROM_RUN)
     if found := source.ledgers():
-        make_folders(target / names.LEDGERS)
+        make_folders(target / LEDGERS)
         for _, place in found:
-            _copy_files(source.path, target, (f"{names.LEDGERS}/{place.name}",))
-    if (source.path / names.RESULT).exists():
+            _copy_files(source.path, target, (f"{LEDGERS}/{place.name}",))
+    if (source.path / RESULT).exists():
         source.check()
-        result = source.read_json(names.RESULT)
-        files = {name: sha256 for name, sha256 in result.pop("files").items() if name != names.GALLERY}
+        result = source.read_json(RESULT)
+        files = {name: sha256 for name, sha256 in result.pop("files").items() if name != GALLERY}
         _copy_weights(source, target)
-        write_new(target / names.RESULT, [vouching(result, files)])
+        write_new(target / RESULT, [digests_page(result, files)])
 
 
 def _copy_weights(source: RunFolder, target: Path) -> None:
     saved = source.load_checkpoint()
     if saved is not None:
-        manifest = read_plain(target / names.MANIFEST, names.LIMIT)
-        checkpoints = Checkpoints(target / names.CHECKPOINT, digest(manifest), target / names.ROUNDS)
+        manifest = read_plain(target / MANIFEST, LIMIT)
+        checkpoints = Checkpoints(target / CHECKPOINT, digest(manifest), target / ROUNDS)
         checkpoints.save(saved.round, {"weights": saved.arrays["weights"]}, {})

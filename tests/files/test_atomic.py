@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedrela.errors import ArgumentError, BusyError, DataError
-from fedrela.files import Part, digest, digest_file, new_folder, parts, safe_join, safe_path, write_bytes, write_new
+from fedrela.files import Part, atomic, digest, digest_file, new_folder, safe_join, safe_path, write_bytes, write_new
 
 
 def test_write_makes_folders_and_replaces(tmp_path: Path) -> None:
@@ -128,14 +128,14 @@ def test_part_has_one_writer(tmp_path: Path) -> None:
 def test_part_that_was_finished_meanwhile_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Part(tmp_path / "file") as part:
         part.append(b"right")
-    really_open = parts.open_no_link
+    really_open = atomic.open_no_link
 
     def open_and_lose_the_race(path: str, flags: int) -> int:
         handle = really_open(path, flags)
         os.replace(tmp_path / ".file.part", tmp_path / "file")
         return handle
 
-    monkeypatch.setattr(parts, "open_no_link", open_and_lose_the_race)
+    monkeypatch.setattr(atomic, "open_no_link", open_and_lose_the_race)
     with pytest.raises(BusyError), Part(tmp_path / "file"):
         pass
     assert (tmp_path / "file").read_bytes() == b"right"

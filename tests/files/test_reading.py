@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fedrela.errors import BusyError
-from fedrela.files import ArrayAside, alone, digest, is_taken, lock, measure, open_plain, read_plain, sweep
+from fedrela.files import NewArrayFile, alone, digest, is_taken, lock, measure, open_plain, read_plain, sweep
 
 
 def test_a_plain_file_is_read_up_to_a_limit(tmp_path):
@@ -61,8 +61,8 @@ def test_a_lock_that_is_free_in_a_moment_is_waited_for(tmp_path, monkeypatch):
 
 
 ODD_OWNERS = (
-    b"", b"\xff", b"[]", b"{}", b"[" * 900, b'{"pid": 1, "host": "a\\nb", "started": 2}',
-    b'{"pid": 1, "host": "%s", "started": 1}' % (b"a" * 300),
+    b"", b"\xff", b"[]", b"{}", b"[" * 900, b'{"pid": 1, "machine": "a\\nb", "started": 2}',
+    b'{"pid": 1, "machine": "%s", "started": 1}' % (b"a" * 300),
 )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_arrays_where_blocks_cannot_be_claimed(system, tmp_path, monkeypatch):
         monkeypatch.delattr(os, "posix_fallocate", raising=False)
     else:
         monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
-    aside = ArrayAside(tmp_path / "a.npy", (3,), "i4")
+    aside = NewArrayFile(tmp_path / "a.npy", (3,), "i4")
     aside.array[:] = 7
     aside.finish()
     assert os.listdir(tmp_path) == ["a.npy"]

@@ -1,4 +1,4 @@
-"""The verbs: every write of `files` and `runfolder` is made of them, and each can be watched."""
+"""The operations: every write of `files` and `runfolder` is made of them, and each can be watched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fedrela
-from fedrela.files import ArrayAside, Part, new_folder, verbs, write_bytes, write_new
+from fedrela.files import NewArrayFile, Part, new_folder, operations, write_bytes, write_new
 
 ROOT = Path(fedrela.__file__).parent
 CHANGING = {
@@ -17,8 +17,8 @@ CHANGING = {
     "symlink", "symlink_to", "touch", "truncate", "unlink", "write", "write_text",
 }  # fmt: skip
 ALLOWED = {
-    "files/verbs.py": CHANGING,
-    "files/arrays.py": {"open_memmap", "posix_fallocate"},  # inside a verb of its own
+    "files/operations.py": CHANGING,
+    "files/atomic.py": {"open_memmap", "posix_fallocate"},  # inside an operation of its own
     "files/mapped.py": CHANGING,  # files without a name, of which nothing is kept
     "runfolder/folder.py": {"write"},  # of the run folder itself
     "runfolder/grids.py": {"write"},  # the same
@@ -53,9 +53,9 @@ def test_nothing_changes_the_disk_past_the_verbs(path):
 
 def test_an_atomic_write_step_by_step(tmp_path):
     story = Story()
-    with verbs.observed(story):
+    with operations.observed(story):
         write_bytes(tmp_path / "deep" / "file", b"x")
-    assert story.done == ["make_folder", "sync_folder", "write_aside", "sync", "rename", "sync_folder"]
+    assert story.done == ["make_folder", "sync_folder", "write_temporary", "sync", "rename", "sync_folder"]
     assert [moment for moment, _, _ in story.told] == ["before", "after"] * 6
     write_bytes(tmp_path / "file", b"x")
     assert len(story.told) == 12
@@ -63,18 +63,18 @@ def test_an_atomic_write_step_by_step(tmp_path):
 
 def test_a_write_that_does_not_overwrite_step_by_step(tmp_path):
     story = Story()
-    with verbs.observed(story):
+    with operations.observed(story):
         write_bytes(tmp_path / "file", b"x", overwrite=False)
-    assert story.done == ["write_aside", "sync", "link", "remove", "sync_folder"]
+    assert story.done == ["write_temporary", "sync", "link", "remove", "sync_folder"]
 
 
 def test_a_new_folder_step_by_step(tmp_path):
     story = Story()
-    with verbs.observed(story), new_folder(tmp_path / "target") as folder:
+    with operations.observed(story), new_folder(tmp_path / "target") as folder:
         write_new(folder / "b", [b"1", memoryview(b"2")])
         write_new(folder / "a", [])
     assert story.done == [
-        "make_folder", "write_aside", "append", "append", "write_aside", "sync", "sync", "sync_folder", "rename",
+        "make_folder", "write_temporary", "append", "append", "write_temporary", "sync", "sync", "sync_folder", "rename",
         "sync_folder",
     ]  # fmt: skip
     assert [name for moment, verb, name in story.told if (moment, verb) == ("after", "sync")] == ["a", "b"]
@@ -82,7 +82,7 @@ def test_a_new_folder_step_by_step(tmp_path):
 
 def test_a_part_step_by_step(tmp_path):
     story = Story()
-    with verbs.observed(story), Part(tmp_path / "file") as part:
+    with operations.observed(story), Part(tmp_path / "file") as part:
         part.restart()
         part.append(b"x")
         part.finish(tmp_path / "file")
@@ -91,22 +91,22 @@ def test_a_part_step_by_step(tmp_path):
 
 def test_a_mapped_array_step_by_step(tmp_path):
     story = Story()
-    with verbs.observed(story):
-        aside = ArrayAside(tmp_path / "a.npy", (2,), "i4")
+    with operations.observed(story):
+        aside = NewArrayFile(tmp_path / "a.npy", (2,), "i4")
         aside.array[:] = 1
         aside.finish()
-        ArrayAside(tmp_path / "b.npy", (2,), "i4").discard()
-    assert story.done == ["map_aside", "sync", "rename", "sync_folder", "map_aside", "remove"]
+        NewArrayFile(tmp_path / "b.npy", (2,), "i4").discard()
+    assert story.done == ["map_temporary", "sync", "rename", "sync_folder", "map_temporary", "remove"]
 
 
-@pytest.mark.parametrize("step", ["write_aside", "sync", "rename"])
+@pytest.mark.parametrize("step", ["write_temporary", "sync", "rename"])
 def test_an_observer_may_stop_a_step(step, tmp_path):
     def stop(moment: str, verb: str, arguments: tuple[Path, ...]) -> None:
         if (moment, verb) == ("before", step):
             raise OSError(5, "stopped")
 
     write_bytes(tmp_path / "file", b"old")
-    with verbs.observed(stop), pytest.raises(OSError, match="stopped"):
+    with operations.observed(stop), pytest.raises(OSError, match="stopped"):
         write_bytes(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
@@ -114,17 +114,17 @@ def test_an_observer_may_stop_a_step(step, tmp_path):
 
 def test_a_step_that_fails_is_not_reported_as_done(tmp_path):
     story = Story()
-    with verbs.observed(story), pytest.raises(FileNotFoundError):
-        verbs.remove(tmp_path / "nothing")
+    with operations.observed(story), pytest.raises(FileNotFoundError):
+        operations.remove(tmp_path / "nothing")
     assert story.told == [("before", "remove", "nothing")]
 
 
 def test_observers_take_turns(tmp_path):
     outer, inner = Story(), Story()
-    with verbs.observed(outer):
-        with verbs.observed(inner):
-            verbs.make_folder(tmp_path / "a")
-        verbs.make_folder(tmp_path / "b")
+    with operations.observed(outer):
+        with operations.observed(inner):
+            operations.make_folder(tmp_path / "a")
+        operations.make_folder(tmp_path / "b")
     assert [name for _, _, name in inner.told] == ["a", "a"]
     assert [name for _, _, name in outer.told] == ["b", "b"]
 
@@ -132,13 +132,13 @@ def test_observers_take_turns(tmp_path):
 def test_remove_takes_a_link_and_not_what_it_names(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    verbs.remove(tmp_path / "link")
+    operations.remove(tmp_path / "link")
     assert os.listdir(tmp_path) == ["folder"]
-    verbs.remove(tmp_path / "folder")
+    operations.remove(tmp_path / "folder")
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("verb", [verbs.write_aside, verbs.append, verbs.overwrite])
+@pytest.mark.parametrize("verb", [operations.write_temporary, operations.append, operations.overwrite])
 def test_nothing_is_written_through_a_link(verb, tmp_path):
     (tmp_path / "precious").write_bytes(b"precious")
     (tmp_path / "link").symlink_to(tmp_path / "precious")
@@ -149,7 +149,7 @@ def test_nothing_is_written_through_a_link(verb, tmp_path):
 
 def test_overwrite_leaves_nothing_of_the_old(tmp_path):
     (tmp_path / "file").write_bytes(b"a long old text")
-    verbs.overwrite(tmp_path / "file", b"new")
+    operations.overwrite(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
@@ -158,6 +158,6 @@ def test_a_folder_that_cannot_be_read_is_synced_as_well_as_can_be(tmp_path, monk
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    verbs.sync_folder(tmp_path)
+    operations.sync_folder(tmp_path)
     with pytest.raises(PermissionError):
-        verbs.sync(tmp_path)
+        operations.sync(tmp_path)

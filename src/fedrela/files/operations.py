@@ -1,8 +1,8 @@
-"""The verbs with which this package changes what is on disk.
+"""The operations with which this package changes what is on disk.
 
-Every write is made of these, and every one of them can be watched: an observer is called before and after each verb
-with its name and arguments. A test can thus end the process at any step, raise what a failing disk raises, write a
-part only, or take notes. A new write is a new step without anybody telling the tests.
+Every write consists of these, and each of them can be observed: an observer is called before and after it with its
+name and arguments. A test can thus end the process at any step, raise what a failing disk raises, write a part of the
+data, or take notes. A new write is a new step without any change to the tests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
-Observer = Callable[[str, str, tuple[Any, ...]], None]  # "before" or "after", the verb, its arguments (a path first)
+Observer = Callable[
+    [str, str, tuple[Any, ...]], None
+]  # "before" or "after", the operation, its arguments (a path first)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -23,7 +25,7 @@ _observer: Observer | None = None
 
 @contextlib.contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Call `observer` before and after every verb while the block runs."""
+    """Call `observer` before and after every operation while the block runs."""
     global _observer
     former, _observer = _observer, observer
     try:
@@ -32,11 +34,11 @@ def observed(observer: Observer) -> Iterator[None]:
         _observer = former
 
 
-def verb(action: Callable[P, R]) -> Callable[P, R]:
-    """Make `action`, which takes its arguments by position, one that can be watched."""
+def operation(action: Callable[P, R]) -> Callable[P, R]:
+    """Make `action`, which takes its arguments by position, one that can be observed."""
 
     @functools.wraps(action)
-    def watched(*args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if _observer is None:
             return action(*args, **kwargs)
         _observer("before", action.__name__, args)
@@ -44,7 +46,7 @@ def verb(action: Callable[P, R]) -> Callable[P, R]:
         _observer("after", action.__name__, args)
         return result
 
-    return watched
+    return wrapped
 
 
 def open_no_link(path: str, flags: int) -> int:
@@ -52,14 +54,14 @@ def open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
-@verb
-def write_aside(path: Path, data: bytes | memoryview) -> None:
+@operation
+def write_temporary(path: Path, data: bytes | memoryview) -> None:
     """Write a file that is not there yet."""
     with open(path, "xb", opener=open_no_link) as file:
         file.write(data)
 
 
-@verb
+@operation
 def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None) -> None:
     """Add `data` to the end of a file, through `file` where it is open already; a missing file is made."""
     if file is not None:
@@ -69,21 +71,21 @@ def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None) -
         opened.write(data)
 
 
-@verb
+@operation
 def overwrite(path: Path, data: bytes) -> None:
-    """Replace the content of a file where it lies: only for what nobody relies upon."""
+    """Replace the content of a file in place: only for content that nothing depends on."""
     with open(path, "r+b", opener=open_no_link) as file:
         file.write(data)
         file.truncate()  # last: some file systems put a file on disk at once that was emptied first
 
 
-@verb
+@operation
 def sync(path: Path) -> None:
     """Wait until a file's content is on disk."""
     _sync(path)
 
 
-@verb
+@operation
 def sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on disk."""
     with contextlib.suppress(PermissionError):  # a folder we may write to but not read
@@ -98,25 +100,25 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-@verb
+@operation
 def rename(source: Path, target: Path) -> None:
     """Put a file or folder in the place of another, in one instant."""
     os.replace(source, target)
 
 
-@verb
+@operation
 def link(source: Path, target: Path) -> None:
     """Give a file a second name; unlike rename, this fails where the name is taken."""
     os.link(source, target)
 
 
-@verb
+@operation
 def make_folder(path: Path) -> None:
     """Make a folder where there is none."""
     path.mkdir(exist_ok=True)
 
 
-@verb
+@operation
 def remove(path: Path) -> None:
     """Remove a file, a link or an empty folder."""
     if path.is_dir() and not path.is_symlink():
