@@ -175,8 +175,10 @@ def test_a_supernode_needs_the_number_of_a_client(start, words):
 
 @pytest.mark.parametrize("script", [["start-superlink.sh"], ["start-supernode.sh", "0"]])
 @pytest.mark.parametrize("words", [["--port"], ["--prot", "1"], ["--keys"], ["trial"]])
-def test_words_that_are_wrong_start_nothing(start, script, words):
-    assert f"{script[0]}: {words[0]}: " in start(*script, *words).refusal()
+def test_wrong_flags_start_nothing(start, script, words):
+    refusal = start(*script, *words).refusal()
+    assert refusal.startswith(f"{script[0]}: ")
+    assert words[0] in refusal
 
 
 @pytest.mark.skipif(

@@ -18,20 +18,20 @@ from helpers.in_process import InProcessGrid
 torch.set_num_threads(1)
 
 
-def test_a_run_on_the_simulator_and_its_going_on_are_the_same(run_cli, tmp_path):
+def test_a_run_on_the_simulator_equals_the_embedded_one(run_cli, tmp_path):
     config = digits(algorithm={"name": "scaffold"}, relabel={"start": 2, "tau": 0.3})
     path = tmp_path / "small.toml"
     path.write_text(config_toml(config))
     done = run_cli("run", path, "--engine", "flower", "--out", tmp_path / "there")
     assert done.returncode == 0, done.stderr
-    assert "labels moved  not told: clients keep that to themselves" in done.stdout
+    assert "labels moved  not known" in done.stdout
     assert_equal(Result.load(tmp_path / "there"), run(config, out=tmp_path / "here"))
     page = (tmp_path / "there" / "report.html").read_text()
     assert "known to the clients alone" in page
     assert "already done" in run_cli("resume", tmp_path / "there").stdout
 
 
-def test_what_began_on_flower_does_not_go_on_without_it(tmp_path):
+def test_a_run_on_flower_is_not_resumed_without_it(tmp_path):
     config = digits(engine={"checkpoint_every": 1})
 
     class Stopping(InProcessGrid):
@@ -44,7 +44,7 @@ def test_what_began_on_flower_does_not_go_on_without_it(tmp_path):
     grid = Stopping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
     with pytest.raises(KeyboardInterrupt):
         serve(config, grid, out=tmp_path / "run", experiment="trial", patience=1.0)
-    with pytest.raises(ArgumentError, match="its clients are elsewhere; go on as it began"), resume(tmp_path / "run"):
+    with pytest.raises(ArgumentError, match="its clients are a Flower grid's"), resume(tmp_path / "run"):
         pass
     federate(config, tmp_path, "run")
     assert_equal(Result.load(tmp_path / "run"), run(config, out=tmp_path / "here"))

@@ -1,4 +1,4 @@
-"""Which uploads of a round are averaged: a bad one is left out, and harms nobody else.
+"""Which uploads of a round are averaged: a bad one is left out, and does no harm to the others.
 
 Each upload is checked by itself against what the algorithm declares. One that fails is left out with a reason, as if it
 had never been sent. Only two rules look at more than one upload: a sender may not send two different ones, and its
@@ -84,7 +84,7 @@ def admit(
     uploads
         Whatever arrived. Nothing in it can raise.
     round
-        The one that is being gathered. A late upload of another round is left out and harms nobody.
+        The current round. A late upload of another round is left out and does no harm.
     expected
         The clients chosen, each with its n_k, or None where the server does not know it.
     specs
@@ -143,16 +143,18 @@ def check_upload(
 
 def _check_arguments(specs: ArraySpecs, reference: NDArray[Any] | None, norm_limit: float) -> None:
     if not (norm_limit == 0 or 1 <= norm_limit < float("inf")):
-        raise ArgumentError(f"norm_limit: expected 0 (off) or a number >= 1, got {norm_limit}")
+        raise ArgumentError(f"expected 0 (off) or a number >= 1, got {norm_limit}", argument="norm_limit")
     if reference is None:
         return
     if "weights" not in specs:
-        raise ArgumentError("reference: weights are not among the declared arrays; give None")
+        raise ArgumentError("weights are not among the declared arrays; give None", argument="reference")
     try:
         _check_array("weights", reference, specs["weights"])
         _square("weights", reference, None)
     except _RefusedError as refused:
-        raise ArgumentError(f"reference: expected the weights that clients received, got {refused}") from None
+        raise ArgumentError(
+            f"expected the weights that clients received, got {refused}", argument="reference"
+        ) from None
 
 
 def _whole(value: object) -> int | None:

@@ -53,7 +53,7 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         if size < 1:
-            raise ArgumentError(f"workers: expected at least 1, got {size}")
+            raise ArgumentError(f"expected at least 1, got {size}", argument="workers")
         self.size = size
         self._load: bytes | None = None
         self._busy = self._closed = False
@@ -80,7 +80,7 @@ class Pool:
         CannotSendError
             Where either cannot be pickled, or the call fails in a worker.
         """
-        with self._alone():
+        with self._exclusive():
             self._load = None
             try:
                 message = LOAD + dumps((make, setup))
@@ -110,9 +110,9 @@ class Pool:
         return self._run(deque(Job(position, task) for position, task in enumerate(tasks)), end)
 
     def _run(self, jobs: deque[Job], end: float) -> Generator[TaskResult, None, None]:
-        with self._alone():
+        with self._exclusive():
             if self._load is None:
-                raise ArgumentError("workers: nothing is loaded; load work first")
+                raise ArgumentError("nothing is loaded; load work first", argument="workers")
             try:
                 self._replace_ended()
                 for worker in self._workers:
@@ -124,10 +124,10 @@ class Pool:
                     if not ready:
                         break
                     done = [one for w in busy if w.connection in ready for one in self._collect(w, jobs, end)]
-                    # Before yielding: no worker shall wait for whoever reads the replies.
+                    # Before yielding, so that no worker waits for the caller.
                     done += self._hand_out(jobs, end)
                     yield from done
-                self._need_open()
+                self._check_open()
                 late = [*(job for worker in self._workers for job in worker.jobs), *jobs]
                 self._end_busy()
                 yield from (TaskResult(job.position, failure=DEADLINE) for job in late)
@@ -157,11 +157,11 @@ class Pool:
         return failed
 
     def _collect(self, worker: Worker, jobs: deque[Job], end: float) -> list[TaskResult]:
-        """Read a reply; after a death put the tasks back, unless the first of them has now killed twice."""
+        """Read a reply; where the worker died, put its tasks back."""
         try:
             reply = worker.receive()
         except WorkerDiedError:
-            return self._bury(worker, jobs)
+            return self._replace_dead(worker, jobs)
         except Exception as unreadable:
             reply = Reply(None, failure_of(unreadable), 0.0, 0.0)
         job = worker.jobs.popleft()
@@ -170,7 +170,8 @@ class Pool:
             return [TaskResult(job.position, failure=DEADLINE)]
         return [TaskResult(job.position, reply.value, reply.failure)]
 
-    def _bury(self, worker: Worker, jobs: deque[Job]) -> list[TaskResult]:
+    def _replace_dead(self, worker: Worker, jobs: deque[Job]) -> list[TaskResult]:
+        """Replace a worker that died and put its tasks back, unless the first of them has now killed two workers."""
         first, *rest = worker.jobs
         cause = worker.end()
         self._replace_ended()
@@ -196,8 +197,8 @@ class Pool:
                 worker.end()
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        self._need_open()
+    def _exclusive(self) -> Iterator[None]:
+        self._check_open()
         if self._busy:
             raise BusyError("workers: a run is under way; read it to its end or close it first")
         self._busy = True
@@ -206,9 +207,9 @@ class Pool:
         finally:
             self._busy = False
 
-    def _need_open(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
-            raise ArgumentError("workers: the pool is closed; make another")
+            raise ArgumentError("the pool is closed; make another", argument="workers")
 
     def close(self) -> None:
         """End all workers."""

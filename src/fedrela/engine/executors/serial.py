@@ -48,7 +48,7 @@ class SerialExecutor:
 
     def _run(self, tasks: Iterable[tuple[int, Any]], end: float) -> Generator[TaskResult, None, None]:
         if self._work is None:
-            raise ArgumentError("workers: nothing is loaded; load work first")
+            raise ArgumentError("nothing is loaded; load work first", argument="workers")
         for position, task in tasks:
             result = TaskResult(position)
             if time.monotonic() < end:
