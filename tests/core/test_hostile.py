@@ -121,7 +121,7 @@ def test_label_out_of_range_is_refused(label, dtype):
     y = case.y.astype(dtype)
     y[9] = label
     done = fedrela.relabel(case.Q, y)
-    assert done.refusal == f"label out of range: row 9: label {label} where 0 to 4 are classes"
+    assert done.refusal == f"label out of range: row 9: expected a label from 0 to 4, got {label}"
     assert done.refused_at == 9
     np.testing.assert_array_equal(done.labels, y)
 
