@@ -1,14 +1,14 @@
-"""`check_algorithm`: an algorithm of your own keeps the engine's contract, or is told the first thing that is wrong."""
+"""`check_algorithm`: whether your own algorithm keeps the contract of the engine."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from fedrela.algorithms.base import Algorithm
+from fedrela.algorithms.base import Algorithm, ArraySpec
 from fedrela.engine import checkpoint
 from fedrela.engine.executors import Executor
 from fedrela.engine.executors.serial import SerialExecutor
@@ -37,18 +37,18 @@ def check_algorithm(
     Parameters
     ----------
     make
-        Makes the algorithm, with parameters that keep it quick.
+        Returns the algorithm, with parameters that keep it quick.
     model
         ``"mlp"``, ``"cnn_small"`` (no BatchNorm) or ``"resnet8"`` (BatchNorm).
     executor
-        A pool of processes, to compare with this process alone.
+        A pool of processes, to compare with this process.
     inputs
         ``"images"`` or ``"tables"``.
 
     Returns
     -------
     list
-        The names of the checks, all passed. The first that fails raises a `DataError` that begins with its name.
+        The names of the checks, all of which passed. The first to fail raises a `DataError` that starts with its name.
 
     Examples
     --------
@@ -59,15 +59,15 @@ def check_algorithm(
     case = Case(make, model, inputs)
     checks: dict[str, Callable[[], None]] = {
         "is described": case.described,
-        "stays finite, and loses no client": case.finite,
+        "stays finite and loses no client": case.finite,
         "sends what it declares": case.declared,
         "sends the same with FedReLa as without": case.same_uploads,
         "repeats to the bit": partial(case.repeats, SerialExecutor()),
-        "goes on from a checkpoint": case.resumes,
-        "is untouched where nothing is re-labelled": case.tau_zero,
+        "resumes from a checkpoint": case.resumes,
+        "is unchanged if nothing is re-labelled": case.tau_zero,
     }
     if executor is not None:
-        checks["gives the same bits in processes"] = partial(case.repeats, executor)
+        checks["gives the same bits in worker processes"] = partial(case.repeats, executor)
     for name, check in checks.items():
         try:
             check()
@@ -81,10 +81,14 @@ class Case:
 
     def __init__(self, make: Callable[[], Algorithm], model: str, inputs: str) -> None:
         self.make, self.model, self.inputs = make, model, inputs
-        self.first = self._run(SerialExecutor())
+
+    @cached_property
+    def first(self) -> list[dict[str, bytes]]:
+        """The states of the run with which others are compared."""
+        return self._run(SerialExecutor())
 
     def begin(self, executor: Executor, *, enabled: bool = True, tau: float = 0.2) -> Run:
-        """Return a run at its beginning."""
+        """Return a run before its first round."""
         algorithm = self.make()
         problem = small_federation(self.inputs, auxiliary=algorithm.auxiliary)
         train = TrainOptions(rounds=ROUNDS, participation=0.6, epochs=1, batch_size=8, lr=0.02, norm_limit=0.0)
@@ -109,44 +113,43 @@ class Case:
         return state | {f"server {name}": array.tobytes() for name, array in run.state.server.items()}
 
     def described(self) -> None:
-        """Check the attributes that people and reports read."""
+        """Check the attributes that tables and pages show."""
         algorithm = self.make()
-        for name in ("name", "paper"):
+        for name in ("name", "label", "description", "paper"):
             assert isinstance(getattr(algorithm, name, None), str), f"the attribute {name} is missing"
+        assert algorithm.cost > 0, "cost must be that of a round relative to FedAvg"
         assert algorithm.uploads[:1] == ("weights",), "uploads must begin with 'weights'"
         home = __import__(type(algorithm).__module__, fromlist=["_"]).__doc__ or type(algorithm).__doc__ or ""
         assert "What leaves the client" in home, "the docstring must say what leaves the client"
 
     def finite(self) -> None:
-        """Check that the run got through; it was made when the case was."""
-        assert len(self.first) == ROUNDS, "the run did not get through"
+        """Check that a run completes."""
+        assert len(self.first) == ROUNDS, "the run did not complete"
 
     def declared(self) -> None:
-        """Compare the names in `uploads` with the fields declared, which the engine compares with what is sent."""
-        run = self.begin(SerialExecutor())
-        run.close()
-        named = tuple(self.make().uploads)
-        assert tuple(run.arrays.upload) == named, f"uploads names {list(named)}, declared are {list(run.arrays.upload)}"
+        """Compare the names in `uploads` with the arrays declared, which the engine compares with what is sent."""
+        named, declared = list(self.make().uploads), list(self._uploads())
+        assert named == declared, f"uploads names {named}, but sends declares {declared}"
 
     def same_uploads(self) -> None:
         """Compare what is sent with and without re-labelling."""
-        sent = []
-        for enabled in (True, False):
-            run = self.begin(SerialExecutor(), enabled=enabled)
-            run.close()
-            sent.append({name: (field.shape, field.dtype, field.nbytes) for name, field in run.arrays.upload.items()})
-        assert sent[0] == sent[1], "names, shapes or bytes differ"
+        assert self._uploads() == self._uploads(enabled=False), "names, shapes or dtypes differ"
+
+    def _uploads(self, **choices: Any) -> dict[str, ArraySpec]:
+        run = self.begin(SerialExecutor(), **choices)
+        run.close()
+        return dict(run.arrays.upload)
 
     def repeats(self, executor: Executor) -> None:
-        """Compare the same run again."""
+        """Repeat the run and compare."""
         _same(self.first, self._run(executor))
 
     def tau_zero(self) -> None:
-        """Compare re-labelling that moves nothing with none at all."""
+        """Compare re-labelling that moves nothing with no re-labelling."""
         _same(self._run(SerialExecutor(), enabled=False), self._run(SerialExecutor(), tau=0.0))
 
     def resumes(self) -> None:
-        """Stop after two rounds, go on from a checkpoint in another run, and compare."""
+        """Stop after two rounds, resume from a checkpoint in another run, and compare."""
         with tempfile.TemporaryDirectory() as place:
             folder = RunFolder.create(Path(place) / "run", {}, "", {})
             run = self.begin(SerialExecutor())

@@ -1,4 +1,4 @@
-"""A tiny federation with everything that is awkward: absent classes, a client of one class, a lone last sample."""
+"""A tiny federation of awkward cases: absent classes, a client of one class, a last batch of one sample."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fedrela.records import Shard
 from fedrela.streams import stream
 
 CLASSES, SIDE = 4, 8
-# Samples of each class at each client; 17 and 25 leave one sample for the last batch of eight.
+# Samples per client and class; 17 and 25 leave one sample for the last batch of eight.
 CLIENTS = ((10, 5, 2, 0), (0, 12, 6, 3), (14, 0, 0, 0), (6, 6, 10, 3), (3, 2, 9, 2))
-TEST = 6  # samples of each class
+TEST = 6  # samples per class
 
 
 def small_federation(inputs: str = "images", *, auxiliary: int = 0) -> Problem:
-    """Return the federation: pictures of 3 x 8 x 8, or tables of 12 columns.
+    """Return the federation: images of 3 x 8 x 8, or tables of 12 columns.
 
     Parameters
     ----------
     inputs
         ``"images"`` or ``"tables"``.
     auxiliary
-        Samples of each class for the server, which are no client's.
+        Samples per class for the server, which belong to no client.
 
     Examples
     --------

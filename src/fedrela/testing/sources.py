@@ -1,10 +1,11 @@
-"""`check_source`: a data source passes, or is told the first thing that is wrong."""
+"""`check_source`: whether your own data source keeps the contract."""
 
 from __future__ import annotations
 
 import hashlib
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,19 @@ ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 
 
 def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[str]:
-    """Call a loader twice and check what it gives.
+    """Call a loader twice and check what it returns.
 
     Parameters
     ----------
     load
         Your loader, without arguments.
     doubled
-        Share of test samples that may also be training samples, byte for byte, before a warning is given.
+        Fraction of test samples that may equal training samples, byte for byte, before a warning is given.
 
     Returns
     -------
     list
-        The names of the checks, all passed. The first that fails raises a `DataError` that begins with its name.
+        The names of the checks, all of which passed. The first to fail raises a `DataError` that starts with its name.
 
     Examples
     --------
@@ -48,13 +49,13 @@ def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[s
         passed.append(name)
     share = doubled_share(first)
     if share > doubled:
-        message = f"{first.name}: {share:.1%} of the test samples are training samples too, byte for byte"
+        message = f"{first.name}: {share:.1%} of the test samples are also training samples, byte for byte"
         warnings.warn(message, UserWarning, stacklevel=2)
     return [*passed, "training samples in the test set"]
 
 
 def doubled_share(source: Source) -> float:
-    """Return the share of test samples that are also training samples, byte for byte."""
+    """Return the fraction of test samples that are also training samples, byte for byte."""
     known = set(_row_digests(source.x_train))
     again = [digest in known for digest in _row_digests(source.x_test)]
     return sum(again) / len(again)
@@ -81,7 +82,7 @@ def _form(first: Source, second: Source) -> None:
 def _not_empty(first: Source, second: Source) -> None:
     for part in ("train", "test"):
         if not len(getattr(first, f"y_{part}")):
-            raise DataError(f"x_{part}: at least one sample is needed")
+            raise DataError(f"x_{part}: expected at least one sample, got none")
         if 0 in getattr(first, f"x_{part}").shape:
             raise DataError(f"x_{part}: samples hold no value: shape {getattr(first, f'x_{part}').shape}")
 
@@ -89,7 +90,7 @@ def _not_empty(first: Source, second: Source) -> None:
 def _class_names(first: Source, second: Source) -> None:
     names = first.class_names
     if len(names) < 2:
-        raise DataError(f"class_names: expected two classes at least, got {len(names)}")
+        raise DataError(f"class_names: expected at least two classes, got {len(names)}")
     for name in names:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise DataError(f"class_names: expected printable text, got {name!r}")
@@ -97,19 +98,11 @@ def _class_names(first: Source, second: Source) -> None:
         raise DataError(f"class_names: {next(n for i, n in enumerate(names) if n in names[:i])!r} is there twice")
 
 
-def _every_class_trains(first: Source, second: Source) -> None:
-    _check_every_class(first, "train")
-
-
-def _every_class_is_tested(first: Source, second: Source) -> None:
-    _check_every_class(first, "test")
-
-
-def _check_every_class(source: Source, part: str) -> None:
-    counts = np.bincount(getattr(source, f"y_{part}"), minlength=source.num_classes)
+def _every_class(first: Source, second: Source, part: str) -> None:
+    counts = np.bincount(getattr(first, f"y_{part}"), minlength=first.num_classes)
     if not counts.all():
         absent = int(np.argmin(counts))
-        raise DataError(f"y_{part}: class {absent} ({source.class_names[absent]}) has no sample")
+        raise DataError(f"y_{part}: class {absent} ({first.class_names[absent]}) has no sample")
 
 
 def _table(first: Source, second: Source) -> None:
@@ -123,7 +116,7 @@ def _table(first: Source, second: Source) -> None:
 
 
 def _indexing(first: Source, second: Source) -> None:
-    """Shards are index arrays, so a gather by one must give those samples, in that order, repeats included."""
+    """Shards are index arrays, so indexing by one must give those samples, in that order, including repeats."""
     for part in ("train", "test"):
         x = getattr(first, f"x_{part}")
         last = len(x) - 1
@@ -153,7 +146,7 @@ def _same_bytes(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
 
 
 def _protected(first: Source, second: Source) -> None:
-    """What one user of a source writes into it must not reach the next."""
+    """What one user writes into a source must not reach the next user."""
     for name in ARRAYS:
         one, other = getattr(first, name), getattr(second, name)
         if one is not None and one.flags.writeable and np.may_share_memory(one, other):
@@ -165,8 +158,8 @@ CHECKS: dict[str, Callable[[Source, Source], None]] = {
     "shapes and types": _form,
     "not empty": _not_empty,
     "class names": _class_names,
-    "every class in the training set": _every_class_trains,
-    "every class in the test set": _every_class_is_tested,
+    "every class in the training set": partial(_every_class, part="train"),
+    "every class in the test set": partial(_every_class, part="test"),
     "table columns": _table,
     "indexing": _indexing,
     "the same twice": _same_twice,
