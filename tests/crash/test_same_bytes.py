@@ -1,4 +1,4 @@
-"""B20, embedded part: the same configuration gives the same bytes, whoever does the work, in whatever order it arrives,
+"""B20, embedded part: the same configuration gives the same bytes, in any process, in whatever order results arrive,
 wherever and in whatever environment the process runs.
 """
 

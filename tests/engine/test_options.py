@@ -145,7 +145,8 @@ def test_the_options_of_relabel_for_each_client():
     assert set(options) == {each.name for each in options_of(RelabelOptions)}
 
 
-def test_declaring_options_loads_no_torch():
-    code = "import sys, fedrela.engine.options; print('torch' in sys.modules)"
+@pytest.mark.parametrize("module", ["options", "executors"])
+def test_options_and_the_start_of_workers_load_no_torch(module):
+    code = f"import sys, fedrela.engine.{module}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"

@@ -26,14 +26,14 @@ def two_heads_by_hand(problem, seed, rounds, participation):
     x = [p.detach().clone() for p in shared]
     first = [p.detach().clone() for p in model.own.parameters()]
     own: dict[int, list[torch.Tensor]] = {}
-    number = round(participation * len(problem.shards))
-    for context in range(1, rounds + 1):
-        chosen = np.sort(stream(seed, "participation", context).choice(len(problem.shards), number, replace=False))
+    number = int(np.rint(participation * len(problem.shards)))
+    for round in range(1, rounds + 1):
+        chosen = np.sort(stream(seed, "participation", round).choice(len(problem.shards), number, replace=False))
         sent = []
         for client in chosen.tolist():
             load(shared, x)
             load(model.own.parameters(), own.get(client, first))
-            descend(model, shared, problem, seed, context, client)
+            descend(model, shared, problem, seed, round, client)
             own[client] = [p.detach().clone() for p in model.own.parameters()]
             sent.append([p.detach().numpy().astype("f8") for p in shared])
         n = np.array([len(problem.shards[client].train) for client in chosen], float)
@@ -52,14 +52,14 @@ def flat(tensors):
     return torch.cat([t.reshape(-1) for t in tensors]).numpy().tobytes()
 
 
-def descend(model, shared, problem, seed, context, client):
+def descend(model, shared, problem, seed, round, client):
     optimisers = [
         torch.optim.SGD(shared, lr=0.05, momentum=0.9, weight_decay=1e-5, foreach=False),
         torch.optim.SGD(model.own.parameters(), lr=0.3, momentum=0.5, foreach=False),
     ]
     ids = problem.shards[client].train
     x, y = torch.from_numpy(problem.x_train[ids]), torch.from_numpy(problem.y_train[ids])
-    order = stream(seed, "order", context, client)
+    order = stream(seed, "order", round, client)
     for _ in range(2):
         places = torch.from_numpy(order.permutation(len(ids)))
         for at in places.split(8):

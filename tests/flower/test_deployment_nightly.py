@@ -65,14 +65,14 @@ def with_the_same_losses(config, out, history):
 
 
 def assert_relabelled_once(states, history, here):
-    """Check that each client has the labels of its first turn from round 2 on that counted, and no others."""
+    """Check that each client has the labels of the first round from 2 on that counted, and no others."""
     for client in CLIENTS:
         counted = [record["round"] for record in history if client in record["admitted"]]
-        turn = StateStore(states / f"state-{client}", "app", client).read(counted[-1])
-        assert turn.relabelled == min(round for round in counted if round >= 2)
+        state = StateStore(states / f"state-{client}", "app", client).read(counted[-1])
+        assert state.relabelled == min(round for round in counted if round >= 2)
         ledger = Ledger.load(RunFolder.open(here).ledger_path(client))
-        assert turn.labels is not None
-        assert turn.labels.tolist() == ledger.labels.tolist()
+        assert state.labels is not None
+        assert state.labels.tolist() == ledger.labels.tolist()
 
 
 def make_keys(app, folder):
@@ -170,7 +170,7 @@ def test_a_node_killed_before_in_and_after_the_round_of_re_labelling_keeps_its_l
         start_all(federation)
         federation.submit(out)
         moments = [
-            (of(0) / "lock").exists,  # before: at its first turn, after which there is nothing to remember
+            (of(0) / "lock").exists,  # before: in its first round, after which there is nothing to store
             (of(1) / "round-000002").exists,  # its new labels are on its disk, its reply is hardly on its way
             lambda: rounds_in(out) >= 2,  # after
         ]

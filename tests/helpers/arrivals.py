@@ -30,6 +30,6 @@ class Shuffled(SerialExecutor):
 class Waiting(FedAvg):
     """FedAvg whose clients take their time, each another one in each round."""
 
-    def client(self, turn):
-        time.sleep(0.01 * ((5 * turn.client + 3 * turn.round) % 4))
-        return super().client(turn)
+    def client(self, context):
+        time.sleep(0.01 * ((5 * context.client + 3 * context.round) % 4))
+        return super().client(context)

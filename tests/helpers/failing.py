@@ -37,31 +37,31 @@ class Failing(FedAvg):
         super().__init__()
         self.lost, self.delays = lost or {}, delays or {}
 
-    def client(self, turn):
-        if seconds := self.delays.get((turn.round, turn.client)):
+    def client(self, context):
+        if seconds := self.delays.get((context.round, context.client)):
             time.sleep(seconds)
-        if turn.client not in self.lost.get(turn.round, ()):
-            return super().client(turn)
-        how = way(turn.round, turn.client)
+        if context.client not in self.lost.get(context.round, ()):
+            return super().client(context)
+        how = way(context.round, context.client)
         if how == "after training":
-            super().client(turn)
+            super().client(context)
         elif how == "amid a ruined model":
-            turn.model.vector.fill_(torch.nan)
-            turn.samples.labels[...] = 0
+            context.model.vector.fill_(torch.nan)
+            context.samples.labels[...] = 0
         raise ConnectionError(f"gone {how}")
 
 
 class Dying(FedAvg):
     """Every client ends its process."""
 
-    def client(self, turn):
+    def client(self, context):
         os._exit(3)
 
 
 class SilentClient(GoingWrong):
     """The first client never answers in an exchange."""
 
-    def answer(self, exchange, turn):
-        if turn.client == 0:
+    def answer(self, exchange, context):
+        if context.client == 0:
             time.sleep(FOREVER)
-        return super().answer(exchange, turn)
+        return super().answer(exchange, context)

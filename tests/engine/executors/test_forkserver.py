@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from fedrela.engine.executors.forkserver import usable_cores
+from fedrela.engine.executors.forkserver import PRELOAD, usable_cores
 from helpers.toy_work import gone, wait_for
 
 HEAD = """
@@ -109,6 +110,10 @@ with Pool(2) as pool:
             time.sleep(0.01)
         out, err = script.communicate(timeout=120)
     assert (out, err, script.returncode) == ("204\n", "", 0)
+
+
+def test_what_workers_preload_is_there():
+    assert all(find_spec(name) for name in PRELOAD)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def count(block):
 
 
 def ticks(block):
-    """Whether somebody still writes to the counter."""
+    """Whether a task still writes to the counter."""
     before = count(block)
     time.sleep(0.05)
     return count(block) != before
