@@ -91,7 +91,7 @@ def test_a_refusal_is_a_warning_and_changes_nothing():
 
 
 def test_wrong_use():
-    with pytest.raises(ArgumentError, match="unknown option 'taw'"):
+    with pytest.raises(ArgumentError, match="taw: unknown option; nearest: tau"):
         Relabeler(taw=0.1)
     with pytest.raises(DataError, match="label 'dog' is not one of the estimator's classes"):
         Relabeler(Fixed()).fit_resample(CASE.Q, np.full(150, "dog"))

@@ -66,13 +66,13 @@ FORMATS = """
 the label column is called label, labels, y, class or target, or is the last. Without a header the last column is the
 label and the classes are 0, 1, 2 ... Labels are class names or numbers from 0.
 
-[bold].npz[/]: arrays 'posterior' (n, C) and 'labels' (n,); if you like also 'class_names' (C,), 'allowed' (C, C)
-for moves that may happen, and 'eligible' (n,) for samples that may move, both booleans.
+[bold].npz[/]: arrays 'posterior' (n, C) and 'labels' (n,); optionally 'class_names' (C,), and as booleans 'allowed'
+(C, C) for moves that may happen and 'eligible' (n,) for samples that may move.
 """
 
 
 def allowed_moves(data: PosteriorFile, forbidden: list[str] | None) -> NDArray[np.bool_] | None:
-    """Return the moves that remain of those that the file allows, ``(C, C)``, or None where nothing is forbidden."""
+    """Return the moves that both the file and ``--forbid`` allow, ``(C, C)``, or None if all are."""
     if not forbidden:
         return data.allowed
     C = len(data.class_names)
@@ -83,7 +83,7 @@ def allowed_moves(data: PosteriorFile, forbidden: list[str] | None) -> NDArray[n
 
 
 def _forbidden_pair(rule: str, names: tuple[str, ...]) -> tuple[int | slice, int | slice]:
-    """Read ``FROM:TO``; a class name may itself hold colons, so every way to cut the rule is tried."""
+    """Read ``FROM:TO``; a class name may hold colons itself, so every split is tried."""
     cuts = [(rule[:at], rule[at + 1 :]) for at, mark in enumerate(rule) if mark == ":"]
     if not cuts:
         raise ArgumentError(f"expected FROM:TO, such as {names[0]}:{names[-1]}, got {shown(rule)}", argument="--forbid")

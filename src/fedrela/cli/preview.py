@@ -1,4 +1,4 @@
-"""``fedrela preview FILE``: what a re-labelling would do on average; nothing is drawn and nothing written."""
+"""``fedrela preview FILE``: what a re-labelling would do on average, without drawing or writing anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Show how many labels would move at several tau, on average; nothing is written.
 [bold]Example[/]: fedrela preview clinic.csv --tau 0.01 --tau 0.05
 
 Also shown: how well the model agrees with the labels (plain, and as kappa, corrected for chance), and warnings where
-a re-labelling would rather do harm. What looks right goes to fedrela relabel with the same options.
+re-labelling is likely to do harm. If it looks right, run fedrela relabel with the same options.
 {options.FORMATS}"""
 
 Taus = Annotated[

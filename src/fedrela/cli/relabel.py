@@ -31,7 +31,7 @@ Re-label the majority-class samples that look most like a rarer class.
 [bold]Example[/]: fedrela relabel clinic.csv --tau 0.03 --forbid disease:healthy --out relabelled
 
 FILE is never written to. The new labels go to STEM.relabelled.csv (or .npz) and a record of every move, with the
-original labels, to STEM.ledger.json. Data that are no probabilities are refused: nothing is written, exit code 3.
+original labels, to STEM.ledger.json. Numbers that are not probabilities are refused: nothing is written, exit code 3.
 {options.FORMATS}"""
 
 Seed = Annotated[
@@ -40,8 +40,10 @@ Seed = Annotated[
         metavar="NUMBER", help="Seed of the draws: same seed, same labels.", min=0, rich_help_panel=options.METHOD
     ),
 ]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.", show_default="the folder of FILE")]
-LedgerFormat = Annotated[str, typer.Option(metavar="|".join(LEDGER_FORMATS), help="To read, or compact.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder for the results.", show_default="the folder of FILE")
+]
+LedgerFormat = Annotated[str, typer.Option(metavar="|".join(LEDGER_FORMATS), help="json to read, npz for size.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the same tables, write nothing.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the results of an earlier run.")]
 
@@ -88,14 +90,14 @@ def _targets(file: Path, out: Path | None, ledger_format: str) -> tuple[Path, Pa
 def _check_targets(labels_path: Path, ledger_path: Path, force: bool) -> None:
     folder = labels_path.parent
     if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"--out: {folder} is a file; expected a folder")
+        raise ArgumentError(f"{folder} is a file; expected a folder", argument="--out")
     for path in (labels_path, ledger_path):
         if os.path.lexists(path) and not force:
             raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
 
 
 def _write(labels_path: Path, ledger_path: Path, data: PosteriorFile, done: core.Relabelling, force: bool) -> None:
-    """Write the ledger first: new labels never lie about without the way back."""
+    """Write the ledger first, so that there are never new labels without the original ones."""
     path = ledger_path
     try:
         replace(done.ledger, class_names=data.class_names).save(path, overwrite=force)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.core import Relabelling, relabel
 from fedrela.errors import ArgumentError, DataError
+from fedrela.text import unknown
 
 
 class Relabeler:
@@ -49,9 +50,9 @@ class Relabeler:
     def __init__(self, estimator: Any = None, **options: Any) -> None:
         self.estimator = estimator
         self.options = options
-        unknown = sorted(set(options) - (set(inspect.signature(relabel).parameters) - {"posterior", "labels"}))
-        if unknown:
-            raise ArgumentError(f"Relabeler: unknown option {unknown[0]!r}; fedrela.relabel lists them")
+        known = list(inspect.signature(relabel).parameters)[2:]  # all but posterior and labels
+        for name in sorted(options.keys() - set(known)):
+            raise ArgumentError(unknown("option", name, known, "fedrela.relabel"), argument=name)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, so that scikit-learn's ``clone`` and pipelines take the object."""
@@ -64,7 +65,7 @@ class Relabeler:
         return self
 
     def __sklearn_clone__(self) -> Relabeler:
-        """Return an equal sampler with the same fitted estimator: a clone of that could not predict."""
+        """Return an equal sampler with the same fitted estimator, since a cloned estimator could not predict."""
         return Relabeler(**self.get_params())
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
