@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +79,33 @@ def counts(path: Path) -> set[tuple[int, int]]:
 def test_counts_are_those_of_the_tests(row):
     everyday, nightly = (int(re.match(r"[\d,]+", cell)[0].replace(",", "")) for cell in row[3:5])
     assert (everyday, nightly) in set().union(*(counts(ROOT / path) for path in PATH.findall(row[2])))
+
+
+def stops(heading: str) -> list[str]:
+    """Return the files of a numbered walk of docs/architecture.md."""
+    part = (DOCS / "architecture.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\d+\. `(\S+)`", part, re.M)
+
+
+def walked(folder: Path, how: str) -> dict[str, list[str]]:
+    """Run `fedrela run` on a small configuration and return the files it passes through; see `helpers.walks`."""
+    config = folder / "tiny.toml"
+    config.write_text("train.rounds = 2\ntrain.epochs = 1\nrelabel.start = 2\nengine.workers = 1\n")
+    command = [sys.executable, ROOT / "tests/helpers/walks.py", how, "run", config, "--out", folder / "run"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_command_takes_at_most_18_stops_to_its_first_sgd_step(tmp_path):
+    named, found = stops("From `fedrela run` to the first SGD step"), walked(tmp_path, "step")
+    assert len(named) <= 18
+    assert set(named) <= set(found["passed"])
+    assert [stop for stop in named if stop in found["stack"]] == found["stack"]
+
+
+def test_a_sample_takes_at_most_25_stops_to_the_report(tmp_path):
+    named, found = stops("From a sample in a source to the report"), walked(tmp_path, "all")
+    assert len(named) <= 25
+    assert set(named) <= set(found["passed"])
