@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
 GUARANTEES = (DOCS / "guarantees.md").read_text()
-PATH = re.compile(r"`((?:src|tests|docs|examples|benchmarks)/[\w./-]+)`")
+PATH = re.compile(r"[`(]((?:src|tests|docs|examples|benchmarks)/[\w./-]+)[`)]")
 
 
 def test_the_page_of_algorithms_is_up_to_date():
