@@ -18,7 +18,7 @@ from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import BaselineConfig
 from fedrela.experiment.schema.relabel import RelabelConfig
-from fedrela.experiment.schema.sweep import compared, entries_of, points_of
+from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
 from fedrela.experiment.summary import figure_names, figures_of
 from fedrela.metrics.paired import Spread
 from fedrela.runfolder.grids import GridFolder
@@ -122,7 +122,7 @@ class SweepPlan:
     """
 
     def __init__(self, config: Config, out: str | Path) -> None:
-        self.values = {entry.key: list(entry.values) for entry in entries_of(config.sweep)}
+        self.values = {entry.key: list(entry.values) for entry in swept_keys(config.sweep)}
         if not self.values:
             example = '[sweep] "relabel.tau" = [0.01, 0.05]'
             raise ArgumentError(f"{config.origin.name}: sweep: expected keys with values to try, such as {example}")
@@ -144,7 +144,7 @@ ACT_WITHOUT = ("enabled", "lr_scale", "collected")  # keys of [relabel] that may
 
 def cells_of(config: Config) -> Iterator[Cell]:
     """Yield every run: all combinations of values for every baseline, arm and seed."""
-    entries = entries_of(config.sweep)
+    entries = swept_keys(config.sweep)
     chosen = any(entry.target in (("algorithm",), ("algorithm", "name")) for entry in entries)
     usual = BaselineConfig.of(config.algorithm).label
     baselines = {baseline.label: baseline.changes() for baseline in compared(config, "baselines")}

@@ -31,7 +31,7 @@ NOT_SWEPT = {
 }
 
 
-class Entry(NamedTuple):
+class SweptKey(NamedTuple):
     """A key that is swept: how it is written below ``[sweep]``, the key of the configuration, and its values."""
 
     path: tuple[str, ...]
@@ -60,25 +60,25 @@ class Point(NamedTuple):
     values: dict[str, Any]
 
 
-def entries_of(sweep: Mapping[str, Any] | None) -> list[Entry]:
+def swept_keys(sweep: Mapping[str, Any] | None) -> list[SweptKey]:
     """Return the swept keys in their order.
 
-    >>> [(entry.key, entry.values) for entry in entries_of({"relabel": {"tau": [0.1, 0.2]}, "train.rounds": [5]})]
+    >>> [(swept.key, swept.values) for swept in swept_keys({"relabel": {"tau": [0.1, 0.2]}, "train.rounds": [5]})]
     [('relabel.tau', [0.1, 0.2]), ('train.rounds', [5])]
     """
-    return [Entry(path, tuple(".".join(path).split(".")), values) for path, values in _lists(sweep or {}, ())]
+    return [SweptKey(path, tuple(".".join(path).split(".")), values) for path, values in _lists(sweep or {}, ())]
 
 
-def points_of(entries: Sequence[Entry]) -> Iterator[Point]:
+def points_of(keys: Sequence[SweptKey]) -> Iterator[Point]:
     """Yield every combination of values, the last key's changing fastest."""
-    for places in itertools.product(*(range(len(entry.values)) for entry in entries)):
-        pairs = zip(entries, places, strict=True)
-        yield Point(places, {entry.key: entry.values[i] for entry, i in pairs})
+    for places in itertools.product(*(range(len(swept.values)) for swept in keys)):
+        pairs = zip(keys, places, strict=True)
+        yield Point(places, {swept.key: swept.values[i] for swept, i in pairs})
 
 
-def number_of_points(entries: Sequence[Entry]) -> int:
+def number_of_points(keys: Sequence[SweptKey]) -> int:
     """Return how many combinations there are."""
-    return math.prod(len(entry.values) for entry in entries)
+    return math.prod(len(swept.values) for swept in keys)
 
 
 def check_sweep(sweep: dict[str, Any]) -> dict[str, Any]:
@@ -89,11 +89,11 @@ def check_sweep(sweep: dict[str, Any]) -> dict[str, Any]:
     BrokenRuleError
         Where a key has no list of values, cannot be swept or comes twice, or where there are too many combinations.
     """
-    entries = entries_of(sweep)
-    if len(entries) > MOST_KEYS:
-        raise BrokenRuleError(Fault((), "value", f"expected at most {MOST_KEYS} keys, got {len(entries)}"))
-    faults = [fault for entry in entries for fault in _faults_of(entry)] + list(_overlaps(entries))
-    if not faults and (number := number_of_points(entries)) > MOST_CELLS:
+    keys = swept_keys(sweep)
+    if len(keys) > MOST_KEYS:
+        raise BrokenRuleError(Fault((), "value", f"expected at most {MOST_KEYS} keys, got {len(keys)}"))
+    faults = [fault for swept in keys for fault in _faults_of(swept)] + list(_overlaps(keys))
+    if not faults and (number := number_of_points(keys)) > MOST_CELLS:
         faults = [Fault((), "value", f"expected at most {MOST_CELLS} combinations, got {number}")]
     if faults:
         raise BrokenRuleError(*faults)
@@ -108,26 +108,26 @@ def _lists(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tu
             yield (*path, key), value
 
 
-def _faults_of(entry: Entry) -> Iterator[Fault]:
-    if what := NOT_SWEPT.get(entry.target[0]):
-        yield Fault(entry.path, "key", what)
-    elif not isinstance(entry.values, list | tuple) or not entry.values:
-        got = "an empty one" if isinstance(entry.values, list | tuple) else shown(entry.values)
-        yield Fault(entry.path, "value", f"expected a list of values to try, got {got}")
+def _faults_of(swept: SweptKey) -> Iterator[Fault]:
+    if what := NOT_SWEPT.get(swept.target[0]):
+        yield Fault(swept.path, "key", what)
+    elif not isinstance(swept.values, list | tuple) or not swept.values:
+        got = "an empty one" if isinstance(swept.values, list | tuple) else shown(swept.values)
+        yield Fault(swept.path, "value", f"expected a list of values to try, got {got}")
     else:
         seen: set[str] = set()
-        for i, value in enumerate(entry.values):
+        for i, value in enumerate(swept.values):
             if (text := toml_value(value)) in seen:  # as text, since 1, 1.0 and true are three values
-                yield Fault((*entry.path, i), "value", f"{shown(value)} is there already; leave one of the two out")
+                yield Fault((*swept.path, i), "value", f"{shown(value)} is there already; leave one of the two out")
             seen.add(text)
 
 
-def _overlaps(entries: Sequence[Entry]) -> Iterator[Fault]:
-    for i, entry in enumerate(entries):
-        for other in entries[:i]:
-            shared = min(len(entry.target), len(other.target))
-            if entry.target[:shared] == other.target[:shared]:
-                yield Fault(entry.path, "key", f"{other.key} is swept already; leave one of the two out")
+def _overlaps(keys: Sequence[SweptKey]) -> Iterator[Fault]:
+    for i, swept in enumerate(keys):
+        for other in keys[:i]:
+            shared = min(len(swept.target), len(other.target))
+            if swept.target[:shared] == other.target[:shared]:
+                yield Fault(swept.path, "key", f"{other.key} is swept already; leave one of the two out")
 
 
 SET_BY = {  # what a key of [compare] sets in every run
@@ -143,44 +143,52 @@ def compared(config: Config, key: str) -> tuple[Any, ...]:
 
 
 def sweep_faults(config: Config) -> list[Fault]:
-    """Return what is wrong with the values in ``[sweep]``, each fault once, with the place of the entry."""
-    entries = entries_of(config.sweep)
-    if not entries:
+    """Return what is wrong with the values in ``[sweep]``, each fault once, with the place of the swept."""
+    keys = swept_keys(config.sweep)
+    if not keys:
         return []
-    if faults := [*_set_elsewhere(config, entries), *_too_many(config, entries)]:
+    if faults := [*_set_elsewhere(config, keys), *_too_many(config, keys)]:
         return faults
     found: dict[Fault, None] = {}
     for baseline in compared(config, "baselines") or (None,):
-        found |= dict.fromkeys(_faults_below(config, {} if baseline is None else baseline.changes(), entries))
+        found |= dict.fromkeys(_faults_below(config, {} if baseline is None else baseline.changes(), keys))
     return list(found)
 
 
-def _set_elsewhere(config: Config, entries: Sequence[Entry]) -> Iterator[Fault]:
+def _set_elsewhere(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
     for key, targets in SET_BY.items():
-        for entry in entries if compared(config, key) else ():
-            if any(target[: len(entry.target)] == entry.target for target in targets):
-                yield Fault(("sweep", *entry.path), "key", f"[compare] {key} set it; leave one of the two out")
+        for swept in keys if compared(config, key) else ():
+            if any(target[: len(swept.target)] == swept.target for target in targets):
+                yield Fault(("sweep", *swept.path), "key", f"[compare] {key} set it; leave one of the two out")
 
 
-def _too_many(config: Config, entries: Sequence[Entry]) -> Iterator[Fault]:
+def _too_many(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
     others = math.prod(len(compared(config, key)) or 1 for key in ("seeds", "baselines", "arms"))
-    if (number := others * number_of_points(entries)) > MOST_CELLS:
+    if (number := others * number_of_points(keys)) > MOST_CELLS:
         what = f"expected at most {MOST_CELLS} runs, got {number} with the seeds, baselines and arms of [compare]"
         yield Fault(("sweep",), "value", what)
 
 
-def _faults_below(config: Config, baseline: Mapping[str, Any], entries: Sequence[Entry]) -> Iterator[Fault]:
+def _faults_below(config: Config, baseline: Mapping[str, Any], keys: Sequence[SweptKey]) -> Iterator[Fault]:
     """Yield the faults of all combinations, over what a baseline lays over the configuration; the same may come again."""
     elsewhere: set[tuple[KeyPath, str]] = set()
-    for point in points_of(entries):
+    for point in points_of(keys):
         for problem in _problems(config, baseline, point.values):
             words = problem.tell()
-            own = list(_own_faults(entries, point, problem, words))
+            own = list(_own_faults(keys, point, problem, words))
             yield from own
-            if not own and (problem.path, words) not in elsewhere:
+            if (
+                not own and (problem.path, words) not in elsewhere
+            ):  # a key that is not swept, but does not go with these
                 elsewhere.add((problem.path, words))
-                entry, place = _culprit(config, baseline, entries, point, problem)
-                yield Fault(("sweep", *entry.path, place), "value", f"{dotted(problem.path)}: {words}")
+                yield _joint_fault(keys, point, f"{dotted(problem.path)}: {words}")
+
+
+def _joint_fault(keys: Sequence[SweptKey], point: Point, what: str) -> Fault:
+    if len(keys) == 1:
+        return Fault(("sweep", *keys[0].path, point.places[0]), "value", what)
+    values = ", ".join(f"{key} = {toml_value(value)}" for key, value in point.values.items())
+    return Fault(("sweep",), "value", f"with {values}: {what}")
 
 
 def _problems(config: Config, baseline: Mapping[str, Any], values: Mapping[str, Any]) -> list[Problem]:
@@ -193,30 +201,18 @@ def _problems(config: Config, baseline: Mapping[str, Any], values: Mapping[str, 
     return []
 
 
-def _own_faults(entries: Sequence[Entry], point: Point, problem: Problem, words: str) -> Iterator[Fault]:
-    """Yield the faults of entries whose key is the one with the problem, lies above it, or below it."""
-    for entry, place in zip(entries, point.places, strict=True):
-        shared = min(len(entry.target), len(problem.path))
-        if entry.target[:shared] == problem.path[:shared]:
-            yield _own_fault(entry, place, problem, words)
+def _own_faults(keys: Sequence[SweptKey], point: Point, problem: Problem, words: str) -> Iterator[Fault]:
+    """Yield the faults of keys whose key is the one with the problem, lies above it, or below it."""
+    for swept, place in zip(keys, point.places, strict=True):
+        shared = min(len(swept.target), len(problem.path))
+        if swept.target[:shared] == problem.path[:shared]:
+            yield _own_fault(swept, place, problem, words)
 
 
-def _own_fault(entry: Entry, place: int, problem: Problem, words: str) -> Fault:
-    below = problem.path[len(entry.target) :]
-    if below or (len(problem.path) == len(entry.target) and problem.at != "key"):
-        return Fault(("sweep", *entry.path, place, *below), "key" if problem.at == "key" else "value", words)
-    path = entry.down_to(len(problem.path))
+def _own_fault(swept: SweptKey, place: int, problem: Problem, words: str) -> Fault:
+    below = problem.path[len(swept.target) :]
+    if below or (len(problem.path) == len(swept.target) and problem.at != "key"):
+        return Fault(("sweep", *swept.path, place, *below), "key" if problem.at == "key" else "value", words)
+    path = swept.down_to(len(problem.path))
     whole = ".".join(path) == ".".join(map(str, problem.path))
     return Fault(("sweep", *path), "key", words if whole else f"{dotted(problem.path)}: {words}")
-
-
-def _culprit(
-    config: Config, baseline: Mapping[str, Any], entries: Sequence[Entry], point: Point, problem: Problem
-) -> tuple[Entry, int]:
-    """Return the first entry without which the problem goes away, or the last one, and the place of its value."""
-    pairs = list(zip(entries, point.places, strict=True))
-    for entry, place in pairs:
-        others = {key: value for key, value in point.values.items() if key != entry.key}
-        if all(other.path != problem.path for other in _problems(config, baseline, others)):
-            return entry, place
-    return pairs[-1]
