@@ -85,8 +85,8 @@ def test_every_table_of_the_paper(run):
     assert (done.code, done.err) == (0, "")
     lines = rows(done.out)
     for table in paper_tables():
-        marks = sum(bool(entry.doubtful) for entry in table.entries)
-        assert any(line.startswith(f"{table.label} {len(table.entries)} {marks} ") for line in lines)
+        marks = sum(bool(entry.doubtful) for entry in table.cells)
+        assert any(line.startswith(f"{table.label} {len(table.cells)} {marks} ") for line in lines)
 
 
 def test_without_a_word_all_of_them_are_listed(run):

@@ -61,7 +61,7 @@ def test_without_a_name_the_tables_are_listed(run):
     assert (done.code, done.err) == (0, "")
     for name in NAMES:
         table = paper_table(name)
-        assert re.search(rf"^{table.label} +{len(table.entries)} +\d+ +\d+ (s|min) +\d+ ", done.out, re.M)
+        assert re.search(rf"^{table.label} +{len(table.cells)} +\d+ +\d+ (s|min) +\d+ ", done.out, re.M)
     assert "--all" in done.out
 
 

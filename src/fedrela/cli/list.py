@@ -96,7 +96,7 @@ def _tables(screen: Console, _: str) -> None:
 
     columns = ("table", "entries", "doubtful", "what it shows")
     rows = [
-        (table.label, str(len(table.entries)), str(sum(bool(entry.doubtful) for entry in table.entries)), table.caption)
+        (table.label, str(len(table.cells)), str(sum(bool(entry.doubtful) for entry in table.cells)), table.caption)
         for table in paper_tables()
     ]
     print_table(screen, columns, rows, words=("table", "what it shows"))

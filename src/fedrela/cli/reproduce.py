@@ -97,7 +97,7 @@ def _list_tables(screen: Console) -> None:
     rows = []
     with progress_bar("counting runs"):
         for table in paper_tables():
-            row = [table.label, str(len(table.entries))]
+            row = [table.label, str(len(table.cells))]
             for scale in reversed(SCALES):
                 plan, seeds = Reproduction(table, scale, RUNS, seeds=1), len(table.scales[scale].seeds)
                 runs = seeds * len({cell.name for cell in plan.grid.cells})

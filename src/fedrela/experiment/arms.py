@@ -1,4 +1,4 @@
-"""Matched arms: what is compared with what, so that re-labelling is told from all that comes with it.
+"""Matched arms: what is compared with what, so that the effect of re-labelling can be separated from the rest.
 
 The official code lowers the learning rate together with re-labelling, so that neither can be told from the other. The
 four matched arms cross the two; ``random`` moves as many labels between the same classes, of samples drawn at random.
@@ -6,21 +6,63 @@ four matched arms cross the two; ``random`` moves as many labels between the sam
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedrela.errors import ArgumentError
+from fedrela.core.checks import check_choice
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
-DROP = 0.1  # what the official code multiplies the learning rate by
-ARMS: dict[str, dict[str, Any]] = {
-    "baseline": {"enabled": False, "lr_scale": 1.0},
-    "baseline-drop": {"enabled": False, "lr_scale": DROP},
-    "fedrela": {"enabled": True, "lr_scale": 1.0, "moves": "fedrela"},
-    "fedrela-drop": {"enabled": True, "lr_scale": DROP, "moves": "fedrela"},
-    "random": {"enabled": True, "lr_scale": 1.0, "moves": "random"},
-    "random-drop": {"enabled": True, "lr_scale": DROP, "moves": "random"},
+DROP = 0.1  # factor of the learning rate in the official code
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm of a comparison.
+
+    Attributes
+    ----------
+    relabels
+        Whether labels are moved.
+    drop
+        Whether the learning rate is lowered from the first round of re-labelling on.
+    random
+        Whether the samples that move are drawn at random: the control.
+    """
+
+    relabels: bool
+    drop: bool = False
+    random: bool = False
+
+    @classmethod
+    def of(cls, config: Config) -> Arm:
+        """Return the arm that a run's configuration belongs to."""
+        relabel = config.relabel
+        return cls(relabel.enabled, relabel.lr_scale != 1, relabel.enabled and relabel.moves == "random")
+
+    @property
+    def name(self) -> str:
+        """Its name in files and tables, such as ``fedrela-drop``."""
+        kind = ("random" if self.random else "fedrela") if self.relabels else "baseline"
+        return f"{kind}-drop" if self.drop else kind
+
+    def relabel(self) -> dict[str, Any]:
+        """Return the keys of ``[relabel]`` that it sets."""
+        table: dict[str, Any] = {"enabled": self.relabels, "lr_scale": DROP if self.drop else 1.0}
+        return table | ({"moves": "random" if self.random else "fedrela"} if self.relabels else {})
+
+
+ARMS = {
+    arm.name: arm
+    for arm in (
+        Arm(relabels=False),
+        Arm(relabels=False, drop=True),
+        Arm(relabels=True),
+        Arm(relabels=True, drop=True),
+        Arm(relabels=True, random=True),
+        Arm(relabels=True, random=True, drop=True),
+    )
 }
 MATCHED = ("baseline", "baseline-drop", "fedrela", "fedrela-drop")
 PAIRS = (  # what an arm is compared with comes first
@@ -35,6 +77,5 @@ def arm_config(config: Config, arm: str, seed: int, changes: dict[str, Any] | No
     """Return the configuration of one arm with one seed, and with further changes, such as another baseline."""
     from fedrela.experiment.overlay import overlay  # which needs the schema, which names the arms
 
-    if arm not in ARMS:
-        raise ArgumentError(f"arm: expected one of {', '.join(ARMS)}, got {arm!r}")
-    return overlay(config, {**(changes or {}), "seed": seed, "relabel": ARMS[arm]})
+    check_choice("arm", arm, tuple(ARMS))
+    return overlay(config, {**(changes or {}), "seed": seed, "relabel": ARMS[arm].relabel()})

@@ -16,7 +16,7 @@ from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
 from fedrela.experiment.schema.engine import ReportConfig
-from fedrela.experiment.summary import figure_names, figures_of
+from fedrela.experiment.summary import metric_names, metrics_of
 from fedrela.metrics.paired import Spread, in_words, paired
 from fedrela.runfolder.grids import GridFolder
 
@@ -141,7 +141,7 @@ class Compare:
             "name": self.grid.name,
             "score": self.table.score,
             "headline": first.record["headline"],
-            "figures": figure_names(first),
+            "figures": metric_names(first),
             "seeds": list(self.table.seeds),
             "baselines": [self._baseline(baseline, failures[baseline.label]) for baseline in self.baselines],
         }
@@ -158,7 +158,7 @@ class Compare:
         found: dict[str, list[dict[str, float | None]]] = {}
         for cell in self.grid.cells:
             if cell.baseline == baseline.label:
-                found.setdefault(cell.arm, []).append(figures_of(self.grid.result(cell), self.table.score))
+                found.setdefault(cell.arm, []).append(metrics_of(self.grid.result(cell), self.table.score))
         record["arms"] = {arm: _spreads(runs) for arm, runs in found.items()}
         record["pairs"] = [
             {"base": base, "treated": treated, "differences": _differences(found[base], found[treated])}

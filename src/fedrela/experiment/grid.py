@@ -12,6 +12,7 @@ from typing import Any
 from fedrela.engine.executors import Executor
 from fedrela.engine.round import RoundResult
 from fedrela.errors import DataError, RunFailedError
+from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.result import Result
@@ -44,9 +45,7 @@ class Cell:
     @cached_property
     def name(self) -> str:
         """The name of its run folder, which follows from its configuration alone."""
-        relabel = self.config.relabel
-        what = ("baseline" if not relabel.enabled else relabel.moves) + ("" if relabel.lr_scale == 1 else "-drop")
-        return f"{self.config.algorithm.name}-{what}-s{self.config.seed}-{address(self.config)}"
+        return f"{self.config.algorithm.name}-{Arm.of(self.config).name}-s{self.config.seed}-{address(self.config)}"
 
     def as_record(self) -> dict[str, Any]:
         """Return what ``grid.json`` says of it."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema import Config
 
-SEVERAL = ("compare", "sweep")  # tables that speak of several runs, and of none of them
+SEVERAL = ("compare", "sweep")  # tables about several runs, which no single run has
+CHOOSERS = ("name", "kind")  # another choice replaces its table: the other keys belonged to the former one
+OF_SOURCE = ("options", "root")  # keys of [data] that belong to the source
 
 
 def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
@@ -20,8 +22,7 @@ def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
     config
         A checked configuration; its tables ``[compare]`` and ``[sweep]`` do not belong to a run.
     changes
-        Values by key. A table is laid over the one that is there, key by key, but one that chooses another ``name`` or
-        ``kind`` takes its place, since the other keys belonged to the former choice.
+        Values by key, see `laid_over`.
 
     Examples
     --------
@@ -39,16 +40,30 @@ def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
 def laid_over(
     table: Mapping[str, Any], changes: Mapping[str, Any], usual: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a table with changes laid over it, as `overlay` does; `usual` has the tables that were left out."""
-    merged = dict(table)
+    """Return a table with changes laid over it, key by key and table by table.
+
+    A change that chooses another ``name`` or ``kind`` replaces its whole table, and another ``source`` what belonged to
+    the former one. `usual` has the values of tables that were left out.
+
+    >>> laid_over({"model": {"name": "mlp", "hidden": [9]}, "seed": 1}, {"model": {"name": "cnn"}})
+    {'model': {'name': 'cnn'}, 'seed': 1}
+    >>> laid_over({"source": "csv", "options": {"label": "y"}, "validation": 0.1}, {"source": "digits"})
+    {'source': 'digits', 'validation': 0.1}
+    """
+    dropped = OF_SOURCE if _chooses(table, changes, ("source",)) else ()
+    merged = {key: value for key, value in table.items() if key not in dropped}
     for key, value in changes.items():
         there, default = merged.get(key), (usual or {}).get(key)
-        if there is None and isinstance(default, Mapping):
+        if there is None and isinstance(default, Mapping) and key not in dropped:
             there = default
-        if isinstance(value, Mapping) and isinstance(there, Mapping) and not _chooses_anew(there, value):
+        if isinstance(value, Mapping) and isinstance(there, Mapping) and not _chooses(there, value, CHOOSERS):
             value = laid_over(there, value, default if isinstance(default, Mapping) else {})
         merged[key] = value
     return merged
+
+
+def _chooses(there: Mapping[str, Any], change: Mapping[str, Any], choosers: Iterable[str]) -> bool:
+    return any(key in change and change[key] != there.get(key) for key in choosers)
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +80,3 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
             place = place.setdefault(part, {})
         place[key] = value
     return table
-
-
-def _chooses_anew(there: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
-    return any(key in change and change[key] != there.get(key) for key in ("name", "kind", "source"))

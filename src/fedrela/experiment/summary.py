@@ -76,12 +76,12 @@ class Standing:
         return sum(self.relabelled.values())
 
 
-def figure_names(result: Result) -> list[str]:
+def metric_names(result: Result) -> list[str]:
     """Return the figures that tables show: each group of classes, and last the accuracy that counts most."""
     return [*result.accuracy.get("groups", {}), str(result.record["headline"])]
 
 
-def figures_of(result: Result, score: str = "last") -> dict[str, float | None]:
+def metrics_of(result: Result, score: str = "last") -> dict[str, float | None]:
     """Return what a run reached: its figures as shares, None where a group has no test sample, and labels ``moved``.
 
     Parameters
@@ -94,7 +94,7 @@ def figures_of(result: Result, score: str = "last") -> dict[str, float | None]:
     """
     accuracy = result.accuracy if score == "last" else _best(result, score)
     shares = {"overall": accuracy.get("overall"), "balanced": accuracy.get("balanced"), **accuracy.get("groups", {})}
-    return {name: shares.get(name) for name in figure_names(result)} | {"moved": result.moved}
+    return {name: shares.get(name) for name in metric_names(result)} | {"moved": result.moved}
 
 
 def _best(result: Result, score: str) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import BaselineConfig
 from fedrela.experiment.schema.relabel import RelabelConfig
 from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
-from fedrela.experiment.summary import figure_names, figures_of
+from fedrela.experiment.summary import metric_names, metrics_of
 from fedrela.metrics.paired import Spread
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.records import Record
@@ -152,7 +152,7 @@ def cells_of(config: Config) -> Iterator[Cell]:
         for point in points_of(entries):
             for arm in compared(config, "arms") or (AS_GIVEN,):
                 for seed in compared(config, "seeds") or (config.seed,):
-                    last = {"seed": seed, **({"relabel": ARMS[arm]} if arm in ARMS else {})}
+                    last = {"seed": seed, **({"relabel": ARMS[arm].relabel()} if arm in ARMS else {})}
                     yield Cell(_swept(config, baseline, point.values, last), label, arm, seed, point.values)
 
 
@@ -184,7 +184,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     if not results:
         raise FedrelaError(f"{grid.out}: no run could be done: {next(iter(grid.failures.values()))}")
     headline = str(next(iter(results.values())).record["headline"])
-    groups = dict.fromkeys(name for result in results.values() for name in figure_names(result)[:-1])
+    groups = dict.fromkeys(name for result in results.values() for name in metric_names(result)[:-1])
     figures = [*groups, headline]
     families: dict[tuple[str, str], list[list[Cell]]] = {}
     for cells in _by_point(grid.cells):
@@ -217,7 +217,7 @@ def _by_point(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], figures: Sequence[str]) -> Record:
     done = [results.get(cell.name) for cell in cells]
-    runs = [{} if result is None else {**result.accuracy, **figures_of(result)} for result in done]
+    runs = [{} if result is None else {**result.accuracy, **metrics_of(result)} for result in done]
     validation = [None if result is None else result.record.get("validation", {}).get("balanced") for result in done]
     failure = next((grid.failures[cell.name] for cell in cells if cell.name in grid.failures), None)
     return {

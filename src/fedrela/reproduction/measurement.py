@@ -12,11 +12,11 @@ from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.comparison import FORMAT
 from fedrela.experiment.grid import Cell, Grid
-from fedrela.experiment.summary import figures_of
+from fedrela.experiment.summary import metrics_of
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
-from fedrela.reproduction.paper_table import NO_FILES, SCALES, Entry, Figure, PaperTable, paper_table
+from fedrela.reproduction.paper_table import NO_FILES, SCALES, PaperCell, PaperMetric, PaperTable, paper_table
 from fedrela.runfolder.records import Record
 
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one a seed
@@ -56,7 +56,7 @@ class Reproduction:
     out
         Where the runs lie, or will lie.
     every
-        Whether every entry is run, and not only the scale's own choice.
+        Whether every paper_cell is run, and not only the scale's own choice.
     seeds
         How many, from 1 on; by default the scale's own.
     root
@@ -75,19 +75,19 @@ class Reproduction:
         check_choice("scale", scale, SCALES)
         self.table, self.scale, self.root = table, scale, root
         self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, seeds + 1))
-        self._cells = {id(entry): self._cells_of(entry) for entry in table.chosen(scale, every)}
+        self._runs = {id(paper_cell): self._runs_of(paper_cell) for paper_cell in table.chosen(scale, every)}
         made_from = {"reproduce": table.label, "scale": scale, "sha256": table.sha256}
         self.grid = Grid(
-            out, [cell for cells in self._cells.values() for cell in cells], kind="reproduce", name=table.label,
+            out, [cell for cells in self._runs.values() for cell in cells], kind="reproduce", name=table.label,
             base=digest(repr((made_from, root)).encode()), config=toml_text(made_from), facts={"scale": scale},
         )  # fmt: skip
 
-    def _cells_of(self, entry: Entry) -> list[Cell]:
-        table, baseline = self.table, self.table.place(entry)["method"]
-        values = {axis: value for axis, value in entry.at.items() if axis != "method"}
+    def _runs_of(self, paper_cell: PaperCell) -> list[Cell]:
+        table, baseline = self.table, self.table.place(paper_cell)["method"]
+        values = {axis: value for axis, value in paper_cell.at.items() if axis != "method"}
         return [
-            Cell(table.config(entry, arm, self.scale, seed, self.root), baseline, arm, seed, values)
-            for arm in table.arms(entry)
+            Cell(table.config(paper_cell, arm, self.scale, seed, self.root), baseline, arm, seed, values)
+            for arm in table.arms(paper_cell)
             for seed in self.seeds
         ]
 
@@ -111,7 +111,7 @@ class Reproduction:
         return summary
 
     def summary(self) -> Record:
-        """Return the table with what was published and measured at every entry."""
+        """Return the table with what was published and measured at every paper_cell."""
         table, failures = self.table, self.grid.failures
         if all(cell.name in failures for cell in self.grid.cells):
             raise FedrelaError(f"{self.grid.out}: no run could be done: {next(iter(failures.values()))}")
@@ -124,39 +124,39 @@ class Reproduction:
             "scale": self.scale,
             "seeds": list(self.seeds),
             "pair": list(table.pair),
-            "figures": [{"name": figure.name, "of": figure.of, "gain": figure.gain} for figure in table.figures],
+            "figures": [{"name": metric.name, "of": metric.of, "gain": metric.gain} for metric in table.metrics],
             "rows": list(table.rows),
             "columns": list(table.columns),
-            "entries": [self._entry(entry) for entry in table.entries],
+            "entries": [self._cell(paper_cell) for paper_cell in table.cells],
             "ours": list(table.ours),
             "reduction": list(table.scales[self.scale].reduction),
             "notes": [*table.notes, _about(table.pair), *self._failed()],
         }
 
-    def _entry(self, entry: Entry) -> Record:
+    def _cell(self, paper_cell: PaperCell) -> Record:
         return {
-            "at": dict(entry.at),
-            "arm": entry.arm,
-            "published": dict(entry.published),
-            "measured": self._measured(entry),
-            "doubtful": entry.doubtful,
+            "at": dict(paper_cell.at),
+            "arm": paper_cell.arm,
+            "published": dict(paper_cell.published),
+            "measured": self._measured(paper_cell),
+            "doubtful": paper_cell.doubtful,
         }
 
-    def _measured(self, entry: Entry) -> Record | None:
-        """Return every figure over seeds; None where the entry was not run, or a run of it failed."""
-        cells = self._cells.get(id(entry))
+    def _measured(self, paper_cell: PaperCell) -> Record | None:
+        """Return every metric over seeds; None where the paper_cell was not run, or a run of it failed."""
+        cells = self._runs.get(id(paper_cell))
         if cells is None or any(cell.name in self.grid.failures for cell in cells):
             return None
         runs: dict[str, list[dict[str, float | None]]] = {}
         for cell in cells:
             result = self.grid.result(cell)
-            runs.setdefault(cell.arm, []).append({"overall": result.accuracy["overall"], **figures_of(result)})
-        return {figure.of: self._spread(figure, entry, runs).as_record() for figure in self.table.figures}
+            runs.setdefault(cell.arm, []).append({"overall": result.accuracy["overall"], **metrics_of(result)})
+        return {metric.of: self._spread(metric, paper_cell, runs).as_record() for metric in self.table.metrics}
 
-    def _spread(self, figure: Figure, entry: Entry, runs: Runs) -> Spread:
-        names = figure.sum or (figure.of,)
-        after = [_total(run, names) for run in runs[self.table.arm(entry)]]
-        if not figure.gain:
+    def _spread(self, metric: PaperMetric, paper_cell: PaperCell, runs: Runs) -> Spread:
+        names = metric.sum or (metric.of,)
+        after = [_total(run, names) for run in runs[self.table.arm(paper_cell)]]
+        if not metric.gain:
             return Spread.of(after)
         before = [_total(run, names) for run in runs[self.table.pair[0]]]
         pairs = zip(before, after, strict=True)
@@ -174,7 +174,7 @@ def _total(run: Mapping[str, float | None], names: tuple[str, ...]) -> float | N
 
 def _about(pair: tuple[str, str]) -> str:
     """Say which arms are shown, and how that differs from the official code."""
-    drops = {ARMS[arm]["lr_scale"] for arm in pair}
-    rate = "at the same learning rate" if drops == {1.0} else "both with the learning rate lowered to a tenth"
+    dropped = any(ARMS[arm].drop for arm in pair)
+    rate = "both with the learning rate lowered to a tenth" if dropped else "at the same learning rate"
     official = "The official code lowers it with FedReLa only, and reports the best test accuracy of all rounds."
     return f"Measured are the arms {pair[0]} and {pair[1]}, {rate}, after the last round. {official}"

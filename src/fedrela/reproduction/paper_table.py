@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -14,14 +14,23 @@ from typing import Any
 from fedrela.arguments import check_choice
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.load import parse_config
-from fedrela.experiment.overlay import nested
+from fedrela.experiment.overlay import laid_over, nested
 from fedrela.experiment.schema import Config
 from fedrela.files import digest
 
+# In the order of the paper; the label is `fig:` for the figure, `tab:` for all others.
+NAMES = (
+    "step", "lt", "imagenet_lt", "norm_ablation", "lr_step", "ir10_50percent", "cifar100_lt_clients",
+    "tail_improvement", "sensitive", "sensitivity", "trelabel_sensitivity", "zscore", "period_sensitivity", "ablation",
+)  # fmt: skip
+SCALES = ("paper", "cpu", "smoke")
+NO_FILES = ("digits",)  # sources that come with a package
+PUBLISHED_ARMS = ("baseline", "+FedReLa")
+
 
 @dataclass(frozen=True)
-class Entry:
-    """One entry of a table.
+class PaperCell:
+    """One cell of a table.
 
     Attributes
     ----------
@@ -30,7 +39,7 @@ class Entry:
     arm
         ``baseline`` or ``+FedReLa``.
     published
-        Figures that the paper has there, by name: accuracies and gains in per cent, labels as a number.
+        Numbers that the paper has there, by name: accuracies and gains in per cent, labels as a number.
     doubtful
         Why it is doubtful, or nothing.
     """
@@ -41,82 +50,54 @@ class Entry:
     doubtful: str
 
 
-def read_entries(text: str, figures: Sequence[str]) -> list[Entry]:
-    r"""Read the entries of a table.
+def read_cells(text: str, metrics: Sequence[str]) -> list[PaperCell]:
+    r"""Read the cells of a table.
 
     Parameters
     ----------
     text
-        CSV with a header: axes, ``arm``, figures, ``doubtful``. An empty figure was not published.
-    figures
-        Names of the figures.
+        CSV with a header: axes, ``arm``, metrics, ``doubtful``. An empty one was not published.
+    metrics
+        Names of the metrics.
 
     Examples
     --------
-    >>> read_entries("method,arm,overall,doubtful\nFedAvg,baseline,84.84,\n", ["overall"])
-    [Entry(at={'method': 'FedAvg'}, arm='baseline', published={'overall': 84.84}, doubtful='')]
+    >>> read_cells("method,arm,overall,doubtful\nFedAvg,baseline,84.84,\n", ["overall"])
+    [PaperCell(at={'method': 'FedAvg'}, arm='baseline', published={'overall': 84.84}, doubtful='')]
     """
     rows = csv.DictReader(text.splitlines(), strict=True)
-    axes = [name for name in rows.fieldnames or () if name not in (*figures, "arm", "doubtful")]
+    axes = [name for name in rows.fieldnames or () if name not in (*metrics, "arm", "doubtful")]
     return [
-        Entry(
+        PaperCell(
             at={axis: row[axis] for axis in axes},
             arm=row["arm"],
-            published={name: float(row[name]) for name in figures if row[name]},
+            published={name: float(row[name]) for name in metrics if row[name]},
             doubtful=row["doubtful"],
         )
         for row in rows
     ]
 
 
-PUBLISHED_ARMS = ("baseline", "+FedReLa")
-# A key that chooses -> the keys that belonged to the former choice.
-CHOOSERS = {
-    "algorithm.name": "algorithm.",
-    "data.imbalance.kind": "data.imbalance.",
-    "data.partition.kind": "data.partition.",
-    "data.source": "data.options.",
-    "model.name": "model.",
-}
-
-
 @dataclass(frozen=True)
-class Overlay:
-    """Settings by dotted key, and where they hold: at every place whose axes have one of the values in `at`."""
+class Setting:
+    """Tables of a configuration, and where they hold: at every place whose axes have one of the values in `at`."""
 
     at: Mapping[str, tuple[str, ...]]
-    values: Mapping[str, Any]
+    tables: Mapping[str, Any]
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> Overlay:
-        """Return the overlay that a TOML table states: its key ``at``, and tables of a configuration.
+    def of(cls, table: Mapping[str, Any]) -> Setting:
+        """Return the setting that a TOML table states: its key ``at``, and tables of a configuration.
 
-        >>> Overlay.of({"at": {"method": "FedAvg"}, "train": {"lr": 0.1}})
-        Overlay(at={'method': ('FedAvg',)}, values={'train.lr': 0.1})
+        >>> Setting.of({"at": {"method": "FedAvg"}, "train": {"lr": 0.1}})
+        Setting(at={'method': ('FedAvg',)}, tables={'train': {'lr': 0.1}})
         """
         at = {axis: (value,) if isinstance(value, str) else tuple(value) for axis, value in table.get("at", {}).items()}
-        return cls(at, dict(_flat({key: value for key, value in table.items() if key != "at"})))
+        return cls(at, {key: value for key, value in table.items() if key != "at"})
 
     def holds(self, place: Mapping[str, str]) -> bool:
         """Whether it holds at a place."""
         return all(place.get(axis) in values for axis, values in self.at.items())
-
-
-def settled(overlays: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a configuration's tables from settings by dotted key, later ones over earlier ones.
-
-    A key that makes another choice, such as ``model.name``, clears what was set for the former one.
-
-    >>> settled([{"model.name": "mlp", "model.hidden": [9], "seed": 1}, {"model.name": "cnn"}, {"seed": 2}])
-    {'seed': 2, 'model': {'name': 'cnn'}}
-    """
-    found: dict[str, Any] = {}
-    for overlay in overlays:
-        for key, value in overlay.items():
-            if key in CHOOSERS and found.get(key, value) != value:
-                found = {other: v for other, v in found.items() if not other.startswith(CHOOSERS[key])}
-        found |= overlay
-    return nested(found)
 
 
 def number(text: str) -> float | int | None:
@@ -133,28 +114,16 @@ def number(text: str) -> float | int | None:
     return float(digits) if "." in digits else int(digits)
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield before + key, value
-
-
-SCALES = ("paper", "cpu", "smoke")
-NO_FILES = ("digits",)  # sources that come with a package
-
-
 @dataclass(frozen=True)
-class Figure:
-    """A figure of a table.
+class PaperMetric:
+    """A metric of a table.
 
     Attributes
     ----------
     name, of
         What the paper calls it, and its name in our results: ``overall``, a group of classes, or ``moved``.
     sum, gain
-        Where it is derived: the figures it is the sum of, and whether it is what FedReLa adds to them.
+        Where it is derived: the metrics it is the sum of, and whether it is what FedReLa adds to them.
     """
 
     name: str
@@ -164,13 +133,13 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Scale:
+class TableScale:
     """How large a table is run: seeds, the places that are run unless all are asked for, and what is reduced."""
 
     seeds: tuple[int, ...]
-    only: tuple[Overlay, ...]
+    only: tuple[Setting, ...]
     reduction: tuple[str, ...]
-    settings: tuple[Overlay, ...]
+    settings: tuple[Setting, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +152,7 @@ class PaperTable:
         The paper's label, and what the table shows, in our words.
     rows, columns
         Axes that run down and across.
-    figures, entries
+    metrics, cells
         What stands at each place, and all places with the numbers published there.
     fixed
         Axes with one value, which the table does not show.
@@ -204,65 +173,56 @@ class PaperTable:
     caption: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    figures: tuple[Figure, ...]
-    entries: tuple[Entry, ...]
+    metrics: tuple[PaperMetric, ...]
+    cells: tuple[PaperCell, ...]
     fixed: Mapping[str, str]
     keys: Mapping[str, str]
     pair: tuple[str, str]
     ours: tuple[str, ...]
     notes: tuple[str, ...]
-    settings: tuple[Overlay, ...]
-    scales: Mapping[str, Scale]
+    settings: tuple[Setting, ...]
+    scales: Mapping[str, TableScale]
     sha256: str
 
-    def place(self, entry: Entry) -> dict[str, str]:
-        """Return every axis with its value at an entry, those that the table does not show included."""
-        return {**self.fixed, **entry.at}
+    def place(self, cell: PaperCell) -> dict[str, str]:
+        """Return every axis with its value at a cell, those that the table does not show included."""
+        return {**self.fixed, **cell.at}
 
-    def chosen(self, scale: str, every: bool = False) -> list[Entry]:
-        """Return the entries that are run at a scale: its own choice, or every one."""
+    def chosen(self, scale: str, every: bool = False) -> list[PaperCell]:
+        """Return the cells that are run at a scale: its own choice, or every one."""
         only = self.scales[scale].only
-        return [e for e in self.entries if every or not only or any(at.holds(self.place(e)) for at in only)]
+        return [each for each in self.cells if every or not only or any(at.holds(self.place(each)) for at in only)]
 
-    def arms(self, entry: Entry) -> tuple[str, ...]:
-        """Return the arms that an entry is measured from: its own, or both where it is a gain."""
-        return self.pair if any(figure.gain for figure in self.figures) else (self.arm(entry),)
+    def arms(self, cell: PaperCell) -> tuple[str, ...]:
+        """Return the arms that a cell is measured from: its own, or both where it is a gain."""
+        return self.pair if any(metric.gain for metric in self.metrics) else (self.arm(cell),)
 
-    def arm(self, entry: Entry) -> str:
-        """Return the arm that an entry shows."""
-        return self.pair[0] if entry.arm == "baseline" else self.pair[1]
+    def arm(self, cell: PaperCell) -> str:
+        """Return the arm that a cell shows."""
+        return self.pair[0] if cell.arm == "baseline" else self.pair[1]
 
-    def config(self, entry: Entry, arm: str, scale: str, seed: int, root: Path | None = None) -> Config:
-        """Return the configuration behind one arm of an entry.
+    def config(self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None) -> Config:
+        """Return the configuration behind one arm of a cell.
 
         Parameters
         ----------
-        entry, arm, scale, seed
+        cell, arm, scale, seed
             What is run.
         root
             The folder that holds data sets; by default where every source looks by itself.
         """
-        place = self.place(entry)
-        overlays = [overlay.values for overlay in self.settings if overlay.holds(place)]
-        overlays.append({key: value for key, value in self._numbers(place) if value is not None})
-        overlays += [overlay.values for overlay in self.scales[scale].settings if overlay.holds(place)]
-        overlays.append({"seed": seed, **{f"relabel.{key}": value for key, value in ARMS[arm].items()}})
-        table = settled(overlays)
+        place = self.place(cell)
+        numbers = {self.keys[axis]: number(value) for axis, value in place.items() if axis in self.keys}
+        layers = [setting.tables for setting in self.settings if setting.holds(place)]
+        layers.append(nested({key: value for key, value in numbers.items() if value is not None}))
+        layers += [setting.tables for setting in self.scales[scale].settings if setting.holds(place)]
+        layers.append({"seed": seed, "relabel": ARMS[arm].relabel()})
+        table: dict[str, Any] = {}
+        for layer in layers:
+            table = laid_over(table, layer)
         if root is not None and table["data"]["source"] not in NO_FILES:
-            table["data"]["root"] = root
+            table = laid_over(table, {"data": {"root": root}})
         return parse_config(table, name=f"{self.label} at scale {scale}, {', '.join(place.values())}")
-
-    def _numbers(self, place: Mapping[str, str]) -> Iterator[tuple[str, float | int | None]]:
-        for axis, value in place.items():
-            if axis in self.keys:
-                yield self.keys[axis], number(value)
-
-
-# In the order of the paper; the label is `fig:` for the figure, `tab:` for all others.
-NAMES = (
-    "step", "lt", "imagenet_lt", "norm_ablation", "lr_step", "ir10_50percent", "cifar100_lt_clients",
-    "tail_improvement", "sensitive", "sensitivity", "trelabel_sensitivity", "zscore", "period_sensitivity", "ablation",
-)  # fmt: skip
 
 
 def paper_tables() -> Iterator[PaperTable]:
@@ -282,36 +242,36 @@ def paper_table(name: str) -> PaperTable:
     sheet, text = _toml(f"{stem}.toml")
     family, shared = _toml(f"families/{sheet.pop('family')}.toml")
     numbers = _read(f"{stem}.csv")
-    figures = tuple(
-        Figure(figure["name"], figure["of"], tuple(figure.get("sum", ())), figure.get("gain", False))
-        for figure in sheet["figures"]
+    metrics = tuple(
+        PaperMetric(metric["name"], metric["of"], tuple(metric.get("sum", ())), metric.get("gain", False))
+        for metric in sheet["metrics"]
     )
     return PaperTable(
         label=sheet["label"], title=sheet["title"], caption=sheet["caption"],
-        rows=tuple(sheet["rows"]), columns=tuple(sheet["columns"]), figures=figures,
-        entries=tuple(read_entries(numbers, [figure.of for figure in figures])),
+        rows=tuple(sheet["rows"]), columns=tuple(sheet["columns"]), metrics=metrics,
+        cells=tuple(read_cells(numbers, [metric.of for metric in metrics])),
         fixed=sheet.get("fixed", {}), keys={**family.get("keys", {}), **sheet.get("keys", {})},
         pair=tuple(sheet.get("pair", ("baseline", "fedrela"))),
         ours=_both(family, sheet, "ours"), notes=_both(family, sheet, "notes"),
-        settings=_overlays(family, sheet, "base"),
+        settings=_settings(family, sheet, "base"),
         scales={scale: _scale(family["scale"][scale], sheet.get("scale", {}).get(scale, {})) for scale in SCALES},
         sha256=digest("\n".join((text, shared, numbers)).encode()),
     )  # fmt: skip
 
 
-def _scale(family: dict[str, Any], sheet: dict[str, Any]) -> Scale:
-    return Scale(
+def _scale(family: dict[str, Any], sheet: dict[str, Any]) -> TableScale:
+    return TableScale(
         seeds=tuple(sheet.get("seeds", family["seeds"])),
-        only=tuple(Overlay.of({"at": at}) for at in sheet.get("only", ())),
+        only=tuple(Setting.of({"at": at}) for at in sheet.get("only", ())),
         reduction=_both(family, sheet, "reduction"),
-        settings=_overlays(family, sheet, "set"),
+        settings=_settings(family, sheet, "set"),
     )
 
 
-def _overlays(family: dict[str, Any], sheet: dict[str, Any], everywhere: str) -> tuple[Overlay, ...]:
+def _settings(family: dict[str, Any], sheet: dict[str, Any], everywhere: str) -> tuple[Setting, ...]:
     """Return what holds everywhere, and then what holds at some places; the family's before the table's own."""
     tables = [part.get(everywhere, {}) for part in (family, sheet)]
-    return tuple(map(Overlay.of, [*tables, *family.get("when", ()), *sheet.get("when", ())]))
+    return tuple(map(Setting.of, [*tables, *family.get("when", ()), *sheet.get("when", ())]))
 
 
 def _both(family: dict[str, Any], sheet: dict[str, Any], key: str) -> tuple[str, ...]:

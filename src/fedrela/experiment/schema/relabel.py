@@ -46,7 +46,7 @@ def check_tau(value: Any) -> float | dict[str, float]:
     faults, table = [], {OTHERS: USUAL_TAU}
     for key, tau in value.items():
         if key != OTHERS and not _CLIENT.fullmatch(key):
-            faults.append(Fault((key,), "key", f'a client id such as 0, or "{OTHERS}" for all others, is needed'))
+            faults.append(Fault((key,), "key", f'expected a client id such as 0, or "{OTHERS}" for all others'))
         try:
             table[key] = _fraction(tau, (key,))
         except BrokenRuleError as error:
@@ -79,13 +79,13 @@ def check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
 
 def check_pairs(value: Any) -> tuple[tuple[int, int], ...]:
     """Return pairs of two different class ids."""
-    needed = "expected of class ids [from, to], got"
+    needed = "of class ids [from, to], got"
     if not isinstance(value, list | tuple):
-        raise BrokenRuleError(Fault((), "value", f"a list of pairs {needed} {shown(value)}"))
+        raise BrokenRuleError(Fault((), "value", f"expected a list of pairs {needed} {shown(value)}"))
     for i, pair in enumerate(value):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             number = f" of {len(pair)}" if isinstance(pair, list | tuple) else ""
-            raise BrokenRuleError(Fault((i,), "value", f"a pair {needed} {shown(pair)}{number}"))
+            raise BrokenRuleError(Fault((i,), "value", f"expected a pair {needed} {shown(pair)}{number}"))
         for j, c in enumerate(pair):
             if type(c) is not int or c < 0:
                 raise BrokenRuleError(Fault((i, j), "value", f"expected a class id of at least 0, got {shown(c)}"))

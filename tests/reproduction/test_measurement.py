@@ -55,12 +55,12 @@ def done(request, measured) -> Done:
 def test_every_chosen_entry_is_measured_and_no_other(done):
     plan, summary = done
     chosen = plan.table.chosen("smoke")
-    assert len(summary["entries"]) == len(plan.table.entries)
-    for entry, record in zip(plan.table.entries, summary["entries"], strict=True):
+    assert len(summary["entries"]) == len(plan.table.cells)
+    for entry, record in zip(plan.table.cells, summary["entries"], strict=True):
         assert (record["at"], record["arm"], record["published"]) == (entry.at, entry.arm, entry.published)
         assert record["doubtful"] == entry.doubtful
         assert (record["measured"] is not None) == (entry in chosen)
-        for figure in plan.table.figures:
+        for figure in plan.table.metrics:
             if record["measured"]:
                 assert len(record["measured"][figure.of]["values"]) == 1
 
@@ -80,7 +80,7 @@ def test_figures_are_those_of_the_run_folders(done):
         baseline = {**plan.table.fixed, **record["at"]}["method"]
         values = tuple((axis, value) for axis, value in record["at"].items() if axis != "method")
         treated = runs[baseline, values, "baseline" if record["arm"] == "baseline" else "fedrela"]
-        for figure in plan.table.figures:
+        for figure in plan.table.metrics:
             expected = sum(shown(treated, of) for of in figure.sum or (figure.of,))
             if figure.gain:
                 expected -= sum(shown(runs[baseline, values, "baseline"], of) for of in figure.sum)

@@ -8,10 +8,11 @@ from importlib import resources
 import pytest
 
 from fedrela.errors import ArgumentError
+from fedrela.experiment.overlay import laid_over
 from fedrela.models import build
 from fedrela.reproduction.estimate import SIZES, estimated_seconds, round_work, training_samples
 from fedrela.reproduction.measurement import Reproduction
-from fedrela.reproduction.paper_table import NAMES, SCALES, Overlay, number, paper_table, paper_tables, settled
+from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, number, paper_table, paper_tables
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
 SHAPES = {"digits": (1, 8, 8), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
@@ -21,7 +22,7 @@ PLACES = [(name, scale) for name in NAMES for scale in SCALES]
 def config(name, scale, arm="+FedReLa", **at):
     """Return the configuration of the one entry with some values."""
     table = paper_table(name)
-    found = [e for e in table.entries if e.arm == arm and at.items() <= table.place(e).items()]
+    found = [e for e in table.cells if e.arm == arm and at.items() <= table.place(e).items()]
     assert found
     return table.config(found[0], table.arm(found[0]), scale, 1)
 
@@ -29,7 +30,7 @@ def config(name, scale, arm="+FedReLa", **at):
 @pytest.mark.parametrize(("name", "scale"), PLACES)
 def test_every_entry_has_a_sound_configuration(name, scale):
     table = paper_table(name)
-    for entry in table.entries:
+    for entry in table.cells:
         for arm in table.arms(entry):
             found = table.config(entry, arm, scale, 1)
             assert found.relabel.enabled == (arm == "fedrela")
@@ -42,7 +43,7 @@ def test_every_entry_has_a_sound_configuration(name, scale):
 def test_networks_have_features_for_a_frame_of_all_classes():
     kinds = set()
     for table in paper_tables():
-        for entry in table.entries:
+        for entry in table.cells:
             for scale in ("cpu", "smoke"):
                 found = table.config(entry, table.arm(entry), scale, 1)
                 if found.algorithm.name in ("fedetf", "fedloge"):
@@ -57,14 +58,14 @@ def test_networks_have_features_for_a_frame_of_all_classes():
 def test_overlays_name_axes_and_values_that_exist(table):
     values: dict[str, set[str]] = {}
     for each in paper_tables():  # a family speaks of all its tables
-        for entry in each.entries:
+        for entry in each.cells:
             for axis, value in each.place(entry).items():
                 values.setdefault(axis, set()).add(value)
     overlays = [*table.settings, *(at for s in table.scales.values() for at in (*s.settings, *s.only))]
     for overlay in overlays:
         for axis, wanted in overlay.at.items():
             assert set(wanted) <= values[axis]
-    own = {axis for entry in table.entries for axis in table.place(entry)}
+    own = {axis for entry in table.cells for axis in table.place(entry)}
     assert not {*table.rows, *table.columns} - own
     assert not set(table.fixed) & {*table.rows, *table.columns}
 
@@ -73,11 +74,11 @@ def test_overlays_name_axes_and_values_that_exist(table):
 def test_every_scale_says_what_it_reduces(table):
     assert table.scales["paper"].reduction == ()
     assert table.scales["paper"].seeds == (1, 2, 3)
-    assert table.chosen("paper") == list(table.entries)
+    assert table.chosen("paper") == list(table.cells)
     for scale in ("cpu", "smoke"):
         assert len(table.scales[scale].reduction) >= 4
         assert table.chosen(scale)
-        assert table.chosen(scale, every=True) == list(table.entries)
+        assert table.chosen(scale, every=True) == list(table.cells)
     assert table.ours
 
 
@@ -128,7 +129,7 @@ def test_what_a_table_varies():
 
 def test_a_folder_for_data_is_for_sources_that_have_files(tmp_path):
     table = paper_table("step")
-    entry = table.entries[0]
+    entry = table.cells[0]
     assert table.config(entry, "baseline", "cpu", 1, tmp_path).data.root == tmp_path
     assert table.config(entry, "baseline", "smoke", 1, tmp_path).data.root is None
 
@@ -141,16 +142,18 @@ def test_names():
         paper_table("stepp")
 
 
-def test_overlays():
-    overlay = Overlay.of({"at": {"method": ["A", "B"], "IR": "10"}, "train": {"lr": 0.1, "rounds": 3}})
-    assert overlay.values == {"train.lr": 0.1, "train.rounds": 3}
-    assert overlay.holds({"method": "B", "IR": "10", "dataset": "x"})
-    assert not overlay.holds({"method": "C", "IR": "10"})
-    assert not overlay.holds({"method": "A"})
-    kept = settled([{"data.source": "a", "data.options.size": 1, "data.imbalance.kind": "step"}, {"data.source": "a"}])
-    assert kept == {"data": {"source": "a", "options": {"size": 1}, "imbalance": {"kind": "step"}}}
-    gone = settled([{"data.source": "a", "data.options.size": 1, "data.imbalance.kind": "step"}, {"data.source": "b"}])
-    assert gone == {"data": {"source": "b", "imbalance": {"kind": "step"}}}
+def test_a_setting_holds_at_some_places():
+    setting = Setting.of({"at": {"method": ["A", "B"], "IR": "10"}, "train": {"lr": 0.1, "rounds": 3}})
+    assert setting.tables == {"train": {"lr": 0.1, "rounds": 3}}
+    assert setting.holds({"method": "B", "IR": "10", "dataset": "x"})
+    assert not setting.holds({"method": "C", "IR": "10"})
+    assert not setting.holds({"method": "A"})
+
+
+def test_another_source_drops_the_options_of_the_former_one():
+    former = {"data": {"source": "a", "options": {"size": 1}, "imbalance": {"kind": "step"}}}
+    assert laid_over(former, {"data": {"source": "a"}}) == former
+    assert laid_over(former, {"data": {"source": "b"}}) == {"data": {"source": "b", "imbalance": {"kind": "step"}}}
 
 
 @pytest.mark.parametrize(("text", "value"), [("40%", 0.4), ("1", 1), ("0.1", 0.1), ("one-shot", None), ("", None)])
@@ -163,7 +166,7 @@ def test_numbers(text, value):
 def test_files_have_no_key_that_nobody_reads(name):
     sheet = tomllib.loads(resources.files("fedrela").joinpath("reproduction", "tables", name).read_text())
     known = {"base", "when", "scale", "keys", "ours", "notes"}
-    own = {"label", "title", "caption", "family", "rows", "columns", "figures", "fixed", "pair"}
+    own = {"label", "title", "caption", "family", "rows", "columns", "metrics", "fixed", "pair"}
     assert set(sheet) <= known | (set() if name.startswith("families") else own)
     for scale, table in sheet.get("scale", {}).items():
         assert scale in SCALES

@@ -18,7 +18,7 @@ ROUNDING = 0.0101  # of a figure and of those that it is computed from
 
 
 def entries(name):
-    return paper_table(name).entries
+    return paper_table(name).cells
 
 
 def marked(name, *words):
@@ -45,14 +45,14 @@ def share(table, entry):
 def test_every_entry_is_there(name):
     table = paper_table(name)
     number, total = COUNTS[name]
-    assert len(table.entries) == len({place(entry) for entry in table.entries}) == number
-    assert sum(sum(entry.published.values()) for entry in table.entries) == pytest.approx(total, abs=0.005)
-    assert {entry.arm for entry in table.entries} <= set(PUBLISHED_ARMS)
-    wanted = set() if name == "sensitive" else {figure.of for figure in table.figures}
-    assert all(set(entry.published) == wanted for entry in table.entries)
-    assert all(0 <= value <= 100 or of == "moved" for e in table.entries for of, value in e.published.items())
-    assert all(list(entry.at) == list(table.entries[0].at) for entry in table.entries)
-    assert set(table.entries[0].at) == {*table.rows, *table.columns}
+    assert len(table.cells) == len({place(entry) for entry in table.cells}) == number
+    assert sum(sum(entry.published.values()) for entry in table.cells) == pytest.approx(total, abs=0.005)
+    assert {entry.arm for entry in table.cells} <= set(PUBLISHED_ARMS)
+    wanted = set() if name == "sensitive" else {figure.of for figure in table.metrics}
+    assert all(set(entry.published) == wanted for entry in table.cells)
+    assert all(0 <= value <= 100 or of == "moved" for e in table.cells for of, value in e.published.items())
+    assert all(list(entry.at) == list(table.cells[0].at) for entry in table.cells)
+    assert set(table.cells[0].at) == {*table.rows, *table.columns}
 
 
 def test_all_tables_in_the_order_of_the_paper():
@@ -63,7 +63,7 @@ def test_all_tables_in_the_order_of_the_paper():
 @pytest.mark.parametrize("name", ["step", "lr_step"])
 def test_overall_is_the_mean_of_majority_and_minority(name):
     table, wrong = paper_table(name), set()
-    for entry in table.entries:
+    for entry in table.cells:
         rare = share(table, entry) if name == "step" else 0.5
         mean = rare * entry.published["minority"] + (1 - rare) * entry.published["majority"]
         if abs(mean - entry.published["overall"]) > ROUNDING:
@@ -76,7 +76,7 @@ def test_overall_is_the_mean_of_majority_and_minority(name):
 @pytest.mark.parametrize("name", ["ir10_50percent", "ablation"])
 def test_no_majority_is_above_100(name):
     table, wrong = paper_table(name), set()
-    for entry in table.entries:
+    for entry in table.cells:
         rare = share(table, entry)
         if (entry.published["overall"] - rare * entry.published["minority"]) / (1 - rare) > 100:
             wrong.add(place(entry))
