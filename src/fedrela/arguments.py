@@ -37,11 +37,13 @@ def check_number(name: str, value: object, least: float, below: float = math.inf
 
 def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> float:
     """Return `value` as a float if it is a number in [0, 1]."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not 0 <= value <= 1:
-        hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent_hint else ""
-        raise ArgumentError(f"expected a fraction from 0 to 1, got {value!r}{hint}", argument=name)
-    return float(value)
+    given = value.item() if isinstance(value, np.generic) else value
+    real = isinstance(given, int | float) and not isinstance(given, bool)
+    if not real or not 0 <= given <= 1:
+        per_cent = per_cent_hint and real and given > 1
+        hint = "; the official code counts in per cent: 5 there is 0.05 here" if per_cent else ""
+        raise ArgumentError(f"expected a fraction from 0 to 1, got {shown(given)}{hint}", argument=name)
+    return float(given)
 
 
 def check_choice(name: str, value: object, choices: Iterable[str], more: str = "") -> str:

@@ -196,7 +196,7 @@ def test_draws_succeed_strictly_below_rho():
         ({"threshold": float("inf")}, "expected finite numbers"),
         ({"threshold": ""}, "threshold: expected one of higher"),
         ({"threshold": float("-inf")}, "expected finite numbers"),
-        ({"threshold": [[1.0], [1.0, 2.0]]}, "its rows differ in length"),
+        ({"threshold": [[1.0], [1.0, 2.0]]}, "expected a z value, got a list"),
         ({"seed": -1, "uniforms": None}, "seed: expected an integer >= 0"),
         ({"seed": "a", "uniforms": None}, "seed: expected an integer >= 0"),
         ({"seed": 1.5, "uniforms": None}, "seed: expected an integer >= 0"),

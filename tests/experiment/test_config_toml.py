@@ -73,8 +73,6 @@ start = 0.8
 period = 0
 late = true
 tau = 0.05
-preset = "paper"
-normalize = "zscore"
 max_fraction = 1.0
 min_agreement = 0.0
 forbidden = []
@@ -84,6 +82,8 @@ collected = false
 passes = 1
 augment = false
 train_mode = false
+preset = "paper"
+normalize = "zscore"
 
 [engine]
 workers = "auto"

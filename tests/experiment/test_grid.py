@@ -1,4 +1,4 @@
-"""Grids: a run from a trunk equals the same run alone, whatever it was cut off by, and nothing is done twice."""
+"""Grids: a run from a prefix equals the same run alone, whatever it was cut off by, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedrela.experiment import begin
 from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import overlay
-from fedrela.experiment.shared_rounds import address, trunk_config
+from fedrela.experiment.prefixes import address, prefix_config
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import bytes_of, small
 
@@ -45,7 +45,7 @@ def grid_of(out, cells, base="b"):
 
 
 def rounds_of(grid, executor):
-    return [(each.task.cell.arm if each.task.cell else "trunk", each.done.record.round) for each in grid.run(executor)]
+    return [(each.task.cell.arm if each.task.cell else "prefix", each.done.record.round) for each in grid.run(executor)]
 
 
 def alone(cell, out, executor):
@@ -69,9 +69,9 @@ def test_a_run_from_a_trunk_equals_the_same_run_alone(tmp_path, executor, varian
     grid = grid_of(tmp_path / "grid", cells)
     done = rounds_of(grid, executor)
     assert done == [
-        *(("trunk", r) for r in (1, 2, 3)),
+        *(("prefix", r) for r in (1, 2, 3)),
         *((arm, r) for arm in ("baseline", "fedrela", "random") for r in (4, 5, 6)),
-        ("trunk", 4),
+        ("prefix", 4),
         *((arm, r) for arm in ("baseline", "fedrela", "random") for r in (5, 6)),
     ]
     for number, cell in enumerate(cells):
@@ -110,7 +110,7 @@ def test_what_was_cut_off_goes_on(tmp_path, executor, stop):
     before = [next(begun) for _ in range(stop)]
     begun.close()
     rest = rounds_of(cut, executor)
-    assert [(e.task.cell.arm if e.task.cell else "trunk", e.done.record.round) for e in before] + rest == expected
+    assert [(e.task.cell.arm if e.task.cell else "prefix", e.done.record.round) for e in before] + rest == expected
     assert all(bytes_of(cut.place(cell)) == bytes_of(whole.place(cell)) for cell in cells)
     assert rounds_of(cut, executor) == []
 
@@ -120,9 +120,9 @@ def test_more_cells_go_on_with_what_is_there(tmp_path, executor):
     more = grid_of(tmp_path, cells_of(starts=(4, 3)))
     assert more.finished() == 2
     done = rounds_of(more, executor)
-    assert ("trunk", 3) not in done  # the longer trunk is there
-    assert [pair for pair in done if pair[0] == "trunk"] == [("trunk", 1), ("trunk", 2)]
-    assert {arm for arm, _ in done if arm != "trunk"} == set(CHANGES)
+    assert ("prefix", 3) not in done  # the longer prefix is there
+    assert [pair for pair in done if pair[0] == "prefix"] == [("prefix", 1), ("prefix", 2)]
+    assert {arm for arm, _ in done if arm != "prefix"} == set(CHANGES)
     assert more.finished() == len(more.cells)
 
 
@@ -130,7 +130,7 @@ def test_one_run_alone_has_no_trunk(tmp_path, executor):
     assert rounds_of(grid_of(tmp_path, cells_of(chosen=("fedrela",))), executor) == [
         ("fedrela", r) for r in range(1, 7)
     ]
-    assert not (tmp_path / "trunks").exists()
+    assert not (tmp_path / "prefixes").exists()
 
 
 def test_cells_of_one_configuration_are_one_run(tmp_path, executor):
@@ -140,10 +140,10 @@ def test_cells_of_one_configuration_are_one_run(tmp_path, executor):
 
 
 def test_what_differs_only_after_the_trunk_shares_it():
-    family = {address(trunk_config(cell.config)) for cell in cells_of(starts=(1, 4, 6))}
+    family = {address(prefix_config(cell.config)) for cell in cells_of(starts=(1, 4, 6))}
     assert len(family) == 1
     other = cells_of(relabel={"collected": True}) + cells_of(train={"lr": 0.3})
-    assert not family & {address(trunk_config(cell.config)) for cell in other}
+    assert not family & {address(prefix_config(cell.config)) for cell in other}
 
 
 def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path, executor):
@@ -153,7 +153,7 @@ def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path, executor):
     rounds_of(grid, executor)
     assert grid.is_done(good[0])
     assert grid.finished() == 1
-    assert len(grid.failures) == 3  # the trunk, and the two that grow from it
+    assert len(grid.failures) == 3  # the prefix, and the two that grow from it
     assert all("round 2: fewer than 1 clients" in said for said in grid.failures.values())
 
 

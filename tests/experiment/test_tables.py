@@ -155,12 +155,12 @@ def test_how_many_clients_take_part():
 
 def test_when_and_with_which_tau():
     plain = parse_config("[relabel]\nstart = 12\nperiod = 3\nlate = false\ntau = 0.1").relabel
-    assert plain.schedule() == Schedule(start=12, period=3, late=False)
-    assert (plain.default_tau, plain.taus) == (0.1, {})
+    assert plain.schedule == Schedule(start=12, period=3, late=False)
+    assert (plain.tau_of(), plain.tau_of(3)) == (0.1, 0.1)
     table = parse_config("[relabel.tau]\n3 = 0.2\n'1' = 0").relabel
-    assert (table.default_tau, table.taus) == (0.05, {1: 0.0, 3: 0.2})
+    assert (table.tau_of(), table.tau_of(1), table.tau_of(3)) == (0.05, 0.0, 0.2)
     assert table.tau == {"default": 0.05, "1": 0.0, "3": 0.2}
-    assert parse_config("[relabel.tau]\ndefault = 0.3").relabel.default_tau == 0.3
+    assert parse_config("[relabel.tau]\ndefault = 0.3").relabel.tau_of(7) == 0.3
 
 
 def test_forms_of_a_threshold_and_of_forbidden_moves():

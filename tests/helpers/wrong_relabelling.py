@@ -57,17 +57,17 @@ spread = «"pop"                       | spread: expected one of sample, populat
 spread = «"samples"                   | spread: expected one of sample, population, got 'samples'; nearest: sample
 spread = «1                           | spread: expected one of sample, population, got 1
 spread = «false                       | spread: expected one of sample, population, got false
-threshold = «"lower"                  | threshold: expected one of higher, order, linear, a z value, or a list with one a class
-threshold = «""                       | threshold: expected one of higher, order, linear, a z value, or a list with one a class
-threshold = «true                     | threshold: expected one of higher, order, linear, a z value, or a list with one a class
-threshold = «inf                      | threshold: expected one of higher, order, linear, a z value, or a list with one a class
-threshold = «nan                      | threshold: expected one of higher, order, linear, a z value, or a list with one a class
-threshold = «[]                       | threshold: expected one of higher, order, linear, a z value, or a list with one a class
-threshold = «{ z = 2 }                | threshold: expected one of higher, order, linear, a z value, or a list with one a class
+threshold = «"lower"                  | threshold: expected
+threshold = «""                       | threshold: expected
+threshold = «true                     | threshold: expected
+threshold = «inf                      | threshold: expected
+threshold = «nan                      | threshold: expected
+threshold = «[]                       | threshold: expected
+threshold = «{ z = 2 }                | threshold: expected
 threshold = [2, «"3"]                 | threshold[1]: expected a z value, got '3'
 threshold = [«inf, 2]                 | threshold[0]: expected a z value, got inf
 threshold = [1.5, 2, «true]           | threshold[2]: expected a z value, got true
-threshold = [«[1], 2, "a"]            | threshold[0]: expected a z value, got a list (and 1 more)
+threshold = [«[1], 2, "a"]            | threshold[0]: expected a z value, got a list
 target = «"max"                       | target: expected one of argmax, winner, got 'max'; nearest: argmax
 target = «"loser"                     | target: expected one of argmax, winner, got 'loser'
 target = «0                           | target: expected one of argmax, winner, got 0
@@ -88,13 +88,13 @@ forbidden = «"0:1"                    | forbidden: expected a list of pairs of 
 forbidden = «true                     | forbidden: expected a list of pairs of class ids [from, to], got true
 forbidden = «{ 0 = 1 }                | forbidden: expected a list of pairs of class ids [from, to], got a table
 forbidden = [«0, 1]                   | forbidden[0]: expected a pair of class ids [from, to], got 0
-forbidden = [[0, 1], «[2]]            | forbidden[1]: expected a pair of class ids [from, to], got a list of 1
-forbidden = [«[0, 1, 2]]              | forbidden[0]: expected a pair of class ids [from, to], got a list of 3
+forbidden = [[0, 1], «[2]]            | forbidden[1]: expected a pair of class ids [from, to], got a list
+forbidden = [«[0, 1, 2]]              | forbidden[0]: expected a pair of class ids [from, to], got a list
 forbidden = [«"ab"]                   | forbidden[0]: expected a pair of class ids [from, to], got 'ab'
-forbidden = [[0, «-1]]                | forbidden[0][1]: expected a class id of at least 0, got -1
-forbidden = [[0, 1], [«"sick", 1]]    | forbidden[1][0]: expected a class id of at least 0, got 'sick'
-forbidden = [[0, «1.0]]               | forbidden[0][1]: expected a class id of at least 0, got 1.0
-forbidden = [[«false, 1]]             | forbidden[0][0]: expected a class id of at least 0, got false
+forbidden = [[0, «-1]]                | forbidden[0][1]: expected a class id >= 0, got -1
+forbidden = [[0, 1], [«"sick", 1]]    | forbidden[1][0]: expected a class id >= 0, got 'sick'
+forbidden = [[0, «1.0]]               | forbidden[0][1]: expected a class id >= 0, got 1.0
+forbidden = [[«false, 1]]             | forbidden[0][0]: expected a class id >= 0, got false
 forbidden = [[0, 1], «[3, 3]]         | forbidden[1]: expected two different classes, got 3 twice
 lr_scale = «0                         | lr_scale: expected a number > 0, got 0
 lr_scale = «-0.1                      | lr_scale: expected a number > 0, got -0.1
@@ -140,6 +140,6 @@ default = «{ a = 1 }                  | default: expected a fraction from 0 to 
 «10 = 0.05                            | 10: expected a client id from 0 to 9
 0 = 0.1; «999999999999999999 = 0.05   | 999999999999999999: expected a client id from 0 to 9
 9 = 0.1; «10 = 0.05; 11 = 0.2         | 10: expected a client id from 0 to 9 (and 1 more)
-«all = 5; default = 0.1               | all: expected a client id such as 0, or "default" for all others (and 1 more
+«all = 5; default = 0.1               | all: expected a client id such as 0, or "default" for all others
 """,
 }

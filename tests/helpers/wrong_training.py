@@ -143,9 +143,9 @@ schedule = «"linear"                  | schedule: expected one of constant, ste
 schedule = «"cos"                     | schedule: expected one of constant, step, cosine, got 'cos'; nearest: cosine
 schedule = «"Step"                    | schedule: expected one of constant, step, cosine, got 'Step'; nearest: step
 schedule = «false                     | schedule: expected one of constant, step, cosine, got false
-«gamma = 0.1                          | gamma: schedule 'constant' does not use it; leave it out
+«gamma = 0.2                          | gamma: schedule 'constant' does not use it; leave it out
 «milestones = [0.5]; lr = 0.1         | milestones: schedule 'constant' does not use it; leave it out
-«lr_end = 0.0; schedule = "constant"  | lr_end: schedule 'constant' does not use it; leave it out
+«lr_end = 0.1; schedule = "constant"  | lr_end: schedule 'constant' does not use it; leave it out
 schedule = "cosine"; «gamma = 0.5     | gamma: schedule 'cosine' does not use it; leave it out
 «milestones = []; schedule = "cosine" | milestones: schedule 'cosine' does not use it; leave it out
 schedule = "step"; «lr_end = 0.5      | lr_end: schedule 'step' does not use it; leave it out

@@ -92,8 +92,8 @@ def test_arms_share_what_comes_before_re_labelling(done):
     plan, _ = done
     for task in plan.grid.tasks:
         if task.cell is not None:
-            assert task.trunk is not None
-            assert task.first == task.config.relabel.schedule().first(task.config.train.rounds)
+            assert task.prefix is not None
+            assert task.first == task.config.relabel.schedule.first(task.config.train.rounds)
     moved: dict[str, list[int]] = {}
     for cell in plan.grid.cells:
         moved.setdefault(cell.arm, []).append(plan.grid.result(cell).moved)

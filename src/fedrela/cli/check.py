@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,6 +79,7 @@ def _relabelling(config: Config) -> str:
     if not relabel.enabled:
         return "no re-labelling"
     again = f" and every {plural(relabel.period, 'round')}" if relabel.period else ""
-    others = f", another for {plural(len(relabel.taus), 'client')}" if relabel.taus else ""
-    first = relabel.schedule().first(config.train.rounds)
-    return f"re-labelling in round {first:,}{again} (tau {relabel.default_tau:g}{others})"
+    own = len(relabel.tau) - 1 if isinstance(relabel.tau, Mapping) else 0
+    others = f", another for {plural(own, 'client')}" if own else ""
+    first = relabel.schedule.first(config.train.rounds)
+    return f"re-labelling in round {first:,}{again} (tau {relabel.tau_of():g}{others})"

@@ -7,7 +7,7 @@ preset fixes all three, and an option that is given overrides the preset for tha
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypedDict, TypeVar
@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_fraction
 from fedrela.core.checks import as_array, check_array
+from fedrela.errors import ArgumentError
 from fedrela.options import Options, option
+from fedrela.text import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -49,8 +51,13 @@ PRESETS = {
 def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
     if value is None:
         return None
-    if isinstance(value, str):
+    if isinstance(value, str | bool | Mapping):
         return check_choice("threshold", value, QUANTILES, ", or z values")
+    if isinstance(value, list | tuple) and not value:
+        raise ArgumentError("expected one z value per class, got none", argument="threshold")
+    for i, z in enumerate(value) if isinstance(value, list | tuple) else ():
+        if isinstance(z, bool) or not isinstance(z, int | float | np.number) or not np.isfinite(z):
+            raise ArgumentError(f"expected a z value, got {shown(z)}", argument="threshold", item=(i,))
     z = as_array("threshold", value)
     z = check_array("threshold", z, z.shape[:1], np.float64)
     return tuple(z.tolist()) if z.ndim else float(z)

@@ -226,8 +226,12 @@ class RelabelPlan(RelabelOptions):
 
     def keywords(self, client: int) -> dict[str, Any]:
         """Return the options of `fedrela.relabel` for a client, whose tau may be its own."""
-        tau = self.tau.get(str(client), self.tau[OTHERS]) if isinstance(self.tau, Mapping) else self.tau
-        return {each.name: getattr(self, each.name) for each in options_of(RelabelOptions)} | {"tau": tau}
+        options = {each.name: getattr(self, each.name) for each in options_of(RelabelOptions)}
+        return options | {"tau": self.tau_of(client)}
+
+    def tau_of(self, client: int | None = None) -> float:
+        """Return the tau of a client, or with None of all clients that have none of their own."""
+        return self.tau.get(str(client), self.tau[OTHERS]) if isinstance(self.tau, Mapping) else self.tau
 
     def due(self, round: int, rounds: int, last: int | None) -> bool:
         """Whether a client that re-labelled in round `last` does so when it is chosen in `round`."""

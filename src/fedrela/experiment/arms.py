@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedrela.core.checks import check_choice
+from fedrela.arguments import check_choice
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config

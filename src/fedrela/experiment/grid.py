@@ -14,11 +14,11 @@ from fedrela.engine.round import RoundResult
 from fedrela.errors import DataError, RunFailedError
 from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256
+from fedrela.experiment.prefixes import address, finished_prefix, prefix_config, prefix_name, prefix_rounds
 from fedrela.experiment.recorded_run import Execution
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
-from fedrela.experiment.shared_rounds import address, grown, shared_rounds, trunk_config, trunk_name
 from fedrela.experiment.workers import open_executor
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
@@ -61,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rounds of one run: of a cell, or of a trunk that cells grow from.
+    """Rounds of one run: of a cell, or of a prefix that cells grow from.
 
     Attributes
     ----------
@@ -69,17 +69,17 @@ class Task:
         What is run, and where.
     first, last
         The rounds that are this task's own.
-    trunk
+    prefix
         Where it grows from, or None.
     cell
-        The cell, or None for a trunk; and `baseline` and `seed` of either.
+        The cell, or None for a prefix; and `baseline` and `seed` of either.
     """
 
     config: Config
     out: Path
     first: int
     last: int
-    trunk: Path | None
+    prefix: Path | None
     baseline: str
     seed: int
     cell: Cell | None = None
@@ -151,25 +151,25 @@ class Grid:
         """What must be done for all cells, shared rounds before the cells that grow from them."""
         families: dict[str, list[Cell]] = {}
         for cell in {cell.name: cell for cell in self.cells}.values():
-            families.setdefault(address(trunk_config(cell.config)), []).append(cell)
+            families.setdefault(address(prefix_config(cell.config)), []).append(cell)
         return [task for family in families.values() for task in self._family(family)]
 
     def _family(self, cells: Sequence[Cell]) -> Iterator[Task]:
-        """Yield the tasks of cells that share a trunk: ever longer trunks, and after each the cells that leave it."""
-        before, trunk, of = 0, None, cells[0]
-        config = trunk_config(of.config)
-        for cell in sorted(cells, key=lambda cell: shared_rounds(cell.config)):
-            shared = shared_rounds(cell.config)
+        """Yield the tasks of cells that share a prefix: ever longer prefixes, and after each the cells that leave it."""
+        before, prefix, of = 0, None, cells[0]
+        config = prefix_config(of.config)
+        for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):
+            shared = prefix_rounds(cell.config)
             if shared > before and len(cells) > 1:
-                out = self.out / "trunks" / trunk_name(config, shared)
-                yield Task(config, out, before + 1, shared, trunk, of.baseline, of.seed)
-                before, trunk = shared, out
+                out = self.out / "prefixes" / prefix_name(config, shared)
+                yield Task(config, out, before + 1, shared, prefix, of.baseline, of.seed)
+                before, prefix = shared, out
             yield Task(
                 cell.config,
                 self.place(cell),
                 before + 1,
                 cell.config.train.rounds,
-                trunk,
+                prefix,
                 cell.baseline,
                 cell.seed,
                 cell,
@@ -203,10 +203,10 @@ class Grid:
         return folder
 
     def remaining(self) -> list[Task]:
-        """Return the tasks that are not done, and of the trunks only those that something grows from."""
+        """Return the tasks that are not done, and of the prefixes only those that something grows from."""
         left: list[Task] = []
         for task in reversed(self.tasks):
-            wanted = any(task.out == other.trunk for other in left) and grown(task.out) is None
+            wanted = any(task.out == other.prefix for other in left) and finished_prefix(task.out) is None
             if wanted if task.cell is None else not self.is_done(task.cell):
                 left.insert(0, task)
         return left
@@ -217,8 +217,8 @@ class Grid:
         return sum(task.rounds for task in earlier) + progress.done.record.round - progress.task.first + 1
 
     def _carry_out(self, task: Task, executor: Executor) -> Iterator[Progress]:
-        if task.trunk is not None and task.trunk.name in self.failures:
-            raise RunFailedError(f"the rounds before re-labelling failed: {self.failures[task.trunk.name]}")
+        if task.prefix is not None and task.prefix.name in self.failures:
+            raise RunFailedError(f"the rounds before re-labelling failed: {self.failures[task.prefix.name]}")
         with _begin_or_resume(task, executor) as execution:
             for done in execution.rounds(task.last):
                 yield Progress(task, done)
@@ -234,9 +234,9 @@ def name_of(config: Config, out: str | Path) -> str:
 def _begin_or_resume(task: Task, executor: Executor) -> contextlib.AbstractContextManager[Execution]:
     """Begin a run, or go on with what was left of it."""
     status = _status(task.out)
-    if status == "missing" or (status == "new" and task.trunk is not None):  # a fork that was cut off is made again
-        trunk = None if task.trunk is None else RunFolder.open(task.trunk)
-        return begin(task.config, out=task.out, executor=executor, prefix=trunk)
+    if status == "missing" or (status == "new" and task.prefix is not None):  # a fork that was cut off is made again
+        prefix = None if task.prefix is None else RunFolder.open(task.prefix)
+        return begin(task.config, out=task.out, executor=executor, prefix=prefix)
     return resume(task.out, executor=executor)
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fedrela.algorithms import ALGORITHMS, Algorithm
 from fedrela.data.federation import Federation
-from fedrela.engine.options import RelabelPlan, TrainOptions
 from fedrela.engine.problem import Plan, Problem
 from fedrela.errors import ArgumentError
 from fedrela.experiment.build import groups_of, located
@@ -20,7 +19,6 @@ from fedrela.models import build
 from fedrela.models.contract import Model, given
 from fedrela.models.inputs import Scaling
 from fedrela.models.runtime import device_of, dtype_of
-from fedrela.options import options_of
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
@@ -73,9 +71,7 @@ def build_plan(config: Config, problem: Problem, algorithm: Algorithm, model: Mo
     if config.train.augment and not problem.is_image:
         with located(config, {"augment": ("train", "augment")}, ("train", "augment")):
             raise ArgumentError("crops and flips need images, and these samples are tables", argument="augment")
-    train = TrainOptions(**{each.name: getattr(config.train, each.name) for each in options_of(TrainOptions)})
-    relabel = RelabelPlan(**{each.name: getattr(config.relabel, each.name) for each in options_of(RelabelPlan)})
-    return Plan(config.seed, train, relabel, algorithm, make, device_of(config.engine.device))
+    return Plan(config.seed, config.train, config.relabel, algorithm, make, device_of(config.engine.device))
 
 
 def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:

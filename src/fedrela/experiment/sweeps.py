@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedrela.engine.options import RelabelPlan
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.comparison import FORMAT, base_digest
@@ -17,7 +18,6 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import BaselineConfig
-from fedrela.experiment.schema.relabel import RelabelConfig
 from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
 from fedrela.experiment.summary import metric_names, metrics_of
 from fedrela.metrics.paired import Spread
@@ -166,7 +166,7 @@ def _swept(config: Config, baseline: Mapping[str, Any], values: Mapping[str, Any
         return made
     acting = {*ACT_WITHOUT, *(() if made.relabel.lr_scale == 1 else ("start",))}
     swept = {key.split(".")[1] for key in values if key.startswith("relabel.")} - acting
-    return overlay(made, {"relabel": {name: RelabelConfig.model_fields[name].default for name in swept}})
+    return overlay(made, {"relabel": {name: getattr(RelabelPlan(), name) for name in swept}})
 
 
 HELD_BACK = "balanced accuracy on what clients hold back"

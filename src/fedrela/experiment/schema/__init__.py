@@ -6,18 +6,17 @@ TOML text and the digest follow from the field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
-from fedrela.engine.options import TrainOptions
+from fedrela.engine.options import OTHERS, RelabelPlan, TrainOptions
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
 from fedrela.experiment.schema.data import DataConfig
 from fedrela.experiment.schema.engine import EngineConfig, ReportConfig
 from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
 from fedrela.experiment.schema.problems import Problem, WrongConfigError
-from fedrela.experiment.schema.relabel import RelabelConfig
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
 from fedrela.experiment.schema.table import CHANGED, BrokenRuleError, ConfigTable, Fault, options_table
 from fedrela.experiment.toml.positions import Origin
@@ -35,7 +34,9 @@ class Config(ConfigTable):
     train: Annotated[TrainOptions, options_table(TrainOptions), CHANGED] = Field(
         default=TrainOptions(), description="rounds and local training"
     )
-    relabel: RelabelConfig = Field(default=RelabelConfig(), description="FedReLa: when and how clients re-label")
+    relabel: Annotated[RelabelPlan, options_table(RelabelPlan), CHANGED] = Field(
+        default=RelabelPlan(), description="FedReLa: when and how clients re-label"
+    )
     engine: EngineConfig = Field(
         default=EngineConfig(), description="how the run is carried out; never changes a result"
     )
@@ -94,9 +95,10 @@ def client_faults(config: Config, clients: int) -> Iterator[Fault]:
     if least > chosen:
         what = f"expected at most {chosen}, the number of clients in a round, got {least}"
         yield Fault(("train", "min_clients"), "value", what)
-    for client in config.relabel.taus:
-        if client >= clients:
-            yield Fault(("relabel", "tau", str(client)), "key", f"expected a client id from 0 to {clients - 1}")
+    tau = config.relabel.tau
+    for client in tau if isinstance(tau, Mapping) else ():
+        if client != OTHERS and int(client) >= clients:
+            yield Fault(("relabel", "tau", client), "key", f"expected a client id from 0 to {clients - 1}")
 
 
 def class_faults(config: Config, classes: int) -> Iterator[Fault]:

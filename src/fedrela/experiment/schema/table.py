@@ -99,8 +99,8 @@ def _comment(option: Option) -> str:
 
 def _own_first(kind: type[Options]) -> list[str]:
     """Return the names of options, those that the class declares itself before those that it inherits."""
-    names = [each.name for each in options_of(kind)]
-    return sorted(names, key=lambda name: name not in kind.__annotations__)
+    names = dict.fromkeys(each.name for each in options_of(kind))
+    return list(dict.fromkeys([*(name for name in kind.__annotations__ if name in names), *names]))
 
 
 def options_table(kind: type[Declared]) -> PlainValidator:
@@ -118,7 +118,8 @@ def options_table(kind: type[Declared]) -> PlainValidator:
             table = kind(**values)
         except ArgumentError as error:
             raise BrokenRuleError(Fault((error.argument, *error.item), "value", error.reason)) from None
-        if wrong := {name: why for name, why in table.unused().items() if name in value}:
+        changed = changed_options(table)
+        if wrong := {name: why for name, why in table.unused().items() if name in changed}:
             raise BrokenRuleError(*(Fault((name,), "key", f"{why}; leave it out") for name, why in wrong.items()))
         return table
 

@@ -1,20 +1,21 @@
-"""Rounds that several runs share: those before re-labelling, trained once.
+"""Prefixes: rounds that several runs share, those before re-labelling, trained once.
 
 Nothing in ``[relabel]`` acts before its first round, except that posteriors may be collected. So all runs that differ
-in nothing else continue from one run of shared rounds, up to the round before their own first one, and equal the same
-runs made alone, byte for byte. Longer shared rounds continue from shorter ones.
+in nothing else continue from one prefix, up to the round before their own first one, and equal the same runs made
+alone, byte for byte. A longer prefix continues from a shorter one.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from fedrela.engine.options import RelabelPlan
 from fedrela.errors import DataError
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.engine import ReportConfig
-from fedrela.experiment.schema.relabel import RelabelConfig
+from fedrela.options import options_of
 from fedrela.runfolder import RunFolder
 
 DIGITS = 12  # of an address
@@ -25,26 +26,26 @@ def address(config: Config) -> str:
     return config_sha256(config)[:DIGITS]
 
 
-def shared_rounds(config: Config) -> int:
+def prefix_rounds(config: Config) -> int:
     """Return how many rounds lie before the first one of re-labelling."""
-    return config.relabel.schedule().first(config.train.rounds) - 1
+    return config.relabel.schedule.first(config.train.rounds) - 1
 
 
-def trunk_config(config: Config) -> Config:
-    """Return the configuration of the trunk that a run grows from: it would re-label in its last round only."""
-    usual = {name: field.default for name, field in RelabelConfig.model_fields.items()}
-    relabel = {**usual, "start": config.train.rounds, "collected": config.relabel.collected}
+def prefix_config(config: Config) -> Config:
+    """Return the configuration of the prefix that a run continues from: it would re-label in its last round only."""
+    plan = RelabelPlan(start=config.train.rounds, collected=config.relabel.collected)
+    relabel = {each.name: getattr(plan, each.name) for each in options_of(RelabelPlan)}
     report = {name: field.default for name, field in ReportConfig.model_fields.items()}
     return overlay(config, {"relabel": relabel, "report": report})
 
 
-def trunk_name(config: Config, rounds: int) -> str:
-    """Return the name of the folder of a trunk of so many rounds."""
+def prefix_name(config: Config, rounds: int) -> str:
+    """Return the name of the folder of a prefix of so many rounds."""
     return f"{config.algorithm.name}-s{config.seed}-{address(config)}-to-{rounds}"
 
 
-def grown(path: Path) -> RunFolder | None:
-    """Return the trunk at `path` where all its rounds are done."""
+def finished_prefix(path: Path) -> RunFolder | None:
+    """Return the prefix at `path` where all its rounds are done."""
     try:
         folder = RunFolder.open(path)
     except DataError:
