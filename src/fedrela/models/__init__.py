@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
 from fedrela.models import networks
 from fedrela.models.arrays import FlatModel
-from fedrela.models.contract import Classifier, Plain, adapt, has_split, need_split, num_features, one_of, sizes, whole
+from fedrela.models.contract import Classifier, Plain, adapt, has_split, need_split, num_features, sizes
 from fedrela.models.runtime import seeded
 from fedrela.text import unknown
 
@@ -77,16 +78,16 @@ def build(
     ...
     fedrela.errors.ArgumentError: model: expected one of cnn, ..., got 'resnet81'; nearest: resnet8
     """
-    make = MODELS[one_of("model", name, MODELS)]
+    make = MODELS[check_choice("model", name, MODELS)]
     for option in options:
         if option not in model_options(name):
             raise ArgumentError(unknown("option", option, model_options(name), f"model {name!r}"), argument=option)
-    shape, classes = sizes("input_shape", input_shape), whole("num_classes", num_classes, 2)
+    shape, classes = sizes("input_shape", input_shape), check_integer("num_classes", num_classes, 2)
     if dtype not in (torch.float32, torch.float64):
         raise ArgumentError(f"expected torch.float32 or torch.float64, got {dtype}", argument="dtype")
-    with seeded(whole("seed", seed, 0), "model"):
+    with seeded(check_integer("seed", seed, 0), "model"):
         body, width = make(shape, **options)
-        if whole("projection", projection, 0):
+        if check_integer("projection", projection, 0):
             body = nn.Sequential(body, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection))
             width = projection
         return Classifier(body, width, classes).to(dtype)
@@ -98,4 +99,4 @@ def model_options(name: str) -> list[str]:
     >>> model_options("mlp"), model_options("resnet8"), model_options("logistic")
     (['hidden'], ['width', 'norm'], [])
     """
-    return list(inspect.signature(MODELS[one_of("model", name, MODELS)]).parameters)[1:]
+    return list(inspect.signature(MODELS[check_choice("model", name, MODELS)]).parameters)[1:]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad as surround
 
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
-from fedrela.models.contract import whole
 
 Rows = NDArray[np.float64]  # one row or value per sample
 FRACTION = 16  # bits behind the point of a coordinate, as in Pillow's nearest-neighbour transforms
@@ -66,7 +66,7 @@ def cropped(batch: Tensor, draws: Rows, *, pad: int | None = None, flip: bool = 
     where u_2 < 1/2.
     """
     count, channels, height, width = batch.shape
-    border = usual_pad(height, width) if pad is None else whole("pad", pad, 0)
+    border = usual_pad(height, width) if pad is None else check_integer("pad", pad, 0)
     if not count:
         return batch.clone()
     top, left = (draws[:, :2] * (2 * border + 1)).astype(np.int64).T
@@ -236,7 +236,7 @@ def strong(
     _need_bytes("strong", batch)
     if batch.shape[1] not in (1, 3):
         raise ArgumentError(f"strong: expected images of 1 or 3 channels, got {batch.shape[1]}")
-    if whole("white", white) > 255:
+    if check_integer("white", white) > 255:
         raise ArgumentError(f"white: expected at most 255, got {white}")
     draws = rng.random((len(batch), 10))
     images = cropped(batch, draws[:, :3], pad=pad, flip=flip)

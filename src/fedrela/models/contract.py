@@ -7,17 +7,16 @@ features or replaces the head, and says so before training starts. The last func
 from __future__ import annotations
 
 import copy
-import math
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
-from fedrela.text import not_one_of, shown
+from fedrela.text import shown
 
 Model = nn.Module | Callable[[tuple[int, ...], int], nn.Module]
 
@@ -184,35 +183,11 @@ def given(model: Model, input_shape: tuple[int, ...], classes: int) -> CopyOf:
     return CopyOf(adapt(module, input_shape, classes))
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """Return `value` if it is an integer >= `least`, or raise."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
-        raise ArgumentError(f"expected an integer >= {least}, got {shown(value)}", argument=name)
-    return operator.index(value)
-
-
-def real(name: str, value: object, least: float, below: float = math.inf) -> float:
-    """Return `value` if it is a number >= `least` and < `below`, or raise."""
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    if not least <= number < below:
-        limit = "" if below == math.inf else f" and < {below:g}"
-        raise ArgumentError(f"expected a number >= {least:g}{limit}, got {shown(value)}", argument=name)
-    return float(number)
-
-
-def one_of(name: str, value: object, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of `choices`, or raise and name the nearest."""
-    known = list(choices)
-    if isinstance(value, str) and value in known:
-        return value
-    raise ArgumentError(not_one_of(value, known), argument=name)
-
-
 def sizes(name: str, value: object) -> tuple[int, ...]:
     """Return a list of integers as a tuple, or raise."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ArgumentError(f"expected a list of integers, got {shown(value)}", argument=name)
-    return tuple(whole(f"{name}[{place}]", size) for place, size in enumerate(value))
+    return tuple(check_integer(f"{name}[{place}]", size) for place, size in enumerate(value))
 
 
 def image(model: str, input_shape: Sequence[int], smallest: int = 1) -> tuple[int, int, int]:

@@ -23,9 +23,10 @@ from safetensors.numpy import load, save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from fedrela.arguments import check_integer, check_number
 from fedrela.errors import ArgumentError
 from fedrela.files import digest, write_bytes
-from fedrela.models.contract import num_features, real, whole
+from fedrela.models.contract import num_features
 from fedrela.models.runtime import one_thread, seeded
 from fedrela.streams import stream
 
@@ -161,7 +162,7 @@ def simplex_etf(features: int, classes: int, *, seed: int) -> Tensor:
     (True, -0.25)
     """
     d, C = check_room(features, classes)
-    draws = stream(whole("seed", seed, 0), "simplex-etf").random((d, C))
+    draws = stream(check_integer("seed", seed, 0), "simplex-etf").random((d, C))
     with one_thread():
         P = torch.linalg.qr(torch.from_numpy(draws)).Q
         centred = P - P.mean(dim=1, keepdim=True)
@@ -171,7 +172,7 @@ def simplex_etf(features: int, classes: int, *, seed: int) -> Tensor:
 
 def check_room(features: int, classes: int) -> tuple[int, int]:
     """Return (features, classes) if a frame of that shape exists, or raise."""
-    d, C = whole("features", features), whole("classes", classes, 2)
+    d, C = check_integer("features", features), check_integer("classes", classes, 2)
     if d < C:
         raise ArgumentError(
             f"simplex ETF: expected at least as many features as classes, got {d} features for {C} classes; "
@@ -210,8 +211,8 @@ def sparse_etf(
     """
     d, C = check_room(features, classes)
     record = {
-        "features": d, "classes": C, "seed": whole("seed", seed, 0), "beta": real("beta", beta, 0, 1),
-        "steps": whole("steps", steps, 0), "lr": real("lr", lr, 0), "norm": real("norm", norm, 0),
+        "features": d, "classes": C, "seed": check_integer("seed", seed, 0), "beta": check_number("beta", beta, 0, 1),
+        "steps": check_integer("steps", steps, 0), "lr": check_number("lr", lr, 0), "norm": check_number("norm", norm, 0),
         "torch": torch.__version__,
     }  # fmt: skip
     path = None if cache is None else Path(cache) / f"sparse-etf-{digest(json.dumps(record).encode())}.safetensors"

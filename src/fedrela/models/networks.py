@@ -15,8 +15,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
-from fedrela.models.contract import image, one_of, sizes, whole
+from fedrela.models.contract import image, sizes
 
 Body = tuple[nn.Module, int]  # the module that makes the features, and their number
 Norm = Callable[[int], nn.Module]
@@ -102,7 +103,7 @@ def small_image(name: str, blocks: tuple[int, ...], width: int) -> Callable[...,
 
     def body(input_shape: Sequence[int], width: int = usual, norm: str = "batch") -> Body:
         channels = image(name, input_shape)[0]
-        normalize = _norm(norm, whole("width", width))
+        normalize = _norm(norm, check_integer("width", width))
         stem = [_conv(channels, width, 3), normalize(width), nn.ReLU()]
         stages = _stages(blocks, width, width, partial(_basic, norm=normalize))
         return nn.Sequential(*stem, *stages, GlobalAverage()), width * 2 ** (len(blocks) - 1)
@@ -187,6 +188,6 @@ def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Module:
 
 
 def _norm(name: str, width: int) -> Norm:
-    if one_of("norm", name, NORMS) == "group" and width % 2:
+    if check_choice("norm", name, NORMS) == "group" and width % 2:
         raise ArgumentError(f"expected an even number for norm = 'group' (two groups), got {width}", argument="width")
     return NORMS[name]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedrela.models.contract import real
+from fedrela.arguments import check_number
 
 LANES = 64  # a multiple of the number of values in any SIMD register
 
@@ -40,9 +40,9 @@ class Sgd:
         self, weights: Tensor, gradient: Tensor, *, lr: float, momentum: float = 0.0, weight_decay: float = 0.0
     ) -> None:
         self.weights, self.gradient = weights, gradient
-        self.lr = real("lr", lr, 0)
-        self.momentum = real("momentum", momentum, 0, 1)
-        self.weight_decay = real("weight_decay", weight_decay, 0)
+        self.lr = check_number("lr", lr, 0)
+        self.momentum = check_number("momentum", momentum, 0, 1)
+        self.weight_decay = check_number("weight_decay", weight_decay, 0)
         self.buffer = torch.zeros_like(weights) if momentum else None
         fused = bool(momentum) and weights.device.type == "cpu" and hasattr(torch, "_fused_sgd_")
         cut = len(weights) - len(weights) % LANES if fused else 0
