@@ -25,8 +25,6 @@ from dataclasses import dataclass, field, fields, replace
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-import numpy as np
-
 from fedrela.errors import ArgumentError
 from fedrela.text import not_one_of, shown
 
@@ -135,7 +133,6 @@ def checked(option: Option, value: Any) -> Any:
     ...
     fedrela.errors.ArgumentError: steps: expected an integer >= 1 or None, got 0
     """
-    value = value.item() if isinstance(value, np.generic) else value
     if option.check is not None:
         try:
             return option.check(value)
