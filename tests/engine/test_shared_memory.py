@@ -92,7 +92,7 @@ def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
         tmp_path,
     )
     assert done.stdout == (
-        f"DataError {tmp_path}: 2097152 bytes are needed, File too large; choose another folder\n"
+        f"DataError {tmp_path}: cannot hold 2097152 bytes: File too large; choose another folder\n"
     ), done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -242,7 +242,7 @@ def test_a_file_removed_replaced_or_cut_since_is_noticed(tmp_path):
     with pytest.raises(IntegrityError, match=r"a\.npy"):
         handle.open()
     os.truncate(tmp_path / "a.npy", 100)
-    with pytest.raises(IntegrityError, match=r"a\.npy: 248 bytes are needed, the file has 100"):
+    with pytest.raises(IntegrityError, match=r"a\.npy: expected 248 bytes, the file has 100"):
         share(array)
     (tmp_path / "a.npy").unlink()
     handle = share(array)

@@ -20,8 +20,7 @@ ALLOWED = {
     "files/operations.py": CHANGING,
     "files/atomic.py": {"open_memmap", "posix_fallocate"},  # inside an operation of its own
     "files/mapped.py": CHANGING,  # files without a name, of which nothing is kept
-    "runfolder/folder.py": {"write"},  # of the run folder itself
-    "runfolder/grids.py": {"write"},  # the same
+    "runfolder/records.py": {"write"},  # of the folder itself
 }
 
 

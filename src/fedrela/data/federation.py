@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.arguments import check_choice
-from fedrela.data.fingerprint import array_record, shards_digest
+from fedrela.data.cache import Progress
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan, hold_out
 from fedrela.data.sources import Source, load
@@ -20,6 +21,7 @@ from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.records import Shard
 
 FORMAT = "fedrela-federation-1"
+BLOCK_BYTES = 1 << 24
 ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 
 AS_IT_IS = Imbalance()
@@ -91,7 +93,7 @@ class Federation:
         """Samples of each client by class, those held back for validation included, ``(K, C)``."""
         return self.client_counts + _count(self.y_train, [s.validation for s in self.shards], self.source.num_classes)
 
-    def manifest(self, *, progress: Any = None) -> dict[str, Any]:
+    def manifest(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """Return digests and counts from which `rebuild` makes the same federation, or notices that it cannot."""
         arrays = {name: getattr(self.source, name) for name in ARRAYS}
         made = {} if self.x_train is self.source.x_train else {"x_train": self.x_train, "x_test": self.x_test}
@@ -181,6 +183,31 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
         if _plain(wanted.get(key)) != _plain(found[key]):
             raise IntegrityError(f"federation: {key} differs from the manifest; is it other data or another version?")
     return federation
+
+
+def array_record(array: NDArray[Any], name: str, progress: Progress | None = None) -> dict[str, Any]:
+    """Return shape, dtype and SHA-256 of an array; large ones are read in blocks, memory-mapped ones from disk.
+
+    >>> array_record(np.arange(3, dtype=np.int64), "y")["shape"]
+    [3]
+    """
+    digest = hashlib.sha256()
+    rows = max(1, BLOCK_BYTES // max(array[:1].nbytes, 1))
+    for start in range(0, len(array), rows):
+        digest.update(np.ascontiguousarray(array[start : start + rows]).tobytes())
+        if progress:
+            progress(min(start + rows, len(array)), len(array), f"hashing {name}")
+    return {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": digest.hexdigest()}
+
+
+def shards_digest(shards: Sequence[Shard]) -> str:
+    """SHA-256 over the sample indices of all clients, each list with its length before it."""
+    digest = hashlib.sha256()
+    for shard in shards:
+        for part in (shard.train, shard.validation):
+            digest.update(np.array([part.size], "<i8").tobytes())
+            digest.update(part.astype("<i8").tobytes())
+    return digest.hexdigest()
 
 
 def _count(y: NDArray[np.int64], parts: Sequence[NDArray[np.int64]], num_classes: int) -> NDArray[np.int64]:

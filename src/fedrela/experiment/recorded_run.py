@@ -18,7 +18,7 @@ from fedrela.experiment.relabelling_record import gallery_bytes, relabelling_rec
 from fedrela.experiment.result import Result
 from fedrela.metrics import headline
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.folder import writing
+from fedrela.runfolder.records import writing
 
 
 @dataclass

@@ -30,9 +30,7 @@ from fedrela.runfolder.records import (
     digests_page,
 )
 
-FROM_RUN = (
-    MACHINE, CONFIG, MANIFEST, ROUNDS, TIMING, EXCLUSIONS, RELABELLING,
-)  # fmt: skip
+FROM_RUN = (MACHINE, CONFIG, MANIFEST, ROUNDS, TIMING, EXCLUSIONS, RELABELLING)
 FROM_GRID = (GRID, CONFIG, SUMMARY, *TABLES)
 
 
@@ -42,11 +40,11 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
     Parameters
     ----------
     source
-        Nobody may be at work on it.
+        No other process may be working on it.
     target
         A new folder, which is there wholly or not at all.
     """
-    if source.status.startswith("running"):
+    if source.running:
         raise BusyError(f"{source.path}: {source.status} in another process; wait until that has ended")
     try:
         with new_folder(target) as folder:
@@ -60,7 +58,7 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
                     make_folders(folder / name)
                     _copy_run(RunFolder.open(place), folder / name)
     except OSError as error:
-        raise ArgumentError(f"{target}: cannot be written: {error.strerror}; choose another place") from None
+        raise ArgumentError(f"{target}: cannot be written: {error.strerror}; choose another path") from None
 
 
 def _copy_files(source: Path, target: Path, wanted: tuple[str, ...]) -> None:

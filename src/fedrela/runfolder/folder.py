@@ -40,16 +40,18 @@ from fedrela.runfolder.records import (
     WRITABLE,
     History,
     Record,
+    RecordFolder,
     check_files,
     digests_page,
-    known,
     page,
-    parse,
     read_digests_page,
+    writing,
 )
 
+LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
-class RunFolder:
+
+class RunFolder(RecordFolder):
     """A run on disk; `create` begins one, `open` opens one.
 
     Attributes
@@ -59,6 +61,8 @@ class RunFolder:
     manifest
         What the run is, as it was given to `create`.
     """
+
+    writable, readable = WRITABLE, READABLE
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -131,10 +135,15 @@ class RunFolder:
         """``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
         if (self.path / RESULT).exists():
             return "done"
-        taken, rounds = is_taken(self.path / LOCK), len(self._history.rounds.sound())
-        if taken or rounds or len(self._checkpoints):
-            return f"{'running' if taken else 'interrupted'} at round {rounds}"
+        running, rounds = self.running, len(self._history.rounds.sound())
+        if running or rounds or len(self._checkpoints):
+            return f"{'running' if running else 'interrupted'} at round {rounds}"
         return "new"
+
+    @property
+    def running(self) -> bool:
+        """Whether another process works on an unfinished run."""
+        return not (self.path / RESULT).exists() and is_taken(self.path / LOCK)
 
     def append_round(self, record: Mapping[str, Any]) -> None:
         """Add the record of the next round: see `fedrela.records.RoundRecord`."""
@@ -178,33 +187,6 @@ class RunFolder:
         """Return the newest sound checkpoint, or None before the first; `IntegrityError` where none is sound."""
         return self._checkpoints.load()
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write one of the files that a run adds, atomically."""
-        with writing(self.path):
-            write_bytes(self.path / known(name, WRITABLE), data)
-
-    def read(self, name: str) -> bytes:
-        """Return the content of one of the files of a run."""
-        path = self.path / known(name, READABLE)
-        try:
-            return read_plain(path, LIMIT)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
-    def write_json(self, name: str, record: Mapping[str, Any]) -> None:
-        """Write one of the files that a run adds, as a record."""
-        self.write(name, page(record))
-
-    def read_json(self, name: str) -> Record:
-        """Return the record in one of the files of a run."""
-        data = self.read(name)
-        if name in (MANIFEST, RESULT):
-            return read_digests_page(self.path / name, data)
-        try:
-            return parse(data, page)
-        except ValueError:
-            raise IntegrityError(f"{self.path / name}: is damaged") from None
-
     def ledger_path(self, client: int) -> Path:
         """Return where the ledger of a client lies."""
         return ledger_path(self._ledgers, client)
@@ -237,16 +219,6 @@ class RunFolder:
         """Return the names of the files that are compared."""
         there = [name for name in COMPARED if (self.path / name).exists()]
         return there + [f"{LEDGERS}/{place.name}" for _, place in self.ledgers()]
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what a failing disk raises into one line."""
-    try:
-        yield
-    except OSError as error:
-        advice = "free space or fix the disk, then continue with `fedrela resume`"
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
 
 
 def first_files(manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]) -> dict[str, bytes]:
@@ -302,9 +274,6 @@ def _check_free(path: Path, files: Mapping[str, bytes]) -> None:
         raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
 
 
-LEDGER = re.compile(r"client-([0-9]{6,})\.json")
-
-
 def ledger_path(folder: Path, client: int) -> Path:
     """Return where the ledger of a client lies.
 
@@ -312,7 +281,7 @@ def ledger_path(folder: Path, client: int) -> Path:
     'ledgers/client-000003.json'
     """
     if client < 0:
-        raise ArgumentError(f"ledger: clients count from 0, got {client}")
+        raise ArgumentError(f"clients count from 0, got {client}", argument="client")
     return folder / f"client-{client:06}.json"
 
 

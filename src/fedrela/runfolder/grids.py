@@ -16,7 +16,7 @@ from typing import Any
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import alone, is_taken, make_folders, read_plain, safe_path, sweep, write_bytes
 from fedrela.files.atomic import TEMPORARY, remove_if_there
-from fedrela.runfolder.folder import RunFolder, writing
+from fedrela.runfolder.folder import RunFolder
 from fedrela.runfolder.records import (
     CONFIG,
     LIMIT,
@@ -24,11 +24,10 @@ from fedrela.runfolder.records import (
     MANIFEST,
     REPORT,
     Record,
+    RecordFolder,
     digests_page,
-    known,
-    page,
-    parse,
     read_digests_page,
+    writing,
 )
 
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
@@ -36,7 +35,7 @@ TABLES = ("table.md", "table.csv", "table.tex", "table.json")
 WRITABLE = (CONFIG, SUMMARY, REPORT, *TABLES)
 
 
-class GridFolder:
+class GridFolder(RecordFolder):
     """A folder of runs; `begin` makes one or goes on with it, `open` opens one.
 
     Attributes
@@ -46,6 +45,8 @@ class GridFolder:
     record
         What ``grid.json`` says: ``kind``, ``name``, ``base``, ``config``, ``cells`` and ``facts``.
     """
+
+    writable, readable = WRITABLE, (GRID, *WRITABLE)
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -116,11 +117,19 @@ class GridFolder:
 
     @property
     def status(self) -> str:
-        """``done``, or how many runs are, and whether somebody is at work."""
-        if self.done == len(self.cells) and (self.path / SUMMARY).exists():
+        """``done``, or how many runs are, and whether a process works on it."""
+        if self._finished:
             return "done"
-        at_work = "running" if is_taken(self.path / LOCK) else "interrupted"
-        return f"{at_work}, {self.done} of {len(self.cells)} runs done"
+        return f"{'running' if self.running else 'interrupted'}, {self.done} of {len(self.cells)} runs done"
+
+    @property
+    def running(self) -> bool:
+        """Whether another process works on an unfinished grid."""
+        return not self._finished and is_taken(self.path / LOCK)
+
+    @property
+    def _finished(self) -> bool:
+        return self.done == len(self.cells) and (self.path / SUMMARY).exists()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -131,19 +140,6 @@ class GridFolder:
                 sweep(self.path, keep=REPORT)
             yield
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write one of the files beside the runs, atomically."""
-        with writing(self.path):
-            write_bytes(self.path / known(name, WRITABLE), data)
-
-    def read(self, name: str) -> bytes:
-        """Return the content of one of the files beside the runs."""
-        path = self.path / known(name, (GRID, *WRITABLE))
-        try:
-            return read_plain(path, LIMIT)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
     def summary(self, kind: str) -> Record:
         """Return what all runs of a finished grid of that kind say together; else a `DataError`."""
         if self.record["kind"] != kind:
@@ -151,18 +147,6 @@ class GridFolder:
         if not (self.path / SUMMARY).exists():
             raise DataError(f"{self.path}: {self.status}; finish it first, with the command that began it")
         return self.read_json(SUMMARY)
-
-    def write_json(self, name: str, record: Mapping[str, Any]) -> None:
-        """Write one of the files beside the runs, as a record."""
-        self.write(name, page(record))
-
-    def read_json(self, name: str) -> Record:
-        """Return the record in one of the files beside the runs."""
-        data = self.read(name)
-        try:
-            return parse(data, page)
-        except ValueError:
-            raise IntegrityError(f"{self.path / name}: is damaged") from None
 
 
 def _existing(path: Path) -> Record | None:

@@ -6,13 +6,14 @@ digests also lists the digest of every file that it stands for.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import digest, measure, open_plain, safe_path, write_bytes
+from fedrela.files import digest, measure, open_plain, read_plain, safe_path, write_bytes
 from fedrela.files.operations import append, sync, sync_folder
 from fedrela.records import Failure
 
@@ -26,6 +27,10 @@ WRITABLE = (MACHINE, RELABELLING, GALLERY, REPORT)
 READABLE = (*WRITABLE, MANIFEST, CONFIG, ROUNDS, TIMING, EXCLUSIONS, RESULT)
 
 LIMIT = 1 << 30  # bytes of any of these; checkpoint arrays may be larger
+LINE_LIMIT = 1 << 26  # bytes; a longer line is damage, not a record
+SEAL = "sha256"
+
+Record = dict[str, Any]
 
 
 def known(name: str, names: Collection[str]) -> str:
@@ -39,10 +44,6 @@ def known(name: str, names: Collection[str]) -> str:
     if name not in names:
         raise ArgumentError(f"expected one of {', '.join(names)}, got {name[:80]!r}")
     return name
-
-
-Record = dict[str, Any]
-SEAL = "sha256"
 
 
 def line(record: Mapping[str, Any]) -> bytes:
@@ -130,11 +131,53 @@ def check_files(folder: Path, record: Record) -> None:
             raise IntegrityError(f"{path}: does not match its digest; it was changed or damaged")
 
 
-LINE_LIMIT = 1 << 26  # bytes; a longer line is damage, not a record
+class RecordFolder:
+    """A folder of records and other files with fixed names: those that may be written, and those that may be read."""
+
+    path: Path
+    writable: ClassVar[tuple[str, ...]]
+    readable: ClassVar[tuple[str, ...]]
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write one of the files, atomically."""
+        with writing(self.path):
+            write_bytes(self.path / known(name, self.writable), data)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of one of the files."""
+        path = self.path / known(name, self.readable)
+        try:
+            return read_plain(path, LIMIT)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+    def write_json(self, name: str, record: Mapping[str, Any]) -> None:
+        """Write one of the files as a record."""
+        self.write(name, page(record))
+
+    def read_json(self, name: str) -> Record:
+        """Return the record in one of the files."""
+        data = self.read(name)
+        if name in (MANIFEST, RESULT):
+            return read_digests_page(self.path / name, data)
+        try:
+            return parse(data, page)
+        except ValueError:
+            raise IntegrityError(f"{self.path / name}: is damaged") from None
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what a failing disk raises into one line."""
+    try:
+        yield
+    except OSError as error:
+        advice = "free space or fix the disk, then continue with `fedrela resume`"
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
 
 
 class Log:
-    """The log at `path`.
+    """The log at `path`: one line per record. It only grows; a kill may tear its last line and no other.
 
     Parameters
     ----------
