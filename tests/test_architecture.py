@@ -43,8 +43,7 @@ LAZY = {
     "data/sources/": {"sklearn", "PIL"},
     "data/download.py": {"pooch", "requests"},
     "core/notebook.py": {"pandas"},
-    "report/board.py": {"tensorboard"},
-    "report/figures/png.py": {"matplotlib"},
+    "report/tensorboard.py": {"torch"},
     "algorithms/smote.py": {"imblearn"},
     "metrics/paired.py": {"scipy"},
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import torch
 
@@ -37,7 +35,7 @@ def test_figures_and_a_copy_for_sharing(run, whole, tmp_path):
     assert done.code == 0
     figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert f"figures  {tmp_path}/figures, {len(figures)} files\n" in done.out
-    assert "accuracy.svg" in figures
+    assert {"accuracy-column.svg", "accuracy-page.svg"} <= set(figures)
     assert done.out.endswith(f"copy     {tmp_path}/copy, without samples\n")
     RunFolder.open(tmp_path / "copy").check()
     assert not (tmp_path / "copy" / "gallery.npz").exists()
@@ -45,7 +43,6 @@ def test_figures_and_a_copy_for_sharing(run, whole, tmp_path):
 
 
 def test_several_formats(run, whole, tmp_path):
-    pytest.importorskip("matplotlib", reason="PNG and PDF are drawn by matplotlib, the extra plots, not installed here")
     done = run("report", whole, "--figures", tmp_path, "--format", "pdf", "--format", "svg")
     assert done.code == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".pdf", ".svg"}
@@ -63,10 +60,10 @@ def test_an_unfinished_run(run, tmp_path):
     [
         (("{tmp}",), 3, "{tmp}: no run found; name a folder that has a manifest.json or a grid.json"),
         (("{tmp}/none",), 3, "{tmp}/none: no run found; name a folder that has a manifest.json or a grid.json"),
-        (("{run}", "--format", "svg"), 2, "--format: is that of figures; --figures DIR says where they go"),
+        (("{run}", "--format", "svg"), 2, "--format: is that of plots; --figures DIR says where they go"),
         (("{run}", "--figures", "{tmp}", "--format", "gif"), 2, "format: expected one of svg, png, pdf, got 'gif'"),
         (("{run}", "--strip", "{tmp}"), 2, "--strip: {tmp}: exists already; remove it or choose another place"),
-        (("{run}", "--figures", "{run}/config.toml"), 2, "{run}/config.toml/accuracy.svg: cannot be written: "),
+        (("{run}", "--figures", "{run}/config.toml"), 2, "{run}/config.toml/accuracy-column.svg: cannot be written: "),
     ],
 )
 def test_slips_are_one_line(run, whole, tmp_path, arguments, code, line):
@@ -85,13 +82,6 @@ def test_a_changed_folder_is_an_integrity_error(run, tmp_path):
     assert done.code == 4
     assert done.line() == f"{folder}/rounds.jsonl: does not match its digest; it was changed or damaged"
     assert not (folder / "report.html").exists()
-
-
-def test_png_without_matplotlib(run, whole, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = run("report", whole, "--figures", tmp_path / "figures", "--format", "png")
-    assert done.code == 2
-    assert done.line() == "format: PNG needs matplotlib; run `pip install fedrela[plots]`, or choose svg"
 
 
 CONFIG = """

@@ -1,21 +1,14 @@
-"""Pages opened in headless Chromium, which is asked over its DevTools pipe what it thinks of them.
+"""Pages opened in headless Chromium through Selenium, and what the browser thinks of them.
 
-`look` opens one page once; `Browser` serves several looks. Where there is no Chromium the tests skip and say so.
+`Browser` serves several looks. Where there is no Chromium or no chromedriver the tests skip and say so.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import json
-import os
-import select
 import shutil
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +16,12 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 60  # seconds for any answer, on a machine that is busy with other tests
 COMMAND = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+DRIVER = shutil.which("chromedriver")
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe",
+    "--disable-component-update", "--disable-sync", "--no-first-run", "--hide-scrollbars",
 )  # fmt: skip
-# Chromium reads commands from descriptor 3 and answers on descriptor 4.
-TRAMPOLINE = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
-)
 QUESTIONS = """(() => {
   const all = selector => [...document.querySelectorAll(selector)];
   const named = svg => ['title', 'desc'].every(tag => svg.querySelector(':scope > ' + tag)?.textContent.trim());
@@ -103,118 +92,50 @@ class Browser:
     """A browser of its own, with nothing of the user's; use it in a ``with``."""
 
     def __init__(self) -> None:
-        if COMMAND is None:
-            pytest.skip("Chromium is not installed, so no page was opened in a browser (Debian: apt install chromium)")
+        if COMMAND is None or DRIVER is None:
+            pytest.skip("no page was opened in a browser (Debian: apt install chromium chromium-driver)")
         self._held = contextlib.ExitStack()
-        self._number, self._rest, self._events = 0, b"", []
 
     def __enter__(self) -> Browser:
-        profile = self._held.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        orders, answers = os.pipe(), os.pipe()
-        inner = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (orders[0], answers[1])]
-        call = [
-            sys.executable,
-            "-c",
-            TRAMPOLINE,
-            *map(str, inner),
-            str(COMMAND),
-            *OPTIONS,
-            f"--user-data-dir={profile}",
-        ]
-        self._process = subprocess.Popen(
-            call, pass_fds=inner, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        for end in (orders[0], answers[1], *inner):
-            os.close(end)
-        self._to, self._from = orders[1], answers[0]
-        self._held.callback(self._end)
+        from selenium.webdriver import Chrome, ChromeOptions
+        from selenium.webdriver.chrome.service import Service
+
+        options = ChromeOptions()
+        options.binary_location = str(COMMAND)
+        for option in OPTIONS:
+            options.add_argument(option)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self._driver = Chrome(options, Service(DRIVER))
+        self._held.callback(self._driver.quit)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def _end(self) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._to, b'{"id": 0, "method": "Browser.close"}\0')
-        os.close(self._to)
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._from)
-
     def look(self, path: str | Path, width: int, *, dark: bool = False, screenshot: Path | None = None) -> Look:
         """Open a page in a window of that width, and put a picture of all of it into `screenshot` where given."""
-        address = Path(path).absolute().as_uri()
-        with self._tab() as tab:
-            self._ask(
-                "Emulation.setDeviceMetricsOverride", tab, width=width, height=844, deviceScaleFactor=1, mobile=False
-            )
-            scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-            self._ask("Emulation.setEmulatedMedia", tab, features=[scheme])
-            for part in ("Page", "Runtime", "Log", "Network"):
-                self._ask(f"{part}.enable", tab)
-            self._events.clear()
-            self._ask("Page.navigate", tab, url=address)
-            self._wait("Page.loadEventFired")
-            asked = self._ask("Runtime.evaluate", tab, expression=QUESTIONS, returnByValue=True)
-            if screenshot is not None:
-                taken = self._ask("Page.captureScreenshot", tab, captureBeyondViewport=True)
-                screenshot.write_bytes(base64.b64decode(taken["data"]))
-            events = list(self._events)
-        return Look(width, list(_errors(events)), list(_requests(events, address)), **asked["result"]["value"])
-
-    @contextlib.contextmanager
-    def _tab(self) -> Iterator[str]:
-        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
-        yield self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self._ask("Target.closeTarget", targetId=target)
-
-    def _ask(self, method: str, tab: str | None = None, **params: Any) -> dict[str, Any]:
-        self._number += 1
-        order = {"id": self._number, "method": method, "params": params} | ({"sessionId": tab} if tab else {})
-        os.write(self._to, json.dumps(order).encode() + b"\0")
-        while (message := self._next()).get("id") != self._number:
-            self._events.append(message)
-        assert "error" not in message, message["error"]
-        return dict(message["result"])
-
-    def _wait(self, event: str) -> None:
-        while not any(message.get("method") == event for message in self._events):
-            self._events.append(self._next())
-
-    def _next(self) -> dict[str, Any]:
-        end = time.monotonic() + PATIENCE
-        while b"\0" not in self._rest:
-            assert select.select([self._from], [], [], max(end - time.monotonic(), 0))[0], "the browser does not answer"
-            found = os.read(self._from, 1 << 20)
-            assert found, "the browser has gone"
-            self._rest += found
-        message, self._rest = self._rest.split(b"\0", 1)
-        return dict(json.loads(message))
+        address, ask = Path(path).absolute().as_uri(), self._driver.execute_cdp_cmd
+        ask(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False},
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        ask("Emulation.setEmulatedMedia", {"features": [scheme]})
+        for kind in ("browser", "performance"):
+            self._driver.get_log(kind)  # forget what was before
+        self._driver.get(address)
+        found = self._driver.execute_script(f"return {QUESTIONS}")
+        if screenshot is not None:
+            taken = ask("Page.captureScreenshot", {"captureBeyondViewport": True})
+            screenshot.write_bytes(base64.b64decode(taken["data"]))
+        errors = [entry["message"] for entry in self._driver.get_log("browser")]
+        return Look(width, errors, list(_requests(self._driver.get_log("performance"), address)), **found)
 
 
-def _errors(events: list[dict[str, Any]]) -> Iterator[str]:
-    for event in events:
-        params = event.get("params", {})
-        if event["method"] == "Log.entryAdded":
-            yield params["entry"]["text"]
-        elif event["method"] == "Runtime.consoleAPICalled":
-            yield str(params["args"])
-        elif event["method"] == "Runtime.exceptionThrown":
-            yield str(params["exceptionDetails"])
-
-
-def _requests(events: list[dict[str, Any]], address: str) -> Iterator[str]:
-    for event in events:
+def _requests(log: list[dict[str, Any]], address: str) -> Iterator[str]:
+    for entry in log:
+        event = json.loads(entry["message"])["message"]
         if event["method"] == "Network.requestWillBeSent":
             url = event["params"]["request"]["url"]
             if url != address and not url.startswith("data:"):
                 yield url
-
-
-def look(path: str | Path, width: int, *, dark: bool = False, screenshot: Path | None = None) -> Look:
-    """Open a page in a browser of its own; skips the test where there is none."""
-    with Browser() as browser:
-        return browser.look(path, width, dark=dark, screenshot=screenshot)

@@ -10,18 +10,21 @@ import torch
 from fedrela.experiment.comparison import compare
 from fedrela.experiment.sweeps import sweep
 from fedrela.metrics.paired import paired
+from fedrela.plots.comparisons import table_gains
+from fedrela.plots.style import new_figure
+from fedrela.plots.svg import describe_lines
+from fedrela.report.compare import meaning, verdicts
 from fedrela.report.grid import grid_page
-from fedrela.report.grid.agreement import agreement_chart, agreement_words, gains
-from fedrela.report.grid.noise import meaning, verdicts
-from fedrela.report.grid.sensitivity import sensitivity_figures
-from fedrela.report.grid.sweep import choice_words
 from fedrela.report.page import Figure, Page, Pictures, Table, Text, render
+from fedrela.report.reproduce import agreement_words, sensitivity_figures
+from fedrela.report.sweep import choice_words
 from fedrela.report.writing import write_figures, write_report
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
-from helpers.picture_checks import stays_on_page
+from fedrela.text import points
 from helpers.small_runs import small
 from helpers.summaries import compare_summary, interval, reproduce_summary, sweep_summary
+from helpers.svg_checks import check_safe
 from report.test_page import check_page
 
 torch.set_num_threads(1)
@@ -67,9 +70,9 @@ def check_figures(page: Page) -> None:
     names = [figure.name for figure in page.figures]
     assert len(set(names)) == len(names) > 0
     for figure in page.figures:
-        assert figure.drawing.title
-        assert figure.drawing.description
-        stays_on_page(figure.drawing)
+        title, description = check_safe(figure.svg())[:2]
+        assert title.text == figure.title
+        assert description.text
 
 
 def test_the_page_of_a_comparison(compared):
@@ -87,17 +90,18 @@ def test_the_page_of_a_comparison(compared):
 
 
 def test_rounds_before_re_labelling_are_drawn_once(compared):
-    charts = [block.drawing for block in section(page_of(compared), "rounds").blocks if isinstance(block, Figure)]
-    assert len(charts) == 2 * 2  # two baselines, the headline and the rarest classes
-    for chart in charts:
-        assert "shared by all arms: from" in chart.description
-        assert "at 3, at most" in chart.description  # T is 4
-        assert any(getattr(shape, "text", "") == "T = 4" for shape in chart.shapes)
+    found = [block for block in section(page_of(compared), "rounds").blocks if isinstance(block, Figure)]
+    assert len(found) == 2 * 2  # two baselines, the headline and the rarest classes
+    for block in found:
+        drawn = new_figure(block.draw)
+        assert "shared by all arms: from" in describe_lines(drawn)
+        assert "at 3, at most" in describe_lines(drawn)  # T is 4
+        assert "T = 4" in [text.get_text() for text in drawn.axes[0].texts]
 
 
 def test_the_change_by_class_is_the_mean_over_seeds(compared):
     folder = GridFolder.open(compared)
-    first = next(figure.drawing for figure in page_of(compared).figures if figure.name == "classes-1")
+    first = next(figure for figure in page_of(compared).figures if figure.name == "classes-1")
     shares = {
         arm: [
             folder.run_folder(cell).read_json("result.json")["accuracy"]["per_class"][0]
@@ -107,8 +111,7 @@ def test_the_change_by_class_is_the_mean_over_seeds(compared):
         for arm in ("baseline", "fedrela")
     }
     change = 100 * paired(shares["baseline"], shares["fedrela"]).mean
-    shown = f"{change:+.1f}".replace("-", "−") if abs(change) >= 0.05 else "0.0"
-    assert any(getattr(shape, "text", "") == shown for shape in first.shapes)
+    assert points(change / 100) in [text.get_text() for text in new_figure(first.draw).axes[0].texts]
 
 
 def test_the_same_folder_elsewhere_gives_the_same_bytes(compared, tmp_path):
@@ -128,8 +131,8 @@ def test_samples_can_be_left_out(compared):
 
 def test_figures_are_files_with_harmless_names(compared, tmp_path):
     written = write_figures(compared, tmp_path / "figures")
-    assert len(written) == len(page_of(compared).figures)
-    assert all(place.parent == tmp_path / "figures" and place.read_text().startswith("<svg") for place in written)
+    assert len(written) == 2 * len(page_of(compared).figures)
+    assert all(place.parent == tmp_path / "figures" and place.read_text().startswith("<?xml") for place in written)
 
 
 def test_a_comparison_that_is_not_done_has_a_page(compared, tmp_path):
@@ -137,7 +140,7 @@ def test_a_comparison_that_is_not_done_has_a_page(compared, tmp_path):
     folder = GridFolder.open(tmp_path / "grid")
     (folder.place(folder.cells[0]) / "result.json").unlink()
     page = page_of(tmp_path / "grid")
-    assert words(page, "unfinished") == "1 of 12 runs did not finish; what is below leaves them out."
+    assert words(page, "unfinished") == "1 of 12 runs did not finish; they are left out below."
     assert [row[3] for row in tables(page, "runs")[0].rows].count("not finished") == 1
     (tmp_path / "grid" / "summary.json").unlink()
     page = page_of(tmp_path / "grid")
@@ -233,16 +236,15 @@ def test_gains_that_the_paper_prints_as_such():
     summary = reproduce_summary()
     summary["figures"] = [{"name": "gain", "of": "minority", "gain": True}]
     summary["entries"] = [entry for entry in summary["entries"] if entry["arm"] == "+FedReLa"]
-    assert [(gain.published, gain.measured) for gain in gains(summary)] == [(0.77, 0.6)]
+    assert [(gain.published, gain.measured) for gain in table_gains(summary)] == [(0.77, 0.6)]
 
 
 def test_nothing_to_compare_is_said():
     summary = reproduce_summary()
     for entry in summary["entries"]:
         entry["measured"] = None
-    assert gains(summary) == []
+    assert table_gains(summary) == []
     assert "No gain" in agreement_words([])
-    assert "No gain" in agreement_chart([]).description
 
 
 def test_the_figure_of_tau():
@@ -253,7 +255,7 @@ def test_the_figure_of_tau():
     summary |= {"entries": entries, "figures": [*summary["figures"], {"name": "Relabeled", "of": "moved"}]}
     drawn = sensitivity_figures(summary)
     assert [figure.name for figure in drawn] == ["measured-accuracy", "measured-moved"]
-    assert "Minority: from 60.0% at 1 to 60.0% at 5" in drawn[0].drawing.description
+    assert "Minority: from 60.0% at 1 to 60.0% at 5" in describe_lines(new_figure(drawn[0].draw))
     summary["entries"] = entries[:3]
     assert sensitivity_figures(summary) == []  # two values make no line
 

@@ -20,25 +20,20 @@ from markdown_it import MarkdownIt
 
 from fedrela.cli.terminal import console, print_error, print_line, print_report_table
 from fedrela.experiment import run as run_experiment
-from fedrela.report.figures.text import printable
-from fedrela.report.grid.compare import compare_page
-from fedrela.report.grid.reproduce import reproduce_page
-from fedrela.report.grid.runs import Runs
-from fedrela.report.grid.sweep import sweep_page
+from fedrela.plots.runs import GridData
+from fedrela.report.grid import summary_page
 from fedrela.report.page import render
 from fedrela.report.run import run_page
-from fedrela.report.tables import all_tables
-from fedrela.report.tables.documents import TABLES, heading
+from fedrela.report.tables import TABLES, all_tables, heading
 from fedrela.runfolder import RunFolder
-from fedrela.text import printable as printable_text
+from fedrela.text import printable
 from helpers.payloads import PAYLOADS
 from helpers.small_runs import small
 from helpers.summaries import compare_summary, reproduce_summary, sweep_summary
-from report.test_page import LINK, TAGS
+from report.test_page import LINK, PLOT, TAGS
 
 torch.set_num_threads(1)
 Record = dict[str, Any]
-PAGES = {"compare": compare_page, "sweep": sweep_page, "reproduce": reproduce_page}
 VOID = {"meta", "link", "img"}
 MARKDOWN_TAGS = {"h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
 LONG_ENOUGH = 12  # characters by which a payload is known again where a place is short
@@ -124,8 +119,8 @@ class Nested(HTMLParser):
 
     @property
     def outline(self) -> list[str]:
-        """The elements but those of drawings, whose number depends on how titles are wrapped."""
-        return [tag for tag in self.tags if tag not in ("text", "path", "circle")]
+        """The elements but those of plots, whose number depends on the room that names leave."""
+        return [tag for tag in self.tags if tag not in PLOT]
 
 
 def read_page(html: str) -> Nested:
@@ -158,9 +153,9 @@ def test_the_counts_of_the_battery():
 @pytest.mark.parametrize("place", PLACES)
 def test_html(place):
     plain = PLACES[place][0]("plain")
-    outline = read_page(render(PAGES[plain["kind"]](plain, Runs([], [])))).outline
+    outline = read_page(render(summary_page(GridData([], [], plain)))).outline
     for text, summary, _ in cases(place):
-        read = read_page(render(PAGES[summary["kind"]](summary, Runs([], []))))
+        read = read_page(render(summary_page(GridData([], [], summary))))
         assert read.outline == outline
         assert known_by(text) in "".join(read.words)
 
@@ -198,7 +193,7 @@ def test_terminal(place):
     for text, summary, _ in cases(place):
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
             screen = console()
-            print_line(screen, printable_text(heading(summary)))
+            print_line(screen, printable(heading(summary)))
             for table in TABLES[summary["kind"]](summary):
                 print_report_table(screen, table)
             print_error(text)
@@ -206,6 +201,12 @@ def test_terminal(place):
             assert all(line.isprintable() for line in written.split("\n"))
         assert errors.getvalue() == f"fedrela: {printable(text)}\n"
         assert re.sub(r"\s", "", known_by(text))[:3] in re.sub(r"\s", "", out.getvalue() + errors.getvalue())
+
+
+@pytest.fixture(autouse=True)
+def no_layout(monkeypatch):
+    """Where things stand in a plot is no matter of injection, and costs half of the time."""
+    monkeypatch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda *_: None)
 
 
 @pytest.fixture(scope="module")

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrela.report.clients.picture import client_class_drawing
-from fedrela.report.figures.palette import DARK, LIGHT
-from fedrela.report.figures.text import printable
+from fedrela.plots import client_classes, confusion
+from fedrela.plots.style import DARK, LIGHT
 from fedrela.report.page import Code, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, render
+from fedrela.text import printable
 from helpers.batteries import examples
-from report.test_hostile_names import HOSTILE
-from report.test_palette import contrast
+from plots.test_hostile_names import HOSTILE
+from plots.test_style import contrast
 
 TAGS = {
     "html", "head", "meta", "link", "title", "style", "body", "header", "h1", "p", "nav", "ol", "li", "a", "main",
-    "section", "h2", "div", "figure", "figcaption", "svg", "desc", "rect", "g", "path", "circle", "text", "table",
+    "section", "h2", "div", "figure", "figcaption", "svg", "desc", "rect", "g", "path", "use", "defs", "clippath", "text", "table",
     "caption", "thead", "tbody", "tr", "th", "td", "pre", "code", "dl", "dt", "dd", "ul", "img", "strong", "footer",
 }  # fmt: skip
-LINK = re.compile(r"#[a-z-]+|data:,|data:image/png;base64,[A-Za-z0-9+/=]*|http://www\.w3\.org/2000/svg")
+PLOT = ("text", "path", "use", "g", "defs")
+LINK = re.compile(r"#[a-z0-9-]+|data:,|data:image/png;base64,[A-Za-z0-9+/=]*|http://www\.w3\.org/2000/svg")
+
+
+INSIDE = re.compile(r"url\(#[a-z0-9-]+\)")
 
 
 class Reader(HTMLParser):
@@ -45,9 +49,9 @@ class Reader(HTMLParser):
 
 
 def whole_page(text: str) -> Page:
-    drawing = client_class_drawing(np.array([[3, 5], [1, 0]]), [text, "b"], title=text)
+    draw = partial(client_classes, [[3, 5], [1, 0]], names=[text, "b"])
     blocks = [
-        Text(text), Text(text, "warning"), Figure("figure", drawing, text),
+        Text(text), Text(text, "warning"), Figure("figure", text or "x", draw, text or "x", text),
         Table((text, "n"), [(text, "1")], (text,), text),
         Pictures([Picture(text, [(text, text)], b"png", text or "x"), Picture(text)], text), Code(f"a\n{text}\n"),
         Facts([(text, text)]), Facts([(text, text)], large=True),
@@ -61,15 +65,16 @@ def check_page(html: str) -> Reader:
     assert all(LINK.fullmatch(link) for link in read.links)
     assert not any(name.startswith("on") for name in read.attributes)
     assert all(line.isprintable() for line in html.splitlines())
-    assert html.count("<style>") == read.tags.count("svg") + 1
+    assert html.count("<style>") == 1
+    assert all(INSIDE.fullmatch(clip) for clip in re.findall(r'clip-path="([^"]*)"', html))
     for sheet in re.findall(r"<style>(.*?)</style>", html, re.S):
         assert not any(word in sheet for word in ("url(", "@import", "http", "expression"))
     return read
 
 
 def outside_figures(read: Reader) -> list[str]:
-    """The elements but those of drawings, whose number depends on how a title is wrapped."""
-    return [tag for tag in read.tags if tag not in ("text", "path", "circle")]
+    """The elements but those of plots, whose number depends on the room that names leave."""
+    return [tag for tag in read.tags if tag not in PLOT]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=[printable(text)[:20] or "empty" for text in HOSTILE])
@@ -97,8 +102,8 @@ def test_a_page_forbids_scripts_and_requests_and_has_a_place_for_every_link():
 
 
 def test_columns_of_words_stand_left_and_neighbouring_figures_side_by_side():
-    drawings = [client_class_drawing(np.array([[n, 5]]), ["a", "b"]) for n in (1, 2, 3)]
-    first, second, third = (Figure(f"f{n}", drawing) for n, drawing in enumerate(drawings))
+    draws = [partial(confusion, [[n, 1], [1, 2]]) for n in (1, 2, 3)]
+    first, second, third = (Figure(f"f{n}", "F", draw, "f") for n, draw in enumerate(draws))
     table = Table(("name", "n"), [("a", "1")], ("name",))
     html = render(Page("p", "", [Section("s", "S", [first, second, table, third])]))
     assert html.count('<div class="figures">') == 2
@@ -107,12 +112,11 @@ def test_columns_of_words_stand_left_and_neighbouring_figures_side_by_side():
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
-def test_the_colours_of_the_page_are_those_of_the_palette_and_can_be_read(palette):
+def test_the_colours_of_the_page_are_those_of_the_style_and_can_be_read(palette):
     sheet = render(Page("p", "", []))
-    for name, colour in (("ink", palette.ink), ("muted", palette.muted), ("link", palette.groups[0])):
+    for name, colour in palette.items():
         assert f"--{name}: {colour};" in sheet
-        assert contrast(colour, palette.paper) >= 4.5
-    assert f"--warn: {palette.groups[2]};" in sheet
-    assert contrast(palette.groups[2], palette.paper) >= 3
     used = set(re.findall(r"(?<!-)color: ([^;}]+)", sheet)) - {"inherit"}
-    assert used == {"var(--ink)", "var(--muted)", "var(--link)"}
+    assert used == {"var(--ink)", "var(--muted)", "var(--group-0)"}
+    for name in used:
+        assert contrast(palette[name[6:-1]], palette["paper"]) >= 4.5

@@ -12,23 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from fedrela.report.figures.text import printable
+from fedrela.report.compare import arms_table, compare_table, difference_table
+from fedrela.report.numbers import Values
 from fedrela.report.page import Table
-from fedrela.report.tables import (
-    Values,
-    all_tables,
-    arms_table,
-    compare_table,
-    csv_text,
-    difference_table,
-    latex,
-    markdown,
-    reproduce_tables,
-    sweep_table,
-    wide_table,
-)  # fmt: skip
-from fedrela.report.tables.formats import latex_text
-from fedrela.report.tables.reproduce import doubts
+from fedrela.report.reproduce import doubts, reproduce_tables
+from fedrela.report.sweep import sweep_table, wide_table
+from fedrela.report.tables import all_tables, csv_text, latex, latex_text, markdown
+from fedrela.text import printable
 from helpers.batteries import examples
 from helpers.summaries import compare_summary, reproduce_summary, sweep_summary
 
@@ -69,7 +59,7 @@ def test_arms_and_differences():
     assert "Student's t" in differences.caption
 
 
-def test_one_seed_has_no_spread_and_a_missing_figure_is_a_hyphen():
+def test_one_seed_has_no_spread_and_a_missing_number_is_a_hyphen():
     summary = compare_summary(seeds=1)
     baseline = summary["baselines"][0]
     baseline["arms"]["fedrela"]["minority"]["mean"] = baseline["pairs"][0]["differences"]["minority"]["mean"] = None
@@ -102,8 +92,8 @@ def test_a_baseline_that_failed_is_left_out():
 
 def test_the_csv_of_a_comparison_has_one_value_a_column():
     rows = read_csv(all_tables(compare_summary())["table.csv"].decode())
-    assert len(rows) == 3 * (5 + 1)  # figures of five arms, and FedReLa against two of them
-    found = [row for row in rows if (row["arm"], row["figure"], row["against"]) == ("fedrela", "minority", "baseline")]
+    assert len(rows) == 3 * (5 + 1)  # metrics of five arms, and FedReLa against two of them
+    found = [row for row in rows if (row["arm"], row["metric"], row["against"]) == ("fedrela", "minority", "baseline")]
     assert [(row["mean"], row["deviation"], row["difference_mean"]) for row in found] == [("77", "1", "24.5")]
     assert (found[0]["difference_low"], found[0]["difference_high"], found[0]["seeds"]) == ("22", "27", "3")
     assert all(row["against"] or not row["difference_mean"] for row in rows)
@@ -127,7 +117,7 @@ def test_sweeps_long_and_wide(keys):
     wide = wide_table(summary)
     assert (wide is None) == (keys == 3)
     if wide is not None:
-        assert len(wide.rows) == 3 * 2 ** (keys - 1)  # two figures and the labels moved
+        assert len(wide.rows) == 3 * 2 ** (keys - 1)  # two metrics and the labels moved
         points = {tuple(point["values"].values()): point for point in summary["points"]}
         mean = points[(0.1,) if keys == 1 else (0.05, 0.8)]["figures"]["minority"]["mean"]
         assert wide.rows[0][-1] == f"{100 * mean:.1f} ± 1.0"

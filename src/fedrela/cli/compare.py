@@ -110,8 +110,8 @@ def execute(screen: Console, plan: Compare, workers: int | str | None) -> None:
 
 def _show(screen: Console, comparison: Comparison) -> None:
     """Print the paper's table, the table of arms, and whether each difference is within noise."""
-    from fedrela.report.tables import arms_table, compare_table
-    from fedrela.report.tables.arms import arm_words
+    from fedrela.plots.arms import arm_words
+    from fedrela.report.compare import arms_table, compare_table
 
     changes = list(comparison.changes())
     if changes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,8 +52,7 @@ Show the federation that a configuration describes: class counts, clients, imbal
 
 [bold]Example[/]: fedrela data show run.toml --picture clients.svg
 
-The picture has a column per client and a row per class; the area of each dot is the number of samples. PNG needs the
-extra plots: pip install fedrela\\[plots].
+The picture has a column per client and a row per class; the area of each dot is the number of samples.
 """
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
@@ -65,7 +65,7 @@ BaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Download from here instead, such as a mirror of your own.")
 ]
 Picture = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Draw clients and classes into a .svg or .png file.")
+    Path | None, typer.Option(metavar="FILE", help="Draw clients and classes into a .svg, .png or .pdf file.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the picture of an earlier call.")]
 Protocol = Annotated[
@@ -109,7 +109,8 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     """Show the data of a configuration; see `SHOW`."""
     from fedrela.experiment.build import build_data, groups_of
     from fedrela.experiment.load import load_config
-    from fedrela.report import check_picture_path, heterogeneity_facts, write_picture
+    from fedrela.plots import client_classes
+    from fedrela.report import check_picture_path, heterogeneity_facts, write_plot
 
     if protocol is not None:
         check_choice("--protocol", protocol, PROTOCOLS)
@@ -124,7 +125,8 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     if picture is not None:
         recipe, names = federation.recipe, federation.source.class_names
         title = f"{federation.source.name}: {_plan(recipe.imbalance)}; {_plan(recipe.partition)}"
-        write_picture(picture, federation.client_counts, names, groups=groups, title=title, overwrite=force)
+        draw = partial(client_classes, federation.client_counts, names=names, groups=groups)
+        write_plot(picture, draw, title=title, overwrite=force)
     screen = console()
     _show_what(screen, federation)
     _show_classes(screen, federation, [groups.names[g] for g in groups.of_class])
@@ -169,7 +171,7 @@ def _show_what(screen: Console, federation: Federation) -> None:
 
 def _show_classes(screen: Console, federation: Federation, groups: list[str]) -> None:
     """Print the classes with their counts: all of them if they are few, else the most frequent and the rarest."""
-    from fedrela.report.facts import effective_clients
+    from fedrela.report.heterogeneity import effective_clients
 
     before, after = federation.available, federation.class_counts
     holders = (federation.client_counts > 0).sum(axis=0)

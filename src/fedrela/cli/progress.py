@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedrela.experiment.grid import Grid
     from fedrela.experiment.recorded_run import Execution
     from fedrela.experiment.summary import Standing
-    from fedrela.report.board import Board
+    from fedrela.report.tensorboard import TensorBoardLog
 
 LONGEST_STAGE = 40  # characters of what is being read
 LONGEST_REASON, LONGEST_TASK = 60, 60
@@ -71,19 +71,19 @@ def can_redraw(out: Console) -> bool:
     return out.is_terminal and not out.is_dumb_terminal
 
 
-def open_tensorboard(path: Path | None) -> Board | None:
+def open_tensorboard(path: Path | None) -> TensorBoardLog | None:
     """Return a writer of TensorBoard events, if wanted; it fails here, before a run begins, where it cannot write."""
     if path is None:
         return None
-    from fedrela.report.board import Board
+    from fedrela.report.tensorboard import TensorBoardLog
 
-    return Board(path)
+    return TensorBoardLog(path)
 
 
 class RunProgress(contextlib.ExitStack):
     """Shows a run on the screen and in TensorBoard; call it before the first round, and after each round."""
 
-    def __init__(self, screen: Console, tensorboard: Board | None) -> None:
+    def __init__(self, screen: Console, tensorboard: TensorBoardLog | None) -> None:
         super().__init__()
         self._screen, self._tensorboard = screen, tensorboard
         self._standing: Standing | None = None
@@ -107,7 +107,7 @@ class RunProgress(contextlib.ExitStack):
     def finish(self, folder: Path, rounds: int) -> None:
         """Add the plots of a finished run to TensorBoard."""
         if self._tensorboard:
-            from fedrela.report.board import run_figures
+            from fedrela.report.tensorboard import run_figures
             from fedrela.runfolder import RunFolder
 
             self._tensorboard.add_figures(run_figures(RunFolder.open(folder)), rounds)

@@ -20,8 +20,8 @@ Write the report of a run, a comparison, a sweep or a reproduction: one HTML pag
 [bold]Example[/]: fedrela report runs/digits; fedrela report runs/digits --figures paper --format pdf
 
 The page opens from disk, prints, and needs no network. It is made at the end of every run; this makes it again, also of
-a run that is unfinished. --strip makes a copy of the folder without samples, for sharing. PNG and PDF figures need the
-extra plots: pip install fedrela\\[plots].
+a run that is unfinished. --figures writes every plot at the widths of a paper's column and page. --strip makes a copy of
+the folder without samples, for sharing.
 """
 
 Folder = Annotated[
@@ -32,11 +32,11 @@ Strip = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Copy the folder without samples to a new one.", show_default=False)
 ]
 Figures = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write every figure into a file of its own.", show_default=False)
+    Path | None, typer.Option(metavar="DIR", help="Write every plot, at two widths.", show_default=False)
 ]
 Formats = Annotated[
     list[str] | None,
-    typer.Option("--format", metavar="svg|png|pdf", help="Of the figures; may be given twice.", show_default="svg"),
+    typer.Option("--format", metavar="svg|png|pdf", help="Of the plots; may be given twice.", show_default="svg"),
 ]
 
 
@@ -49,12 +49,13 @@ def report(
     tensorboard: TensorBoard = None,
 ) -> None:
     """Write a report; see `HELP`."""
-    from fedrela.report.board import write_boards
-    from fedrela.report.writing import check_formats, open_folder, write_figures, write_report
+    from fedrela.plots.runs import open_folder
+    from fedrela.report.tensorboard import write_tensorboard
+    from fedrela.report.writing import check_formats, write_figures, write_report
     from fedrela.runfolder.copy import copy_without_samples
 
     if format and figures is None:
-        raise ArgumentError("--format: is that of figures; --figures DIR says where they go")
+        raise ArgumentError("--format: is that of plots; --figures DIR says where they go")
     check_formats(format or ())
     if strip is not None and os.path.lexists(strip):
         raise ArgumentError(f"--strip: {strip}: exists already; remove it or choose another place")
@@ -70,7 +71,7 @@ def report(
             write_report(strip, samples=False)
             lines.append(f"copy     {strip}, without samples")
         if tensorboard is not None:
-            write_boards(there, tensorboard)
+            write_tensorboard(there, tensorboard)
             lines.append(f"events   {tensorboard}: tensorboard --logdir {tensorboard}")
     for line in lines:
         print_line(screen, printable(line))

@@ -125,8 +125,7 @@ def _print_plan(screen: Console, plan: Reproduction, expected: float) -> None:
 
 def _execute(screen: Console, plan: Reproduction, workers: int | str | None) -> None:
     """Carry out what is left, and show the table; a failed run gives exit code 1."""
-    from fedrela.report.tables import reproduce_tables
-    from fedrela.report.tables.documents import remarks
+    from fedrela.report.reproduce import remarks, reproduce_tables
 
     run_grid(screen, plan.grid, workers)
     summary = plan.conclude()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fedrela.experiment.recorded_run import Execution
     from fedrela.experiment.result import Result
     from fedrela.experiment.schema import Config
-    from fedrela.report.board import Board
+    from fedrela.report.tensorboard import TensorBoardLog
 
 HELP = """
 Train one federation as a configuration describes it, and write everything into one run folder: rounds, checkpoints,
@@ -118,7 +118,7 @@ def _check_out(out: Path) -> Path:
     raise ArgumentError(f"--out: {out}: already holds a run, {status}; {advice}")
 
 
-def execute(heading: str, folder: Path, opener: Opener, events: Board | None = None) -> None:
+def execute(heading: str, folder: Path, opener: Opener, events: TensorBoardLog | None = None) -> None:
     """Open a run, show its rounds, and print its result."""
 
     def work(progress: RunProgress) -> Result:
@@ -134,7 +134,7 @@ def execute(heading: str, folder: Path, opener: Opener, events: Board | None = N
 
 
 def simulate_run(
-    heading: str, config: Config, folder: Path, workers: int | str | None, events: Board | None = None
+    heading: str, config: Config, folder: Path, workers: int | str | None, events: TensorBoardLog | None = None
 ) -> None:
     """Begin or continue a run in Flower's simulator."""
     if importlib.util.find_spec("flwr") is None or importlib.util.find_spec("ray") is None:
@@ -144,7 +144,7 @@ def simulate_run(
     _show(heading, folder, lambda progress: simulate(config, out=folder, workers=workers, watch=progress), events)
 
 
-def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], events: Board | None) -> None:
+def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], events: TensorBoardLog | None) -> None:
     """Do the work of a run and show its progress and its result; an interruption says how to continue."""
     screen, began = console(), time.monotonic()
     print_line(screen, printable(heading), "bold")

@@ -82,8 +82,7 @@ def _execute(screen: Console, plan: SweepPlan, workers: int | str | None) -> Non
 
 def _show(screen: Console, result: Sweep) -> None:
     """Print one row per combination, and the values that validation would choose."""
-    from fedrela.report.grid.sweep import choice_words
-    from fedrela.report.tables import sweep_table
+    from fedrela.report.sweep import choice_words, sweep_table
 
     print_report_table(screen, _narrow(sweep_table(result.record)))
     for choice in result.choice:

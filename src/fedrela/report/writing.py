@@ -1,33 +1,26 @@
-"""Reports and figures of a folder: of one run, or of runs that belong together."""
+"""Reports and plots as files: of one run, or of runs that belong together."""
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError
 from fedrela.files import write_bytes
-from fedrela.report.figures.drawing import draw_svg
-from fedrela.report.figures.png import draw_pdf, draw_png
-from fedrela.report.figures.shapes import Drawing
-from fedrela.report.page.parts import Page
-from fedrela.report.page.render import render
+from fedrela.plots.runs import open_folder
+from fedrela.plots.style import COLUMN, PAGE, name, new_figure
+from fedrela.plots.svg import save
+from fedrela.report.page import Page, render
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
-from fedrela.runfolder.records import MANIFEST, REPORT
+from fedrela.runfolder.records import REPORT
 
 FORMATS = ("svg", "png", "pdf")
-
-
-def open_folder(path: str | Path) -> RunFolder | GridFolder:
-    """Open what is at `path`, a run or runs that belong together."""
-    if GridFolder.is_one(path):
-        return GridFolder.open(path)
-    if not (Path(path) / MANIFEST).exists():
-        raise DataError(f"{path}: no run found; name a folder that has a {MANIFEST} or a grid.json")
-    return RunFolder.open(path)
+LONGEST_TITLE = 100  # characters
+SIZES = {"column": COLUMN, "page": PAGE}
 
 
 def page_of(folder: RunFolder | GridFolder, *, samples: bool = True) -> Page:
@@ -55,41 +48,74 @@ def write_report(path: str | Path, *, samples: bool = True) -> Path:
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Raise where a format is unknown, or needs what is not installed."""
+    """Raise where a format is unknown."""
     for format in formats:
         if format not in FORMATS:
             raise ArgumentError(f"format: expected one of {', '.join(FORMATS)}, got {format!r}")
-        if format != "svg" and importlib.util.find_spec("matplotlib") is None:
-            what = f"{format.upper()} needs matplotlib; run `pip install fedrela[plots]`, or choose svg"
-            raise ArgumentError(f"format: {what}")
 
 
 def write_figures(path: str | Path, out: str | Path, formats: Sequence[str] = ("svg",)) -> list[Path]:
-    """Write every figure of a folder's page into files of their own and return where they are.
+    """Write every plot of a folder's page at the widths of a paper's column and page, and return where they are.
 
     Parameters
     ----------
     path
         As for `write_report`.
     out
-        The folder for the figures, made where it is missing; figures of an earlier call are replaced.
+        The folder for the files, made where it is missing; files of an earlier call are replaced.
     formats
-        Of ``svg``, ``png`` and ``pdf``; the last two need the extra ``plots``.
+        Of ``svg``, ``png`` and ``pdf``.
     """
     check_formats(formats)
-    page, written = page_of(open_folder(path)), []
-    for figure in page.figures:
-        for format in formats:
-            place = Path(out) / f"{figure.name}.{format}"
-            try:
-                write_bytes(place, _drawn(figure.drawing, format))
-            except OSError as error:
-                raise ArgumentError(f"{place}: cannot be written: {error.strerror}; choose another place") from None
-            written.append(place)
+    written = []
+    for figure in page_of(open_folder(path)).figures:
+        for size, width in SIZES.items():
+            drawn = new_figure(figure.draw, width)
+            for format in formats:
+                place = Path(out) / f"{figure.name}-{size}.{format}"
+                _write(place, save(drawn, format, figure.name))
+                written.append(place)
     return written
 
 
-def _drawn(drawing: Drawing, format: str) -> bytes:
-    if format == "svg":
-        return draw_svg(drawing).encode()
-    return draw_png(drawing) if format == "png" else draw_pdf(drawing)
+def check_picture_path(path: str | Path, *, overwrite: bool = False) -> None:
+    """Raise where `write_plot` could not write to `path`, so that a slip does not wait for long work."""
+    path = Path(path)
+    if path.suffix.lower().removeprefix(".") not in FORMATS:
+        raise ArgumentError(f"{path}: a picture ends in .svg, .png or .pdf")
+    if path.is_dir():
+        raise ArgumentError(f"{path}: is a folder; name a file")
+    if os.path.lexists(path) and not overwrite:
+        raise ArgumentError(f"{path}: exists already; allow overwriting, or choose another name")
+
+
+def write_plot(path: str | Path, draw: Callable[..., object], *, title: str = "", overwrite: bool = False) -> None:
+    """Draw one plot into a file; its suffix says the format.
+
+    Parameters
+    ----------
+    path
+        Ends in .svg, .png or .pdf.
+    draw
+        A plot but for its keyword `ax`, such as ``functools.partial(fedrela.plots.client_classes, counts)``.
+    title
+        A line above the plot.
+    overwrite
+        With False an existing file is an error.
+    """
+    check_picture_path(path, overwrite=overwrite)
+
+    def titled(ax: Any) -> None:
+        draw(ax=ax)
+        if title:
+            ax.get_figure(root=True).suptitle(name(title, LONGEST_TITLE), x=0.02, ha="left", fontsize="medium")
+
+    format = Path(path).suffix.lower().removeprefix(".")
+    _write(Path(path), save(new_figure(titled, PAGE), format), overwrite=overwrite)
+
+
+def _write(place: Path, data: bytes, overwrite: bool = True) -> None:
+    try:
+        write_bytes(place, data, overwrite=overwrite)
+    except OSError as error:
+        raise ArgumentError(f"{place}: cannot be written: {error.strerror}; choose another place") from None

@@ -1,0 +1,299 @@
+"""Who has what: clients across, classes down, a dot in each cell as large as its number of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedrela.errors import ArgumentError, DataError
+from fedrela.metrics.groups import Groups
+from fedrela.plots.runs import Floats, Ints, is_source, read_run
+from fedrela.plots.style import (
+    LIGHT,
+    LINE,
+    MUTED,
+    PAPER,
+    RISES,
+    class_colours,
+    group_colours,
+    legend_above,
+    limited,
+    name,
+    plot,
+    set_height,
+    short,
+    tooltips,
+)
+from fedrela.text import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_CLIENTS = 60
+MOST_NAMED_CLASSES = 60
+MOST_ROWS = 120
+SMALLEST_DOT = 2.5  # area in square points below which the eye needs a ring to find a dot
+
+
+@dataclass(frozen=True)
+class ClientRows:
+    """What is drawn of a count matrix.
+
+    Attributes
+    ----------
+    clients, sizes
+        The clients that are shown, from left to right, and how many samples each has.
+    bands
+        The classes of each row, from top to bottom: one, or several neighbours in frequency.
+    cells
+        Samples of each row at each client, ``(rows, clients)``; in a band the mean over its classes.
+    totals
+        The same over all clients, shown or not, ``(rows,)``.
+    """
+
+    clients: Ints
+    sizes: Ints
+    bands: list[tuple[int, ...]]
+    cells: Floats
+    totals: Floats
+
+
+@plot
+def client_classes(
+    source: Any,
+    *,
+    names: Sequence[str] | None = None,
+    groups: Groups | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw who has how many samples of which class, the way papers on heterogeneous clients do.
+
+    Up to 60 classes are drawn as dots whose area is proportional to the number of samples, with a ring round those too
+    small to see. More are drawn as coloured cells, from the most frequent class to the rarest. Of more than 60 clients,
+    60 are shown, spread over their ranking by size.
+
+    Parameters
+    ----------
+    source
+        A run, or the samples of each class at each client, ``(clients, classes)`` integers.
+    names, groups
+        Of the classes, for plain counts; groups colour the classes.
+    ax
+        Where to draw; by default a new figure.
+
+    Examples
+    --------
+    >>> import fedrela.plots as plots
+    >>> ax = plots.client_classes([[30, 0], [10, 20]], names=["cat", "dog"])
+    >>> dots = ax.collections[0]
+    >>> dots.get_offsets().tolist(), (dots.get_sizes() / dots.get_sizes().max() * 30).round().tolist()
+    ([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [30.0, 20.0, 10.0])
+    """
+    assert ax is not None
+    counts, names, groups = _counts(source, names, groups)
+    rows = client_rows(counts, groups)
+    named = len(names) <= MOST_NAMED_CLASSES
+    labels = [_label(band, names) for band in rows.bands]
+    colours = class_colours(groups, len(names))
+    shades = [colours[band[0]] for band in rows.bands] if groups is not None else [LIGHT["group-0"]] * len(rows.bands)
+    width = 6.6 if rows.clients.size > 12 else 5.0
+    inner = max(0.21 * len(rows.bands), 0.6) if named else 4.2
+    set_height(ax, inner + 1.6)
+    handles: dict[str, Any] = {}
+    if named:
+        handles = _dots(ax, rows, labels, shades, min(width * 0.62 / rows.clients.size, inner / len(rows.bands)))
+    else:
+        _cells(ax, rows, labels)
+    _name_axes(ax, rows, labels, named)
+    _totals(ax, rows, labels, shades)
+    _sizes(ax, rows, 0.36 * len(rows.bands) / inner)
+    handles = _group_patches(groups) | handles
+    legend_above(ax, list(handles.values()), list(handles))
+    return ax
+
+
+def _group_patches(groups: Groups | None) -> dict[str, Any]:
+    from matplotlib.patches import Patch
+
+    if groups is None:
+        return {}
+    colours = group_colours(len(groups.names))
+    labels = [f"{name(group)}: {plural(size, 'class')}" for group, size in groups.sizes.items()]
+    return {label: Patch(color=colour) for label, colour in zip(labels, colours, strict=True)}
+
+
+def _counts(
+    source: Any, names: Sequence[str] | None, groups: Groups | None
+) -> tuple[Ints, Sequence[str], Groups | None]:
+    if is_source(source):
+        run = read_run(source)
+        if run.client_counts is None:
+            raise DataError("the classes of clients are written when a run has finished")
+        return run.client_counts, run.classes, run.groups
+    n = np.asarray(source)
+    if n.ndim != 2 or n.dtype.kind not in "iu" or n.size == 0 or n.min() < 0:
+        raise ArgumentError(f"counts: expected integers >= 0, (clients, classes), got {n.dtype} {n.shape}")
+    names = [str(c) for c in range(n.shape[1])] if names is None else names
+    if len(names) != n.shape[1]:
+        raise ArgumentError(f"names: expected {n.shape[1]}, one per class, got {len(names)}")
+    if groups is not None and groups.of_class.shape != n.shape[1:]:
+        raise ArgumentError(f"groups: expected {n.shape[1]} classes, got {groups.of_class.size}")
+    return n.astype(np.int64, copy=False), names, groups
+
+
+def client_rows(counts: ArrayLike, groups: Groups | None = None) -> ClientRows:
+    """Choose the clients and rows that a plot of ``(clients, classes)`` counts has room for."""
+    n = np.asarray(counts)
+    sizes, totals = n.sum(axis=1), n.sum(axis=0)
+    shown = np.arange(sizes.size)
+    if sizes.size > MOST_CLIENTS:  # spread evenly over the ranking by size, the largest first
+        ranking = np.argsort(-sizes, kind="stable")
+        shown = ranking[np.linspace(0, sizes.size - 1, MOST_CLIENTS).round().astype(np.int64)]
+    bands: list[tuple[int, ...]] = [(c,) for c in range(totals.size)]
+    if totals.size > MOST_NAMED_CLASSES:
+        bands = _bands(totals, np.zeros(totals.size, np.int64) if groups is None else groups.of_class)
+    cells = np.stack([n[shown][:, list(band)].mean(axis=1) for band in bands])
+    return ClientRows(shown, sizes[shown], bands, cells, np.array([totals[list(band)].mean() for band in bands]))
+
+
+def _bands(totals: Ints, group: Ints) -> list[tuple[int, ...]]:
+    """Cut the classes, by group and then by decreasing count, into rows of neighbours within one group."""
+    order = np.lexsort((-totals, group))
+    height = -(-totals.size // MOST_ROWS)
+    bands: list[tuple[int, ...]] = []
+    for g in np.unique(group):
+        members = order[group[order] == g]
+        bands += [tuple(part.tolist()) for part in np.array_split(members, -(-members.size // height))]
+    return bands
+
+
+def _label(band: tuple[int, ...], names: Sequence[str]) -> str:
+    few = ", ".join(limited(names[c]) for c in band[:3])
+    return few if len(band) <= 3 else f"{few} and {len(band) - 3} more"
+
+
+def _dots(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], cell: float) -> dict[str, Any]:
+    """Draw a dot in every cell with samples, large ones first, its area proportional to their number.
+
+    Return what a legend needs: some dots by their number of samples.
+    """
+    largest = (72 * min(1.25 * cell, 0.42)) ** 2 * 0.9  # square points
+    order = np.argsort(-rows.cells, axis=None, kind="stable")
+    order = order[rows.cells.ravel()[order] > 0]
+    y, x = np.divmod(order, rows.clients.size)
+    counts = rows.cells.ravel()[order]
+    area = largest * counts / max(float(rows.cells.max()), 1.0)
+    colours = [shades[row] for row in y]
+    dots = ax.scatter(x, y, s=area, c=colours, edgecolors=PAPER, linewidths=0.4, zorder=3, clip_on=False)
+    tips = [f"client {rows.clients[k]}, {labels[i]}: {n:,.0f}" for i, k, n in zip(y, x, counts, strict=True)]
+    tooltips(dots, tips)
+    small = area < SMALLEST_DOT
+    if small.any():
+        ax.scatter(
+            x[small], y[small], s=20, facecolors="none", edgecolors=[colours[k] for k in np.flatnonzero(small)],
+            linewidths=0.7, zorder=3, clip_on=False,
+        )  # fmt: skip
+    ax.hlines(range(len(labels)), -0.5, rows.clients.size - 0.5, color=LINE, linewidth=0.8, zorder=1)
+    ax.vlines(range(rows.clients.size), -0.5, len(labels) - 0.5, color=LINE, linewidth=0.8, zorder=1)
+    return _dot_examples(float(rows.cells.max()), largest, bool(small.any()))
+
+
+def _dot_examples(most: float, largest: float, ringed: bool) -> dict[str, Any]:
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": MUTED}
+    chosen = (
+        [most, *(n for n in (1000, 100, 10) if SMALLEST_DOT * most / largest <= n < most / 2.5)][:3] if most else []
+    )
+    found = {f"{n:,.0f} samples": Line2D([], [], markersize=(largest * n / most) ** 0.5, **look) for n in chosen}
+    if ringed:
+        limit = max(1, int(SMALLEST_DOT * most / largest))
+        found[f"{limit:,} or fewer"] = Line2D([], [], markersize=20**0.5, markerfacecolor="none", **look)
+    return found
+
+
+def _cells(ax: Axes, rows: ClientRows, labels: list[str]) -> None:
+    from matplotlib.colors import ListedColormap, LogNorm
+
+    shown = np.ma.masked_less_equal(rows.cells, 0)
+    norm = LogNorm(vmin=1, vmax=max(float(rows.cells.max()), 2.0), clip=True)
+    mesh = ax.pcolormesh(
+        np.arange(-0.5, rows.clients.size), np.arange(-0.5, len(labels)), shown, cmap=ListedColormap(RISES), norm=norm
+    )
+    mesh.set_clip_on(False)
+    figure = ax.get_figure()
+    assert figure is not None
+    bar = figure.colorbar(mesh, ax=ax, orientation="horizontal", shrink=0.5, aspect=40, pad=0.01)
+    bar.set_label("samples of a class at a client")
+    bar.ax.xaxis.set_major_formatter("{x:,.0f}")
+    bar.minorticks_off()
+    bar.outline.set_visible(False)
+    bar.ax.grid(False)
+
+
+def _name_axes(ax: Axes, rows: ClientRows, labels: list[str], named: bool) -> None:
+    """Name clients and classes, some of them where they are many."""
+    number = rows.clients.size
+    step = number // 16 + 1
+    ax.set_xticks(range(0, number, step), [str(client) for client in rows.clients[::step]])
+    ax.set_xlabel("client", loc="left")
+    if named:
+        ax.set_yticks(range(len(labels)), [name(label, 22) for label in labels])
+    else:
+        ranks = np.cumsum([0, *(len(band) for band in rows.bands)])[:-1] + 1
+        chosen = range(0, len(labels), len(labels) // 8 + 1)
+        ax.set_yticks(list(chosen), [f"{ranks[k]:,}" for k in chosen])
+        ax.set_ylabel("class by rank")
+    ax.tick_params(length=0)
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+
+
+def _totals(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str]) -> None:
+    """Draw the samples of each row, over all clients, in bars at the right."""
+    number = rows.clients.size
+    left, longest = number - 0.5 + 0.03 * number, 0.2 * number
+    widths = longest * rows.totals / max(float(rows.totals.max()), 1.0)
+    named = len(labels) <= MOST_NAMED_CLASSES
+    bars = ax.barh(np.arange(len(labels)), widths, 0.6 if named else 1.0, left=left, color=shades)
+    for bar, label, total in zip(bars, labels, rows.totals, strict=True):
+        tooltips(bar, [f"{label}: {short(total)}"])
+    if named:
+        ax.bar_label(bars, [short(total) for total in rows.totals], padding=2, fontsize=7, color=MUTED)
+    ax.text(left, -0.7, "samples per class", color=MUTED, fontsize="small", va="bottom")
+    ax.set_xlim(-0.6, left + longest * (1.75 if named else 1.1))
+
+
+def _sizes(ax: Axes, rows: ClientRows, high: float) -> None:
+    """Draw the samples of each client in bars above the cells, the largest `high` rows high."""
+    heights = -high * rows.sizes / max(int(rows.sizes.max()), 1)
+    bars = ax.bar(np.arange(rows.clients.size), heights, 0.6, bottom=-0.7, color=MUTED)
+    for bar, client, size in zip(bars, rows.clients, rows.sizes, strict=True):
+        tooltips(bar, [f"client {client}: {size:,}"])
+    words = f"samples per client, at most {rows.sizes.max():,}"
+    ax.text(-0.5, -0.7 - 1.08 * high, words, color=MUTED, fontsize="small", va="bottom")
+    ax.set_ylim(len(rows.bands) - 0.4, -0.7 - 1.6 * high)
+
+
+def describe_clients(counts: ArrayLike, names: Sequence[str], groups: Groups | None = None) -> str:
+    """Say in words what `client_classes` shows."""
+    n = np.asarray(counts)
+    sizes, totals = n.sum(axis=1), n.sum(axis=0)
+    most, least = int(totals.argmax()), int(totals.argmin())
+    said = [
+        f"{plural(int(n.sum()), 'training sample')} of {plural(n.shape[1], 'class')} at {plural(n.shape[0], 'client')}.",
+        f"Clients have from {sizes.min():,} to {sizes.max():,} samples, half of them at most {np.median(sizes):,.0f}.",
+        f"The most frequent class is {limited(names[most])} with {totals[most]:,} samples,",
+        f"the rarest {limited(names[least])} with {totals[least]:,}.",
+        f"Of all pairs of a client and a class, {(n == 0).mean():.0%} have no sample.",
+    ]
+    if n.shape[0] > MOST_CLIENTS:
+        said.append(f"{MOST_CLIENTS} clients are shown, spread evenly over the ranking by size, the largest first.")
+    if groups is not None:
+        parts = [f"{limited(group)} {plural(size, 'class')}" for group, size in groups.sizes.items()]
+        said.append(f"Groups: {', '.join(parts)}.")
+    return " ".join(said)

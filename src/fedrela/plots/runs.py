@@ -1,0 +1,303 @@
+"""What plots and pages read: a run folder, and the folder of a comparison, a sweep or a reproduction."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.errors import DataError, IntegrityError
+from fedrela.metrics.groups import Groups
+from fedrela.records import RoundRecord, RunManifest
+from fedrela.runfolder import RunFolder
+from fedrela.runfolder.grids import SUMMARY, GridFolder
+from fedrela.runfolder.records import GALLERY, MACHINE, MANIFEST, RELABELLING, RESULT
+
+Record = dict[str, Any]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
+
+
+@dataclass(frozen=True, eq=False)
+class RunData:
+    """A run, finished or not, read once and checked.
+
+    Attributes
+    ----------
+    status
+        ``done``, or where the run stands.
+    manifest, config, toml
+        What was to be run; the configuration as values and as its text.
+    rounds, timing
+        One record per finished round.
+    relabelling, result, gallery
+        What is there once a run has finished; None before, and where it was not kept.
+    machine
+        Facts of the machine.
+    ledgers
+        Where the ledger of each client lies.
+    """
+
+    status: str
+    manifest: RunManifest
+    config: Record
+    toml: str
+    rounds: list[RoundRecord]
+    timing: list[Record]
+    relabelling: Record | None
+    result: Record | None
+    gallery: dict[str, NDArray[Any]] | None
+    machine: Record
+    ledgers: dict[int, Path]
+
+    @classmethod
+    def read(cls, folder: RunFolder, *, samples: bool = True) -> RunData:
+        """Read a folder; one that was changed after its run had finished is an `IntegrityError`."""
+        status = folder.status
+        if status == "done":
+            folder.check()
+        toml = folder.read("config.toml").decode()
+        return cls(
+            status=status,
+            manifest=RunManifest.from_record(folder.manifest),
+            config=tomllib.loads(toml),
+            toml=toml,
+            rounds=[RoundRecord.from_record(record) for record in folder.rounds()],
+            timing=folder.timing(),
+            relabelling=_optional(folder, RELABELLING),
+            result=_optional(folder, RESULT),
+            gallery=_gallery(folder) if samples else None,
+            machine=_optional(folder, MACHINE) or {},
+            ledgers=dict(folder.ledgers()),
+        )
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        return self.manifest.classes
+
+    @property
+    def groups(self) -> Groups:
+        """How classes are reported together."""
+        record = self.manifest.groups
+        return Groups(tuple(record["names"]), np.array(record["of_class"], np.int64), record["protocol"])
+
+    @property
+    def all_rounds(self) -> int:
+        """How many rounds there are to be."""
+        return int(self.config["train"]["rounds"])
+
+    @property
+    def enabled(self) -> bool:
+        """Whether clients re-label."""
+        return bool(self.config["relabel"]["enabled"])
+
+    @property
+    def first(self) -> int:
+        """T, the first round of re-labelling: ``start`` where that is a round, else max(1, round(start * R))."""
+        start = self.config["relabel"]["start"]
+        return start if isinstance(start, int) else max(1, round(start * self.all_rounds))
+
+    @property
+    def accuracy(self) -> Mapping[str, Any] | None:
+        """Of the final model, or of the last evaluated round; None where there is no test set."""
+        if self.result is not None:
+            return self.result["accuracy"] or None
+        return next((record.accuracy for record in reversed(self.rounds) if record.accuracy), None)
+
+    @property
+    def last_scored(self) -> int:
+        """The round that `accuracy` is of."""
+        if self.result is not None:
+            return int(self.result["rounds"])
+        return next((record.round for record in reversed(self.rounds) if record.accuracy), 0)
+
+    @property
+    def accuracy_before(self) -> Mapping[str, Any] | None:
+        """The accuracies of round T - 1, where it was evaluated and rounds came after it."""
+        number = self.first - 1
+        if not 0 < number < min(len(self.rounds), self.last_scored):
+            return None
+        return self.rounds[number - 1].accuracy
+
+    @property
+    def recalls_before(self) -> list[float | None] | None:
+        """Each class's accuracy of the model that round T began with, None for a class without test samples."""
+        if self.accuracy_before is not None:
+            return list(self.accuracy_before["per_class"])
+        if self.confusion_before is None:
+            return None
+        rows = np.array(self.confusion_before)
+        return [float(row[c] / row.sum()) if row.sum() else None for c, row in enumerate(rows)]
+
+    @property
+    def confusion_before(self) -> list[list[int]] | None:
+        """Of the model that round T began with, where the run got that far."""
+        return next((record.confusion for record in self.rounds if record.confusion is not None), None)
+
+    @property
+    def headline(self) -> str:
+        """The accuracy to name first."""
+        return "overall" if self.result is None else str(self.result["headline"])
+
+    @property
+    def moved(self) -> int | None:
+        """How many labels were changed, over all clients; None where clients keep that to themselves."""
+        if any(record.moved is None for record in self.rounds):
+            return None
+        latest = dict(pair for record in self.rounds for pair in record.relabelled)
+        return sum(latest.values())
+
+    @property
+    def samples(self) -> int:
+        """Training samples of all clients."""
+        return int(sum(self.manifest.data["client_sizes"]))
+
+    @property
+    def client_counts(self) -> Ints | None:
+        """Training samples of each client by original class, (clients, classes); None before a run has finished."""
+        rows = (self.relabelling or {}).get("counts")
+        if rows is None:
+            return None
+        counts = np.zeros((len(rows), len(self.classes)), np.int64)
+        for client, pairs in enumerate(rows):
+            for label, number in pairs:
+                counts[client, label] = number
+        return counts
+
+    def moves_of(self, client: int) -> tuple[Ints, Ints]:
+        """Return the old and the new labels of the samples that a client re-labelled, from its ledger."""
+        if client not in self.ledgers:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        moves = json.loads(self.ledgers[client].read_bytes())["moves"]
+        return np.array(moves["old"], np.int64), np.array(moves["new"], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class GridData:
+    """All cells of a comparison, sweep or reproduction, the finished runs among them, and their summary."""
+
+    cells: Sequence[Mapping[str, Any]]
+    runs: Sequence[RunData | None]
+    summary: Mapping[str, Any] | None = None
+
+    @classmethod
+    def read(cls, folder: GridFolder) -> GridData:
+        """Read every finished run, and the summary where there is one."""
+        found: dict[str, RunData | None] = {}
+        for cell in folder.cells:
+            if cell["folder"] not in found:  # two cells of one configuration are one run
+                done = (folder.place(cell) / RESULT).exists()
+                found[cell["folder"]] = RunData.read(folder.run_folder(cell), samples=False) if done else None
+        summary = folder.read_json(SUMMARY) if (folder.path / SUMMARY).exists() else None
+        return cls(folder.cells, [found[cell["folder"]] for cell in folder.cells], summary)
+
+    @property
+    def any(self) -> RunData | None:
+        """The first finished run."""
+        return next((run for run in self.runs if run is not None), None)
+
+    @property
+    def missing(self) -> int:
+        """How many runs are not finished."""
+        return sum(run is None for run in self.runs)
+
+    def of(self, baseline: str, arm: str) -> list[RunData]:
+        """Return the finished runs of a baseline and arm, one per seed."""
+        found = zip(self.cells, self.runs, strict=True)
+        return [run for cell, run in found if run is not None and (cell["baseline"], cell["arm"]) == (baseline, arm)]
+
+
+def mean_over_seeds(
+    runs: Sequence[RunData], values: Callable[[RunData], Sequence[float | None]]
+) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of a row of values over runs; NaN where a run has none."""
+    rows = np.array([values(run) for run in runs], np.float64)
+    return mean_and_deviation(rows)
+
+
+def mean_and_deviation(rows: Floats) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation over the rows; the latter is NaN for a single row."""
+    deviation = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(rows.shape[1], np.nan)
+    return rows.mean(axis=0), deviation
+
+
+def is_source(source: object) -> bool:
+    """Whether something names a folder of ours, or is what was read from one; else it is plain numbers."""
+    known = (str, os.PathLike, RunFolder, GridFolder, RunData, GridData)
+    return isinstance(source, known) or hasattr(source, "folder")
+
+
+def open_folder(path: str | Path) -> RunFolder | GridFolder:
+    """Open the folder of a run, or of runs that belong together."""
+    if GridFolder.is_one(path):
+        return GridFolder.open(path)
+    if not (Path(path) / MANIFEST).exists():
+        raise DataError(f"{path}: no run found; name a folder that has a {MANIFEST} or a grid.json")
+    return RunFolder.open(path)
+
+
+def read_source(source: Any) -> RunData | GridData:
+    """Read a run, a comparison, a sweep or a reproduction.
+
+    Parameters
+    ----------
+    source
+        A folder, or an object that has one, such as a ``Result``, a ``Comparison`` or a ``Sweep``.
+    """
+    if isinstance(source, RunData | GridData):
+        return source
+    folder = source if isinstance(source, RunFolder | GridFolder) else open_folder(getattr(source, "folder", source))
+    return RunData.read(folder) if isinstance(folder, RunFolder) else GridData.read(folder)
+
+
+def read_run(source: Any) -> RunData:
+    """Read a run, as `read_source` does; runs that belong together are a `DataError`."""
+    found = read_source(source)
+    if isinstance(found, GridData):
+        raise DataError("this plot is of one run; name one of the folders in runs/")
+    return found
+
+
+def read_summary(source: Any, kind: str) -> Mapping[str, Any]:
+    """Return the summary of a comparison, a sweep or a reproduction, or the one given.
+
+    Parameters
+    ----------
+    source
+        As for `read_source`, or a summary.
+    kind
+        ``compare``, ``sweep`` or ``reproduce``.
+    """
+    if isinstance(source, Mapping):
+        found: Mapping[str, Any] | None = source
+    else:
+        data = read_source(source)
+        found = data.summary if isinstance(data, GridData) else None
+    if found is None or found.get("kind") != kind:
+        raise DataError(f"expected the summary of a finished {kind}")
+    return found
+
+
+def _optional(folder: RunFolder, name: str) -> Record | None:
+    return folder.read_json(name) if (folder.path / name).exists() else None
+
+
+def _gallery(folder: RunFolder) -> dict[str, NDArray[Any]] | None:
+    if not (folder.path / GALLERY).exists():
+        return None
+    try:
+        with np.load(io.BytesIO(folder.read(GALLERY)), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in GALLERY_ARRAYS}
+    except (BadZipFile, KeyError, ValueError):
+        raise IntegrityError(f"{folder.path / GALLERY}: is damaged") from None

@@ -1,0 +1,154 @@
+"""Figures as files and as SVG inside a page: same figure, same bytes.
+
+Inside a page a figure has a title and a description for those who do not see it, tooltips, and CSS variables in place
+of the style's colours, so that the page can be light or dark. It runs nothing and fetches nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrela.plots.style import LIGHT, styled
+from fedrela.text import printable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SVG, LINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
+MARKS = {f"{{{SVG}}}{name}" for name in ("path", "use")}
+NUMBER = re.compile(r"-?\d+\.\d{3,}")
+COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+FONT = re.compile(r"font: (?:(\d+|bold) )?([\d.]+)px [^;]*")
+VARIABLES = {colour: f"var(--{name})" for name, colour in reversed(LIGHT.items())}
+METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
+
+
+def save(figure: Figure, format: str, salt: str = "fedrela") -> bytes:
+    """Return the bytes of an SVG, PNG or PDF file; `salt` goes into the ids of an SVG."""
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    with styled(), rc_context({"svg.hashsalt": salt}):
+        figure.savefig(buffer, format=format, metadata=METADATA[format])
+    return buffer.getvalue()
+
+
+def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
+    """Return a figure as an ``svg`` element for a page.
+
+    Parameters
+    ----------
+    figure
+        Drawn in fedrela's style.
+    name
+        Letters, digits and hyphens that no other figure of the page has.
+    title, description
+        What a reader hears who does not see the figure.
+    """
+    found: list[Any] = figure.findobj(lambda artist: hasattr(artist, "fedrela_tooltips"))
+    for number, artist in enumerate(found):
+        artist.set_gid(f"tooltips-{number}")
+    root = ET.fromstring(save(figure, "svg", name))
+    for number, artist in enumerate(found):
+        _add_tooltips(root, f"tooltips-{number}", artist.fedrela_tooltips)
+    _clean(root)
+    _rename_ids(root, name)
+    box = root.get("viewBox", "")
+    root.attrib.clear()
+    root.attrib |= {
+        "viewBox": box, "role": "img", "aria-labelledby": f"{name}-title {name}-desc", "class": "plot",
+        "xmlns": SVG,
+    }  # fmt: skip
+    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
+        element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
+        element.text = printable(text)
+        root.insert(place, element)
+    return _text_of(root)
+
+
+def _add_tooltips(root: ET.Element, gid: str, texts: tuple[str, ...]) -> None:
+    """Give each mark of an artist its text; markers are told from the line that joins them by their element."""
+    group = next((element for element in root.iter() if element.get("id") == gid), None)
+    if group is None:
+        return
+    defined = {id(inner) for defs in group.iter(f"{{{SVG}}}defs") for inner in defs.iter()}
+    marks = [element for element in group.iter() if element.tag in MARKS and id(element) not in defined]
+    used = [element for element in marks if element.tag.endswith("use")]
+    for element, text in zip(used if len(used) == len(texts) else marks, texts, strict=False):
+        if text:
+            title = ET.SubElement(element, f"{{{SVG}}}title")
+            title.text = printable(text)
+
+
+def _clean(root: ET.Element) -> None:
+    """Remove what a page does not need: metadata, the global style sheet, cells that cannot be seen, fonts."""
+    for parent in list(root.iter()):
+        for child in list(parent):
+            tag = child.tag.removeprefix(f"{{{SVG}}}") if isinstance(child.tag, str) else ""
+            hidden = "fill-opacity: 0;" in child.get("style", "") + ";" and tag == "path"
+            if tag in ("metadata", "style") or hidden:
+                parent.remove(child)
+    for element in root.iter():
+        if isinstance(element.text, str) and element.tag != f"{{{SVG}}}title":
+            element.text = element.text if element.tag == f"{{{SVG}}}text" else None
+        element.tail = "\n" if element.tag in (f"{{{SVG}}}g", f"{{{SVG}}}defs") else None
+        if "style" in element.attrib:
+            element.attrib["style"] = _style(element.attrib["style"])
+        for key in ("d", "x", "y", "transform", "width", "height"):
+            if key in element.attrib:
+                element.attrib[key] = NUMBER.sub(_rounded, " ".join(element.attrib[key].split()))
+
+
+def _style(text: str) -> str:
+    text = FONT.sub(lambda found: f"font-size: {found[2]}px" + (f"; font-weight: {found[1]}" if found[1] else ""), text)
+    text = COLOUR.sub(lambda found: VARIABLES.get(found[0], found[0]), text)
+    return NUMBER.sub(_rounded, text)
+
+
+def _rounded(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _rename_ids(root: ET.Element, name: str) -> None:
+    """Keep only the ids that something refers to, under names that no other figure has."""
+    used = {element.attrib[LINK].removeprefix("#") for element in root.iter() if LINK in element.attrib}
+    used |= {element.attrib["clip-path"][5:-1] for element in root.iter() if "clip-path" in element.attrib}
+    new = {old: f"{name}-{number}" for number, old in enumerate(sorted(used))}
+    for element in root.iter():
+        old = element.attrib.pop("id", None)
+        if old in new:
+            element.set("id", new[old])
+        if LINK in element.attrib:
+            element.set("href", "#" + new[element.attrib.pop(LINK).removeprefix("#")])
+        if "clip-path" in element.attrib:
+            element.set("clip-path", f"url(#{new[element.attrib['clip-path'][5:-1]]})")
+
+
+def _text_of(root: ET.Element) -> str:
+    for element in root.iter():
+        element.tag = str(element.tag).removeprefix(f"{{{SVG}}}")
+    return ET.tostring(root, encoding="unicode")
+
+
+def describe_lines(figure: Figure) -> str:
+    """Say where each named line of a figure begins and ends, as text for readers who do not see it."""
+    said = []
+    for line in [line for ax in figure.axes for line in ax.get_lines()]:
+        label, places = str(line.get_label()).replace(r"\$", "$"), np.asarray(line.get_xydata(), np.float64)
+        if label.startswith("_") or len(places) < 2:
+            continue
+        assert line.axes is not None
+        x, y = places.T
+        percent = type(line.axes.yaxis.get_major_formatter()).__name__ == "PercentFormatter"
+        first, last, most = (f"{value:.1%}" if percent else f"{value:,.4g}" for value in (y[0], y[-1], y.max()))
+        said.append(f"{label}: from {first} at {x[0]:g} to {last} at {x[-1]:g}, at most {most}.")
+    return " ".join(said)

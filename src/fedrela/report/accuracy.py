@@ -1,0 +1,123 @@
+"""Sections of a run's page on accuracy: over rounds, by class, and what was taken for what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fedrela import plots
+from fedrela.plots.runs import RunData
+from fedrela.plots.style import limited
+from fedrela.report.numbers import listed
+from fedrela.report.page import Block, Figure, Section, Table, Text
+from fedrela.text import percent, plural, points
+
+MOST_ROWS = 30  # classes of a table; more are in the plot alone
+
+
+def over_rounds(run: RunData) -> Section:
+    """Return accuracy over rounds, overall and by group, with a mark at T."""
+    heading = "Accuracy over rounds"
+    if not any(record.accuracy for record in run.rounds):
+        return Section("rounds", heading, [Text("No round was scored on a test set.")])
+    said = _course(run)
+    draw = partial(plots.accuracy_over_rounds, run)
+    return Section("rounds", heading, [Figure("accuracy", "Accuracy on the test set", draw, said), Text(said)])
+
+
+def _course(run: RunData) -> str:
+    """Say what the curves say: where each stood before T, and where at the end."""
+    accuracy, before = run.accuracy, run.accuracy_before
+    if accuracy is None:
+        return ""
+    after = {run.headline: accuracy[run.headline], **accuracy["groups"]}
+    if before is None:
+        parts = [f"{limited(key)} {percent(share)}" for key, share in after.items()]
+        return f"After round {run.last_scored}: {listed(parts)}."
+    earlier = {run.headline: before[run.headline], **before["groups"]}
+    parts = [
+        f"{limited(key)} went from {percent(earlier[key])} to {percent(share)} ({_change(earlier[key], share)} points)"
+        for key, share in after.items()
+    ]
+    return f"From round {run.first - 1} to round {run.last_scored}, {listed(parts)}."
+
+
+def _change(before: float | None, after: float | None) -> str:
+    return points(None if before is None or after is None else after - before)
+
+
+def by_class(run: RunData) -> Section:
+    """Return the accuracy of every class before T and after the last round."""
+    heading, accuracy, before = "Accuracy by class", run.accuracy, run.recalls_before
+    if accuracy is None:
+        return Section("classes", heading, [Text("There is no test set.")])
+    after = accuracy["per_class"]
+    if before is None:
+        why = f"Round {run.first}, before which accuracy would be compared, has not been reached."
+        return Section("classes", heading, [Text(why), *_class_table(run, None, after)])
+    both = [(b, a) for b, a in zip(before, after, strict=True) if b is not None and a is not None]
+    risen, fallen = sum(a > b for b, a in both), sum(a < b for b, a in both)
+    said = f"{plural(risen, 'class')} rose and {fallen:,} fell, of {len(after):,}."
+    if run.first == 1:
+        said += " Round 1 is the first of re-labelling: before it the model was untrained."
+    title = f"Before round {run.first} and after round {run.last_scored}"
+    figure = Figure("classes", title, partial(plots.class_changes, run), said)
+    return Section("classes", heading, [Text(said), figure, *_class_table(run, before, after)])
+
+
+def _class_table(run: RunData, before: Sequence[float | None] | None, after: Sequence[float | None]) -> list[Block]:
+    if len(run.classes) > MOST_ROWS:
+        return []
+    record = run.relabelling or {}
+    counts = record.get("before") or run.manifest.data["class_counts"]
+    labels = record.get("after") if run.enabled else None
+    columns = ["class", "group", "samples", *(["labels after"] if labels else [])]
+    columns += ["before", "after", "points"] if before else ["accuracy"]
+    rows = []
+    for c, label in enumerate(run.classes):
+        row = [limited(label), limited(run.groups.names[run.groups.of_class[c]]), f"{counts[c]:,}"]
+        row += [f"{labels[c]:,}"] if labels else []
+        row += [percent(before[c])] if before else []
+        rows.append([*row, percent(after[c]), *([_change(before[c], after[c])] if before else [])])
+    return [Table(columns, rows, ("class", "group"), "Training samples and accuracy on the test set")]
+
+
+def confusion(run: RunData) -> Section:
+    """Return what the model took for what, before T, at the end, and the difference."""
+    heading = "What was taken for what"
+    found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
+    there = {panel: np.array(matrix, np.float64) for panel, matrix in found.items() if matrix is not None}
+    if not there:
+        why = "There is no test set." if run.result else "It is written when a run has finished."
+        return Section("confusion", heading, [Text(why)])
+    titles = {"before": f"Before round {run.first}", "after": f"After round {run.last_scored}"}
+    said = {panel: _errors(run, matrix) for panel, matrix in there.items()}
+    if len(there) == 2:
+        titles["difference"], said["difference"] = "The difference, in points", _largest_change(run, there)
+    figures = [
+        Figure(f"confusion-{panel}", titles[panel], partial(plots.confusion, run, panel=panel), words)
+        for panel, words in said.items()
+    ]
+    what = "Rows are true classes, columns predicted ones, in per cent of the row; the diagonal is what was right."
+    words = " ".join(f"{panel.capitalize()}: {said[panel]}" for panel in there)
+    return Section("confusion", heading, [Text(what), *figures, Text(words)])
+
+
+def _errors(run: RunData, n: Any) -> str:
+    wrong, total = n - np.diag(n.diagonal()), int(n.sum())
+    if not wrong.any():
+        return f"All of {plural(total, 'answer')} are right."
+    a, b = divmod(int(wrong.argmax()), len(n))
+    classes = f"“{limited(run.classes[a])}” taken for “{limited(run.classes[b])}”"
+    most = f"{plural(int(wrong[a, b]), 'sample')} of {classes}"
+    return f"{int(n.diagonal().sum()):,} of {plural(total, 'answer')} are right; the most frequent error is {most}."
+
+
+def _largest_change(run: RunData, there: dict[str, Any]) -> str:
+    before, after = (n / np.maximum(n.sum(axis=1, keepdims=True), 1) for n in there.values())
+    a, b = divmod(int(np.abs(after - before).argmax()), len(run.classes))
+    change = points(float(after[a, b] - before[a, b]))
+    return f"The largest change is {change} points: “{limited(run.classes[a])}” taken for “{limited(run.classes[b])}”."

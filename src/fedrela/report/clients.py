@@ -1,0 +1,145 @@
+"""Sections of a run's page on its clients and its cost: who has what, whose updates did not count, time and bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fedrela import plots
+from fedrela.plots.clients import describe_clients
+from fedrela.plots.rounds import SPANS
+from fedrela.plots.runs import RunData
+from fedrela.plots.style import limited
+from fedrela.report.heterogeneity import heterogeneity_facts
+from fedrela.report.numbers import seconds, size
+from fedrela.report.page import Block, Facts, Figure, Section, Table, Text
+from fedrela.text import plural
+
+MOST_ROWS = 40
+LONGEST_REASON = 160
+SOME_ROUNDS = 8
+
+
+def who_has_what(run: RunData) -> Section:
+    """Return the clients by classes, with measures of imbalance and heterogeneity."""
+    heading, counts = "Who has what", run.client_counts
+    if counts is None:
+        sizes = np.array(run.manifest.data["client_sizes"])
+        said = f"{plural(sizes.size, 'client')} have from {sizes.min():,} to {sizes.max():,} training samples. "
+        return Section("clients", heading, [Text(said + "Their classes are written when a run has finished.")])
+    said = describe_clients(counts, run.classes, run.groups)
+    width = 6.6 if len(counts) > 12 else 5.0
+    draw, caption = partial(plots.client_classes, run), f"Original labels, before any was moved. {said}"
+    title = "Training samples by client and class"
+    blocks: list[Block] = [Figure("clients", title, draw, said, caption, width)]
+    if counts.sum():
+        rows = [(fact.name, fact.value, fact.meaning) for fact in heterogeneity_facts(counts)]
+        blocks.append(Table(("measure", "here", "what it means"), rows, ("measure", "what it means")))
+    if note := run.manifest.data["note"]:
+        blocks.append(Text(f"Partition: {note}", "muted"))
+    return Section("clients", heading, blocks)
+
+
+def lost_clients(run: RunData) -> Section:
+    """Return whose updates did not count and why, and the rounds that had too few clients."""
+    turns: dict[tuple[int, str], list[int]] = {}
+    for record in run.rounds:
+        for client, reason in record.excluded:
+            turns.setdefault((-1 if client is None else client, reason), []).append(record.round)
+    skipped = [record.round for record in run.rounds if record.skipped]
+    blocks: list[Block] = []
+    if not turns:
+        blocks.append(Text("No client was lost: every update counted."))
+    else:
+        number, clients = sum(map(len, turns.values())), len({client for client, _ in turns})
+        blocks.append(Text(f"{plural(number, 'update')} of {plural(clients, 'client')} did not count."))
+        rows = [
+            ("unknown" if client < 0 else f"{client:,}", f"{len(when):,}", _some(when), reason[:LONGEST_REASON])
+            for (client, reason), when in sorted(turns.items())
+        ]
+        more = f", the first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
+        columns = ("client", "updates", "rounds", "why")
+        blocks.append(Table(columns, rows[:MOST_ROWS], ("rounds", "why"), f"Updates lost{more}"))
+    if skipped:
+        said = f"Too few clients were left in {plural(len(skipped), 'round')} ({_some(skipped)}): the model stayed."
+        blocks.append(Text(said))
+    return Section("lost", "Clients lost", blocks)
+
+
+def _some(rounds: list[int]) -> str:
+    """Return round numbers, some of them where they are many.
+
+    >>> _some([1, 2, 5]), _some(list(range(1, 60)))
+    ('1, 2, 5', '1, 2, 3, 4, 5, 6, 7, 8 … 59')
+    """
+    shown = ", ".join(map(str, rounds[:SOME_ROUNDS]))
+    return shown if len(rounds) <= SOME_ROUNDS else f"{shown} … {rounds[-1]}"
+
+
+def cost(run: RunData) -> Section:
+    """Return time and bytes per round, and what FedReLa added: the only section that differs between machines."""
+    blocks: list[Block] = [Facts(_bytes(run))]
+    if run.timing:
+        times = [np.array([record.get(span, 0.0) for record in run.timing]) for span in SPANS.values()]
+        middle = seconds(float(np.median(times[0] + times[1])))
+        said = f"{plural(len(run.timing), 'round')} of {middle} each at the median."
+        note = (
+            "Re-labelling is summed over clients, which may work side by side: its part is drawn as the most it can be."
+        )
+        figure = Figure("time", "Seconds per round", partial(plots.cost, run), said, note if run.enabled else "")
+        blocks += [Facts(_times(run, times)), figure]
+    if run.machine:
+        blocks.append(Text(f"This section alone depends on the machine. {_machine(run.machine)}", "muted"))
+    return Section("cost", "Cost", blocks)
+
+
+def _bytes(run: RunData) -> list[tuple[str, str]]:
+    algorithm = run.manifest.algorithm
+    up, down = (sum(map(_size, algorithm.get(way, {}).values())) for way in ("sends", "receives"))
+    pairs = [("a client sends", f"{size(up)} per round ({_named(algorithm['sends'])})")]
+    if down:
+        pairs.append(("a client receives", f"{size(down)} per round ({_named(algorithm['receives'])})"))
+    if run.rounds:
+        clients = sum(len(record.chosen) for record in run.rounds) / len(run.rounds)
+        pairs.append(("a round moves", f"{size(clients * (up + down))} with {clients:.4g} clients"))
+    if run.enabled:
+        pairs.append(("FedReLa adds", "0 B: it sends nothing, and uploads keep their names, shapes and types"))
+    return pairs
+
+
+def _size(declared: list[Any]) -> int:
+    shape, dtype = declared
+    return int(math.prod(shape)) * int(np.dtype(dtype).itemsize)
+
+
+def _named(arrays: Mapping[str, Any]) -> str:
+    return ", ".join(f"{limited(key)} {size(_size(declared))}" for key, declared in arrays.items())
+
+
+def _times(run: RunData, times: list[Any]) -> list[tuple[str, str]]:
+    train, score, relabel = times
+    whole = train + score
+    plain = whole[relabel == 0]
+    middle = float(np.median(plain if plain.size else whole))
+    pairs = [("all rounds", seconds(float(whole.sum()))), ("per round", f"{seconds(middle)} (median)")]
+    busy = np.flatnonzero(relabel > 0)
+    if busy.size:
+        first = int(busy[0])
+        took = f"{seconds(float(whole[first]))}, of which re-labelling, summed over clients,"
+        label = f"round {run.timing[first]['round']}, re-labelling"
+        pairs.append((label, f"{took} {seconds(float(relabel[first]))}"))
+        part = relabel.sum() / whole.sum()
+        pairs.append(("FedReLa added", f"{seconds(float(relabel.sum()))} in the whole run, {part:.1%} of its time"))
+    return pairs
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    workers = (machine.get("engine") or {}).get("workers")
+    said = [f"{machine.get('system', '')} {machine.get('machine', '')}".strip(), f"Python {machine.get('python', '?')}"]
+    said += [plural(machine["cores"], "core")] if machine.get("cores") else []
+    said += [f"workers {workers}"] if workers is not None else []
+    return f"{', '.join(said)}; begun {machine.get('started', 'at an unknown time')}."

@@ -1,1 +1,0 @@
-"""The client-by-class picture: who has how many samples of which class."""

@@ -1,1 +1,0 @@
-"""Figures drawn once and written as SVG or PNG: shapes, colours, scales, text."""

@@ -1,0 +1,138 @@
+"""The page of runs that belong together: of a comparison, a sweep or a table of the paper, from its folder alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedrela.plots.arms import arm_words
+from fedrela.plots.comparisons import value_text
+from fedrela.plots.rounds import SPANS
+from fedrela.plots.runs import GridData, RunData
+from fedrela.plots.style import limited
+from fedrela.report.compare import compare_page
+from fedrela.report.numbers import seconds
+from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text
+from fedrela.report.relabelling import gallery
+from fedrela.report.reproduce import reproduce_page
+from fedrela.report.run import without_paths
+from fedrela.report.sweep import sweep_page
+from fedrela.runfolder.grids import GridFolder
+from fedrela.text import plural
+
+MOST_ROWS = 200
+NAMED = ("ratio", "factor", "alpha")  # of imbalance and partition, where they have them
+
+
+def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
+    """Return the page of a grid; of one without a summary yet, how far it is.
+
+    Parameters
+    ----------
+    folder
+        The grid. Nothing else is read, and where the folder lies does not matter.
+    samples
+        With False no sample is shown.
+    """
+    kind, runs = folder.record["kind"], GridData.read(folder)
+    if runs.summary is not None:
+        found, warning = summary_page(runs), ""
+        if runs.missing:
+            warning = f"{runs.missing:,} of {plural(len(runs.cells), 'run')} did not finish; they are left out below."
+    else:
+        found = Page(f"{kind}: {limited(folder.record['name'])}", "", [])
+        warning = f"This {kind} is not done: {folder.status}."
+    warned = Section("unfinished", "", [Text(warning, "warning")] if warning else [])
+    shown = [_samples(folder)] if samples and kind == "compare" else []
+    ending = [_cost(runs), _list_of_runs(runs), _configuration(folder.record["config"], runs)]
+    parts = [section for section in (warned, *found.sections, *shown, *ending) if section.blocks]
+    version = f" {runs.any.manifest.version}" if runs.any else ""
+    return replace(found, sections=parts, foot=f"Made by fedrela{version} from this folder alone.")
+
+
+def summary_page(runs: GridData) -> Page:
+    """Return the page of a summary, without what every grid ends with."""
+    summary, common = runs.summary or {}, setting(runs)
+    if summary["kind"] == "compare":
+        return compare_page(summary, runs, common)
+    return sweep_page(summary, common) if summary["kind"] == "sweep" else reproduce_page(summary, common)
+
+
+def setting(runs: GridData) -> str:
+    """Return data, clients, model and rounds of the first finished run."""
+    run = runs.any
+    if run is None:
+        return "No run has finished"
+    data, recipe = run.manifest.data, run.manifest.data["recipe"]
+    samples, classes = plural(run.samples, "training sample"), plural(len(run.classes), "class")
+    who = f"{samples} of {classes} at {plural(data['clients'], 'client')}"
+    how = f"{_kind(recipe['imbalance'])} imbalance, {_kind(recipe['partition'])} partition"
+    model = f"{limited(run.config['model']['name'])} for {plural(run.all_rounds, 'round')}"
+    return f"{limited(data['source'])}, {who} ({how}), {model}"
+
+
+def _kind(table: dict[str, Any]) -> str:
+    numbers = [f"{key} {table[key]:g}" for key in NAMED if isinstance(table.get(key), int | float)]
+    return " ".join([limited(table["kind"]).replace("_", " "), *numbers])
+
+
+def _samples(folder: GridFolder) -> Section:
+    """Return the gallery of the first finished run with FedReLa."""
+    for cell in folder.cells:
+        if cell["arm"] in ("fedrela", "fedrela-drop") and (folder.place(cell) / "result.json").exists():
+            found = gallery(RunData.read(folder.run_folder(cell)))
+            said = Text(f"From {limited(cell['baseline'])} with seed {cell['seed']}, {cell['folder']}.", "muted")
+            return Section(found.key, found.title, [said, *found.blocks])
+    return Section("samples", "Re-labelled samples", [])
+
+
+def _cost(runs: GridData) -> Section:
+    """Return the time of a run of every baseline and arm: the only section that differs between machines."""
+    groups: dict[tuple[str, str], list[RunData]] = {}
+    for cell, run in zip(runs.cells, runs.runs, strict=True):
+        if run is not None and run.timing:
+            groups.setdefault((cell["baseline"], cell["arm"]), []).append(run)
+    rows = []
+    for (baseline, arm), found in groups.items():
+        sums = [[sum(record.get(span, 0.0) for record in run.timing) for span in SPANS.values()] for run in found]
+        spans = np.mean(sums, axis=0)
+        per_round = spans[:2].sum() / max(len(found[0].timing), 1)
+        rows.append((limited(baseline), arm_words(arm), f"{len(found)}", *map(seconds, (per_round, *spans.tolist()))))
+    columns = ("baseline", "arm", "runs", "per round", *SPANS)
+    caption = "Time of a run, mean over its runs, the shared rounds included"
+    said = (
+        "FedReLa sends nothing of its own: uploads keep their names, shapes and bytes. Re-labelling is summed over "
+        "clients. Rounds that several runs share were trained once. This section alone depends on the machine."
+    )
+    return Section("cost", "Cost", [Table(columns, rows, ("baseline", "arm"), caption), Text(said, "muted")])
+
+
+def _list_of_runs(runs: GridData) -> Section:
+    """Return where each run lies, below the folder of this page."""
+    keys = list(dict.fromkeys(key for cell in runs.cells for key in cell["values"]))
+    rows = [
+        (
+            limited(cell["baseline"]), arm_words(cell["arm"]), str(cell["seed"]),
+            *(value_text(cell["values"].get(key, "")) for key in keys),
+            "not finished" if run is None else "done", cell["folder"],
+        )
+        for cell, run in zip(runs.cells, runs.runs, strict=True)
+    ]  # fmt: skip
+    columns = ("baseline", "arm", "seed", *keys, "status", "folder")
+    more = f"The first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
+    table = Table(columns, rows[:MOST_ROWS], ("baseline", "arm", *keys, "status", "folder"), more)
+    said = "Folders below the one of this page; fedrela report with one of them writes the page of that run."
+    return Section("runs", "Runs", [Text(said), table])
+
+
+def _configuration(toml: str, runs: GridData) -> Section:
+    """Return the configuration that all runs were made from, and the versions."""
+    blocks: list[Block] = [Code(without_paths(toml))]
+    run = runs.any
+    if run is not None and "[data]" not in toml:  # a table of the paper is made from many settings
+        blocks += [Text("Every run has a config.toml of its own; that of the first:"), Code(without_paths(run.toml))]
+    if run is not None:
+        blocks.append(Facts(list(run.manifest.packages.items())))
+    return Section("configuration", "Configuration and versions", blocks, print_break=True)

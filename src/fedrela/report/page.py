@@ -1,0 +1,170 @@
+"""What a page is made of, and the page as one HTML file: style and plots inside, no script, nothing fetched.
+
+Every string of a part is text, whatever is in it: it is escaped by Jinja2 and made printable, so that no name can write
+markup, drive a terminal or reverse the writing. The page also forbids the browser every script and every request.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from fedrela.plots.style import DARK, LIGHT, WIDTH, new_figure
+from fedrela.plots.svg import describe_lines, page_svg
+from fedrela.text import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Noto Sans', sans-serif"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; `warning` is for what a reader must not miss."""
+
+    kind: ClassVar = "text"
+    text: str
+    tone: Literal["plain", "muted", "warning"] = "plain"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot with a title above it and a caption below.
+
+    Attributes
+    ----------
+    name
+        That of its file, and its address in the page: letters, digits and hyphens.
+    title, caption
+        Above and below the plot.
+    draw
+        A plot but for its keyword `ax`.
+    description
+        What a reader hears who does not see it; made from its lines where empty.
+    width
+        Of the figure on a page, in inches.
+    """
+
+    kind: ClassVar = "figure"
+    name: str
+    title: str
+    draw: Callable[..., object]
+    description: str = ""
+    caption: str = ""
+    width: float = WIDTH
+
+    def svg(self) -> str:
+        """Return the plot as an element of a page."""
+        figure = new_figure(self.draw, self.width)
+        said = self.description or describe_lines(figure) or self.title
+        return page_svg(figure, f"plot-{self.name}", self.title, said)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under `columns`; the columns in `words` stand left, all others are numbers and stand right."""
+
+    kind: ClassVar = "table"
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: Sequence[str] = ()
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A sample: a title, pairs of name and value, and a PNG with its text alternative where there is something to see."""
+
+    title: str
+    facts: Sequence[tuple[str, str]] = ()
+    png: bytes | None = None
+    alt: str = ""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Samples side by side."""
+
+    kind: ClassVar = "pictures"
+    items: Sequence[Picture]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines in which every blank counts."""
+
+    kind: ClassVar = "code"
+    text: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Pairs of name and value; `large` for the few that a page begins with."""
+
+    kind: ClassVar = "facts"
+    pairs: Sequence[tuple[str, str]]
+    large: bool = False
+
+
+Block = Text | Figure | Table | Pictures | Code | Facts
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page; without a title it stands before all others and is not in the table of contents."""
+
+    key: str  # its address: letters, digits and hyphens
+    title: str
+    blocks: Sequence[Block]
+    print_break: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its title, what it is about in a sentence or two, its sections, and a line at its end."""
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    foot: str = ""
+
+    @property
+    def figures(self) -> list[Figure]:
+        """All figures, from top to bottom."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]
+
+
+def render(page: Page) -> str:
+    """Return the text of an HTML file; the same page gives the same text.
+
+    Examples
+    --------
+    >>> html = render(Page("R&D", "What was run.", [Section("cost", "Cost", [Text("<b> is no markup")])]))
+    >>> "<title>R&amp;D</title>" in html, "&lt;b&gt; is no markup" in html, "<script" in html
+    (True, True, False)
+    """
+    return _environment().get_template("page.html.j2").render(page=page, light=LIGHT, dark=DARK, fonts=FONTS)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here, for those who only want a plot
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=lambda value: value if hasattr(value, "__html__") else printable(value),
+    )
+    made.filters["data_uri"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    made.filters["lines"] = lambda text: [line.expandtabs() for line in text.rstrip().split("\n")]
+    return made

@@ -1,0 +1,137 @@
+"""The page of one run: what was run and what came of it, its sections in their order, and the configuration."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fedrela.plots.runs import RunData
+from fedrela.plots.style import limited
+from fedrela.report.accuracy import by_class, confusion, over_rounds
+from fedrela.report.clients import cost, lost_clients, who_has_what
+from fedrela.report.numbers import listed
+from fedrela.report.page import Block, Code, Facts, Page, Section, Text
+from fedrela.report.relabelling import gallery, scores, where_labels_went
+from fedrela.runfolder import RunFolder
+from fedrela.text import percent, plural
+
+ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
+
+
+def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
+    """Return the page of a run, whether it has finished or not.
+
+    Parameters
+    ----------
+    folder
+        The run. Nothing else is read, and where the folder lies does not matter.
+    samples
+        With False no sample is shown.
+    """
+    run = RunData.read(folder, samples=samples)
+    sections = [
+        opening(run), over_rounds(run), by_class(run), confusion(run), where_labels_went(run),
+        gallery(run, samples=samples), who_has_what(run), scores(run), cost(run), lost_clients(run), configuration(run),
+    ]  # fmt: skip
+    foot = f"Made by fedrela {run.manifest.version} from the run folder alone."
+    return Page(title(run), lead(run), sections, foot)
+
+
+def title(run: RunData) -> str:
+    """Return a title: the data, the baseline, and whether it was helped."""
+    helped = ""
+    if run.enabled:
+        helped = " with FedReLa" if run.config["relabel"]["moves"] == "fedrela" else " with random moves"
+    return f"{limited(run.manifest.data['source'])}: {limited(run.manifest.algorithm['name'])}{helped}"
+
+
+def lead(run: RunData) -> str:
+    """Return what was run, in one sentence."""
+    data, train = run.manifest.data, run.config["train"]
+    samples = f"{plural(run.samples, 'training sample')} of {plural(len(run.classes), 'class')}"
+    who = f"{samples} at {plural(data['clients'], 'client')} ({_imbalance(data['recipe'])})"
+    model = limited(run.config["model"]["name"])
+    part = f" with {train['participation']:.3g} of the clients per round" if train["participation"] < 1 else ""
+    baseline = f"{limited(run.manifest.algorithm['name'])} with {model} for {plural(run.all_rounds, 'round')}{part}"
+    return f"{limited(data['source'])}, {who}: {baseline}; {_relabelling(run)}; seed {run.config['seed']}."
+
+
+def _imbalance(recipe: dict[str, Any]) -> str:
+    imbalance, partition = recipe["imbalance"], recipe["partition"]
+    kind = {
+        "step": f"step imbalance, ratio {imbalance.get('ratio') or 1:g}",
+        "long_tail": f"long tail, factor {imbalance.get('factor') or 1:g}",
+    }.get(imbalance["kind"], "natural imbalance")
+    alpha = f" with alpha {partition['alpha']:g}" if partition.get("alpha") is not None else ""
+    way = {"dirichlet": "Dirichlet", "iid": "IID"}.get(partition["kind"], limited(partition["kind"]))
+    return f"{kind}; {way} partition{alpha}"
+
+
+def _relabelling(run: RunData) -> str:
+    table = run.config["relabel"]
+    rate = "" if table["lr_scale"] == 1 else f", with the learning rate times {table['lr_scale']:g}"
+    if not run.enabled:
+        return f"nobody re-labelled{rate and f'{rate} from round {run.first} on'}"
+    tau = table["tau"]
+    level = f"tau {tau:g}" if isinstance(tau, int | float) else "a tau of each client's own"
+    again = f" and every {plural(table['period'], 'round')}" if table["period"] else ""
+    what = "re-labelled" if table["moves"] == "fedrela" else "moved as many labels of random samples, as a control,"
+    return f"clients {what} from round {run.first}{again} on ({level}){rate}"
+
+
+def opening(run: RunData) -> Section:
+    """Return what stands above the table of contents: the accuracies, and what they are of."""
+    blocks: list[Block] = []
+    if run.status != "done":
+        blocks.append(Text(f"This run is unfinished: {run.status} of {run.all_rounds}.", "warning"))
+    accuracy = run.accuracy
+    if accuracy is None:
+        said = [Text("There is no test set, so this page tells no accuracy.")] if run.rounds else []
+        return Section("summary", "", [*blocks, *said])
+    pairs = [(run.headline, percent(accuracy[run.headline]))]
+    pairs += [(limited(group), percent(share)) for group, share in accuracy["groups"].items()]
+    pairs += [(key.upper(), f"{accuracy[key]:.3f}") for key in ("auroc", "auprc") if accuracy.get(key) is not None]
+    if run.enabled:
+        pairs.append(("labels moved", "private" if run.moved is None else f"{run.moved:,}"))
+    return Section("summary", "", [*blocks, Facts(pairs, large=True), Text(_meaning(run), "muted")])
+
+
+def _meaning(run: RunData) -> str:
+    accuracy, result = run.accuracy or {}, run.result or {}
+    which = "Balanced accuracy (the mean over classes)" if run.headline == "balanced" else "Accuracy"
+    said = [f"{which} on the test set after round {run.last_scored}."]
+    if empty := [limited(group) for group, share in accuracy["groups"].items() if share is None]:
+        said.append(f"The test set has no sample of {listed(empty)} classes.")
+    if run.enabled and run.moved is not None:
+        said.append(f"{run.moved:,} of {plural(run.samples, 'label')} of training samples were changed.")
+    if run.enabled and run.moved is None:
+        said.append("How many labels moved is known to the clients alone.")
+    if "validation" in result:
+        share = percent(result["validation"]["balanced"])
+        said.append(f"On what clients hold back, balanced accuracy is {share}.")
+    if "local" in result:
+        said.append(f"The mean of the clients' own accuracies is {percent(result['local']['mean'])}.")
+    return " ".join(said)
+
+
+def configuration(run: RunData) -> Section:
+    """Return the full configuration, versions and digests: what it takes to run the same again."""
+    text = without_paths(run.toml)
+    said = "Every key, defaults included; [engine], on which no result depends, is left out."
+    if text != run.toml:
+        said += " Of paths on the machine only the last name is shown."
+    manifest, result = run.manifest, run.result or {}
+    pairs = [*manifest.packages.items(), ("format", manifest.format), ("configuration, sha256", manifest.config_sha256)]
+    if "weights_sha256" in result:
+        pairs.append(("final weights, sha256", result["weights_sha256"]))
+    blocks: list[Block] = [Text(said), Code(text), Facts(pairs)]
+    return Section("configuration", "Configuration and versions", blocks, print_break=True)
+
+
+def without_paths(toml: str) -> str:
+    """Return a configuration whose absolute paths are cut to their last name: a page is for showing to others.
+
+    >>> without_paths('root = "/home/ann/clinic data"')
+    'root = "…/clinic data"'
+    """
+    return ABSOLUTE.sub(r'"…/\1"', toml)

@@ -1,0 +1,199 @@
+"""A sweep as tables and as a page: one row per point, the layout of a sensitivity analysis, and what to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from fedrela import plots
+from fedrela.plots.arms import arm_name, arm_words, score_words, seeds_words
+from fedrela.plots.comparisons import HELD_BACK, arms_of, points_of, value_text
+from fedrela.plots.style import limited
+from fedrela.report.numbers import (
+    NONE,
+    Spread,
+    Value,
+    Values,
+    listed,
+    spread_count,
+    spread_percent,
+    values_of,
+)
+from fedrela.report.page import Block, Figure, Page, Section, Table, Text
+from fedrela.text import percent, plural, points
+
+Summary = Mapping[str, Any]
+Point = Mapping[str, Any]
+MOVED = "labels moved"
+PARTS = ("mean", "deviation")
+MOST_FAILURES = 8
+
+
+def sweep_tables(summary: Summary) -> list[Table]:
+    """Return all tables of a sweep; the wide one only for one or two keys."""
+    wide = wide_table(summary)
+    return [sweep_table(summary), *([wide] if wide else [])]
+
+
+def sweep_table(summary: Summary) -> Table:
+    """Return one row per point: the values of the keys, all metrics, and the labels moved."""
+    keys, metrics = summary["keys"], summary["figures"]
+    validated = any(point["validation"] for point in summary["points"])
+    words = [*_who(summary), *keys]
+    columns = [*words, *metrics, *([HELD_BACK] if validated else []), MOVED]
+    rows = [
+        [
+            *_who(summary, point["baseline"], point["arm"]),
+            *(value_text(point["values"][key]) for key in keys),
+            *(spread_percent(point["figures"][metric]) for metric in metrics),
+            *([_validation(point)] if validated else []),
+            spread_count(point["figures"]["moved"]),
+        ]
+        for point in summary["points"]
+    ]
+    held = f"; {HELD_BACK}: balanced accuracy on what clients hold back" if validated else ""
+    return Table(columns, rows, words, f"{score_words(summary)}; {seeds_words(summary)}{held}.")
+
+
+def wide_table(summary: Summary) -> Table | None:
+    """Return a row per metric (and value of the first of two keys), a column per value of the last key; else None."""
+    keys, metrics = summary["keys"], [*summary["figures"], "moved"]
+    if len(keys) not in (1, 2):
+        return None
+    *first, last = keys
+    across = summary["values"][last]
+    rows = []
+    for baseline, arm in arms_of(summary):
+        found = {_address(point["values"], keys): point for point in points_of(summary, baseline, arm)}
+        for metric in metrics:
+            for down in summary["values"][first[0]] if first else [None]:
+                start = dict.fromkeys(first, down)
+                cells = [found.get(_address({**start, last: value}, keys)) for value in across]
+                shown = (NONE if point is None else _cell(point["figures"][metric], metric) for point in cells)
+                label = MOVED if metric == "moved" else metric
+                rows.append([*_who(summary, baseline, arm), label, *map(value_text, start.values()), *shown])
+    words = [*_who(summary), "metric", *first]
+    columns = [*words, *map(value_text, across)]
+    return Table(columns, rows, words, f"The same, with {last} from left to right.")
+
+
+def sweep_values(summary: Summary) -> Values:
+    """Return a sweep for programs: one row per point, shares in per cent."""
+    keys, metrics = summary["keys"], summary["figures"]
+    names = [*metrics, "validation", "moved"]
+    columns = ["baseline", "arm", *keys, *(f"{name}_{part}" for name in names for part in PARTS), "seeds"]
+    rows: list[list[Value]] = []
+    for point in summary["points"]:
+        found = point["figures"]
+        shares = [*(found[metric] for metric in metrics), point["validation"]]
+        spreads = [value for share in shares for value in values_of(share, PARTS)]
+        spreads += values_of(found["moved"], PARTS, 1)
+        values = [_plain(point["values"][key]) for key in keys]
+        rows.append([point["baseline"], point["arm"], *values, *spreads, len(summary["seeds"])])
+    return Values(columns, rows)
+
+
+def _address(values: Mapping[str, object], keys: Sequence[str]) -> tuple[str, ...]:
+    """Return what tells one point from the others of its baseline and arm."""
+    return tuple(repr(values[key]) for key in keys)
+
+
+def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list[str]:
+    """Return baseline and arm, the names of their columns without any; a sweep without arms has no such column."""
+    named = any(point["arm"] != "as given" for point in summary["points"])
+    return [baseline, *([arm_words(arm)] if named else [])]
+
+
+def _cell(spread: Spread, metric: str) -> str:
+    return spread_count(spread) if metric == "moved" else spread_percent(spread)
+
+
+def _validation(point: Point) -> str:
+    return NONE if point["validation"] is None else spread_percent(point["validation"])
+
+
+def _plain(value: object) -> Value:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if number else value_text(value)  # type: ignore[return-value]
+
+
+def sweep_page(summary: Summary, setting: str) -> Page:
+    """Return what a sweep found: the choice in words, plots for one or two keys, all points."""
+    keys = listed([f"{limited(key)} over {plural(len(summary['values'][key]), 'value')}" for key in summary["keys"]])
+    baselines = listed(list(dict.fromkeys(limited(point["baseline"]) for point in summary["points"])))
+    lead = f"{setting}: {baselines} with {keys}, over {plural(len(summary['seeds']), 'seed')}."
+    title = f"Sweep of {listed([limited(key) for key in summary['keys']])}: {limited(summary['name'])}"
+    sections = [
+        Section("summary", "", _opening(summary)),
+        Section("figures", "What the values do", _plots(summary)),
+        Section("points", "All points", [sweep_table(summary)]),
+    ]
+    return Page(title, lead, sections)
+
+
+def _opening(summary: Summary) -> list[Block]:
+    """Return what a page begins with: the choice, in words."""
+    failed = [
+        Text(f"{_values(point['values'])}: a run failed: {point['failed']}", "warning")
+        for point in summary["points"]
+        if "failed" in point
+    ]
+    said = [choice_words(summary, choice) for choice in summary["choice"]] or [summary["why_no_choice"]]
+    return [*failed[:MOST_FAILURES], *(Text(words) for words in said if words)]
+
+
+def _plots(summary: Summary) -> list[Block]:
+    """Return lines over one key, heat maps over two; of more keys nothing."""
+    metrics, arms = summary["figures"], arms_of(summary)
+    seeds = len(summary["seeds"])
+    band = "Mean over seeds; bands are one standard deviation." if seeds > 1 else "One seed."
+    if len(summary["keys"]) == 1 and len(arms) == 1:
+        title = f"{limited(arm_name(*arms[0]))}: test accuracy"
+        shown = [_figure(summary, "accuracy", title, band)]
+    elif len(summary["keys"]) == 1:
+        shown = [
+            _figure(summary, f"accuracy-{k}", f"{limited(metric)} accuracy", band, metric)
+            for k, metric in enumerate(metrics, 1)
+        ]
+    elif len(summary["keys"]) == 2:
+        chosen = dict.fromkeys([metrics[-1], metrics[max(len(metrics) - 2, 0)], "moved"])
+        return [
+            _figure(summary, f"map-{k}-{j}", f"{limited(arm_name(*arm))}: {words}", "Mean over seeds.", metric, arm)
+            for k, arm in enumerate(arms, 1)
+            for j, metric in enumerate(chosen, 1)
+            for words in [MOVED if metric == "moved" else f"{limited(metric)} accuracy"]
+        ]
+    else:
+        return []
+    return [*shown, _figure(summary, "moved", "Labels moved", "All clients, mean over seeds.", "moved")]
+
+
+def _figure(
+    summary: Summary, name: str, title: str, caption: str, metric: str | None = None, arm: Sequence[str] = ()
+) -> Figure:
+    options: dict[str, Any] = {"metric": metric, **dict(zip(("baseline", "arm"), arm, strict=False))}
+    said = f"{title} over {listed([limited(key) for key in summary['keys']])}." if arm else ""
+    return Figure(name, title, partial(plots.sensitivity, summary, **options), said, caption)
+
+
+def choice_words(summary: Summary, choice: Mapping[str, Any]) -> str:
+    """Say which value the validation split would choose, and what the test set says of it."""
+    headline = summary["figures"][-1]
+    chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
+    test = listed([f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["figures"]])
+    said = (
+        f"{limited(arm_name(choice['baseline'], choice['arm']))}: {choice['by']} is highest at {chosen} "
+        f"({percent(choice['validation'])}), so that is what one would choose. There the test set says: {test}."
+    )
+    if choice["best_test"] <= choice["test"][headline]:
+        return f"{said} No other value is better on the test set ({headline})."
+    more = points(choice["best_test"] - choice["test"][headline]).lstrip("+")
+    return (
+        f"{said} Best on the test set itself is {best}, {headline} {percent(choice['best_test'])}: {more} points more, "
+        "which nobody can have without looking at the test set."
+    )
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    return listed([f"{limited(key)} = {limited(value_text(value))}" for key, value in values.items()])

@@ -1,0 +1,123 @@
+"""A run for TensorBoard: accuracy, loss and counts of every round as scalars, plots as images."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedrela.errors import ArgumentError
+from fedrela.plots.style import new_figure, styled
+from fedrela.report.page import Figure
+from fedrela.report.run import run_page
+from fedrela.runfolder import RunFolder
+from fedrela.runfolder.grids import GridFolder
+
+EVENTS = "tfevents"  # TensorBoard reads every file with this in its name
+
+
+class TensorBoardLog:
+    """Events in the folder `path`, begun with the first thing added, by ``torch.utils.tensorboard.SummaryWriter``.
+
+    A folder that holds events already is an `ArgumentError`: two runs in one folder would be drawn as one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = TensorBoardLog(folder + "/tau-5")
+    ...     log.add_round({"round": 1, "accuracy": {"overall": 0.5}, "loss": 1.2, "moved": 0, "excluded": []})
+    ...     len(list(log.path.iterdir()))
+    1
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._writer: Any = None
+        if importlib.util.find_spec("tensorboard") is None:
+            raise ArgumentError("tensorboard: is not installed; run `pip install fedrela[tensorboard]`")
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            raise ArgumentError(f"{self.path}: is a file; name a folder for TensorBoard")
+        if self.path.is_dir() and any(EVENTS in name for name in os.listdir(self.path)):
+            raise ArgumentError(f"{self.path}: holds TensorBoard events already; choose another folder")
+
+    def add_round(self, record: Mapping[str, Any]) -> None:
+        """Add what is known of a round, a line of ``rounds.jsonl``, as scalars."""
+        self._add({tag: partial(_scalar, value) for tag, value in scalars(record).items()}, record["round"])
+
+    def add_figures(self, figures: list[Figure], step: int) -> None:
+        """Add plots by name as images; `step` is the round that they are of."""
+        self._add({f"figures/{figure.name}": partial(_image, figure) for figure in figures}, step)
+
+    def _add(self, adders: Mapping[str, Any], step: int) -> None:
+        """Add values or images, which are on disk when this returns."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        try:
+            if self._writer is None and adders:
+                self._writer = SummaryWriter(str(self.path))
+            for tag, add in adders.items():
+                add(self._writer, tag, step)
+            if adders:
+                self._writer.flush()
+        except OSError as error:
+            why = f"cannot be written: {error.strerror}; choose another place"
+            raise ArgumentError(f"{self.path}: {why}") from None
+
+
+def _scalar(value: float, writer: Any, tag: str, step: int) -> None:
+    writer.add_scalar(tag, value, step)
+
+
+def _image(figure: Figure, writer: Any, tag: str, step: int) -> None:
+    # No description: TensorBoard reads it as Markdown, and there are names of other people's in it.
+    with styled():
+        writer.add_figure(tag, new_figure(figure.draw, figure.width), step, close=False)
+
+
+def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
+    """Write a run, finished or not, for TensorBoard, or every run of a grid into a folder of its own.
+
+    Parameters
+    ----------
+    there
+        The run, or runs that belong together.
+    path
+        A folder for its events, new or without any.
+    figures
+        Whether to add the plots of a run's report; they stand at its last round.
+    """
+    if isinstance(there, RunFolder):
+        log, records = TensorBoardLog(path), there.rounds()
+        for record in records:
+            log.add_round(record)
+        if figures:
+            log.add_figures(run_figures(there), len(records))
+        return
+    for cell in there.cells:
+        place = there.place(cell)
+        if place.exists() and not (Path(path) / place.name).exists():  # cells of one configuration are one run
+            write_tensorboard(there.run_folder(cell), Path(path) / place.name, figures=False)
+
+
+def run_figures(folder: RunFolder) -> list[Figure]:
+    """Return the plots of a run's report."""
+    return run_page(folder, samples=False).figures
+
+
+def scalars(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return by tag what is known of a round.
+
+    >>> scalars({"round": 3, "accuracy": None, "loss": None, "moved": 4, "excluded": [[0, "late"]]})
+    {'labels/moved': 4.0, 'clients/lost': 1.0}
+    """
+    found: dict[str, float | None] = {}
+    for kind in ("accuracy", "validation"):
+        scores = record.get(kind) or {}
+        named = {name: scores.get(name) for name in ("overall", "balanced", "macro_f1")} | scores.get("groups", {})
+        found |= {f"{kind}/{name}": value for name, value in named.items()}
+    found |= {"loss/test": record["loss"], "labels/moved": record["moved"], "clients/lost": len(record["excluded"])}
+    return {tag: float(value) for tag, value in found.items() if value is not None}
