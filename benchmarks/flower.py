@@ -38,7 +38,7 @@ from sides import cpu, family
 from fedrela.engine.tasks import Task
 from fedrela.experiment.flower_app import flower_client, serve
 from fedrela.experiment.load import config_toml, parse_config
-from fedrela.experiment.recorded_run import Execution
+from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.schema import Config
 from fedrela.flower.apps import simulate
 from fedrela.flower.client import FlowerClient, client_of
@@ -119,7 +119,7 @@ class Match:
         self.arrays = ArrayRecord()
         self.clock = Clock()
 
-    def watch(self, execution: Execution, done: RoundRecord | None) -> None:
+    def watch(self, execution: RecordedRun, done: RoundRecord | None) -> None:
         """Note how long our round took, then do as many of theirs as are due."""
         if done is None:
             self.arrays = ArrayRecord({"weights": Array(execution.run.state.weights)})

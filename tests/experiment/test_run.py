@@ -163,7 +163,7 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(reference):
 
 def test_a_folder_with_a_run_is_not_written_to(reference, tmp_path):
     before = bytes_of(reference.folder)
-    with pytest.raises(ArgumentError, match="this run exists already; continue it with `fedrela resume` with it"):
+    with pytest.raises(ArgumentError, match="this run exists already; continue it with `fedrela resume`"):
         run(small(), out=reference.folder)
     with pytest.raises(ArgumentError, match="it holds another run; choose a new or an empty folder"):
         run(small(seed=6), out=reference.folder)

@@ -65,15 +65,15 @@ kind = "long_tail"; factor = 9; largest = «1000000001 | largest: expected an in
 kind = "step"; ratio = 2; minority = «1.5      | minority: expected a list of class ids, or a share from 0 to 1
 kind = "step"; ratio = 2; minority = «3        | minority: expected a list of class ids, or a share from 0 to 1
 kind = "step"; ratio = 2; minority = «"last"   | minority: expected a list of class ids, or a share from 0 to 1
-kind = "step"; ratio = 2; minority = [0, «-1]  | minority[1]: expected a class id of at least 0, got -1
-kind = "step"; ratio = 2; minority = [«0.5, 1] | minority[0]: expected a class id of at least 0, got 0.5
-kind = "step"; ratio = 2; minority = [1, 2, «"3"] | minority[2]: expected a class id of at least 0, got '3'
+kind = "step"; ratio = 2; minority = [0, «-1]  | minority[1]: expected a class id >= 0, got -1
+kind = "step"; ratio = 2; minority = [«0.5, 1] | minority[0]: expected a class id >= 0, got 0.5
+kind = "step"; ratio = 2; minority = [1, 2, «"3"] | minority[2]: expected a class id >= 0, got '3'
 kind = "step"; ratio = 2; minority = «[1, 1]   | minority: expected different class ids
 kind = "step"; ratio = 2; side = «"left"       | side: expected one of last, first, got 'left'
 kind = "step"; ratio = 2; side = «"first"; minority = [1] | side: only a share of the classes has one
 kind = "step"; ratio = 2; order = «"sorted"    | order: expected one of natural, random, or a list of class ids
 kind = "step"; ratio = 2; order = «[0, 2]      | order: expected each class id from 0 to 1 once
-kind = "step"; ratio = 2; order = [«true, 0]   | order[0]: expected a class id of at least 0, got true
+kind = "step"; ratio = 2; order = [«true, 0]   | order[0]: expected a class id >= 0, got true
 """,
     "data.partition": """
 kind = "dirichlet"; alpha = 0.3       | clients: an integer from 1 to 1000000 is missing; kind 'dirichlet'

@@ -60,8 +60,8 @@ def compare(
     dry_run: DryRun = False,
 ) -> None:
     """Compare; see `HELP`."""
+    from fedrela.experiment import start_early
     from fedrela.experiment.load import load_config
-    from fedrela.experiment.workers import start_early
 
     screen, number = console(), read_workers(workers)
     with progress_bar(f"reading {config}"):

@@ -29,7 +29,7 @@ Seeds = Annotated[int, typer.Option(metavar="NUMBER", help="Use the seeds 1 to N
 
 def demo(out: Out = Path("runs/demo"), seeds: Seeds = 3) -> None:
     """Run the demonstration; see `HELP`."""
-    from fedrela.experiment.workers import start_early
+    from fedrela.experiment import start_early
 
     screen = console()
     heading = "Digits 0, 1 and 2 are rare (imbalance ratio 20) in the data of ten clients; the test set is balanced."

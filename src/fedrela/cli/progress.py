@@ -20,7 +20,7 @@ from fedrela.text import percent, plural, printable
 if TYPE_CHECKING:
     from fedrela.experiment import grid as grids
     from fedrela.experiment.grid import Grid
-    from fedrela.experiment.recorded_run import Execution
+    from fedrela.experiment.recorded_run import RecordedRun
     from fedrela.experiment.summary import Standing
     from fedrela.report.tensorboard import TensorBoardLog
 
@@ -89,7 +89,7 @@ class RunProgress(contextlib.ExitStack):
         self._standing: Standing | None = None
         self._show: Callable[[], None] = lambda: None
 
-    def __call__(self, execution: Execution, done: RoundRecord | None) -> None:
+    def __call__(self, execution: RecordedRun, done: RoundRecord | None) -> None:
         """Show the start, or a round."""
         if done is None or self._standing is None:
             self._start(execution)
@@ -112,7 +112,7 @@ class RunProgress(contextlib.ExitStack):
 
             self._tensorboard.add_figures(run_figures(RunFolder.open(folder)), rounds)
 
-    def _start(self, execution: Execution) -> None:
+    def _start(self, execution: RecordedRun) -> None:
         from fedrela.experiment.summary import Standing
 
         for line in _setting(execution):
@@ -123,7 +123,7 @@ class RunProgress(contextlib.ExitStack):
         self._show = self.enter_context(show_rounds(self._screen, self._standing, first))
 
 
-def _setting(execution: Execution) -> Iterator[str]:
+def _setting(execution: RecordedRun) -> Iterator[str]:
     """Yield where and with how many workers a run is carried out."""
     run, done = execution.run, execution.run.state.round
     who = "clients on Flower" if run.executor.remote_clients else plural(run.executor.size, "worker")
@@ -263,7 +263,7 @@ def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> N
     workers
         Processes, or ``"auto"``; by default what ``[engine]`` of the first run says.
     """
-    from fedrela.experiment.workers import open_executor
+    from fedrela.experiment import open_executor
 
     grid.begin()
     began = time.monotonic()
@@ -316,7 +316,7 @@ def _print_failures(screen: Console, grid: Grid, told: int) -> int:
     return len(grid.failures)
 
 
-def _task_name(task: grids.Task) -> str:
+def _task_name(task: grids.Segment) -> str:
     cell = task.cell
     what = "shared rounds" if cell is None else cell.arm
     values = "" if cell is None else "".join(f", {key} = {value}" for key, value in cell.values.items())
@@ -348,7 +348,7 @@ class TimeLeft:
         left = (task.last - progress.done.record.round) * self._per_round(task)
         return left + sum(each.rounds * self._per_round(each) for each in later)
 
-    def _per_round(self, task: grids.Task) -> float:
+    def _per_round(self, task: grids.Segment) -> float:
         """Return the mean seconds of a similar round, or of all rounds if there was no similar one yet."""
         kind = _kind(task)
         if kind in self._rounds:
@@ -356,6 +356,6 @@ class TimeLeft:
         return sum(self._seconds.values()) / sum(self._rounds.values())
 
 
-def _kind(task: grids.Task) -> Hashable:
+def _kind(task: grids.Segment) -> Hashable:
     """Return what the time of a round depends on most."""
     return task.baseline, task.config.data.source, task.config.model.name

@@ -17,7 +17,7 @@ from fedrela.runfolder import RunFolder
 from fedrela.text import printable
 
 if TYPE_CHECKING:
-    from fedrela.experiment.recorded_run import Execution
+    from fedrela.experiment.recorded_run import RecordedRun
 
 HELP = """
 Continue a run that was interrupted, from its newest checkpoint.
@@ -43,14 +43,14 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     if there.read_json("machine.json").get("elsewhere"):
         _resume_on_flower(there, number)
         return
+    from fedrela.experiment import start_early
     from fedrela.experiment.load import load_config
-    from fedrela.experiment.workers import start_early
 
     start_early(number)
     with progress_bar(f"reading {folder}"):
         heading = f"{folder}: {describe(load_config(folder / 'config.toml'))}"
 
-    def begin(_: StageBar) -> AbstractContextManager[Execution]:
+    def begin(_: StageBar) -> AbstractContextManager[RecordedRun]:
         from fedrela.experiment import resume
 
         return resume(folder, workers=number)

@@ -26,7 +26,7 @@ from fedrela.runfolder.records import REPORT
 from fedrela.text import percent, plural, printable
 
 if TYPE_CHECKING:
-    from fedrela.experiment.recorded_run import Execution
+    from fedrela.experiment.recorded_run import RecordedRun
     from fedrela.experiment.result import Result
     from fedrela.experiment.schema import Config
     from fedrela.report.tensorboard import TensorBoardLog
@@ -58,7 +58,7 @@ EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), 
 TensorBoard = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Also write TensorBoard events here.", show_default=False)
 ]
-Opener = Callable[[StageBar], AbstractContextManager["Execution"]]
+Opener = Callable[[StageBar], AbstractContextManager["RecordedRun"]]
 
 
 def run(
@@ -69,8 +69,8 @@ def run(
     tensorboard: TensorBoard = None,
 ) -> None:
     """Run a configuration; see `HELP`."""
+    from fedrela.experiment import start_early
     from fedrela.experiment.load import load_config
-    from fedrela.experiment.workers import start_early
 
     number, events = read_workers(workers), open_tensorboard(tensorboard)
     check_choice("--engine", engine, ENGINES)
@@ -84,7 +84,7 @@ def run(
         simulate_run(heading, loaded, folder, number, events)
         return
 
-    def begin(bar: StageBar) -> AbstractContextManager[Execution]:
+    def begin(bar: StageBar) -> AbstractContextManager[RecordedRun]:
         from fedrela.experiment import begin
 
         return begin(loaded, out=folder, workers=number, progress=bar.count)

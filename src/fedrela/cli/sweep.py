@@ -48,8 +48,8 @@ Out = Annotated[
 
 def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run: DryRun = False) -> None:
     """Sweep; see `HELP`."""
+    from fedrela.experiment import start_early
     from fedrela.experiment.load import load_config
-    from fedrela.experiment.workers import start_early
 
     screen, number = console(), read_workers(workers)
     with progress_bar(f"reading {config}"):

@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fedrela.engine.executors import open_executor as open_executor
+    from fedrela.engine.executors import start_early as start_early
     from fedrela.experiment.comparison import Comparison as Comparison
     from fedrela.experiment.comparison import compare as compare
     from fedrela.experiment.result import Result as Result
@@ -20,16 +22,20 @@ if TYPE_CHECKING:
     from fedrela.experiment.sweeps import Sweep as Sweep
     from fedrela.experiment.sweeps import sweep as sweep
 
-__all__ = ["Comparison", "Result", "Sweep", "begin", "compare", "resume", "run", "sweep"]
-
 # A configuration is checked without torch, which these need; so they are loaded when they are first asked for.
 _HOMES = {
-    "Comparison": "comparison", "Result": "result", "begin": "runner", "compare": "comparison",
-    "resume": "runner", "run": "runner", "Sweep": "sweeps", "sweep": "sweeps",
+    "Comparison": "experiment.comparison", "Result": "experiment.result", "Sweep": "experiment.sweeps",
+    "begin": "experiment.runner", "compare": "experiment.comparison", "open_executor": "engine.executors",
+    "resume": "experiment.runner", "run": "experiment.runner", "start_early": "engine.executors",
+    "sweep": "experiment.sweeps",
 }  # fmt: skip
+
+__all__ = [
+    "Comparison", "Result", "Sweep", "begin", "compare", "open_executor", "resume", "run", "start_early", "sweep",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(importlib.import_module(f"fedrela.experiment.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module(f"fedrela.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'fedrela.experiment' has no attribute {name!r}")

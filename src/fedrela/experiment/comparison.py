@@ -70,7 +70,7 @@ class Comparison:
 
 
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
-    """Carry out a comparison below a folder, or what is left of it.
+    """Run a comparison below a folder, or what is left of it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def compare(config: Configuration, *, out: str | Path, workers: int | str | None
 
 
 class Compare:
-    """A comparison that is to be carried out below a folder.
+    """A comparison to be run below a folder.
 
     Parameters
     ----------

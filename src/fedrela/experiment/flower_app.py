@@ -19,7 +19,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import build_data, located
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
-from fedrela.experiment.recorded_run import Execution
+from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
 PATIENCE = 600.0  # seconds
-Watch = Callable[[Execution, RoundRecord | None], None]
+Watch = Callable[[RecordedRun, RoundRecord | None], None]
 
 
 def client_app(config: Config, state: str = STATE) -> Any:
@@ -75,7 +75,7 @@ def serve(
     patience: float = PATIENCE,
     watch: Watch | None = None,
 ) -> Result:
-    """Carry out a run with the clients of a Flower grid, or go on with the one in `out`.
+    """Run with the clients of a Flower grid, or resume the run in `out`.
 
     Parameters
     ----------
@@ -96,15 +96,15 @@ def serve(
 
     check_servable(config)
     strategy = FedrelaStrategy(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
-    with _begin_or_resume(config, Path(out), strategy.executor) as execution:
-        result: Result = strategy.start(execution, watch and partial(watch, execution))
+    with _begin_or_resume(config, Path(out), strategy.executor) as recorded:
+        result: Result = strategy.start(recorded, watch and partial(watch, recorded))
     return result
 
 
 def simulate(
     config: Config, *, out: str | Path, workers: int | str | None = None, watch: Watch | None = None
 ) -> Result:
-    """Carry out a run in Flower's simulator; clients keep their states in the run folder."""
+    """Run in Flower's simulator; clients keep their states in the run folder."""
     from fedrela.flower.apps import simulate
 
     check_servable(config)
@@ -123,7 +123,7 @@ def check_servable(config: Config) -> None:
             raise ArgumentError("remote clients do not score their own models; leave it out", argument="local_test")
 
 
-def _begin_or_resume(config: Config, out: Path, executor: Executor) -> contextlib.AbstractContextManager[Execution]:
+def _begin_or_resume(config: Config, out: Path, executor: Executor) -> contextlib.AbstractContextManager[RecordedRun]:
     try:
         RunFolder.open(out)
     except DataError:

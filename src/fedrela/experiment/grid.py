@@ -1,4 +1,4 @@
-"""Many runs below one folder: shared rounds once, nothing twice, and where it stopped it goes on."""
+"""Many runs below one folder: shared rounds once, nothing twice, and an interrupted grid continues where it stopped."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedrela.engine.executors import Executor
+from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.round import RoundResult
 from fedrela.errors import DataError, RunFailedError
 from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.prefixes import address, finished_prefix, prefix_config, prefix_name, prefix_rounds
-from fedrela.experiment.recorded_run import Execution
+from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
-from fedrela.experiment.workers import open_executor
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 
@@ -60,8 +59,8 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """Rounds of one run: of a cell, or of a prefix that cells grow from.
+class Segment:
+    """Rounds of one run: of a cell, or of a prefix that cells continue from.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class Task:
     first, last
         The rounds that are this task's own.
     prefix
-        Where it grows from, or None.
+        The prefix that it continues from, or None.
     cell
         The cell, or None for a prefix; and `baseline` and `seed` of either.
     """
@@ -94,7 +93,7 @@ class Task:
 class Progress:
     """One round of one task."""
 
-    task: Task
+    task: Segment
     done: RoundResult
 
 
@@ -147,14 +146,14 @@ class Grid:
         return Result.load(self.place(cell))
 
     @cached_property
-    def tasks(self) -> list[Task]:
-        """What must be done for all cells, shared rounds before the cells that grow from them."""
+    def tasks(self) -> list[Segment]:
+        """What must be done for all cells, prefixes before the cells that continue from them."""
         families: dict[str, list[Cell]] = {}
         for cell in {cell.name: cell for cell in self.cells}.values():
             families.setdefault(address(prefix_config(cell.config)), []).append(cell)
         return [task for family in families.values() for task in self._family(family)]
 
-    def _family(self, cells: Sequence[Cell]) -> Iterator[Task]:
+    def _family(self, cells: Sequence[Cell]) -> Iterator[Segment]:
         """Yield the tasks of cells that share a prefix: ever longer prefixes, and after each the cells that leave it."""
         before, prefix, of = 0, None, cells[0]
         config = prefix_config(of.config)
@@ -162,9 +161,9 @@ class Grid:
             shared = prefix_rounds(cell.config)
             if shared > before and len(cells) > 1:
                 out = self.out / "prefixes" / prefix_name(config, shared)
-                yield Task(config, out, before + 1, shared, prefix, of.baseline, of.seed)
+                yield Segment(config, out, before + 1, shared, prefix, of.baseline, of.seed)
                 before, prefix = shared, out
-            yield Task(
+            yield Segment(
                 cell.config,
                 self.place(cell),
                 before + 1,
@@ -202,9 +201,9 @@ class Grid:
         folder.write_json(SUMMARY, summary)
         return folder
 
-    def remaining(self) -> list[Task]:
-        """Return the tasks that are not done, and of the prefixes only those that something grows from."""
-        left: list[Task] = []
+    def remaining(self) -> list[Segment]:
+        """Return the tasks that are not done, and of the prefixes only those that something continues from."""
+        left: list[Segment] = []
         for task in reversed(self.tasks):
             wanted = any(task.out == other.prefix for other in left) and finished_prefix(task.out) is None
             if wanted if task.cell is None else not self.is_done(task.cell):
@@ -216,14 +215,14 @@ class Grid:
         earlier = self.tasks[: self.tasks.index(progress.task)]
         return sum(task.rounds for task in earlier) + progress.done.record.round - progress.task.first + 1
 
-    def _carry_out(self, task: Task, executor: Executor) -> Iterator[Progress]:
+    def _carry_out(self, task: Segment, executor: Executor) -> Iterator[Progress]:
         if task.prefix is not None and task.prefix.name in self.failures:
             raise RunFailedError(f"the rounds before re-labelling failed: {self.failures[task.prefix.name]}")
-        with _begin_or_resume(task, executor) as execution:
-            for done in execution.rounds(task.last):
+        with _begin_or_resume(task, executor) as recorded:
+            for done in recorded.rounds(task.last):
                 yield Progress(task, done)
             if task.cell is not None:
-                execution.finish()
+                recorded.finish()
 
 
 def name_of(config: Config, out: str | Path) -> str:
@@ -231,7 +230,7 @@ def name_of(config: Config, out: str | Path) -> str:
     return Path(config.origin.name).stem if config.origin.places else Path(out).name
 
 
-def _begin_or_resume(task: Task, executor: Executor) -> contextlib.AbstractContextManager[Execution]:
+def _begin_or_resume(task: Segment, executor: Executor) -> contextlib.AbstractContextManager[RecordedRun]:
     """Begin a run, or go on with what was left of it."""
     status = _status(task.out)
     if status == "missing" or (status == "new" and task.prefix is not None):  # a fork that was cut off is made again

@@ -22,13 +22,13 @@ from fedrela.runfolder.records import writing
 
 
 @dataclass
-class Execution:
-    """Carries a run forward in a locked folder.
+class RecordedRun:
+    """A run that is recorded in a locked folder.
 
     Attributes
     ----------
     run, folder
-        What is carried out, and where it is written.
+        The run, and where it is written.
     every
         Rounds between checkpoints; the last round always has one.
     gallery
@@ -53,7 +53,7 @@ class Execution:
         self.folder.clear_ledgers([client for client in range(self.run.clients) if client not in state.relabelled])
 
     def rounds(self, last: int | None = None) -> Iterator[RoundResult]:
-        """Carry out round after round, up to the last one, and yield each when it is written."""
+        """Run round after round, up to the last one, and yield each when it is written."""
         last = self.run.plan.train.rounds if last is None else last
         lost = self.folder.exclusions()
         while self.run.state.round < last:
@@ -68,7 +68,7 @@ class Execution:
             yield done
 
     def complete(self) -> Result:
-        """Carry out all rounds that are left, and finish."""
+        """Run all rounds that are left, and finish."""
         for _ in self.rounds():
             pass
         return self.finish()

@@ -80,7 +80,7 @@ CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
 
 
 class Traffic(NamedTuple):
-    """Bytes of one client's turn: the weights, what goes up and down beside them, exchanges, and what is kept."""
+    """Bytes per client and round: the weights, what goes up and down beside them, exchanges, and client state."""
 
     weights: int
     up: dict[str, int]

@@ -17,17 +17,16 @@ from fedrela.algorithms import Algorithm
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
-from fedrela.engine.executors import Executor
+from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
-from fedrela.experiment.recorded_run import Execution
+from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
 from fedrela.experiment.toml.writer import toml_text
-from fedrela.experiment.workers import open_executor
 from fedrela.models.contract import Model
 from fedrela.models.runtime import one_thread
 from fedrela.records import RunManifest
@@ -46,7 +45,7 @@ def run(
     source: Source | None = None,
     algorithm: Algorithm | None = None,
 ) -> Result:
-    """Carry out a configuration in a new folder.
+    """Run a configuration in a new folder.
 
     Parameters
     ----------
@@ -73,8 +72,8 @@ def run(
     (2, True)
     """
     begun = begin(config, out=out, workers=workers, model=model, source=source, algorithm=algorithm)
-    with begun as execution:
-        return execution.complete()
+    with begun as recorded:
+        return recorded.complete()
 
 
 @contextlib.contextmanager
@@ -89,7 +88,7 @@ def begin(
     executor: Executor | None = None,
     progress: Progress | None = None,
     prefix: RunFolder | None = None,
-) -> Iterator[Execution]:
+) -> Iterator[RecordedRun]:
     """Give a run at its beginning, its folder locked; parameters as for `run`.
 
     `executor` is a pool to use in place of one of this run's own, and `progress` is called while data are read. `prefix` is
@@ -104,9 +103,9 @@ def begin(
             create = RunFolder.create if prefix is None else prefix.fork
             folder = create(out, manifest.as_record(), run_toml(config), machine_facts(config, made.executor))
             held.enter_context(folder.locked())
-            execution = _execution(config, made, folder)
-            execution.restore()
-            yield execution
+            recorded = _recorded(config, made, folder)
+            recorded.restore()
+            yield recorded
 
 
 @contextlib.contextmanager
@@ -118,7 +117,7 @@ def resume(
     source: Source | None = None,
     algorithm: Algorithm | None = None,
     executor: Executor | None = None,
-) -> Iterator[Execution]:
+) -> Iterator[RecordedRun]:
     """Give an interrupted run at its newest checkpoint, its folder locked; parameters as for `run`."""
     there = RunFolder.open(folder)
     config = config_of(there)
@@ -132,9 +131,9 @@ def resume(
             made = _make(config, federation, held, executor=executor, workers=workers, model=model, algorithm=algorithm)
             found = manifest_of(config, federation, made)
             _check_same(there.path, wanted.as_record(), found.as_record())
-            execution = _execution(config, made, there)
-            execution.restore()
-            yield execution
+            recorded = _recorded(config, made, there)
+            recorded.restore()
+            yield recorded
 
 
 def as_config(config: Configuration) -> Config:
@@ -167,9 +166,9 @@ def _make(
     return made
 
 
-def _execution(config: Config, made: Run, folder: RunFolder) -> Execution:
+def _recorded(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
     gallery = config.report.gallery_size if config.report.samples else 0
-    return Execution(made, folder, config.engine.checkpoint_every, gallery, config_sha256(config))
+    return RecordedRun(made, folder, config.engine.checkpoint_every, gallery, config_sha256(config))
 
 
 def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifest:
@@ -205,7 +204,7 @@ def run_toml(config: Config) -> str:
 
 
 def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
-    """Return what is never compared: when and where the run began, and how it is carried out."""
+    """Return facts that are never compared: when and where the run began, on what machine and workers."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": platform.machine(),

@@ -1,4 +1,4 @@
-"""Figures for people: how a run stands while it goes on, and what it reached."""
+"""Metrics for people: the state of a run in progress, and what a finished run reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Loss(NamedTuple):
-    """A client's turn that did not count."""
+    """An update of a client that was excluded."""
 
     round: int
     client: int | None  # not known of an upload that does not say who sent it
@@ -33,9 +33,9 @@ class Standing:
     told
         Whether clients tell how many labels they moved.
     relabelled
-        How many labels of each client that re-labelled are other ones now.
+        How many labels each client that re-labelled has changed.
     lost, turns_lost, last_loss
-        Clients of whom some turn did not count, the number of such turns, and the last one.
+        Clients with an excluded update, the number of such updates, and the last one.
     skipped
         Rounds that had too few clients.
     """
@@ -72,7 +72,7 @@ class Standing:
 
     @property
     def moved(self) -> int:
-        """Labels that are other ones now, over all clients."""
+        """Labels that were changed, over all clients."""
         return sum(self.relabelled.values())
 
 

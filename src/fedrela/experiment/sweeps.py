@@ -74,7 +74,7 @@ class Sweep:
 
 
 def sweep(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Sweep:
-    """Carry out a sweep below a folder, or what is left of it.
+    """Run a sweep below a folder, or what is left of it.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def sweep(config: Configuration, *, out: str | Path, workers: int | str | None =
 
 
 class SweepPlan:
-    """A sweep that is to be carried out below a folder.
+    """A sweep to be run below a folder.
 
     Parameters
     ----------

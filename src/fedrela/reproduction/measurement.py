@@ -19,7 +19,7 @@ from fedrela.metrics.paired import Spread
 from fedrela.reproduction.paper_table import NO_FILES, SCALES, PaperCell, PaperMetric, PaperTable, paper_table
 from fedrela.runfolder.records import Record
 
-Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one a seed
+Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one per seed
 
 
 def reproduce(

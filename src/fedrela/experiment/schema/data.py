@@ -103,7 +103,7 @@ def _ids_or(needed: str, other: Callable[[Any], Any]) -> PlainValidator:
             return found
         for i, c in enumerate(value):
             if isinstance(c, bool) or not isinstance(c, int) or c < 0:
-                raise BrokenRuleError(Fault((i,), "value", f"expected a class id of at least 0, got {shown(c)}"))
+                raise BrokenRuleError(Fault((i,), "value", f"expected a class id >= 0, got {shown(c)}"))
         return tuple(value)
 
     return PlainValidator(check)
@@ -185,13 +185,13 @@ class PartitionConfig(ConfigTable):
     kind: Annotated[str, one_of(PARTITION_KINDS)] = Field(
         default="dirichlet",
         description="dirichlet: proportions drawn for every class; iid: an even split; natural: the source's own "
-        "client ids; shards: a few classes a client",
+        "client ids; shards: a few classes per client",
     )
     clients: int | None = Field(
         default=None,
         ge=1,
         le=MOST_CLIENTS,
-        description="number of clients; natural: left out, one client an id of the source",
+        description="number of clients; natural: left out, one client per id of the source",
     )
     alpha: float | None = Field(
         default=None, ge=0.01, le=1e6, description="dirichlet: small values give each client few classes"

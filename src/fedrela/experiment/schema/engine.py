@@ -34,7 +34,7 @@ class EngineConfig(ConfigTable):
     """How a run is carried out."""
 
     workers: Annotated[str | int, PlainValidator(_workers)] = Field(
-        default="auto", description="processes that train clients; auto: one a core"
+        default="auto", description="processes that train clients; auto: one per core"
     )
     device: Annotated[str, PlainValidator(_device)] = Field(
         default="auto", description="where models are trained; auto: a GPU where there is one"

@@ -98,7 +98,7 @@ _BARE = re.compile(r"""\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\[\]{}#"']*|[^\s,\[\]{}#"'=]+
 
 
 class HostileTextError(ArgumentError):
-    """A text that no friend wrote and that `tomllib` should not see; carries the place and what is wrong."""
+    """A text made to exhaust `tomllib`; carries the place and what is wrong."""
 
     def __init__(self, position: Position, what: str) -> None:
         super().__init__(what)
@@ -192,7 +192,7 @@ class _Scanner:
             self.refuse(f"a number or date of more than {LONGEST_BARE} characters", where)
 
     def items(self, brackets: str) -> Iterator[int]:
-        """Stand before every item between two brackets in turn, and give its number."""
+        """Move to each item between two brackets, and yield its number."""
         self.expect(brackets[0])
         for index in itertools.count():
             self.take(_GAP)
