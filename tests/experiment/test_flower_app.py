@@ -101,7 +101,7 @@ def plain_app(tmp_path):
 @pytest.mark.parametrize("made", [Path.mkdir, Path.touch, lambda path: path.symlink_to("nowhere")])
 def test_what_is_there_already_is_left_alone(tmp_path, made):
     made(tmp_path / "app")
-    with pytest.raises(DataError, match="app: exists already; remove it or choose another place"):
+    with pytest.raises(DataError, match="app: exists already; remove it or choose another path"):
         export_flower(parse_config(small()), tmp_path / "app")
     assert [path.name for path in tmp_path.rglob("*")] == ["app"]
 

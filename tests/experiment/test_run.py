@@ -214,7 +214,7 @@ def test_a_module_that_cannot_be_sent_runs_in_this_process_and_says_so(tmp_path)
     ("module", "said"),
     [
         (nn.Linear(COLUMNS + 1, CLASSES), "Linear: fails on a batch of shape (2, 6): mat1 and mat2 shapes cannot be"),
-        (nn.Linear(COLUMNS, 3), "Linear: logits of shape (batch, 4) are needed, two samples gave (2, 3)"),
+        (nn.Linear(COLUMNS, 3), "Linear: expected logits of shape (batch, 4), got (2, 3) for two samples"),
     ],
 )
 def test_a_module_of_the_wrong_shape_gets_one_line(tmp_path, module, said):
@@ -298,5 +298,5 @@ def test_where_no_process_can_be_had_it_runs_in_this_one_and_says_so(reference, 
 
     monkeypatch.setattr("fedrela.engine.executors.forkserver.start", refuse)
     with begin(small(), out=tmp_path / "run", workers=2) as execution:
-        assert execution.run.note.startswith("runs in one process, since others cannot be had: workers: ")
+        assert execution.run.note.startswith("runs in one process, since others cannot be started: workers: ")
         assert bytes_of(execution.complete().folder) == bytes_of(reference.folder)
