@@ -1,4 +1,4 @@
-"""Numbers of a table brought to mean 0 and deviation 1, with statistics that clients compute themselves.
+"""Standardising the numbers of a table, with statistics that clients compute themselves.
 
 A client knows its own samples only. From them it has a count, a mean and a sum of squared deviations for every column;
 these three can be merged over clients to those of all samples without any sample leaving its client.
@@ -21,7 +21,7 @@ MODES = ("pooled", "local", "none")
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Count, mean and sum of squared deviations of some samples, a column each."""
+    """Count, mean and sum of squared deviations of some samples, per column."""
 
     count: int
     mean: NDArray[np.float64]
@@ -50,7 +50,7 @@ class Moments:
 
     @property
     def deviation(self) -> NDArray[np.float64]:
-        """Standard deviation a column, and 1 for a column that does not vary (beyond rounding)."""
+        """Standard deviation per column, and 1 for a column that does not vary (beyond rounding)."""
         sigma = np.sqrt(self.squares / max(self.count, 1))
         return np.where(sigma > 1e-12 * np.abs(self.mean), sigma, 1.0)
 

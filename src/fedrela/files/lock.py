@@ -36,7 +36,7 @@ def take(handle: int) -> bool:
 
 
 def is_taken(path: Path) -> bool:
-    """Whether somebody holds the lock file `path` now."""
+    """Whether a process holds the lock file `path` now."""
     try:
         with open_plain(path) as file:
             return not take(file.fileno())

@@ -98,7 +98,7 @@ class MappedFile:
         self.place = Place(str(where), size, (facts.st_dev, facts.st_ino))
 
     def close(self) -> None:
-        """Close it: from here on nobody else can map it."""
+        """Close it: no other process can map it from now on."""
         self._removal()
 
 

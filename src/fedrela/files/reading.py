@@ -1,4 +1,4 @@
-"""Reading files that somebody else may have put there: plain files, safe names, digests."""
+"""Reading files that others may have changed: plain files only, safe names, digests."""
 
 from __future__ import annotations
 

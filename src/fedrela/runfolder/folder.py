@@ -3,8 +3,8 @@
 Everything in it but the lock, ``machine.json``, ``timing.jsonl``, ``exclusions.jsonl``, ``report.html`` and
 ``checkpoint/`` is the same, byte for byte, for the same run, wherever and however often it was interrupted.
 
-The manifest comes last: a folder without it is not a run yet. What an interrupted creation left can be told from other
-people's files, because ``machine.json`` is on disk before any name that could be somebody's own.
+The manifest comes last: a folder without it is not a run yet. ``machine.json`` is on disk before any name that
+a user's own file could have, so that what an interrupted creation left differs from a folder with other files.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class RunFolder(RecordFolder):
     def fork(
         self, target: str | Path, manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]
     ) -> RunFolder:
-        """Begin another run that goes on from the newest checkpoint of this one.
+        """Begin another run that continues from the newest checkpoint of this one.
 
         Its checkpoint is written last: what an interrupted fork left is a run without one, and fork may be called
         again.
@@ -151,7 +151,7 @@ class RunFolder(RecordFolder):
             self._history.rounds.append(record)
 
     def append_timing(self, record: Mapping[str, Any]) -> None:
-        """Add what a round took."""
+        """Add the seconds that a round took."""
         with writing(self.path):
             self._history.timing.append(record)
 
@@ -160,7 +160,7 @@ class RunFolder(RecordFolder):
         return self._history.read_rounds()
 
     def timing(self) -> list[Record]:
-        """Return what the rounds so far took."""
+        """Return the seconds that the rounds so far took."""
         return self._history.timing.read()
 
     def truncate_rounds(self, after: int) -> None:

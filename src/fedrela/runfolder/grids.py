@@ -1,8 +1,8 @@
 """A folder of many runs that belong together: a comparison, a sweep, a table of the paper.
 
 ``grid.json`` says which runs, and holds the configuration they were made from; the runs lie in ``runs/`` under names
-that end with their address, the digest of their configuration, so that none is done twice. ``summary.json`` is what
-all of them say together; tables and the report are made from it.
+that end with their address, the digest of their configuration, so that none is done twice. ``summary.json``
+summarises all of them; tables and the report are made from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WRITABLE = (CONFIG, SUMMARY, REPORT, *TABLES)
 
 
 class GridFolder(RecordFolder):
-    """A folder of runs; `begin` makes one or goes on with it, `open` opens one.
+    """A folder of runs; `begin` creates or continues one, `open` opens one.
 
     Attributes
     ----------
@@ -73,14 +73,14 @@ class GridFolder(RecordFolder):
 
     @classmethod
     def begin(cls, path: str | Path, record: Mapping[str, Any]) -> GridFolder:
-        """Begin in a new or an empty folder, or go on where the same is there, perhaps with other cells.
+        """Begin in a new or an empty folder, or continue the same grid there, perhaps with other cells.
 
         Parameters
         ----------
         path
             The folder, made where it is missing.
         record
-            ``kind``; ``name``; ``base``, which must be the same to go on; ``config``, a TOML text; ``cells``, each with
+            ``kind``; ``name``; ``base``, which must be the same to continue; ``config``, a TOML text; ``cells``, each with
             the ``folder`` of its run; and ``facts``.
         """
         path, whole = Path(path), {"format": FORMAT, **record}
@@ -141,7 +141,7 @@ class GridFolder(RecordFolder):
             yield
 
     def summary(self, kind: str) -> Record:
-        """Return what all runs of a finished grid of that kind say together; else a `DataError`."""
+        """Return the summary of a finished grid of that kind; else a `DataError`."""
         if self.record["kind"] != kind:
             raise DataError(f"{self.path}: expected a {kind}, found a {self.record['kind']}")
         if not (self.path / SUMMARY).exists():

@@ -102,7 +102,7 @@ def image_layout(shape: tuple[int, ...], layout: str, where: str) -> str:
     """Return "nhw", "nchw" or "nhwc" for images of `shape`.
 
     Three dimensions are grey images. Of four, with `layout` "auto", the second is the channels where it is 1 or 3, else
-    the last where it is 1 or 3, else nobody knows and `layout` must say it.
+    the last where it is 1 or 3, else `layout` must say it.
 
     >>> [image_layout(s, "auto", "x") for s in ((9, 8, 8), (9, 3, 8, 8), (9, 8, 8, 3), (9, 3, 3, 3))]
     ['nhw', 'nchw', 'nhwc', 'nchw']
