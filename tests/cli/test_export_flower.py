@@ -38,7 +38,7 @@ def test_what_clients_elsewhere_do_not_do_is_refused_at_its_place(run, tmp_path,
     config.write_text(TEXT + "local_test = true\n")
     done = run("export-flower", tmp_path / "app", config)
     assert done.code == 2
-    assert done.line().startswith(f"{config}:5:14: train.local_test: clients elsewhere do not score for themselves")
+    assert done.line().startswith(f"{config}:5:14: train.local_test: remote clients do not score for themselves")
     assert not (tmp_path / "app").exists()
 
 

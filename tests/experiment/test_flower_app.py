@@ -109,7 +109,7 @@ def test_what_is_there_already_is_left_alone(tmp_path, made):
 def test_local_scores_are_refused_where_they_are_asked_for(tmp_path):
     path = tmp_path / "local.toml"
     path.write_text("seed = 1\n[train]\nrounds = 2\nlocal_test = true\n")
-    with pytest.raises(ArgumentError, match=r"local\.toml:4:14: train\.local_test: clients elsewhere do not score"):
+    with pytest.raises(ArgumentError, match=r"local\.toml:4:14: train\.local_test: remote clients do not score"):
         export_flower(load_config(path), tmp_path / "app")
     assert not (tmp_path / "app").exists()
 
