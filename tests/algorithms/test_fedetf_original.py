@@ -121,6 +121,6 @@ def test_the_cosines_are_collected_and_not_s_times_them():
 
 def test_a_projection_of_any_width_that_has_room():
     assert model_of(FedEtfOriginal(projection=64)).head.etf.shape == (64, CLASSES)
-    message = r"^simplex ETF: expected at least as many features as classes, got 3 features for 4 classes; take a wider"
+    message = r"^simplex ETF: expected at least as many features as classes, got 3 features for 4 classes; use a wider"
     with pytest.raises(ArgumentError, match=message):
         model_of(FedEtfOriginal(projection=3))

@@ -240,7 +240,7 @@ def test_double_precision_and_a_client_of_one_class():
 
 
 def test_models_that_do_not_fit():
-    message = "^simplex ETF: expected at least as many features as classes, got 3 features for 4 classes; take a wider"
+    message = "^simplex ETF: expected at least as many features as classes, got 3 features for 4 classes; use a wider"
     with pytest.raises(ArgumentError, match=message):
         model_of(width=3)
     taken = build("mlp", (COLUMNS,), CLASSES, seed=0, hidden=[8])

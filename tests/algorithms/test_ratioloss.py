@@ -193,7 +193,7 @@ def test_a_head_that_is_not_linear_is_told_so():
     body = Classifier(nn.Linear(5, 6), 6, 4)
     body.head = nn.Sequential(nn.Linear(6, 4))
     body.num_features = 6
-    with pytest.raises(ArgumentError, match="needs a linear head"):
+    with pytest.raises(ArgumentError, match="expected a model with a linear head"):
         Made(algorithm=RatioLoss(probe=6), problem=table_problem(auxiliary=6), make=lambda: body).begin(
             SerialExecutor()
         )
