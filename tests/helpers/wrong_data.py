@@ -28,8 +28,8 @@ validation = «nan                     | validation: expected a number >= 0 and 
 standardize = «"global"               | standardize: expected one of pooled, local, none, got 'global'
 standardize = «false                  | standardize: expected one of pooled, local, none, got false
 protocol = «"fedlog"                  | protocol: expected one of counts, fedloge, fedrela-release, got 'fedlog'
-protocol = «"fedloge"; imbalance = { kind = "step", ratio = 2 } | protocol: with minority classes there is none
-imbalance.ratio = 2; protocol = «"fedrela-release"; imbalance.kind = "step" | protocol: with minority classes there
+protocol = «"fedloge"; imbalance = { kind = "step", ratio = 2 } | protocol: not used with minority classes
+imbalance.ratio = 2; protocol = «"fedrela-release"; imbalance.kind = "step" | protocol: not used with minority classes
 imbalance = «"step"                   | imbalance: expected a table, got 'step'
 imbalance = «[{ kind = "natural" }]   | imbalance: expected a table, got a list
 partition = «10                       | partition: expected a table, got 10
