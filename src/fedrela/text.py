@@ -42,6 +42,16 @@ def nearest(word: object, known: Iterable[str]) -> str:
     return names[near[0]] if near else ""
 
 
+def nearest_hint(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message that names the nearest of the known words, or nothing where none is like it.
+
+    >>> nearest_hint("Catt", ["dog", "cat"]), nearest_hint("xyz", ["dog"])
+    ("; nearest: 'cat'", '')
+    """
+    near = nearest(word, known)
+    return f"; nearest: {shown(near)}" if near else ""
+
+
 def printable(text: object, longest: int | None = None) -> str:
     r"""Return foreign text as one harmless line: what does not print becomes an escape, and long text is cut.
 

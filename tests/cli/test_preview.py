@@ -84,4 +84,5 @@ def test_a_refusal_has_code_3_and_its_line(run, clinic):
 def test_a_wrong_tau_has_code_2_and_the_hint(run, clinic, tau):
     done = run("preview", clinic.csv(), "--tau", "0.1", "--tau", tau)
     assert done.code == 2
-    assert "5 there is 0.05 here" in done.line()
+    assert "expected a fraction from 0 to 1, got" in done.line()
+    assert ("5 there is 0.05 here" in done.line()) == (tau == "5")

@@ -90,8 +90,8 @@ def test_a_label_column_that_is_not_there(tmp_path, wanted, text, said):
 
 HEAD = "cat,dog,label\n0.5,0.5,cat\n"
 BAD = {
-    "empty": ("", "1:1: the file is empty; expected one probability column"),
-    "blank": ("\n \n\r\n", "1:1: the file is empty"),
+    "empty": ("", "1:1: expected at least two probability columns and a label column, got 0 columns"),
+    "blank": ("\n \n\r\n", "1:1: expected at least two"),
     "one column": ("a\n1\n", "1:2: expected at least two probability columns and a label column, got 1 column"),
     "two columns": ("a,label\n1,a\n", "1:3: expected at least two"),
     "semicolons": ("\na;b;label\n1;0;a\n", "2:2: expected at least two probability columns and a label "
@@ -118,11 +118,11 @@ BAD = {
     "row numbers": (",cat,dog,label\n0,1,0,cat\n", "1:1: a column without a name"),
     "two label columns": ("Label,cat,label,dog\n", "1:3: a second column 'label'; say which one with label_column"),
     "a word in the first row": ("0.25,O.75,0\n0.5,0.5,1\n", "1:1: '0.25' as a class name looks like a probability"),
-    "not UTF-8": (b"cat,dog,label\n1,0,\"c,\xe4t\"\n", "2:3: byte 0xe4 is not UTF-8; save as UTF-8"),
-    "not UTF-8 after a mark": (b"\xef\xbb\xbfcat,d\xffg,label\n", "1:2: byte 0xff is not UTF-8"),
-    "UTF-16": ("cat,dog,label\n".encode("utf-16"), "1:1: byte 0xff is not UTF-8"),
-    "NUL": (b"cat,dog,label\r\n1,0,c\0t\r\n", "2:3: a NUL character"),
-    "NUL at a line's start": (b"cat,dog,label\n\x001,0,cat\n", "2:1: a NUL character"),
+    "not UTF-8": (b"cat,dog,label\n1,0,\"c,\xe4t\"\n", "2:3: byte 0xe4 is not text in UTF-8; save the file as UTF-8"),
+    "not UTF-8 after a mark": (b"\xef\xbb\xbfcat,d\xffg,label\n", "1:2: byte 0xff is not text in UTF-8"),
+    "UTF-16": ("cat,dog,label\n".encode("utf-16"), "1:1: byte 0xff is not text in UTF-8"),
+    "NUL": (b"cat,dog,label\r\n1,0,c\0t\r\n", "2:3: byte 0x00 is not text in UTF-8"),
+    "NUL at a line's start": (b"cat,dog,label\n\x001,0,cat\n", "2:1: byte 0x00 is not text in UTF-8"),
     "open quote": (HEAD + '0.5,"0.5,cat\n1,0,cat\n', "3:2: unexpected end of data; quotes enclose a whole field"),
     "text after a quote": (HEAD + '0.5,0.5,"cat"s\n', "3:3: ',' expected after '\"'"),
     "text after a quote, first": (HEAD + '"0.5"5,0.5,cat\n', "3:1: ',' expected after '\"'"),

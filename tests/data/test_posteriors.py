@@ -30,7 +30,7 @@ def complaint(path, **options) -> str:
     return str(caught.value).replace(f"{path.parent}/", "")
 
 
-@pytest.mark.parametrize(("name", "kind"), [("p.csv", ""), ("p.npz", " as .npz file")])
+@pytest.mark.parametrize(("name", "kind"), [("p.csv", " as CSV file"), ("p.npz", " as .npz file")])
 def test_files_that_cannot_be_opened(tmp_path, name, kind):
     assert complaint(tmp_path / name) == f"{name}: cannot be read{kind}: No such file or directory"
     (tmp_path / name).mkdir()

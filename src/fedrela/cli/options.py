@@ -12,11 +12,10 @@ import typer
 from numpy.typing import NDArray
 
 from fedrela.core.options import RelabelOptions
-from fedrela.data.posterior_csv import hint_at, ordinal
-from fedrela.data.posteriors import PosteriorFile
+from fedrela.data.posteriors import PosteriorFile, ordinal
 from fedrela.errors import ArgumentError
 from fedrela.options import Option, options_of
-from fedrela.text import shown
+from fedrela.text import nearest_hint, shown
 
 METHOD, LIMITS, INPUT = "Method", "Limits of your own", "Reading the file"  # panels of a help page
 METAVARS = {"tau": "SHARE", "max_fraction": "SHARE", "threshold": "higher|order|linear|NUMBER"}
@@ -94,7 +93,7 @@ def _forbidden_pair(rule: str, names: tuple[str, ...]) -> tuple[int | slice, int
         unknown = next(part for part in cuts[0] if _class(part, names) is None)
         raise ArgumentError(
             f"{shown(rule)}: expected a class name, a number from 0 to {len(names) - 1} or '*', got {shown(unknown)}"
-            + hint_at(unknown, names),
+            + nearest_hint(unknown, names),
             argument="--forbid",
         )
     source, target = (_class(part, names) for part in known[0])

@@ -5,9 +5,7 @@ Nothing is standardised here: that is left to those who hold the rows.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,9 @@ from numpy.typing import NDArray
 
 from fedrela.data.sources.base import Source
 from fedrela.data.sources.npy import Npz, read_npy
-from fedrela.data.sources.reading import read_text, reading
+from fedrela.data.sources.reading import csv_rows
 from fedrela.errors import ArgumentError, DataError
-from fedrela.text import nearest
+from fedrela.text import nearest_hint
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
@@ -65,9 +63,8 @@ class ColumnTable:
             return names[wanted]
         if wanted in self.columns:
             return wanted
-        hint, near = self.delimiter_hint(), nearest(wanted, names)
-        if not hint:
-            hint = f"; nearest: {near[:40]!r}" if near else f"; it has {', '.join(name[:40] for name in names[:8])!r}"
+        has = f"; it has {', '.join(name[:40] for name in names[:8])!r}"
+        hint = self.delimiter_hint() or nearest_hint(wanted, names) or has
         raise ArgumentError(f"{self.path} has no column {wanted!r}{hint}", argument=option)
 
 
@@ -92,31 +89,19 @@ def read_table(path: Path, header: bool, delimiter: str | None) -> ColumnTable:
 def _from_text(path: Path, header: bool, delimiter: str) -> ColumnTable:
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise ArgumentError(f"expected one character, got {delimiter!r}", argument="delimiter")
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    with reading(path, "table of text"):
-        text = read_text(path, "table of text", limit=1 << 34)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        for row in reader:
-            if row:
-                rows.append(row)
-                lines.append(reader.line_num)
-    names = (
-        [name.strip() for name in rows[0]] if header and rows else [str(j) for j in range(len(rows[0]) if rows else 0)]
-    )
+    rows = list(csv_rows(path, delimiter))
+    first = rows[0][1] if rows else []
+    names = [name.strip() if header else str(j) for j, name in enumerate(first)]
     _check_names(path, names)
-    for row, line in zip(rows, lines, strict=True):
+    for line, row in rows:
         if len(row) != len(names):
             what = f"expected {len(names)} columns as in the first line, got {len(row)}"
             raise DataError(f"{path}:{line}: {what}{_delimiter_hint(names)}")
-    first = 1 if header else 0
-    if len(rows) <= first:
+    rows = rows[1:] if header else rows
+    if not rows:
         raise DataError(f"{path}: holds no row")
-    columns = zip(*rows[first:], strict=True)
-    named: dict[str, Column] = {
-        name: [cell.strip() for cell in column] for name, column in zip(names, columns, strict=True)
-    }
-    return ColumnTable(path, named, [f"{path}:{line}" for line in lines[first:]])
+    columns: dict[str, Column] = {name: [row[j].strip() for _, row in rows] for j, name in enumerate(names)}
+    return ColumnTable(path, columns, [f"{path}:{line}" for line, _ in rows])
 
 
 def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> ColumnTable:

@@ -6,7 +6,9 @@ import contextlib
 import csv
 import functools
 import gzip
+import io
 import lzma
+import re
 import struct
 import tarfile
 import tokenize
@@ -27,6 +29,7 @@ UNREADABLE = (
     SyntaxError, struct.error, tokenize.TokenError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError,
     csv.Error,
 )  # fmt: skip
+DAMAGE = re.compile("[\0\udc80-\udcff]")  # NUL, and what the error handler surrogateescape makes of bytes
 
 
 class Readable(Protocol):
@@ -84,12 +87,46 @@ def read_exactly(stream: Readable, size: int, where: object) -> bytes:
     return data
 
 
-def read_text(path: Path, kind: str, limit: int = 1 << 28) -> str:
+def read_text(path: Path, kind: str, limit: int = 1 << 28, errors: str = "strict") -> str:
     """Read a text file in UTF-8 of at most `limit` bytes."""
     with reading(path, kind):
         if path.stat().st_size > limit:
             raise DataError(f"{path}: larger than {limit} bytes, which no {kind} is")
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig", errors)
+
+
+def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a CSV file that are not blank: the line on which each begins, from 1, and its cells.
+
+    An error in a file says ``FILE:LINE:COLUMN``, where the column is that of the table, from 1.
+    """
+    text = read_text(path, "CSV file", 1 << 34, "surrogateescape")
+    damaged = DAMAGE.search(text)
+    lines = list(io.StringIO(text, newline=""))
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            for column, cell in enumerate(cells if damaged else (), 1):
+                if found := DAMAGE.search(cell):
+                    what = f"byte 0x{ord(found[0]) % 256:02x} is not text in UTF-8; save the file as UTF-8"
+                    raise DataError(f"{path}:{line}:{column}: {what}")
+            if len(cells) > 1 or (cells and cells[0].strip()):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        column = _broken_column("".join(lines[line - 1 :]), re.escape(delimiter))
+        what = f"{error}; quotes enclose a whole field, and a quote inside is doubled"
+        raise DataError(f"{path}:{line}:{column}: {what}") from None
+
+
+def _broken_column(text: str, mark: str) -> int:
+    """Return the column, from 1, of the first field that is not well formed or is too long."""
+    field = re.compile(rf' *(?:"[^"]*+(?:""[^"]*+)*+"|[^"{mark}\r\n][^{mark}\r\n]*+)?{mark}')
+    column, at = 1, 0
+    while (found := field.match(text, at)) and len(found[0]) <= csv.field_size_limit():
+        column, at = column + 1, found.end()
+    return column
 
 
 def named_file(source: str, root: str | Path | None, file: str | None, holding: str) -> Path:
