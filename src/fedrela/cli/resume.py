@@ -38,7 +38,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     if status == "done":
         _show_finished(there)
         return
-    if status.startswith("running"):
+    if there.running:
         raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
     if there.read_json("machine.json").get("elsewhere"):
         _resume_on_flower(there, number)

@@ -109,10 +109,11 @@ def _next_free(path: Path) -> Path:
 def _check_out(out: Path) -> Path:
     """Return `out` if no run is there yet."""
     try:
-        status = RunFolder.open(out).status
+        folder = RunFolder.open(out)
+        status = folder.status
     except DataError:
         return out  # no run; any other content is found when this one begins
-    if status.startswith("running"):
+    if folder.running:
         raise BusyError(f"--out: {out}: a run is {status} here; wait until it has ended")
     advice = "choose another folder" if status == "done" else f"continue it with `{_resume_command(out)}`"
     raise ArgumentError(f"--out: {out}: already holds a run, {status}; {advice}")
