@@ -130,7 +130,7 @@ def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):
     [
         ("[sweep]\n'relabel.tua' = [0.1]", 'bad.toml:2:1: sweep."relabel.tua": unknown key; nearest: tau'),
         ("[sweep]\n'relabel.tau' = [0.1, 5]", 'bad.toml:2:23: sweep."relabel.tau"[1]: expected a fraction from 0 to 1'),
-        ("seed = 3", 'bad.toml: sweep: keys with values to try are needed, such as [sweep] "relabel.tau" ='),
+        ("seed = 3", 'bad.toml: sweep: expected keys with values to try, such as [sweep] "relabel.tau" ='),
     ],
 )
 def test_what_cannot_be_swept_gets_one_line_and_leaves_nothing(run, text, said):
