@@ -10,27 +10,10 @@ import numpy as np
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics.groups import Groups
+from fedrela.plots import style
 from fedrela.plots.arms import arm_words
 from fedrela.plots.runs import Floats, GridData, RunData, is_source, mean_over_seeds, read_run, read_source
-from fedrela.plots.style import (
-    INK,
-    LINE,
-    MUTED,
-    PAPER,
-    SERIES,
-    bands,
-    class_colours,
-    floats,
-    group_colours,
-    legend_above,
-    limited,
-    name,
-    percent_axis,
-    plot,
-    set_height,
-    short,
-    tooltips,
-)
+from fedrela.plots.style import name
 from fedrela.text import points
 
 if TYPE_CHECKING:
@@ -51,7 +34,7 @@ class Change:
     group: int
 
 
-@plot
+@style.plot
 def class_changes(
     source: Any,
     *,
@@ -59,7 +42,7 @@ def class_changes(
     groups: Groups | None = None,
     baseline: str | None = None,
     labels: tuple[str, str] = ("before", "after"),
-    ax: Axes | None = None,
+    ax: Axes = style.NEW,
 ) -> Axes:
     """Draw each class's accuracy before (open dot) and after (filled dot), with the change in points.
 
@@ -76,8 +59,6 @@ def class_changes(
         Of a comparison, which one; by default the first.
     labels
         What the two dots are called, for plain numbers.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -86,17 +67,16 @@ def class_changes(
     >>> [text.get_text() for text in ax.texts]
     ['+20.0', '-10.0']
     """
-    assert ax is not None
     if is_source(source):
         names, before, after, groups, labels = _changes_of(read_source(source), baseline)
     else:
-        before, after = map(floats, source)
+        before, after = map(style.floats, source)
         names = [str(c) for c in range(before.size)] if names is None else names
     if not len(names) == before.size == after.size or (groups is not None and groups.of_class.size != before.size):
         raise ArgumentError(f"before, after, groups: expected {len(names)} values in each, one per class")
     of_class = np.zeros(before.size, np.int64) if groups is None else groups.of_class
     there = np.flatnonzero(~np.isnan(after - before)).tolist()
-    found = [Change(limited(names[c]), float(before[c]), float(after[c]), int(of_class[c])) for c in there]
+    found = [Change(style.limited(names[c]), float(before[c]), float(after[c]), int(of_class[c])) for c in there]
     rows, means = _chosen(found, groups)
     _draw_changes(ax, rows, means, groups, labels)
     return ax
@@ -110,7 +90,7 @@ def _changes_of(
         if before is None or accuracy is None:
             raise DataError("this run has no accuracy by class before and after re-labelling")
         labels = (f"before round {data.first}", f"after round {data.last_scored}")
-        return data.classes, floats(before), floats(accuracy["per_class"]), data.groups, labels
+        return data.classes, style.floats(before), style.floats(accuracy["per_class"]), data.groups, labels
     pair = first_pair(data, baseline)
     if pair is None:
         raise DataError("expected a comparison with a baseline and FedReLa, both with finished runs")
@@ -142,7 +122,7 @@ def _chosen(classes: list[Change], groups: Groups | None) -> tuple[list[Change],
         values = np.array([[row.before, row.after] for row in classes if groups is None or row.group == group])
         if values.size:
             before, after = values.mean(axis=0).tolist()
-            means.append(Change(f"mean of {limited(words)}", before, after, group))
+            means.append(Change(f"mean of {style.limited(words)}", before, after, group))
     ranking = sorted(classes, key=lambda row: row.before - row.after)
     return [*means, *ranking[:EXTREMES], *ranking[-EXTREMES:]], len(means)
 
@@ -150,44 +130,44 @@ def _chosen(classes: list[Change], groups: Groups | None) -> tuple[list[Change],
 def _draw_changes(ax: Axes, rows: list[Change], means: int, groups: Groups | None, labels: tuple[str, str]) -> None:
     from matplotlib.lines import Line2D
 
-    colours = group_colours(len(groups.names)) if groups is not None else [SERIES[0]]
+    colours = style.group_colours(len(groups.names)) if groups is not None else [style.SERIES[0]]
     for y, row in enumerate(rows):
         colour = colours[row.group]
         tip = f"{row.name}: {row.before:.1%} to {row.after:.1%}"
         ax.plot([row.before, row.after], [y, y], color=colour, linestyle="-", linewidth=2, zorder=2)
-        for x, face in ((row.before, PAPER), (row.after, colour)):
+        for x, face in ((row.before, style.PAPER), (row.after, colour)):
             (dot,) = ax.plot(x, y, "o", markersize=6, markerfacecolor=face, markeredgecolor=colour, zorder=3)
-            tooltips(dot, [tip])
+            style.tooltips(dot, [tip])
         ax.annotate(
             points(row.after - row.before), (1, y), (4, 0), xycoords=("axes fraction", "data"),
             textcoords="offset points", va="center", ha="left", fontsize="small", annotation_clip=False,
         )  # fmt: skip
     if means:
-        ax.axhline(means - 0.5, color=MUTED, linewidth=0.8)
+        ax.axhline(means - 0.5, color=style.MUTED, linewidth=0.8)
     ax.set_yticks(range(len(rows)), [name(row.name) for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.grid(False, axis="y")
     ax.grid(True, axis="x")
-    percent_axis(ax.xaxis)
+    style.percent_axis(ax.xaxis)
     ax.set_xlabel("test accuracy")
-    look = {"linestyle": "none", "marker": "o", "markeredgecolor": INK}
-    handles = [Line2D([], [], markerfacecolor=face, **look) for face in (PAPER, INK)]  # type: ignore[arg-type]
+    look = {"linestyle": "none", "marker": "o", "markeredgecolor": style.INK}
+    handles = [Line2D([], [], markerfacecolor=face, **look) for face in (style.PAPER, style.INK)]  # type: ignore[arg-type]
     words = [name(label) for label in labels]
     if groups is not None:
         shown = sorted({row.group for row in rows})
         handles += [Line2D([], [], color=colours[g], linewidth=3) for g in shown]
         words += [name(groups.names[g]) for g in shown]
-    legend_above(ax, handles, words)
-    set_height(ax, 1.15 + 0.2 * max(len(rows), 3))
+    style.legend_above(ax, handles, words)
+    style.set_height(ax, 1.15 + 0.2 * max(len(rows), 3))
 
 
-@plot
+@style.plot
 def class_counts(
     source: Any,
     *,
     client: int | None = None,
     names: Sequence[str] | None = None,
-    ax: Axes | None = None,
+    ax: Axes = style.NEW,
 ) -> Axes:
     """Draw the training samples of each class by the labels before and after re-labelling.
 
@@ -199,8 +179,6 @@ def class_counts(
         Of a run, one client in place of all.
     names
         Of the classes, for plain numbers.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -209,23 +187,22 @@ def class_counts(
     >>> [int(bar.get_height()) for bar in ax.patches]
     [90, 10, 80, 20]
     """
-    assert ax is not None
     if is_source(source):
         run = read_run(source)
         before, after = _counts_of(run, client)
         names = run.classes
     else:
-        before, after = map(floats, source)
+        before, after = map(style.floats, source)
         names = [str(c) for c in range(before.size)] if names is None else names
-    x, shown = np.arange(len(names)), [limited(label) for label in names]
-    looks = (("before", LINE, before, -0.2), ("after", SERIES[0], after, 0.2))
+    x, shown = np.arange(len(names)), [style.limited(label) for label in names]
+    looks = (("before", style.LINE, before, -0.2), ("after", style.SERIES[0], after, 0.2))
     for words, colour, counts, shift in looks:
-        bars = ax.bar(x + shift, counts, 0.4, color=colour, edgecolor=MUTED, linewidth=0.4, label=words)
+        bars = ax.bar(x + shift, counts, 0.4, color=colour, edgecolor=style.MUTED, linewidth=0.4, label=words)
         for bar, label, count in zip(bars, shown, counts, strict=True):
-            tooltips(bar, [f"{label}, {words}: {short(count)}"])
+            style.tooltips(bar, [f"{label}, {words}: {style.short(count)}"])
     _name_bars(ax, names)
     ax.set_ylabel("training samples" if client is None else f"samples of client {client}")
-    legend_above(ax)
+    style.legend_above(ax)
     return ax
 
 
@@ -234,21 +211,21 @@ def _counts_of(run: RunData, client: int | None) -> tuple[Floats, Floats]:
     if counts is None or record is None or record.get("moved") is None:
         raise DataError("this run says nothing about class counts before and after re-labelling")
     if client is None:
-        return floats(record["before"]), floats(record["after"])
+        return style.floats(record["before"]), style.floats(record["after"])
     if not 0 <= client < len(counts):
         raise ArgumentError(f"client: expected an integer from 0 to {len(counts) - 1}, got {client}")
     old, new = (np.bincount(labels, minlength=len(run.classes)) for labels in run.moves_of(client))
-    return floats(counts[client]), floats(counts[client] - old + new)
+    return style.floats(counts[client]), style.floats(counts[client] - old + new)
 
 
-@plot
+@style.plot
 def moves_into_classes(
     source: Any,
     *,
     expected: Sequence[float] | None = None,
     limit: float | None = None,
     names: Sequence[str] | None = None,
-    ax: Axes | None = None,
+    ax: Axes = style.NEW,
 ) -> Axes:
     """Draw how many labels moved into each class, with the expected number and the limit.
 
@@ -260,8 +237,6 @@ def moves_into_classes(
         A run, or a number of moves per class.
     expected, limit, names
         For plain numbers.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -270,39 +245,44 @@ def moves_into_classes(
     >>> [int(bar.get_height()) for bar in ax.patches]
     [3, 5]
     """
-    assert ax is not None
     groups = None
     if is_source(source):
         run = read_run(source)
         record = run.relabelling
         if record is None or record.get("moved") is None:
             raise DataError("this run says nothing about where labels went")
-        moved, expected, limit = floats(record["flow"]).sum(axis=0), record["expected"], record["bound"] or None
+        moved, expected, limit = style.floats(record["flow"]).sum(axis=0), record["expected"], record["bound"] or None
         names, groups = run.classes, run.groups
     else:
-        moved = floats(source)
+        moved = style.floats(source)
         names = [str(c) for c in range(moved.size)] if names is None else names
-    colours = class_colours(groups, moved.size)
-    stretches = bands(moved.size, MOST_BARS)
+    colours = style.class_colours(groups, moved.size)
+    stretches = style.bands(moved.size, MOST_BARS)
     starts, sizes = np.array([s for s, _ in stretches]), np.array([e - s for s, e in stretches])
     heights = np.add.reduceat(moved, starts) / sizes
     bars = ax.bar(starts + (sizes - 1) / 2, heights, 0.72 * sizes, color=[colours[s] for s in starts])
     for bar, start, height in zip(bars, starts, heights, strict=True):
-        tooltips(bar, [f"{limited(names[start])}: {short(height)}"])
+        style.tooltips(bar, [f"{style.limited(names[start])}: {style.short(height)}"])
     if expected is not None:
-        means = np.add.reduceat(floats(expected), starts) / sizes
-        ax.hlines(means, starts - 0.45, starts + sizes - 0.55, color=INK, linewidth=1.6, label="expected")
+        means = np.add.reduceat(style.floats(expected), starts) / sizes
+        ax.hlines(means, starts - 0.45, starts + sizes - 0.55, color=style.INK, linewidth=1.6, label="expected")
     if len(bars) <= 14:
-        tops = heights if expected is None else np.fmax(heights, floats(expected))
+        tops = heights if expected is None else np.fmax(heights, style.floats(expected))
         for x, top, height in zip(starts, tops, heights, strict=True):
-            ax.annotate(short(height), (x, top), (0, 2), textcoords="offset points", ha="center", fontsize="small")
+            ax.annotate(
+                style.short(height), (x, top), (0, 2), textcoords="offset points", ha="center", fontsize="small"
+            )
     if limit is not None and limit <= 5 * max(float(np.nanmax(heights, initial=0)), 1):
         ax.axhline(
-            limit, color=MUTED, linestyle=(0, (2, 2)), linewidth=1, label=f"at most {limit:,.0f}, tau of the samples"
+            limit,
+            color=style.MUTED,
+            linestyle=(0, (2, 2)),
+            linewidth=1,
+            label=f"at most {limit:,.0f}, tau of the samples",
         )
     _name_bars(ax, names)
     ax.set_ylabel("labels moved in")
-    legend_above(ax)
+    style.legend_above(ax)
     return ax
 
 

@@ -11,23 +11,8 @@ from numpy.typing import ArrayLike
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics.groups import Groups
+from fedrela.plots import style
 from fedrela.plots.runs import Floats, Ints, is_source, read_run
-from fedrela.plots.style import (
-    LIGHT,
-    LINE,
-    MUTED,
-    PAPER,
-    RISES,
-    class_colours,
-    group_colours,
-    legend_above,
-    limited,
-    name,
-    plot,
-    set_height,
-    short,
-    tooltips,
-)
 from fedrela.text import plural
 
 if TYPE_CHECKING:
@@ -62,13 +47,13 @@ class ClientRows:
     totals: Floats
 
 
-@plot
+@style.plot
 def client_classes(
     source: Any,
     *,
     names: Sequence[str] | None = None,
     groups: Groups | None = None,
-    ax: Axes | None = None,
+    ax: Axes = style.NEW,
 ) -> Axes:
     """Draw who has how many samples of which class, the way papers on heterogeneous clients do.
 
@@ -82,8 +67,6 @@ def client_classes(
         A run, or the samples of each class at each client, ``(clients, classes)`` integers.
     names, groups
         Of the classes, for plain counts; groups colour the classes.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -93,16 +76,17 @@ def client_classes(
     >>> dots.get_offsets().tolist(), (dots.get_sizes() / dots.get_sizes().max() * 30).round().tolist()
     ([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [30.0, 20.0, 10.0])
     """
-    assert ax is not None
     counts, names, groups = _counts(source, names, groups)
     rows = client_rows(counts, groups)
     named = len(names) <= MOST_NAMED_CLASSES
     labels = [_label(band, names) for band in rows.bands]
-    colours = class_colours(groups, len(names))
-    shades = [colours[band[0]] for band in rows.bands] if groups is not None else [LIGHT["group-0"]] * len(rows.bands)
+    colours = style.class_colours(groups, len(names))
+    shades = (
+        [colours[band[0]] for band in rows.bands] if groups is not None else [style.LIGHT["group-0"]] * len(rows.bands)
+    )
     width = 6.6 if rows.clients.size > 12 else 5.0
     inner = max(0.21 * len(rows.bands), 0.6) if named else 4.2
-    set_height(ax, inner + 1.6)
+    style.set_height(ax, inner + 1.6)
     handles: dict[str, Any] = {}
     if named:
         handles = _dots(ax, rows, labels, shades, min(width * 0.62 / rows.clients.size, inner / len(rows.bands)))
@@ -112,7 +96,7 @@ def client_classes(
     _totals(ax, rows, labels, shades)
     _sizes(ax, rows, 0.36 * len(rows.bands) / inner)
     handles = _group_patches(groups) | handles
-    legend_above(ax, list(handles.values()), list(handles))
+    style.legend_above(ax, list(handles.values()), list(handles))
     return ax
 
 
@@ -121,8 +105,8 @@ def _group_patches(groups: Groups | None) -> dict[str, Any]:
 
     if groups is None:
         return {}
-    colours = group_colours(len(groups.names))
-    labels = [f"{name(group)}: {plural(size, 'class')}" for group, size in groups.sizes.items()]
+    colours = style.group_colours(len(groups.names))
+    labels = [f"{style.name(group)}: {plural(size, 'class')}" for group, size in groups.sizes.items()]
     return {label: Patch(color=colour) for label, colour in zip(labels, colours, strict=True)}
 
 
@@ -172,7 +156,7 @@ def _bands(totals: Ints, group: Ints) -> list[tuple[int, ...]]:
 
 
 def _label(band: tuple[int, ...], names: Sequence[str]) -> str:
-    few = ", ".join(limited(names[c]) for c in band[:3])
+    few = ", ".join(style.limited(names[c]) for c in band[:3])
     return few if len(band) <= 3 else f"{few} and {len(band) - 3} more"
 
 
@@ -188,24 +172,24 @@ def _dots(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], cell
     counts = rows.cells.ravel()[order]
     area = largest * counts / max(float(rows.cells.max()), 1.0)
     colours = [shades[row] for row in y]
-    dots = ax.scatter(x, y, s=area, c=colours, edgecolors=PAPER, linewidths=0.4, zorder=3, clip_on=False)
+    dots = ax.scatter(x, y, s=area, c=colours, edgecolors=style.PAPER, linewidths=0.4, zorder=3, clip_on=False)
     tips = [f"client {rows.clients[k]}, {labels[i]}: {n:,.0f}" for i, k, n in zip(y, x, counts, strict=True)]
-    tooltips(dots, tips)
+    style.tooltips(dots, tips)
     small = area < SMALLEST_DOT
     if small.any():
         ax.scatter(
             x[small], y[small], s=20, facecolors="none", edgecolors=[colours[k] for k in np.flatnonzero(small)],
             linewidths=0.7, zorder=3, clip_on=False,
         )  # fmt: skip
-    ax.hlines(range(len(labels)), -0.5, rows.clients.size - 0.5, color=LINE, linewidth=0.8, zorder=1)
-    ax.vlines(range(rows.clients.size), -0.5, len(labels) - 0.5, color=LINE, linewidth=0.8, zorder=1)
+    ax.hlines(range(len(labels)), -0.5, rows.clients.size - 0.5, color=style.LINE, linewidth=0.8, zorder=1)
+    ax.vlines(range(rows.clients.size), -0.5, len(labels) - 0.5, color=style.LINE, linewidth=0.8, zorder=1)
     return _dot_examples(float(rows.cells.max()), largest, bool(small.any()))
 
 
 def _dot_examples(most: float, largest: float, ringed: bool) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": MUTED}
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": style.MUTED}
     chosen = (
         [most, *(n for n in (1000, 100, 10) if SMALLEST_DOT * most / largest <= n < most / 2.5)][:3] if most else []
     )
@@ -222,7 +206,11 @@ def _cells(ax: Axes, rows: ClientRows, labels: list[str]) -> None:
     shown = np.ma.masked_less_equal(rows.cells, 0)
     norm = LogNorm(vmin=1, vmax=max(float(rows.cells.max()), 2.0), clip=True)
     mesh = ax.pcolormesh(
-        np.arange(-0.5, rows.clients.size), np.arange(-0.5, len(labels)), shown, cmap=ListedColormap(RISES), norm=norm
+        np.arange(-0.5, rows.clients.size),
+        np.arange(-0.5, len(labels)),
+        shown,
+        cmap=ListedColormap(style.RISES),
+        norm=norm,
     )
     mesh.set_clip_on(False)
     figure = ax.get_figure()
@@ -242,7 +230,7 @@ def _name_axes(ax: Axes, rows: ClientRows, labels: list[str], named: bool) -> No
     ax.set_xticks(range(0, number, step), [str(client) for client in rows.clients[::step]])
     ax.set_xlabel("client", loc="left")
     if named:
-        ax.set_yticks(range(len(labels)), [name(label, 22) for label in labels])
+        ax.set_yticks(range(len(labels)), [style.name(label, 22) for label in labels])
     else:
         ranks = np.cumsum([0, *(len(band) for band in rows.bands)])[:-1] + 1
         chosen = range(0, len(labels), len(labels) // 8 + 1)
@@ -261,21 +249,21 @@ def _totals(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str]) ->
     named = len(labels) <= MOST_NAMED_CLASSES
     bars = ax.barh(np.arange(len(labels)), widths, 0.6 if named else 1.0, left=left, color=shades)
     for bar, label, total in zip(bars, labels, rows.totals, strict=True):
-        tooltips(bar, [f"{label}: {short(total)}"])
+        style.tooltips(bar, [f"{label}: {style.short(total)}"])
     if named:
-        ax.bar_label(bars, [short(total) for total in rows.totals], padding=2, fontsize=7, color=MUTED)
-    ax.text(left, -0.7, "samples per class", color=MUTED, fontsize="small", va="bottom")
+        ax.bar_label(bars, [style.short(total) for total in rows.totals], padding=2, fontsize=7, color=style.MUTED)
+    ax.text(left, -0.7, "samples per class", color=style.MUTED, fontsize="small", va="bottom")
     ax.set_xlim(-0.6, left + longest * (1.75 if named else 1.1))
 
 
 def _sizes(ax: Axes, rows: ClientRows, high: float) -> None:
     """Draw the samples of each client in bars above the cells, the largest `high` rows high."""
     heights = -high * rows.sizes / max(int(rows.sizes.max()), 1)
-    bars = ax.bar(np.arange(rows.clients.size), heights, 0.6, bottom=-0.7, color=MUTED)
+    bars = ax.bar(np.arange(rows.clients.size), heights, 0.6, bottom=-0.7, color=style.MUTED)
     for bar, client, size in zip(bars, rows.clients, rows.sizes, strict=True):
-        tooltips(bar, [f"client {client}: {size:,}"])
+        style.tooltips(bar, [f"client {client}: {size:,}"])
     words = f"samples per client, at most {rows.sizes.max():,}"
-    ax.text(-0.5, -0.7 - 1.08 * high, words, color=MUTED, fontsize="small", va="bottom")
+    ax.text(-0.5, -0.7 - 1.08 * high, words, color=style.MUTED, fontsize="small", va="bottom")
     ax.set_ylim(len(rows.bands) - 0.4, -0.7 - 1.6 * high)
 
 
@@ -287,13 +275,13 @@ def describe_clients(counts: ArrayLike, names: Sequence[str], groups: Groups | N
     said = [
         f"{plural(int(n.sum()), 'training sample')} of {plural(n.shape[1], 'class')} at {plural(n.shape[0], 'client')}.",
         f"Clients have from {sizes.min():,} to {sizes.max():,} samples, half of them at most {np.median(sizes):,.0f}.",
-        f"The most frequent class is {limited(names[most])} with {totals[most]:,} samples,",
-        f"the rarest {limited(names[least])} with {totals[least]:,}.",
+        f"The most frequent class is {style.limited(names[most])} with {totals[most]:,} samples,",
+        f"the rarest {style.limited(names[least])} with {totals[least]:,}.",
         f"Of all pairs of a client and a class, {(n == 0).mean():.0%} have no sample.",
     ]
     if n.shape[0] > MOST_CLIENTS:
         said.append(f"{MOST_CLIENTS} clients are shown, spread evenly over the ranking by size, the largest first.")
     if groups is not None:
-        parts = [f"{limited(group)} {plural(size, 'class')}" for group, size in groups.sizes.items()]
+        parts = [f"{style.limited(group)} {plural(size, 'class')}" for group, size in groups.sizes.items()]
         said.append(f"Groups: {', '.join(parts)}.")
     return " ".join(said)

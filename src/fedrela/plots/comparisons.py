@@ -9,22 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedrela.errors import ArgumentError, DataError
+from fedrela.plots import style
 from fedrela.plots.arms import arm_name
 from fedrela.plots.matrices import heat_map
 from fedrela.plots.runs import is_source, read_summary
-from fedrela.plots.style import (
-    MUTED,
-    PAPER,
-    SERIES,
-    floats,
-    legend_above,
-    limited,
-    name,
-    percent_axis,
-    plot,
-    set_height,
-    tooltips,
-)
 from fedrela.text import points
 
 if TYPE_CHECKING:
@@ -38,8 +26,8 @@ MOVED = "moved"
 HELD_BACK = "held back"  # balanced accuracy on what clients hold back
 
 
-@plot
-def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: Axes | None = None) -> Axes:
+@style.plot
+def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: Axes = style.NEW) -> Axes:
     """Draw paired gains in points with their 95 % intervals; a filled dot has an interval without zero.
 
     Parameters
@@ -49,8 +37,6 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
         differences of shares.
     base, treated
         Of a comparison, which matched arms.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -61,25 +47,26 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
     """
     from matplotlib.lines import Line2D
 
-    assert ax is not None
     plain = not is_source(source) and not isinstance(source, Mapping)
     rows = list(source) if plain else gain_rows(read_summary(source, "compare"), base, treated)
     rows = [row for row in rows if row[1] is not None][:MOST_ROWS]
     kinds = set()
     for y, (label, *numbers) in enumerate(rows):
-        mean, low, high = 100 * floats(numbers)
+        mean, low, high = 100 * style.floats(numbers)
         clear, interval = bool(low > 0 or high < 0), not np.isnan(low)
         kinds.add((clear, interval))
         if interval:
-            ax.plot([low, high], [y, y], "|-", color=SERIES[0], linewidth=1.4, markersize=7)
-        (dot,) = ax.plot(mean, y, "o", color=SERIES[0], markerfacecolor=SERIES[0] if clear else PAPER, markersize=6)
-        tooltips(dot, [f"{limited(label)}: {gain_text(*numbers)}"])
+            ax.plot([low, high], [y, y], "|-", color=style.SERIES[0], linewidth=1.4, markersize=7)
+        (dot,) = ax.plot(
+            mean, y, "o", color=style.SERIES[0], markerfacecolor=style.SERIES[0] if clear else style.PAPER, markersize=6
+        )
+        style.tooltips(dot, [f"{style.limited(label)}: {gain_text(*numbers)}"])
         ax.annotate(
             gain_text(*numbers), (1, y), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
             va="center", fontsize="small", annotation_clip=False,
         )  # fmt: skip
-    ax.axvline(0, color=MUTED, linewidth=1)
-    ax.set_yticks(range(len(rows)), [name(row[0], 30) for row in rows])
+    ax.axvline(0, color=style.MUTED, linewidth=1)
+    ax.set_yticks(range(len(rows)), [style.name(row[0], 30) for row in rows])
     ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     ax.grid(False, axis="y")
     ax.grid(True, axis="x")
@@ -90,10 +77,10 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
         (False, False): "no interval",
     }
     shown = [kind for kind in words if kind in kinds]
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": SERIES[0]}
-    handles = [Line2D([], [], markerfacecolor=SERIES[0] if clear else PAPER, **look) for clear, _ in shown]
-    legend_above(ax, handles, [words[kind] for kind in shown])
-    set_height(ax, 1.1 + 0.22 * max(len(rows), 2))
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": style.SERIES[0]}
+    handles = [Line2D([], [], markerfacecolor=style.SERIES[0] if clear else style.PAPER, **look) for clear, _ in shown]
+    style.legend_above(ax, handles, [words[kind] for kind in shown])
+    style.set_height(ax, 1.1 + 0.22 * max(len(rows), 2))
     return ax
 
 
@@ -101,7 +88,7 @@ def gain_rows(summary: Summary, base: str, treated: str) -> list[tuple[str, Any,
     """Return the differences of all baselines between two arms: name, mean and both ends of the interval."""
     return [
         (
-            f"{limited(baseline['label'])}, {limited(metric)}",
+            f"{style.limited(baseline['label'])}, {style.limited(metric)}",
             *(pair["differences"][metric][key] for key in ("mean", "low", "high")),
         )
         for baseline in summary["baselines"]
@@ -120,14 +107,14 @@ def gain_text(mean: float, low: float | None = None, high: float | None = None) 
     return points(mean) if low is None else f"{points(mean)} [{points(low)}, {points(high)}]"
 
 
-@plot
+@style.plot
 def sensitivity(
     source: Any,
     *,
     metric: str | None = None,
     baseline: str | None = None,
     arm: str | None = None,
-    ax: Axes | None = None,
+    ax: Axes = style.NEW,
 ) -> Axes:
     """Draw what swept keys do: lines with bands over one key, a heat map over two.
 
@@ -141,8 +128,6 @@ def sensitivity(
         headline as lines of several arms or as a heat map.
     baseline, arm
         Of a sweep with several, which one for a heat map.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -151,14 +136,15 @@ def sensitivity(
     >>> ax.get_lines()[0].get_ydata().tolist()
     [0.5, 0.7, 0.6]
     """
-    assert ax is not None
     if isinstance(source, Mapping) and source.get("kind") != "sweep":
         _lines(ax, source, metric != MOVED)
         return ax
     summary = read_summary(source, "sweep")
     arms = arms_of(summary)
     if metric is not None and metric not in (*summary["figures"], MOVED):
-        raise ArgumentError(f"metric: expected one of {', '.join(summary['figures'])}, moved, got {limited(metric)}")
+        raise ArgumentError(
+            f"metric: expected one of {', '.join(summary['figures'])}, moved, got {style.limited(metric)}"
+        )
     if len(summary["keys"]) == 2:
         chosen = next((a for a in arms if baseline in (None, a[0]) and arm in (None, a[1])), None)
         if chosen is None:
@@ -195,12 +181,12 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
     key = summary["keys"][0]
     if len(arms) == 1 and metric is None:
         found = points_of(summary, *arms[0])
-        lines = {name(label): [point["figures"][label] for point in found] for label in summary["figures"]}
+        lines = {style.name(label): [point["figures"][label] for point in found] for label in summary["figures"]}
         if all(point["validation"] for point in found):
             lines[HELD_BACK] = [point["validation"] for point in found]
     else:
         metric = metric or summary["figures"][-1]
-        lines = {name(arm_name(*a)): [p["figures"][metric] for p in points_of(summary, *a)] for a in arms}
+        lines = {style.name(arm_name(*a)): [p["figures"][metric] for p in points_of(summary, *a)] for a in arms}
     values = summary["values"][key]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         at = [[point["values"][key] for point in points_of(summary, *a)] for a in arms]
@@ -209,36 +195,44 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
             for k, (label, spreads) in enumerate(lines.items())
         }
         _lines(ax, numbers, metric != MOVED)
-        ax.set_xlabel(name(key))
+        ax.set_xlabel(style.name(key))
         return
     matrix = [
         [spreads[k]["mean"] if k < len(spreads) else None for spreads in lines.values()] for k in range(len(values))
     ]
-    heat_map(ax, matrix, [value_text(v) for v in values], list(lines), percent=metric != MOVED, row_label=name(key))
+    heat_map(
+        ax, matrix, [value_text(v) for v in values], list(lines), percent=metric != MOVED, row_label=style.name(key)
+    )
 
 
 def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
     for k, (label, (x, mean, deviation)) in enumerate(lines.items()):
-        at, y = floats(x), floats(mean)
+        at, y = style.floats(x), style.floats(mean)
         order = np.argsort(at, kind="stable")
         order = order[~np.isnan(y[order])]
-        look: dict[str, Any] = {"marker": MARKERS[k % len(MARKERS)], "markeredgecolor": PAPER, "label": name(label)}
+        look: dict[str, Any] = {
+            "marker": MARKERS[k % len(MARKERS)],
+            "markeredgecolor": style.PAPER,
+            "label": style.name(label),
+        }
         (line,) = ax.plot(at[order], y[order], **look)
-        tooltips(line, [f"{label}, {a:g}: {_written(b, percent)}" for a, b in zip(at[order], y[order], strict=True)])
-        spread = floats([None] * at.size if deviation is None else deviation)[order]
+        style.tooltips(
+            line, [f"{label}, {a:g}: {_written(b, percent)}" for a, b in zip(at[order], y[order], strict=True)]
+        )
+        spread = style.floats([None] * at.size if deviation is None else deviation)[order]
         if order.size and not np.isnan(spread).all():
             low, high = np.maximum(y[order] - spread, 0), y[order] + spread
             high = np.minimum(high, 1) if percent else high
             ax.fill_between(at[order], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    values = np.unique(np.concatenate([floats(x) for x, _, _ in lines.values()] or [floats([])]))
+    values = np.unique(np.concatenate([style.floats(x) for x, _, _ in lines.values()] or [style.floats([])]))
     if 1 < values.size <= 8 and values[0] > 0 and values[-1] / values[0] > 8:
         ax.set_xscale("log")
         ax.set_xticks(values, [f"{value:g}" for value in values])
         ax.minorticks_off()
     ax.set_ylabel("test accuracy" if percent else "labels moved")
     if percent:
-        percent_axis(ax.yaxis)
-    legend_above(ax)
+        style.percent_axis(ax.yaxis)
+    style.legend_above(ax)
 
 
 def _written(value: float, percent: bool) -> str:
@@ -256,7 +250,7 @@ def _surface(ax: Axes, summary: Summary, arm: tuple[str, str], metric: str) -> N
     matrix = [[found.get((repr(row), repr(column))) for column in columns] for row in rows]
     heat_map(
         ax, matrix, [value_text(row) for row in rows], [value_text(column) for column in columns],
-        percent=metric != MOVED, from_zero=False, row_label=name(first), column_label=name(last),
+        percent=metric != MOVED, from_zero=False, row_label=style.name(first), column_label=style.name(last),
     )  # fmt: skip
 
 
@@ -270,16 +264,14 @@ class Gain:
     measured: float
 
 
-@plot
-def published_and_measured(source: Any, *, ax: Axes | None = None) -> Axes:
+@style.plot
+def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> Axes:
     """Draw gains by FedReLa as published against as measured; on the dashed line both agree.
 
     Parameters
     ----------
     source
         A reproduction, its summary, or a sequence of `Gain`.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -288,7 +280,6 @@ def published_and_measured(source: Any, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_lines()[-1].get_xydata().tolist()
     [[12.0, 10.0]]
     """
-    assert ax is not None
     plain = not is_source(source) and not isinstance(source, Mapping)
     found: Sequence[Gain] = list(source) if plain else table_gains(read_summary(source, "reproduce"))
     if not found:
@@ -296,25 +287,25 @@ def published_and_measured(source: Any, *, ax: Axes | None = None) -> Axes:
     values = 100 * np.array([[gain.published, gain.measured] for gain in found])
     room = 0.08 * max(float(np.ptp(values)), 1.0)
     ends = min(float(values.min()), 0.0) - room, max(float(values.max()), 0.0) + room
-    ax.axhline(0, color=MUTED, linewidth=0.8)
-    ax.axvline(0, color=MUTED, linewidth=0.8)
-    ax.plot(ends, ends, color=MUTED, linestyle=(0, (2, 2)), linewidth=1)
+    ax.axhline(0, color=style.MUTED, linewidth=0.8)
+    ax.axvline(0, color=style.MUTED, linewidth=0.8)
+    ax.plot(ends, ends, color=style.MUTED, linestyle=(0, (2, 2)), linewidth=1)
     for k, metric in enumerate(dict.fromkeys(gain.metric for gain in found)):
         chosen = [gain for gain in found if gain.metric == metric]
         x, y = ([100 * getattr(gain, key) for gain in chosen] for key in ("published", "measured"))
         look: dict[str, Any] = {
             "marker": MARKERS[k % len(MARKERS)],
-            "markeredgecolor": PAPER,
+            "markeredgecolor": style.PAPER,
             "markersize": 7,
-            "label": name(metric),
+            "label": style.name(metric),
         }
-        (dots,) = ax.plot(x, y, linestyle="none", color=SERIES[k % len(SERIES)], **look)
-        tooltips(dots, [f"{limited(g.place)}, {limited(metric)}: published {points(g.published)}, "
+        (dots,) = ax.plot(x, y, linestyle="none", color=style.SERIES[k % len(style.SERIES)], **look)
+        style.tooltips(dots, [f"{style.limited(g.place)}, {style.limited(metric)}: published {points(g.published)}, "
                         f"measured {points(g.measured)}" for g in chosen])  # fmt: skip
     ax.set(xlim=ends, ylim=ends, xlabel="published gain in points", ylabel="measured gain in points")
     ax.grid(True, axis="both")
-    legend_above(ax)
-    set_height(ax, 4.2)
+    style.legend_above(ax)
+    style.set_height(ax, 4.2)
     return ax
 
 

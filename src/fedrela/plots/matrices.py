@@ -8,23 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedrela.errors import ArgumentError, DataError
+from fedrela.plots import style
 from fedrela.plots.runs import Floats, is_source, read_run
-from fedrela.plots.style import (
-    FALLS,
-    LIGHT,
-    MUTED,
-    PAPER,
-    RISES,
-    STEPS,
-    bands,
-    floats,
-    limited,
-    name,
-    plot,
-    set_height,
-    short,
-    tooltips,
-)
 from fedrela.text import not_one_of, points
 
 if TYPE_CHECKING:
@@ -72,16 +57,18 @@ def heat_map(
     """
     from matplotlib.colors import ListedColormap
 
-    found = np.atleast_2d(floats(matrix))
+    found = np.atleast_2d(style.floats(matrix))
     if found.shape != (len(rows), len(columns)):
         raise ArgumentError(f"matrix: expected {len(rows)} rows of {len(columns)} numbers, got {found.shape}")
     found, blocks = _blocks(found, percent and not diverging)
     most = float(np.nanmax(np.abs(found))) if not np.isnan(found).all() else 0.0
     low, high = (-most, most) if diverging else (0.0 if from_zero else float(np.nanmin(found)), most)
     high = max(high, low + 1e-9)
-    colours = [*FALLS[::-1], *RISES] if diverging else RISES
+    colours = [*style.FALLS[::-1], *style.RISES] if diverging else style.RISES
     shown = np.ma.masked_where(np.isnan(found) | (np.abs(found) < 1e-12), found)
-    mesh = ax.pcolormesh(shown, cmap=ListedColormap(colours), vmin=low, vmax=high, edgecolors=PAPER, linewidth=0.4)
+    mesh = ax.pcolormesh(
+        shown, cmap=ListedColormap(colours), vmin=low, vmax=high, edgecolors=style.PAPER, linewidth=0.4
+    )
     mesh.set_clip_on(False)
     ax.invert_yaxis()
     _name_cells(ax, rows, columns, blocks)
@@ -89,21 +76,23 @@ def heat_map(
     ax.grid(False)
     ax.tick_params(length=0)
     for spine in ax.spines.values():
-        spine.set(visible=True, color=LIGHT["grid"])
+        spine.set(visible=True, color=style.LIGHT["grid"])
     texts = [[_number(value, percent, diverging) for value in line] for line in found.tolist()]
     if blocks == 1:
-        labels = [[f"{limited(r)}, {limited(c)}" for c in columns] for r in rows]
-        tooltips(mesh, [f"{a}: {b}" for x, y in zip(labels, texts, strict=True) for a, b in zip(x, y, strict=True)])
+        labels = [[f"{style.limited(r)}, {style.limited(c)}" for c in columns] for r in rows]
+        style.tooltips(
+            mesh, [f"{a}: {b}" for x, y in zip(labels, texts, strict=True) for a, b in zip(x, y, strict=True)]
+        )
     if found.shape[1] <= MOST_NUMBERS and found.shape[0] <= 2 * MOST_NUMBERS:
         _write_numbers(ax, found, texts, low, high, diverging)
     else:
         _colour_bar(ax, mesh, percent)
-    set_height(ax, min(1.1 + max(0.26 * found.shape[0], 0.9), 6.0))
+    style.set_height(ax, min(1.1 + max(0.26 * found.shape[0], 0.9), 6.0))
 
 
 def _blocks(found: Floats, mean: bool) -> tuple[Floats, int]:
     """Return a matrix small enough to draw, and of how many rows and columns its cells are."""
-    side = max(bands(size, MOST_CELLS)[0][1] for size in found.shape)
+    side = max(style.bands(size, MOST_CELLS)[0][1] for size in found.shape)
     if side == 1:
         return found, 1
     starts = [list(range(0, size, side)) for size in found.shape]
@@ -117,7 +106,7 @@ def _name_cells(ax: Axes, rows: Sequence[str], columns: Sequence[str], side: int
     for set_ticks, names in ((ax.set_yticks, rows), (ax.set_xticks, columns)):
         step = side * (-(-len(names) // side) // MOST_NAMES + 1)
         chosen = range(0, len(names), step)
-        shown = [name(names[k], 18) for k in chosen]
+        shown = [style.name(names[k], 18) for k in chosen]
         upright = names is columns and (len(shown) > 12 or sum(map(len, shown)) + 2 * len(shown) > 52)
         places = [k / side + 0.5 for k in chosen]
         set_ticks(places, shown, rotation=90 if upright else 0)
@@ -129,7 +118,7 @@ def _number(value: float, percent: bool, diverging: bool) -> str:
         return ""
     if diverging:
         return points(value) if percent else f"{value:+.1f}".removesuffix(".0")
-    return short(100 * value) if percent else short(value) if value < 10_000 else f"{value / 1000:,.0f}k"
+    return style.short(100 * value) if percent else style.short(value) if value < 10_000 else f"{value / 1000:,.0f}k"
 
 
 def _write_numbers(
@@ -138,9 +127,9 @@ def _write_numbers(
     size = "small" if found.shape[1] <= 8 else 6.5 if found.shape[1] <= 11 else 5.5
     for (r, c), value in np.ndenumerate(found):
         if texts[r][c]:
-            place = int((value - low) / max(high - low, 1e-12) * (2 * STEPS if diverging else STEPS))
-            depth = (place - STEPS if place >= STEPS else STEPS - 1 - place) if diverging else place
-            colour = LIGHT["on-high" if min(depth, STEPS - 1) >= STEPS // 2 else "on-low"]
+            place = int((value - low) / max(high - low, 1e-12) * (2 * style.STEPS if diverging else style.STEPS))
+            depth = (place - style.STEPS if place >= style.STEPS else style.STEPS - 1 - place) if diverging else place
+            colour = style.LIGHT["on-high" if min(depth, style.STEPS - 1) >= style.STEPS // 2 else "on-low"]
             ax.text(c + 0.5, r + 0.5, texts[r][c], ha="center", va="center", color=colour, fontsize=size)
 
 
@@ -152,13 +141,13 @@ def _colour_bar(ax: Axes, mesh: Any, percent: bool) -> None:
     bar = figure.colorbar(mesh, ax=ax, shrink=0.7, aspect=25, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.grid(False)
-    bar.ax.tick_params(colors=MUTED)
+    bar.ax.tick_params(colors=style.MUTED)
     if percent:
         bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 
 
-@plot
-def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+@style.plot
+def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None = None, ax: Axes = style.NEW) -> Axes:
     """Draw what the model took for what, in per cent of each true class.
 
     Parameters
@@ -169,8 +158,6 @@ def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None 
         Of a run: ``before`` re-labelling, ``after`` the last round, or their ``difference`` in points.
     names
         Of the classes, for a plain matrix; by default their ids.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -179,7 +166,6 @@ def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None 
     >>> [text.get_text() for text in ax.texts]
     ['75', '25', '100']
     """
-    assert ax is not None
     if panel not in PANELS:
         raise ArgumentError(f"panel: {not_one_of(panel, PANELS)}")
     if is_source(source):
@@ -202,12 +188,12 @@ def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None 
 
 def _of_rows(matrix: Any) -> Floats:
     """Return counts as shares of their rows."""
-    n = floats(matrix)
+    n = style.floats(matrix)
     return np.asarray(n / np.maximum(n.sum(axis=1, keepdims=True), 1))
 
 
-@plot
-def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+@style.plot
+def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes = style.NEW) -> Axes:
     """Draw how many labels of each class became which other class.
 
     Parameters
@@ -216,8 +202,6 @@ def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes | N
         A run, or a matrix of moves from class (row) to class (column), such as ``Ledger.flow``.
     names
         Of the classes, for a plain matrix; by default their ids.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -226,14 +210,13 @@ def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes | N
     >>> [text.get_text() for text in ax.texts]
     ['12', '1']
     """
-    assert ax is not None
     if is_source(source):
         run = read_run(source)
         if not run.relabelling or run.relabelling.get("moved") is None:
             raise DataError("this run says nothing about where labels went")
-        found, names = floats(run.relabelling["flow"]), run.classes
+        found, names = style.floats(run.relabelling["flow"]), run.classes
     else:
-        found = floats(source)
+        found = style.floats(source)
     names = [str(c) for c in range(len(found))] if names is None else names
     heat_map(ax, found, names, names, row_label="original class", column_label="new class")
     return ax

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedrela.errors import ArgumentError, DataError
+from fedrela.plots import style
 from fedrela.plots.arms import arm_words
 from fedrela.plots.runs import (
     Floats,
@@ -19,21 +20,6 @@ from fedrela.plots.runs import (
     mean_over_seeds,
     read_run,
     read_source,
-)
-from fedrela.plots.style import (
-    INK,
-    SERIES,
-    bands,
-    floats,
-    group_colours,
-    legend_above,
-    mark,
-    name,
-    percent_axis,
-    plot,
-    set_height,
-    tooltips,
-    whole_axis,
 )
 
 if TYPE_CHECKING:
@@ -46,14 +32,14 @@ MOST_BARS = 120
 DASHES = ("-", "--", "-.", ":")
 
 
-@plot
+@style.plot
 def accuracy_over_rounds(
     source: Any,
     *,
     baseline: str | None = None,
     metric: str | None = None,
     start: int | None = None,
-    ax: Axes | None = None,
+    ax: Axes = style.NEW,
 ) -> Axes:
     """Draw accuracy over rounds, with a mark at T, the first round of re-labelling.
 
@@ -67,8 +53,6 @@ def accuracy_over_rounds(
         Of a comparison, which baseline (the first) and which accuracy (the headline).
     start
         T for plain numbers.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -77,11 +61,10 @@ def accuracy_over_rounds(
     >>> [line.get_label() for line in ax.get_lines()[:2]]
     ['FedAvg', 'FedReLa']
     """
-    assert ax is not None
     if isinstance(source, Mapping):
         for label, values in source.items():
-            rows = np.atleast_2d(floats(values))
-            _curve(ax, name(label), *mean_and_deviation(rows))
+            rows = np.atleast_2d(style.floats(values))
+            _curve(ax, style.name(label), *mean_and_deviation(rows))
         words = f"T = {start}"
     else:
         data = read_source(source)
@@ -91,12 +74,12 @@ def accuracy_over_rounds(
             start = _arm_curves(ax, data, baseline, metric)
             words = f"T = {start}"
     ax.set(xlabel="round", ylabel="test accuracy")
-    percent_axis(ax.yaxis)
-    whole_axis(ax.xaxis)
+    style.percent_axis(ax.yaxis)
+    style.whole_axis(ax.xaxis)
     ax.margins(x=0.01)
     if start is not None:
-        mark(ax, start, words)
-    legend_above(ax)
+        style.mark(ax, start, words)
+    style.legend_above(ax)
     return ax
 
 
@@ -106,14 +89,20 @@ def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
     if not scored:
         raise DataError("no round of this run was evaluated on a test set")
     x = [number for number, _ in scored]
-    ax.plot(x, floats([share[run.headline] for _, share in scored]), color=INK, linestyle="-", label=name(run.headline))
-    for k, (group, colour) in enumerate(zip(run.groups.names, group_colours(len(run.groups.names)), strict=True)):
-        shares = floats([share["groups"][group] for _, share in scored])
+    ax.plot(
+        x,
+        style.floats([share[run.headline] for _, share in scored]),
+        color=style.INK,
+        linestyle="-",
+        label=style.name(run.headline),
+    )
+    for k, (group, colour) in enumerate(zip(run.groups.names, style.group_colours(len(run.groups.names)), strict=True)):
+        shares = style.floats([share["groups"][group] for _, share in scored])
         if not np.isnan(shares).all():
-            ax.plot(x, shares, color=colour, linestyle=DASHES[(k + 1) % 4], label=name(group))
+            ax.plot(x, shares, color=colour, linestyle=DASHES[(k + 1) % 4], label=style.name(group))
     held = [(record.round, record.validation["balanced"]) for record in run.rounds if record.validation]
     if held:
-        ax.plot(*zip(*held, strict=True), color=SERIES[3], linestyle=":", label=HELD_BACK)
+        ax.plot(*zip(*held, strict=True), color=style.SERIES[3], linestyle=":", label=HELD_BACK)
     scale = run.config["relabel"]["lr_scale"]
     rate = "" if scale == 1 else f"learning rate × {scale:g}"
     what = ", ".join(filter(None, ["re-labelling" if run.enabled else "", rate]))
@@ -135,7 +124,7 @@ def _arm_curves(ax: Axes, grid: GridData, baseline: str | None, metric: str | No
     shared = _shared_rounds([mean[:rounds] for mean, _ in curves.values()], first)
     if shared:
         mean, deviation = next(iter(curves.values()))
-        _curve(ax, SHARED, mean[:shared], deviation[:shared], color=INK, linestyle="-")
+        _curve(ax, SHARED, mean[:shared], deviation[:shared], color=style.INK, linestyle="-")
     for arm, (mean, deviation) in curves.items():
         _curve(ax, arm_words(arm), mean, deviation, skip=max(shared - 1, 0))
     return first if 1 < first <= rounds else None
@@ -145,7 +134,9 @@ def arm_runs(grid: GridData, baseline: str) -> dict[str, list[RunData]]:
     """Return the runs of each arm of a baseline that have equally many rounds, some of them evaluated."""
     labels = {found["label"]: found for found in (grid.summary or {}).get("baselines", [])}
     if baseline not in labels:
-        raise ArgumentError(f"baseline: expected one of {', '.join(map(name, labels))}, got {name(baseline)}")
+        raise ArgumentError(
+            f"baseline: expected one of {', '.join(map(style.name, labels))}, got {style.name(baseline)}"
+        )
     arms = {arm: grid.of(baseline, arm) for arm in labels[baseline]["arms"]}
     return {
         arm: runs
@@ -178,8 +169,8 @@ def _curve(ax: Axes, label: str, mean: Floats, deviation: Floats, skip: int = 0,
         ax.fill_between(x[there], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
-@plot
-def cost(source: Any, *, ax: Axes | None = None) -> Axes:
+@style.plot
+def cost(source: Any, *, ax: Axes = style.NEW) -> Axes:
     """Draw the seconds of each round: training, evaluation, re-labelling.
 
     Re-labelling is summed over clients, which may work side by side, so its part is the most that it can be. Beyond
@@ -189,8 +180,6 @@ def cost(source: Any, *, ax: Axes | None = None) -> Axes:
     ----------
     source
         A run, or a mapping of names to seconds per round.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -199,37 +188,41 @@ def cost(source: Any, *, ax: Axes | None = None) -> Axes:
     >>> [round(float(bar.get_height()), 1) for bar in ax.patches]
     [2.0, 2.1, 0.5, 0.5]
     """
-    assert ax is not None
     rounds, parts = _seconds(source)
-    stretches = bands(len(rounds), MOST_BARS)
+    stretches = style.bands(len(rounds), MOST_BARS)
     starts = np.array([start for start, _ in stretches])
     widths = np.array([end - start for start, end in stretches])
     floor = np.zeros(len(stretches))
     for k, (label, values) in enumerate(parts.items()):
         height = np.add.reduceat(values, starts) / widths
-        share = f"{name(label)} ({values.sum() / max(sum(v.sum() for v in parts.values()), 1e-300):.0%})"
+        share = f"{style.name(label)} ({values.sum() / max(sum(v.sum() for v in parts.values()), 1e-300):.0%})"
         bars = ax.bar(
-            rounds[starts] + (widths - 1) / 2, height, 0.8 * widths, floor, color=SERIES[k % len(SERIES)], label=share
+            rounds[starts] + (widths - 1) / 2,
+            height,
+            0.8 * widths,
+            floor,
+            color=style.SERIES[k % len(style.SERIES)],
+            label=share,
         )
         for bar, number, seconds in zip(bars, rounds[starts], height, strict=True):
-            tooltips(bar, [f"round {number}, {label}: {seconds:.3g} s"])
+            style.tooltips(bar, [f"round {number}, {label}: {seconds:.3g} s"])
         floor = floor + height
     ax.set(xlabel="round", ylabel="seconds")
-    whole_axis(ax.xaxis)
-    set_height(ax, 2.8)
-    legend_above(ax)
+    style.whole_axis(ax.xaxis)
+    style.set_height(ax, 2.8)
+    style.legend_above(ax)
     return ax
 
 
 def _seconds(source: Any) -> tuple[Any, dict[str, Floats]]:
     if not is_source(source):
         parts: dict[str, ArrayLike] = dict(source)
-        found = {label: floats(values) for label, values in parts.items()}
+        found = {label: style.floats(values) for label, values in parts.items()}
         return np.arange(1, len(next(iter(found.values()))) + 1), found
     timing = read_run(source).timing
     if not timing:
         raise DataError("this run has no timing yet")
-    found = {label: floats([record.get(span, 0.0) for record in timing]) for label, span in SPANS.items()}
+    found = {label: style.floats([record.get(span, 0.0) for record in timing]) for label, span in SPANS.items()}
     inside = np.minimum(found["re-labelling"], found["training"])
     found |= {"training": found["training"] - inside, "re-labelling": inside}
     numbers = np.array([record["round"] for record in timing])

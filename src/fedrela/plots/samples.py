@@ -10,19 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError, DataError
+from fedrela.plots import style
 from fedrela.plots.runs import Floats, Ints, RunData, is_source, read_run
-from fedrela.plots.style import (
-    INK,
-    MUTED,
-    PAPER,
-    SERIES,
-    floats,
-    legend_above,
-    name,
-    plot,
-    set_height,
-    tooltips,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +23,9 @@ ACROSS = 6  # samples side by side
 GRID = 160  # points a side at which a boundary is looked for
 
 
-@plot
+@style.plot
 def score_histogram(
-    source: Any, *, group: str | None = None, thresholds: Sequence[float] = (), ax: Axes | None = None
+    source: Any, *, group: str | None = None, thresholds: Sequence[float] = (), ax: Axes = style.NEW
 ) -> Axes:
     """Draw how the scores z are distributed, with the thresholds above which samples may move.
 
@@ -48,8 +37,6 @@ def score_histogram(
         Of a run: scores towards the classes of this group; by default towards all.
     thresholds
         For plain scores.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -58,15 +45,16 @@ def score_histogram(
     >>> sum(int(bar.get_height()) for bar in ax.patches)
     4
     """
-    assert ax is not None
     if is_source(source):
         edges, counts, marks = run_scores(read_run(source), group)
     else:
-        counts, edges = np.histogram(floats(source).ravel(), bins=49)
+        counts, edges = np.histogram(style.floats(source).ravel(), bins=49)
         marks = [("", float(z)) for z in thresholds]
-    bars = ax.bar(edges[:-1], counts, np.diff(edges), align="edge", color=SERIES[0], edgecolor=PAPER, linewidth=0.3)
+    bars = ax.bar(
+        edges[:-1], counts, np.diff(edges), align="edge", color=style.SERIES[0], edgecolor=style.PAPER, linewidth=0.3
+    )
     for bar, low, high, count in zip(bars, edges, edges[1:], counts, strict=False):
-        tooltips(bar, [f"{low:.3g} to {high:.3g}: {count:,}"])
+        style.tooltips(bar, [f"{low:.3g} to {high:.3g}: {count:,}"])
     if np.any(counts):
         ax.set_yscale("log")
         ax.set_ylim(0.7, None)
@@ -74,10 +62,10 @@ def score_histogram(
     ax.minorticks_off()
     ax.set(xlabel="score z", ylabel="number of scores")
     for k, (words, z) in enumerate(marks):
-        ax.axvline(float(np.clip(z, edges[0], edges[-1])), color=SERIES[1], linestyle=("-", "--", ":")[k % 3],
+        ax.axvline(float(np.clip(z, edges[0], edges[-1])), color=style.SERIES[1], linestyle=("-", "--", ":")[k % 3],
                    linewidth=1.2, label=f"{words} threshold {z:.2f}".strip())  # fmt: skip
-    legend_above(ax)
-    set_height(ax, 2.4)
+    style.legend_above(ax)
+    style.set_height(ax, 2.4)
     return ax
 
 
@@ -87,7 +75,7 @@ def run_scores(run: RunData, group: str | None) -> tuple[Floats, Ints, list[tupl
     if record is None or record.get("moved") is None or not record["clients"]:
         raise DataError("this run says nothing about scores")
     members = np.arange(len(run.classes)) if group is None else run.groups.members(group)
-    inner = floats(record["z"]["edges"])
+    inner = style.floats(record["z"]["edges"])
     step = inner[1] - inner[0]
     counts = np.array(record["z"]["counts"], np.int64)[members].sum(axis=0)
     edges = np.concatenate([[inner[0] - step], inner, [inner[-1] + step]])
@@ -102,8 +90,8 @@ def run_scores(run: RunData, group: str | None) -> tuple[Floats, Ints, list[tupl
     return edges, counts, marks
 
 
-@plot
-def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, ax: Axes | None = None) -> Axes:
+@style.plot
+def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, ax: Axes = style.NEW) -> Axes:
     """Draw re-labelled samples with their old and new label, and the model's probability of the new one.
 
     Parameters
@@ -115,8 +103,6 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
         Of the classes, for plain arrays.
     most
         How many samples.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -126,7 +112,6 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
     >>> [text.get_text() for text in plots.gallery(found, names=["cat", "dog"]).texts]
     ['cat → dog', 'posterior 0.250']
     """
-    assert ax is not None
     features: Sequence[str] | None = None
     if is_source(source):
         run = read_run(source)
@@ -156,11 +141,11 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
             ax.imshow(image, extent=(left, left + 1, top + 1, top), cmap="gray", vmin=0, vmax=255)
         for k, line in enumerate(lines):
             at = top + (1.04 if image is not None else 0.0) + 0.15 * k
-            ax.text(left, at, name(line, 22), va="top", fontsize=6.5, color=MUTED if k else INK)
+            ax.text(left, at, style.name(line, 22), va="top", fontsize=6.5, color=style.MUTED if k else style.INK)
     rows = -(-len(x) // columns)
     ax.set(xlim=(0, 1.15 * columns), ylim=(pitch * rows, -0.05), aspect="equal")
     ax.axis("off")
-    set_height(ax, 0.2 + 4.8 / 1.15 / ACROSS * pitch * rows)
+    style.set_height(ax, 0.2 + 4.8 / 1.15 / ACROSS * pitch * rows)
     return ax
 
 
@@ -210,7 +195,7 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
     return buffer.getvalue()
 
 
-@plot
+@style.plot
 def decision_boundary(
     posterior: Callable[[Floats], ArrayLike] | Mapping[str, Callable[[Floats], ArrayLike]],
     x: ArrayLike,
@@ -218,7 +203,7 @@ def decision_boundary(
     *,
     moved: ArrayLike | None = None,
     names: Sequence[str] | None = None,
-    ax: Axes | None = None,
+    ax: Axes = style.NEW,
 ) -> Axes:
     """Draw two-dimensional samples and where the model's decision changes, before and after re-labelling.
 
@@ -233,8 +218,6 @@ def decision_boundary(
         Indices of samples to ring: those that were re-labelled.
     names
         Of the classes; by default their ids.
-    ax
-        Where to draw; by default a new figure.
 
     Examples
     --------
@@ -249,19 +232,18 @@ def decision_boundary(
     """
     from matplotlib.lines import Line2D
 
-    assert ax is not None
-    points, y = floats(x), np.asarray(labels)
+    points, y = style.floats(x), np.asarray(labels)
     if points.ndim != 2 or points.shape[1] != 2 or len(points) != len(y):
         raise ArgumentError(f"x: expected {len(y)} points in two dimensions, got {points.shape}")
     handles: dict[str, Any] = {}
     for c in np.unique(y).tolist():
-        colour = SERIES[c % len(SERIES)]
-        label = name(names[c] if names is not None else f"class {c}")
+        colour = style.SERIES[c % len(style.SERIES)]
+        label = style.name(names[c] if names is not None else f"class {c}")
         handles[label] = ax.scatter(points[y == c, 0], points[y == c, 1], s=12, color=colour, alpha=0.7, linewidths=0)
     if moved is not None:
         ringed = points[np.asarray(moved, np.int64)]
         handles["re-labelled"] = ax.scatter(
-            ringed[:, 0], ringed[:, 1], s=36, facecolors="none", edgecolors=INK, linewidths=0.8
+            ringed[:, 0], ringed[:, 1], s=36, facecolors="none", edgecolors=style.INK, linewidths=0.8
         )
     margin = 0.06 * np.maximum(np.ptp(points, axis=0), 1e-9)
     low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
@@ -270,13 +252,13 @@ def decision_boundary(
     models = posterior if isinstance(posterior, Mapping) else {"boundary": posterior}
     for k, (words, model) in enumerate(models.items()):
         found = np.asarray(model(mesh.reshape(-1, 2))).reshape(GRID, GRID, -1)
-        style: Any = "solid" if k == len(models) - 1 else ("dashed", "dotted")[k % 2]
+        dashes: Any = "solid" if k == len(models) - 1 else ("dashed", "dotted")[k % 2]
         for c in range(found.shape[-1] - 1 if found.shape[-1] == 2 else found.shape[-1]):
             margin_of = found[..., c] - np.delete(found, c, axis=-1).max(axis=-1)
             if margin_of.min() < 0 < margin_of.max():
-                ax.contour(*axes, margin_of, levels=[0], colors=INK, linewidths=1.4, linestyles=style)
-        handles[name(words)] = Line2D([], [], color=INK, linestyle=style)
+                ax.contour(*axes, margin_of, levels=[0], colors=style.INK, linewidths=1.4, linestyles=dashes)
+        handles[style.name(words)] = Line2D([], [], color=style.INK, linestyle=dashes)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="first feature", ylabel="second feature")
-    legend_above(ax, list(handles.values()), list(handles))
-    set_height(ax, 3.6)
+    style.legend_above(ax, list(handles.values()), list(handles))
+    style.set_height(ax, 3.6)
     return ax

@@ -31,6 +31,7 @@ PLACES = (0.0, 0.1, 0.2, 0.3, 0.67, 0.78, 0.89, 1.0)  # of a scale's colours bet
 STEPS = len(PLACES)
 SERIES = ("#0944b4", "#c94910", "#178564", "#8e2174", "#5a3a00", "#5399d6")
 LONGEST_NAME, LONGEST_LABEL = 40, 34  # characters of a name, and of a legend's label
+NEW: Any = None  # `ax` of a plot: a new figure
 OURS = "fedrela_made"  # marks a figure whose height a plot may set
 
 Drawn = TypeVar("Drawn", bound=Callable[..., Any])
