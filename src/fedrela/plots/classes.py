@@ -163,11 +163,7 @@ def _draw_changes(ax: Axes, rows: list[Change], means: int, groups: Groups | Non
 
 @style.plot
 def class_counts(
-    source: Any,
-    *,
-    client: int | None = None,
-    names: Sequence[str] | None = None,
-    ax: Axes = style.NEW,
+    source: Any, *, client: int | None = None, names: Sequence[str] | None = None, ax: Axes = style.NEW
 ) -> Axes:
     """Draw the training samples of each class by the labels before and after re-labelling.
 

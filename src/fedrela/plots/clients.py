@@ -49,11 +49,7 @@ class ClientRows:
 
 @style.plot
 def client_classes(
-    source: Any,
-    *,
-    names: Sequence[str] | None = None,
-    groups: Groups | None = None,
-    ax: Axes = style.NEW,
+    source: Any, *, names: Sequence[str] | None = None, groups: Groups | None = None, ax: Axes = style.NEW
 ) -> Axes:
     """Draw who has how many samples of which class, the way papers on heterogeneous clients do.
 

@@ -109,12 +109,7 @@ def gain_text(mean: float, low: float | None = None, high: float | None = None) 
 
 @style.plot
 def sensitivity(
-    source: Any,
-    *,
-    metric: str | None = None,
-    baseline: str | None = None,
-    arm: str | None = None,
-    ax: Axes = style.NEW,
+    source: Any, *, metric: str | None = None, baseline: str | None = None, arm: str | None = None, ax: Axes = style.NEW
 ) -> Axes:
     """Draw what swept keys do: lines with bands over one key, a heat map over two.
 

@@ -10,16 +10,7 @@ from fedrela import plots
 from fedrela.plots.arms import arm_name, arm_words, score_words, seeds_words
 from fedrela.plots.comparisons import HELD_BACK, arms_of, points_of, value_text
 from fedrela.plots.style import limited
-from fedrela.report.numbers import (
-    NONE,
-    Spread,
-    Value,
-    Values,
-    listed,
-    spread_count,
-    spread_percent,
-    values_of,
-)
+from fedrela.report.numbers import NONE, Spread, Value, Values, listed, spread_count, spread_percent, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
 from fedrela.text import percent, plural, points
 
