@@ -52,7 +52,7 @@ def test_other_peoples_files_are_left_alone(tmp_path):
         GridFolder.begin(tmp_path / "mine", RECORD)
     with pytest.raises(ArgumentError, match="expected a folder"):
         GridFolder.begin(tmp_path / "mine" / "thesis.tex", RECORD)
-    with pytest.raises(DataError, match=r"nowhere: no grid of runs found; name a folder with grid\.json"):
+    with pytest.raises(DataError, match=r"nowhere: no grid of runs found; name a folder that has a grid"):
         GridFolder.open(tmp_path / "nowhere")
 
 

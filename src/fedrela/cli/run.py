@@ -22,7 +22,7 @@ from fedrela.cli.progress import RunProgress, StageBar, open_tensorboard, progre
 from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.records import REPORT
+from fedrela.runfolder.names import REPORT
 from fedrela.text import percent, plural, printable
 
 if TYPE_CHECKING:

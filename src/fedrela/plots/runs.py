@@ -20,7 +20,7 @@ from fedrela.metrics.groups import Groups
 from fedrela.records import RoundRecord, RunManifest
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
-from fedrela.runfolder.records import GALLERY, MACHINE, MANIFEST, RELABELLING, RESULT
+from fedrela.runfolder.names import GALLERY, MACHINE, MANIFEST, RELABELLING, RESULT
 
 Record = dict[str, Any]
 Floats = NDArray[np.float64]

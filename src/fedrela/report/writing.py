@@ -16,7 +16,7 @@ from fedrela.report.page import Page, render
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
-from fedrela.runfolder.records import REPORT
+from fedrela.runfolder.names import REPORT
 
 FORMATS = ("svg", "png", "pdf")
 LONGEST_TITLE = 100  # characters

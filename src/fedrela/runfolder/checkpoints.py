@@ -7,7 +7,6 @@ damaged, swapped or borrowed from another run is noticed, and the generation bef
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,9 +20,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from fedrela.errors import ArgumentError, IntegrityError
-from fedrela.files import measure, new_folder, read_plain, remove_at_once, write_new
+from fedrela.files import digest, measure, new_folder, read_plain, remove_at_once, write_new
 from fedrela.files.operations import sync_folder
-from fedrela.runfolder.records import LIMIT, Record, page, parse, sealed, unsealed
+from fedrela.runfolder import names
+from fedrela.runfolder.records import Record, page, parse, sealed, unsealed
 
 FORMAT = "fedrela-checkpoint-1"
 ARRAYS, RECORD, MANIFEST = "arrays.safetensors", "record.json", "manifest.json"
@@ -77,13 +77,13 @@ class Checkpoints:
         """Write a generation, then remove all but it and the one before; the log is on disk already."""
         if round < 0:
             raise ArgumentError(f"checkpoint: rounds count from 0, got {round}")
-        parts = {ARRAYS: _Measured(tensor_chunks(arrays)), RECORD: _Measured([page(record)])}
-        manifest: Record = {"format": FORMAT, "round": round, "run": self.run, "log": self._log_fact()}
+        parts: dict[str, Iterable[bytes | memoryview]] = {ARRAYS: tensor_chunks(arrays), RECORD: [page(record)]}
+        manifest: Record = {"format": FORMAT, "round": round, "run": self.run, "log": _fact(self.log)}
         target = self._free_place(round)
         with new_folder(target) as folder:
             for name, part in parts.items():
                 write_new(folder / name, part)
-            manifest["files"] = {name: part.fact for name, part in parts.items()}
+            manifest["files"] = {name: _fact(folder / name) for name in parts}
             write_new(folder / MANIFEST, [page(sealed(manifest))])
         self._prune(target, round)
 
@@ -102,17 +102,13 @@ class Checkpoints:
         return None
 
     def _read(self, place: Path, round: int) -> Checkpoint:
-        manifest = unsealed(parse(read_plain(place / MANIFEST, LIMIT), page))
+        manifest = unsealed(parse(read_plain(place / MANIFEST, names.LIMIT), page))
         if [manifest[key] for key in ("format", "round", "run")] != [FORMAT, round, self.run]:
             raise ValueError("it is of another run, round or format")
         _check_fact(self.log, manifest["log"], grows=True)
         for name in (ARRAYS, RECORD):
             _check_fact(place / name, manifest["files"][name])
-        return Checkpoint(round, read_tensors(place / ARRAYS), parse(read_plain(place / RECORD, LIMIT), page))
-
-    def _log_fact(self) -> Record:
-        size, sha256 = measure(self.log) if self.log.exists() else (0, hashlib.sha256().hexdigest())
-        return {"bytes": size, "sha256": sha256}
+        return Checkpoint(round, read_tensors(place / ARRAYS), parse(read_plain(place / RECORD, names.LIMIT), page))
 
     def _generations(self) -> list[tuple[tuple[int, int], Path]]:
         """Return round, attempt and place of every generation, oldest first."""
@@ -136,21 +132,9 @@ class Checkpoints:
             sync_folder(self.folder)
 
 
-class _Measured:
-    """Chunks on their way to disk, counted and hashed as they pass."""
-
-    def __init__(self, chunks: Iterable[bytes | memoryview]) -> None:
-        self._chunks, self._size, self._sha = chunks, 0, hashlib.sha256()
-
-    def __iter__(self) -> Iterator[bytes | memoryview]:
-        for chunk in self._chunks:
-            self._size += len(chunk)
-            self._sha.update(chunk)
-            yield chunk
-
-    @property
-    def fact(self) -> Record:
-        return {"bytes": self._size, "sha256": self._sha.hexdigest()}
+def _fact(path: Path) -> Record:
+    size, sha256 = measure(path) if path.exists() else (0, digest(b""))
+    return {"bytes": size, "sha256": sha256}
 
 
 def _check_fact(path: Path, fact: Record, *, grows: bool = False) -> None:

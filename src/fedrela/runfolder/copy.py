@@ -11,27 +11,22 @@ from pathlib import Path
 
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.files import digest, make_folders, new_folder, read_plain, write_new
+from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoints
 from fedrela.runfolder.folder import RunFolder
 from fedrela.runfolder.grids import GRID, SUMMARY, TABLES, GridFolder
-from fedrela.runfolder.records import (
-    CHECKPOINT,
-    CONFIG,
-    EXCLUSIONS,
-    GALLERY,
-    LEDGERS,
-    LIMIT,
-    MACHINE,
-    MANIFEST,
-    RELABELLING,
-    RESULT,
-    ROUNDS,
-    TIMING,
-    digests_page,
-)
+from fedrela.runfolder.records import digests_page
 
-FROM_RUN = (MACHINE, CONFIG, MANIFEST, ROUNDS, TIMING, EXCLUSIONS, RELABELLING)
-FROM_GRID = (GRID, CONFIG, SUMMARY, *TABLES)
+FROM_RUN = (
+    names.MACHINE,
+    names.CONFIG,
+    names.MANIFEST,
+    names.ROUNDS,
+    names.TIMING,
+    names.EXCLUSIONS,
+    names.RELABELLING,
+)
+FROM_GRID = (GRID, names.CONFIG, SUMMARY, *TABLES)
 
 
 def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> None:
@@ -54,7 +49,7 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
             _copy_files(source.path, folder, FROM_GRID)
             for name in dict.fromkeys(str(cell["folder"]) for cell in source.cells):
                 place = source.place({"folder": name})
-                if (place / MANIFEST).exists():
+                if (place / names.MANIFEST).exists():
                     make_folders(folder / name)
                     _copy_run(RunFolder.open(place), folder / name)
     except OSError as error:
@@ -64,26 +59,26 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
 def _copy_files(source: Path, target: Path, wanted: tuple[str, ...]) -> None:
     for name in wanted:
         if (source / name).exists():
-            write_new(target / name, [read_plain(source / name, LIMIT)])
+            write_new(target / name, [read_plain(source / name, names.LIMIT)])
 
 
 def _copy_run(source: RunFolder, target: Path) -> None:
     _copy_files(source.path, target, FROM_RUN)
     if found := source.ledgers():
-        make_folders(target / LEDGERS)
+        make_folders(target / names.LEDGERS)
         for _, place in found:
-            _copy_files(source.path, target, (f"{LEDGERS}/{place.name}",))
-    if (source.path / RESULT).exists():
+            _copy_files(source.path, target, (f"{names.LEDGERS}/{place.name}",))
+    if (source.path / names.RESULT).exists():
         source.check()
-        result = source.read_json(RESULT)
-        files = {name: sha256 for name, sha256 in result.pop("files").items() if name != GALLERY}
+        result = source.read_json(names.RESULT)
+        files = {name: sha256 for name, sha256 in result.pop("files").items() if name != names.GALLERY}
         _copy_weights(source, target)
-        write_new(target / RESULT, [digests_page(result, files)])
+        write_new(target / names.RESULT, [digests_page(result, files)])
 
 
 def _copy_weights(source: RunFolder, target: Path) -> None:
     saved = source.load_checkpoint()
     if saved is not None:
-        manifest = read_plain(target / MANIFEST, LIMIT)
-        checkpoints = Checkpoints(target / CHECKPOINT, digest(manifest), target / ROUNDS)
+        manifest = read_plain(target / names.MANIFEST, names.LIMIT)
+        checkpoints = Checkpoints(target / names.CHECKPOINT, digest(manifest), target / names.ROUNDS)
         checkpoints.save(saved.round, {"weights": saved.arrays["weights"]}, {})

@@ -9,10 +9,9 @@ a user's own file could have, so that what an interrupted creation left differs 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +20,11 @@ from numpy.typing import NDArray
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import alone, digest, is_taken, make_folders, measure, read_plain, sweep, write_bytes
 from fedrela.files.atomic import TEMPORARY
-from fedrela.files.operations import remove, sync_folder
+from fedrela.files.operations import remove, sync, sync_folder
 from fedrela.records import Failure
+from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoint, Checkpoints
-from fedrela.runfolder.records import (
-    CHECKPOINT,
-    COMPARED,
-    CONFIG,
-    LEDGERS,
-    LIMIT,
-    LOCK,
-    MACHINE,
-    MANIFEST,
-    READABLE,
-    REPORT,
-    RESULT,
-    ROUNDS,
-    WRITABLE,
-    History,
-    Record,
-    RecordFolder,
-    check_files,
-    digests_page,
-    page,
-    read_digests_page,
-    writing,
-)
+from fedrela.runfolder.records import Log, Record, RecordFolder, check_files, digests_page, page, read_first, writing
 
 LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
@@ -62,20 +40,18 @@ class RunFolder(RecordFolder):
         What the run is, as it was given to `create`.
     """
 
-    writable, readable = WRITABLE, READABLE
+    writable, readable, subfolders = names.WRITABLE, names.READABLE, (names.CHECKPOINT, names.LEDGERS)
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         record, data = read_start(self.path)
         self.manifest: Record = {key: value for key, value in record.items() if key != "files"}
-        self._history = History(self.path)
-        self._checkpoints = Checkpoints(self.path / CHECKPOINT, digest(data), self.path / ROUNDS)
-        self._ledgers = self.path / LEDGERS
-
-    @classmethod
-    def open(cls, path: str | Path) -> RunFolder:
-        """Open the run at `path`: a `DataError` where there is none, an `IntegrityError` where it is damaged."""
-        return cls(path)
+        self._rounds = Log(self.path / names.ROUNDS)
+        self._timing = Log(self.path / names.TIMING)
+        self._exclusions = Log(self.path / names.EXCLUSIONS, seals=True)
+        self._notes: int | None = None  # how many exclusions the log holds, where that is known
+        self._checkpoints = Checkpoints(self.path / names.CHECKPOINT, digest(data), self._rounds.path)
+        self._ledgers = self.path / names.LEDGERS
 
     @classmethod
     def create(
@@ -113,29 +89,19 @@ class RunFolder(RecordFolder):
         if not begun or len(begun._checkpoints):
             begun = self.create(target, manifest, config, machine)
         with begun.locked(), writing(begun.path):
-            for name, data in self._history.heads(checkpoint.round).items():
+            for name, data in self._heads(checkpoint.round).items():
                 write_bytes(begun.path / name, data)
             for client, place in self.ledgers():
-                write_bytes(begun.ledger_path(client), read_plain(place, LIMIT))
+                write_bytes(begun.ledger_path(client), read_plain(place, names.LIMIT))
             begun.save_checkpoint(checkpoint.round, checkpoint.arrays, checkpoint.record)
         return begun
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep every other process out while the block runs: it gets a `BusyError` that names the owner."""
-        with contextlib.ExitStack() as held:
-            with writing(self.path):
-                held.enter_context(alone(self.path / LOCK))
-                for folder in (self.path, self.path / CHECKPOINT, self._ledgers):
-                    sweep(folder, keep=REPORT)  # a report may be written without the lock
-            yield
 
     @property
     def status(self) -> str:
         """``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
-        if (self.path / RESULT).exists():
+        if (self.path / names.RESULT).exists():
             return "done"
-        running, rounds = self.running, len(self._history.rounds.sound())
+        running, rounds = self.running, len(self._rounds.sound())
         if running or rounds or len(self._checkpoints):
             return f"{'running' if running else 'interrupted'} at round {rounds}"
         return "new"
@@ -143,73 +109,129 @@ class RunFolder(RecordFolder):
     @property
     def running(self) -> bool:
         """Whether another process works on an unfinished run."""
-        return not (self.path / RESULT).exists() and is_taken(self.path / LOCK)
+        return not (self.path / names.RESULT).exists() and is_taken(self.path / names.LOCK)
 
     def append_round(self, record: Mapping[str, Any]) -> None:
         """Add the record of the next round: see `fedrela.records.RoundRecord`."""
         with writing(self.path):
-            self._history.rounds.append(record)
+            self._rounds.append(record)
 
     def append_timing(self, record: Mapping[str, Any]) -> None:
         """Add the seconds that a round took."""
         with writing(self.path):
-            self._history.timing.append(record)
+            self._timing.append(record)
 
     def rounds(self) -> list[Record]:
         """Return the records of the rounds so far, from round 1."""
-        return self._history.read_rounds()
+        records = self._rounds.read()
+        self._check_order(records, len(records))
+        return records
 
     def timing(self) -> list[Record]:
         """Return the seconds that the rounds so far took."""
-        return self._history.timing.read()
+        return self._timing.read()
 
     def truncate_rounds(self, after: int) -> None:
         """Drop every round later than `after` from both logs."""
         with writing(self.path):
-            self._history.cut(after)
+            self._check_order(self._rounds.sound()[:after], after)
+            self._rounds.cut(after)
+            self._timing.cut(self._timed(after))
+
+    def _heads(self, after: int) -> dict[str, bytes]:
+        """Return, by name, the two logs of rounds up to round `after`."""
+        self._check_order(self._rounds.sound()[:after], after)
+        return {names.ROUNDS: self._rounds.head(after), names.TIMING: self._timing.head(self._timed(after))}
+
+    def _timed(self, after: int) -> int:
+        """Return how many timings from the start are of rising rounds up to `after`: no digest protects this log."""
+        count = last = 0
+        for record in self._timing.sound():
+            if record.get("round") not in range(last + 1, after + 1):
+                break
+            count, last = count + 1, int(record["round"])
+        return count
+
+    def _check_order(self, records: list[Record], count: int) -> None:
+        if [record.get("round") for record in records] != list(range(1, count + 1)):
+            raise IntegrityError(f"{self._rounds.path}: expected rounds 1 to {count} in order; it was damaged")
 
     def note_exclusions(self, round: int, failures: Mapping[int, Failure]) -> None:
         """Note which clients a round leaves out and why; on disk before this returns."""
-        with writing(self.path):
-            self._history.note(round, failures)
+        if failures:
+            with writing(self.path):
+                count = len(self._exclusions.read()) if self._notes is None else self._notes
+                self._notes = None
+                excluded = [[client, failure.as_record()] for client, failure in sorted(failures.items())]
+                self._exclusions.append({"note": count + 1, "round": round, "excluded": excluded})
+                sync(self._exclusions.path)
+                sync_folder(self.path)
+                self._notes = count + 1
 
     def exclusions(self) -> dict[int, dict[int, Failure]]:
-        """Return the failures noted, by round and client."""
-        return self._history.noted()
+        """Return the failures by round and client; the first note on a client in a round counts."""
+        noted: dict[int, dict[int, Failure]] = {}
+        try:
+            for number, record in enumerate(self._exclusions.read(), 1):
+                if record["note"] != number:
+                    raise ValueError("a line is missing")
+                failures = noted.setdefault(record["round"], {})
+                for client, failure in record["excluded"]:
+                    failures.setdefault(client, Failure.from_record(failure))
+        except (KeyError, TypeError, ValueError):
+            path = self._exclusions.path
+            raise IntegrityError(f"{path}: does not hold every note in order; it was damaged") from None
+        return noted
 
     def save_checkpoint(self, round: int, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
         """Keep the state after `round`, whose record is in the log already; wholly or not at all."""
         with writing(self.path):
-            self._history.sync()
+            self._sync_rounds()
             self._checkpoints.save(round, arrays, record)
 
     def load_checkpoint(self) -> Checkpoint | None:
         """Return the newest sound checkpoint, or None before the first; `IntegrityError` where none is sound."""
         return self._checkpoints.load()
 
+    def _sync_rounds(self) -> None:
+        """Wait until every round is on disk."""
+        for log in (self._rounds, self._timing):
+            if log.path.exists():
+                sync(log.path)
+        sync_folder(self.path)
+
     def ledger_path(self, client: int) -> Path:
-        """Return where the ledger of a client lies."""
-        return ledger_path(self._ledgers, client)
+        """Return the path of a client's ledger, such as ``ledgers/client-000003.json``."""
+        if client < 0:
+            raise ArgumentError(f"clients count from 0, got {client}", argument="client")
+        return self._ledgers / f"client-{client:06}.json"
 
     def ledgers(self) -> list[tuple[int, Path]]:
-        """Return client and place of every ledger, by client."""
-        return find_ledgers(self._ledgers)
+        """Return client and path of every ledger, by client."""
+        paths = self._ledgers.iterdir() if self._ledgers.is_dir() else ()
+        named = [(LEDGER.fullmatch(path.name), path) for path in paths]
+        return sorted((int(name[1]), path) for name, path in named if name)
 
     def clear_ledgers(self, clients: Iterable[int]) -> None:
         """Remove the ledgers of `clients`, where there are any."""
+        unwanted = set(clients)
         with writing(self.path):
-            clear_ledgers(self._ledgers, clients)
+            gone = [path for client, path in self.ledgers() if client in unwanted]
+            for path in gone:
+                remove(path)
+            if gone:
+                sync_folder(self._ledgers)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write ``result.json`` with the digest of every file that is compared: the run is done."""
         with writing(self.path):
-            self._history.sync()
+            self._sync_rounds()
             files = {name: measure(self.path / name)[1] for name in self._compared()}
-            write_bytes(self.path / RESULT, digests_page(result, files))
+            write_bytes(self.path / names.RESULT, digests_page(result, files))
 
     def check(self) -> None:
         """Compare a finished run with its digests: an `IntegrityError` names the file that was changed."""
-        result = self.read_json(RESULT)
+        result = self.read_json(names.RESULT)
         check_files(self.path, result)
         for name in self._compared():
             if name not in result["files"]:
@@ -217,21 +239,22 @@ class RunFolder(RecordFolder):
 
     def _compared(self) -> list[str]:
         """Return the names of the files that are compared."""
-        there = [name for name in COMPARED if (self.path / name).exists()]
-        return there + [f"{LEDGERS}/{place.name}" for _, place in self.ledgers()]
+        there = [name for name in names.COMPARED if (self.path / name).exists()]
+        return there + [f"{names.LEDGERS}/{path.name}" for _, path in self.ledgers()]
 
 
 def first_files(manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the files a run begins with, in the order in which they are written."""
     toml = config.encode()
-    return {MACHINE: page(machine), CONFIG: toml, MANIFEST: digests_page(manifest, {CONFIG: digest(toml)})}
+    digests = digests_page(manifest, {names.CONFIG: digest(toml)})
+    return {names.MACHINE: page(machine), names.CONFIG: toml, names.MANIFEST: digests}
 
 
 def begin(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write the first files to a place that is free."""
+    """Write the first files to a folder that is new or empty."""
     _check_free(path, files)
     make_folders(path)
-    with alone(path / LOCK):
+    with alone(path / names.LOCK):
         _check_free(path, files)
         sweep(path)
         for name, data in files.items():
@@ -239,15 +262,9 @@ def begin(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def read_start(path: Path) -> tuple[Record, bytes]:
-    """Return the manifest of the run at `path`, as a record and as it lies there, after checking the folder."""
-    try:
-        data = read_plain(path / MANIFEST, LIMIT)
-    except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{path}: no run found; name a folder that has a {MANIFEST}") from None
-    except OSError as error:
-        raise DataError(f"{path / MANIFEST}: cannot be read: {error.strerror}") from None
-    record = read_digests_page(path / MANIFEST, data)
-    for name in (CHECKPOINT, LEDGERS):
+    """Return the manifest of the run at `path`, as a record and as bytes, after checking the folder."""
+    record, data = read_first(path, names.MANIFEST, "run")
+    for name in (names.CHECKPOINT, names.LEDGERS):
         if (path / name).is_symlink():
             raise IntegrityError(f"{path / name}: expected a folder, found a link; put the folder back")
     check_files(path, record)
@@ -256,7 +273,7 @@ def read_start(path: Path) -> tuple[Record, bytes]:
 
 def is_begun(path: Path, files: Mapping[str, bytes]) -> bool:
     """Whether the very run that begins with `files` is at `path`, whatever its machine."""
-    return (path / MANIFEST).exists() and read_start(path)[1] == files[MANIFEST]
+    return (path / names.MANIFEST).exists() and read_start(path)[1] == files[names.MANIFEST]
 
 
 def _check_free(path: Path, files: Mapping[str, bytes]) -> None:
@@ -266,37 +283,9 @@ def _check_free(path: Path, files: Mapping[str, bytes]) -> None:
         raise ArgumentError(f"{path}: expected a folder, found something else; choose another path")
     if is_begun(path, files):
         raise ArgumentError(f"{path}: this run exists already; continue it with `fedrela resume`")
-    names = set(os.listdir(path))
-    if MANIFEST in names:
+    there = set(os.listdir(path))
+    if names.MANIFEST in there:
         raise ArgumentError(f"{path}: it holds another run; choose a new or an empty folder")
-    unfinished = {name for name in names if (found := TEMPORARY.fullmatch(name)) and found[1] in files}
-    if names - unfinished - {LOCK, MACHINE} - ({CONFIG} if MACHINE in names else set()):
+    unfinished = {name for name in there if (found := TEMPORARY.fullmatch(name)) and found[1] in files}
+    if there - unfinished - {names.LOCK, names.MACHINE} - ({names.CONFIG} if names.MACHINE in there else set()):
         raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
-
-
-def ledger_path(folder: Path, client: int) -> Path:
-    """Return where the ledger of a client lies.
-
-    >>> ledger_path(Path("ledgers"), 3).as_posix()
-    'ledgers/client-000003.json'
-    """
-    if client < 0:
-        raise ArgumentError(f"clients count from 0, got {client}", argument="client")
-    return folder / f"client-{client:06}.json"
-
-
-def find_ledgers(folder: Path) -> list[tuple[int, Path]]:
-    """Return client and place of every ledger, by client."""
-    places = folder.iterdir() if folder.is_dir() else ()
-    named = [(LEDGER.fullmatch(place.name), place) for place in places]
-    return sorted((int(name[1]), place) for name, place in named if name)
-
-
-def clear_ledgers(folder: Path, clients: Iterable[int]) -> None:
-    """Remove the ledgers of `clients`, where there are any."""
-    unwanted = set(clients)
-    gone = [place for client, place in find_ledgers(folder) if client in unwanted]
-    for place in gone:
-        remove(place)
-    if gone:
-        sync_folder(folder)

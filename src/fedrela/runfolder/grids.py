@@ -7,32 +7,21 @@ summarises all of them; tables and the report are made from it.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import alone, is_taken, make_folders, read_plain, safe_path, sweep, write_bytes
+from fedrela.files import is_taken, make_folders, safe_path, write_bytes
 from fedrela.files.atomic import TEMPORARY, remove_if_there
+from fedrela.runfolder import names
 from fedrela.runfolder.folder import RunFolder
-from fedrela.runfolder.records import (
-    CONFIG,
-    LIMIT,
-    LOCK,
-    MANIFEST,
-    REPORT,
-    Record,
-    RecordFolder,
-    digests_page,
-    read_digests_page,
-    writing,
-)
+from fedrela.runfolder.records import Record, RecordFolder, digests_page, read_first, writing
 
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
 TABLES = ("table.md", "table.csv", "table.tex", "table.json")
-WRITABLE = (CONFIG, SUMMARY, REPORT, *TABLES)
+WRITABLE = (names.CONFIG, SUMMARY, names.REPORT, *TABLES)
 
 
 class GridFolder(RecordFolder):
@@ -49,22 +38,11 @@ class GridFolder(RecordFolder):
     writable, readable = WRITABLE, (GRID, *WRITABLE)
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        try:
-            data = read_plain(self.path / GRID, LIMIT)
-        except (FileNotFoundError, NotADirectoryError):
-            raise DataError(f"{path}: no grid of runs found; name a folder with {GRID}") from None
-        except OSError as error:
-            raise DataError(f"{self.path / GRID}: cannot be read: {error.strerror}") from None
-        record = read_digests_page(self.path / GRID, data)
+        super().__init__(path)
+        record, _ = read_first(self.path, GRID, "grid of runs")
         if record.get("format") != FORMAT:
             raise IntegrityError(f"{self.path / GRID}: was written by another version of fedrela")
         self.record: Record = {key: value for key, value in record.items() if key != "files"}
-
-    @classmethod
-    def open(cls, path: str | Path) -> GridFolder:
-        """Open what is at `path`: a `DataError` where there is nothing, an `IntegrityError` where it is damaged."""
-        return cls(path)
 
     @classmethod
     def is_one(cls, path: str | Path) -> bool:
@@ -93,7 +71,7 @@ class GridFolder(RecordFolder):
                 make_folders(path)
                 remove_if_there(path / SUMMARY)  # it was about other cells
                 write_bytes(path / GRID, digests_page(whole, {}))
-                write_bytes(path / CONFIG, str(record["config"]).encode())
+                write_bytes(path / names.CONFIG, str(record["config"]).encode())
         return cls(path)
 
     @property
@@ -113,7 +91,7 @@ class GridFolder(RecordFolder):
     @property
     def done(self) -> int:
         """How many cells have a finished run."""
-        return sum((self.place(cell) / "result.json").exists() for cell in self.cells)
+        return sum((self.place(cell) / names.RESULT).exists() for cell in self.cells)
 
     @property
     def status(self) -> str:
@@ -125,20 +103,11 @@ class GridFolder(RecordFolder):
     @property
     def running(self) -> bool:
         """Whether another process works on an unfinished grid."""
-        return not self._finished and is_taken(self.path / LOCK)
+        return not self._finished and is_taken(self.path / names.LOCK)
 
     @property
     def _finished(self) -> bool:
         return self.done == len(self.cells) and (self.path / SUMMARY).exists()
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep every other process out while the block runs."""
-        with contextlib.ExitStack() as held:
-            with writing(self.path):
-                held.enter_context(alone(self.path / LOCK))
-                sweep(self.path, keep=REPORT)
-            yield
 
     def summary(self, kind: str) -> Record:
         """Return the summary of a finished grid of that kind; else a `DataError`."""
@@ -157,9 +126,11 @@ def _existing(path: Path) -> Record | None:
         return None
     if not path.is_dir():
         raise ArgumentError(f"{path}: expected a folder, found something else; choose another path")
-    names = [name for name in os.listdir(path) if name not in (LOCK, CONFIG) and not TEMPORARY.fullmatch(name)]
-    if MANIFEST in names:
+    found = [
+        name for name in os.listdir(path) if name not in (names.LOCK, names.CONFIG) and not TEMPORARY.fullmatch(name)
+    ]
+    if names.MANIFEST in found:
         raise ArgumentError(f"{path}: it holds a run; choose a new or an empty folder")
-    if names:
+    if found:
         raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
     return None

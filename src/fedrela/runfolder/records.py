@@ -1,4 +1,4 @@
-"""The files of a run folder: their names, records as canonical JSON with digests, and the logs of a run.
+"""The files of a run folder: records as canonical JSON with digests, and logs of them.
 
 What is read is exactly what was written. A sealed record carries the digest of itself as its last key; a record with
 digests also lists the digest of every file that it stands for.
@@ -10,39 +10,29 @@ import contextlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, Self
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import digest, measure, open_plain, read_plain, safe_path, write_bytes
-from fedrela.files.operations import append, sync, sync_folder
-from fedrela.records import Failure
+from fedrela.files import alone, digest, measure, open_plain, read_plain, safe_path, sweep, write_bytes
+from fedrela.files.operations import append
+from fedrela.runfolder import names
 
-MANIFEST, CONFIG, MACHINE, LOCK = "manifest.json", "config.toml", "machine.json", "lock"
-ROUNDS, TIMING, EXCLUSIONS = "rounds.jsonl", "timing.jsonl", "exclusions.jsonl"
-RELABELLING, GALLERY, RESULT, REPORT = "relabelling.json", "gallery.npz", "result.json", "report.html"
-CHECKPOINT, LEDGERS = "checkpoint", "ledgers"
-
-COMPARED = (MANIFEST, CONFIG, ROUNDS, RELABELLING, GALLERY)  # and every ledger
-WRITABLE = (MACHINE, RELABELLING, GALLERY, REPORT)
-READABLE = (*WRITABLE, MANIFEST, CONFIG, ROUNDS, TIMING, EXCLUSIONS, RESULT)
-
-LIMIT = 1 << 30  # bytes of any of these; checkpoint arrays may be larger
 LINE_LIMIT = 1 << 26  # bytes; a longer line is damage, not a record
 SEAL = "sha256"
 
 Record = dict[str, Any]
 
 
-def known(name: str, names: Collection[str]) -> str:
-    """Return `name` where it is one of `names`.
+def known(name: str, allowed: Collection[str]) -> str:
+    """Return `name` where it is one of `allowed`.
 
-    >>> known("../labels", WRITABLE)
+    >>> known("../labels", names.WRITABLE)
     Traceback (most recent call last):
     ...
     fedrela.errors.ArgumentError: expected one of machine.json, relabelling.json, gallery.npz, report.html, got '../labels'
     """
-    if name not in names:
-        raise ArgumentError(f"expected one of {', '.join(names)}, got {name[:80]!r}")
+    if name not in allowed:
+        raise ArgumentError(f"expected one of {', '.join(allowed)}, got {name[:80]!r}")
     return name
 
 
@@ -131,12 +121,30 @@ def check_files(folder: Path, record: Record) -> None:
             raise IntegrityError(f"{path}: does not match its digest; it was changed or damaged")
 
 
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what a failing disk raises into one line."""
+    try:
+        yield
+    except OSError as error:
+        advice = "free space or fix the disk, then continue with `fedrela resume`"
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
+
+
 class RecordFolder:
     """A folder of records and other files with fixed names: those that may be written, and those that may be read."""
 
-    path: Path
     writable: ClassVar[tuple[str, ...]]
     readable: ClassVar[tuple[str, ...]]
+    subfolders: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open what is at `path`: a `DataError` where there is nothing, an `IntegrityError` where it is damaged."""
+        return cls(path)
 
     def write(self, name: str, data: bytes) -> None:
         """Write one of the files, atomically."""
@@ -147,7 +155,7 @@ class RecordFolder:
         """Return the content of one of the files."""
         path = self.path / known(name, self.readable)
         try:
-            return read_plain(path, LIMIT)
+            return read_plain(path, names.LIMIT)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -158,22 +166,33 @@ class RecordFolder:
     def read_json(self, name: str) -> Record:
         """Return the record in one of the files."""
         data = self.read(name)
-        if name in (MANIFEST, RESULT):
+        if name in (names.MANIFEST, names.RESULT):
             return read_digests_page(self.path / name, data)
         try:
             return parse(data, page)
         except ValueError:
             raise IntegrityError(f"{self.path / name}: is damaged") from None
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other process out while the block runs: it gets a `BusyError` that names the owner."""
+        with contextlib.ExitStack() as held:
+            with writing(self.path):
+                held.enter_context(alone(self.path / names.LOCK))
+                for name in ("", *self.subfolders):
+                    sweep(self.path / name, keep=names.REPORT)  # a report may be written without the lock
+            yield
 
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what a failing disk raises into one line."""
+
+def read_first(folder: Path, name: str, what: str) -> tuple[Record, bytes]:
+    """Return the record with digests without which `folder` is no `what`, and its bytes."""
     try:
-        yield
+        data = read_plain(folder / name, names.LIMIT)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{folder}: no {what} found; name a folder that has a {name}") from None
     except OSError as error:
-        advice = "free space or fix the disk, then continue with `fedrela resume`"
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
+        raise DataError(f"{folder / name}: cannot be read: {error.strerror}") from None
+    return read_digests_page(folder / name, data), data
 
 
 class Log:
@@ -248,76 +267,3 @@ class Log:
                     return records, ends, not file.read(1)
                 ends.append(file.tell())
         return records, ends, True
-
-
-class History:
-    """The logs in the run folder `path`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rounds = Log(path / ROUNDS)
-        self.timing = Log(path / TIMING)
-        self.exclusions = Log(path / EXCLUSIONS, seals=True)
-        self._notes: int | None = None  # how many exclusions the log holds, where that is known
-
-    def sync(self) -> None:
-        """Wait until every round is on disk."""
-        for log in (self.rounds, self.timing):
-            if log.path.exists():
-                sync(log.path)
-        sync_folder(self.path)
-
-    def read_rounds(self) -> list[Record]:
-        """Return the records of all rounds, the first of which is round 1."""
-        records = self.rounds.read()
-        self._check_order(records, len(records))
-        return records
-
-    def heads(self, after: int) -> dict[str, bytes]:
-        """Return, by name, the two logs of rounds up to round `after`."""
-        self._check_order(self.rounds.sound()[:after], after)
-        return {ROUNDS: self.rounds.head(after), TIMING: self.timing.head(self._timed(after))}
-
-    def cut(self, after: int) -> None:
-        """Drop every round later than `after`."""
-        self._check_order(self.rounds.sound()[:after], after)
-        self.rounds.cut(after)
-        self.timing.cut(self._timed(after))
-
-    def _timed(self, after: int) -> int:
-        """Return how many timings from the start are of rising rounds up to `after`: no digest protects this log."""
-        count = last = 0
-        for record in self.timing.sound():
-            if record.get("round") not in range(last + 1, after + 1):
-                break
-            count, last = count + 1, int(record["round"])
-        return count
-
-    def _check_order(self, records: list[Record], count: int) -> None:
-        if [record.get("round") for record in records] != list(range(1, count + 1)):
-            raise IntegrityError(f"{self.rounds.path}: expected rounds 1 to {count} in order; it was damaged")
-
-    def note(self, round: int, failures: Mapping[int, Failure]) -> None:
-        """Note which clients a round leaves out, and wait until that is on disk."""
-        if failures:
-            count = len(self.exclusions.read()) if self._notes is None else self._notes
-            self._notes = None
-            excluded = [[client, failure.as_record()] for client, failure in sorted(failures.items())]
-            self.exclusions.append({"note": count + 1, "round": round, "excluded": excluded})
-            sync(self.exclusions.path)
-            sync_folder(self.path)
-            self._notes = count + 1
-
-    def noted(self) -> dict[int, dict[int, Failure]]:
-        """Return the failures by round and client; the first note on a client in a round counts."""
-        noted: dict[int, dict[int, Failure]] = {}
-        try:
-            for number, record in enumerate(self.exclusions.read(), 1):
-                if record["note"] != number:
-                    raise ValueError("a line is missing")
-                failures = noted.setdefault(record["round"], {})
-                for client, failure in record["excluded"]:
-                    failures.setdefault(client, Failure.from_record(failure))
-        except (KeyError, TypeError, ValueError):
-            raise IntegrityError(f"{self.exclusions.path}: does not hold every note in order; it was damaged") from None
-        return noted
