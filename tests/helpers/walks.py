@@ -1,4 +1,4 @@
-"""Which files of the package a command passes through: the order of first calls, and the stack at the first SGD step."""
+"""Which files of the package a command passes through, and which are on the stack at the first SGD step."""
 
 from __future__ import annotations
 
