@@ -58,7 +58,7 @@ EQUIVALENT = {
     ("candidates.py", "columns = np.empty"): "a larger buffer",
     ("candidates.py", "step = max(1"): "speed only",
     ("candidates.py", "nothing ="): "an empty array of another length is cut to nothing",
-    ("candidates.py", "above = np.flatnonzero(score > t)"): "at the threshold rho is tanh(0) = 0",
+    ("candidates.py", "above = np.flatnonzero(z > threshold[c])"): "at the threshold rho is tanh(0) = 0",
     ("candidates.py", "target = np.repeat"): "all three parts have the same length",
     ("candidates.py", "return block, np.ones"): "only whether it is zero is asked",
     ("checks.py", "off = ~("): "no float lies exactly on the tolerance",

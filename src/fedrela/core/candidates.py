@@ -6,7 +6,7 @@ Pairs that are not candidates have probability 0 and are dropped at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,6 @@ TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # a tile of this size is transposed 
 CACHE_NUMBERS = 65_536  # a block of at most this many numbers stays in a core's cache through all equations
 
 Found = tuple[Ints, Floats, Floats]  # for one class: samples, scores, probabilities
-Formula = Callable[[Floats, float, Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -66,20 +65,18 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
     flat = 0
     for columns, block in _column_blocks(Q, groups.order):
         score, spread = _score(block, groups, options.normalize, variant.spread)
-        threshold[columns] = _threshold(score, columns, options.tau, variant.threshold)
+        threshold[columns] = (
+            eq.quantile_threshold(score, options.tau, variant.threshold)
+            if isinstance(variant.threshold, str)
+            else variant.threshold[columns]
+        )
         flat += int((spread[:, groups.sizes > 1] == 0).sum())
         for c in range(columns.start, columns.stop):
-            first = slice(reach[c])
-            above, z, rho = _positive(score[c - columns.start, first], threshold[c], varpi[c], source[first], formula)
-            found.append((groups.order[above], z, rho))
+            z = score[c - columns.start, : reach[c]]
+            above = np.flatnonzero(z > threshold[c])
+            gain = eq.weight_gain(varpi[c], source[above])
+            found.append((groups.order[above], z[above], formula(z[above], threshold[c], gain)))
     return _join(found, threshold, varpi, int((groups.sizes < 2).sum()), flat)
-
-
-def _positive(score: Floats, t: float, target: float, source: Floats, formula: Formula) -> Found:
-    """Equation (8) for one class and the samples of more frequent classes above its threshold."""
-    above = np.flatnonzero(score > t)
-    z = score[above]
-    return above, z, formula(z, t, eq.weight_gain(target, source[above]))
 
 
 def _join(found: list[Found], threshold: Floats, varpi: Floats, small: int, flat: int) -> Candidates:
@@ -116,9 +113,3 @@ def _score(block: Floats, groups: ClassGroups, normalize: str, spread: str) -> t
     if normalize == "minmax":
         return eq.minmax_scores(block, groups)
     return block, np.ones((block.shape[0], groups.sizes.size))
-
-
-def _threshold(score: Floats, columns: slice, tau: float, threshold: str | Floats) -> Floats:
-    if isinstance(threshold, str):
-        return eq.quantile_threshold(score, tau, threshold)
-    return threshold[columns]

@@ -89,14 +89,6 @@ def as_labels(labels: ArrayLike) -> NDArray[Any]:
     return y
 
 
-def check_room(y: NDArray[Any], num_classes: int) -> None:
-    """Raise where the dtype of the labels cannot hold every class: a moved label would overflow."""
-    if num_classes - 1 > np.iinfo(y.dtype).max:
-        raise ArgumentError(
-            f"{y.dtype} cannot hold class {num_classes - 1}; use a wider integer dtype", argument="labels"
-        )
-
-
 def check_seed(seed: Any) -> np.random.Generator:
     """Return the generator that a seed names, or raise."""
     try:

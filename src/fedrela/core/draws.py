@@ -1,9 +1,8 @@
-"""From candidates to moves: the last lines of the paper's Algorithm 1, and the owner's rules on top of it.
+"""From candidates to moves: the last lines of the paper's Algorithm 1.
 
-A Bernoulli draw per candidate, then one target per sample. At most floor(tau * n) samples move into one class: the
-threshold itself, equation (7) with ``"higher"`` or ``"order"``, sees to that. The rules that the paper does not have are
-forbidden moves, samples that must stay, and a cap on the whole. Also here: what the draws do on average, for a preview,
-and the control that makes the same moves with random samples.
+A Bernoulli draw per candidate, one target per sample, and a cap on the whole, which the paper does not have. At most
+floor(tau * n) samples move into one class: the threshold itself, equation (7) with ``"higher"`` or ``"order"``, sees to
+that. Also here: what the draws do on average, for a preview, and the control that moves random samples instead.
 """
 
 from __future__ import annotations
@@ -20,20 +19,6 @@ from fedrela.core.equations import Floats, Ints
 from fedrela.core.ledger import Ledger
 
 
-def permitted(
-    found: Candidates,
-    y: NDArray[Any],
-    allowed: NDArray[np.bool_] | None,
-    eligible: NDArray[np.bool_] | None,
-) -> Candidates:
-    """Drop candidates whose move is not allowed or whose sample is not eligible; their probability becomes 0."""
-    if allowed is not None:
-        found = found.take(allowed[y[found.sample], found.target])
-    if eligible is not None:
-        found = found.take(eligible[found.sample])
-    return found
-
-
 def draw_hits(found: Candidates, draws: Floats | np.random.Generator) -> NDArray[np.bool_]:
     """U ~ Bernoulli(rho), one draw per candidate: read from an array (n, C), or drawn in the order of candidates."""
     if isinstance(draws, np.random.Generator):
@@ -42,22 +27,10 @@ def draw_hits(found: Candidates, draws: Floats | np.random.Generator) -> NDArray
 
 
 def choose_targets(found: Candidates, hits: NDArray[np.bool_], target: str) -> Ints:
-    """Pick for every sample with a successful draw the candidate it moves to.
+    """Pick for every sample with a successful draw the candidate it moves to: indices, ascending by sample.
 
-    Parameters
-    ----------
-    found
-        The candidates.
-    hits
-        Which draws succeeded.
-    target
-        ``"argmax"``: the class with the largest rho of all, as the paper says; ``"winner"``: the largest among the
-        classes whose own draw succeeded, as the official code does. Ties go to the lowest class.
-
-    Returns
-    -------
-    chosen
-        Indices into the candidates, one per moved sample, ascending by sample.
+    With the target ``"argmax"`` it is the class with the largest rho of all, as the paper says; with ``"winner"`` the
+    largest among the classes whose own draw succeeded, as the official code does. Ties go to the lowest class.
     """
     n = int(found.sample.max(initial=-1)) + 1
     score = found.rho if target == "argmax" else np.where(hits, found.rho, 0.0)
@@ -110,16 +83,8 @@ def _kept_before(ranked: Candidates) -> Floats:
 def random_moves(ledger: Ledger, posterior: NDArray[Any], rng: np.random.Generator) -> Ledger:
     """Return a ledger with the same number of moves from class a to class b, but with samples drawn at random.
 
-    Only which samples moved differs. The drawn samples have no score and no probability: both are 0.
-
-    Parameters
-    ----------
-    ledger
-        Of a re-labelling.
-    posterior
-        The posterior it used, ``(n, C)``.
-    rng
-        Draws the samples.
+    Only which samples moved differs; `posterior` is the one that the re-labelling used. The drawn samples have no score
+    and no probability: both are 0.
 
     Examples
     --------

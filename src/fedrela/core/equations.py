@@ -60,38 +60,21 @@ def class_means(Q: Floats, groups: ClassGroups) -> Floats:
 
 
 def class_deviations(centred: Floats, mu: Floats, groups: ClassGroups, spread: str) -> Floats:
-    """Equation (4): sigma, the standard deviation inside each class; 0 where there is no spread.
+    """Equation (4): sigma, the standard deviation of `centred` = Q - mu inside each class; 0 where there is no spread.
 
-    Parameters
-    ----------
-    centred
-        ``Q - mu``, each sample less the mean of its class.
-    mu
-        The class means.
-    groups
-        The samples of each class.
-    spread
-        ``"sample"`` divides by n - 1, as the paper prints it; a class of one sample has no spread.
-        ``"population"`` divides by n and is at least 1e-6 where there is any spread, as the official code runs it.
+    The spread ``"sample"`` divides by n - 1, as the paper prints it; a class of one sample has no spread.
+    ``"population"`` divides by n and is at least 1e-6 where there is any spread, as the official code runs it.
     """
     squares = np.add.reduceat(centred * centred, groups.starts, axis=1)
+    divisor, floor = np.maximum(groups.sizes - 1, 1), 0.0
     if spread == "population":
-        sigma = np.sqrt(squares / groups.sizes)
-        return np.where(sigma > ROUNDING * mu, np.maximum(sigma, OFFICIAL_FLOOR), 0.0)
-    sigma = np.sqrt(squares / np.maximum(groups.sizes - 1, 1))
-    return np.where(sigma > ROUNDING * mu, sigma, 0.0)
+        divisor, floor = groups.sizes, OFFICIAL_FLOOR
+    sigma = np.sqrt(squares / divisor)
+    return np.where(sigma > ROUNDING * mu, np.maximum(sigma, floor), 0.0)
 
 
 def z_scores(Q: Floats, groups: ClassGroups, spread: str) -> tuple[Floats, Floats]:
-    """Equation (5): z = (Q - mu) / sigma within each class, and 0 where sigma is 0.
-
-    Returns
-    -------
-    z
-        Scores in the layout of `Q`.
-    sigma
-        Deviations, ``(columns, present classes)``.
-    """
+    """Equation (5): z = (Q - mu) / sigma within each class, and 0 where sigma is 0; returns z and sigma."""
     mu = class_means(Q, groups)
     centred = Q - groups.spread_out(mu)
     sigma = class_deviations(centred, mu, groups, spread)

@@ -23,10 +23,7 @@ from fedrela.text import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SPREADS = ("sample", "population")
 QUANTILES = ("higher", "order", "linear")
-TARGETS = ("argmax", "winner")
-NORMALIZATIONS = ("zscore", "minmax", "none")
 
 
 class Variant(NamedTuple):
@@ -35,11 +32,6 @@ class Variant(NamedTuple):
     spread: str
     threshold: str | NDArray[np.float64]
     target: str
-
-    def as_record(self) -> dict[str, Any]:
-        """Return plain values for the ledger."""
-        named = isinstance(self.threshold, str)
-        return self._asdict() | {"threshold": self.threshold if named else np.asarray(self.threshold).tolist()}
 
 
 PRESETS = {
@@ -89,7 +81,10 @@ class RelabelOptions(Options):
         choices=tuple(PRESETS),
     )
     spread: str | None = option(
-        None, "standard deviation inside a class: with n - 1, or with n", symbol="sigma", choices=SPREADS
+        None,
+        "standard deviation inside a class: with n - 1, or with n",
+        symbol="sigma",
+        choices=("sample", "population"),
     )
     threshold: str | float | ArrayLike | None = option(  # noqa: RUF009
         None,
@@ -100,12 +95,14 @@ class RelabelOptions(Options):
         form="one of higher, order, linear, a z value, or one z value per class",
     )
     target: str | None = option(
-        None, "class of a moved sample: the largest rho of all, or of its successful draws", choices=TARGETS
+        None,
+        "class of a moved sample: the largest rho of all, or of its successful draws",
+        choices=("argmax", "winner"),
     )
     normalize: str = option(
         "zscore",
         "how posteriors become comparable: the paper's z-score, or one of its ablations",
-        choices=NORMALIZATIONS,
+        choices=("zscore", "minmax", "none"),
     )
     max_fraction: float = option(
         1.0,
@@ -127,8 +124,15 @@ class RelabelOptions(Options):
 
     def as_record(self, num_classes: int) -> dict[str, Any]:
         """Return plain values for the ledger."""
-        limits = {"normalize": self.normalize, "max_fraction": self.max_fraction}
-        return {"tau": self.tau} | self.variant(num_classes).as_record() | limits
+        spread, threshold, target = self.variant(num_classes)
+        return {
+            "tau": self.tau,
+            "spread": spread,
+            "threshold": threshold if isinstance(threshold, str) else threshold.tolist(),
+            "target": target,
+            "normalize": self.normalize,
+            "max_fraction": self.max_fraction,
+        }
 
 
 class PreviewKeywords(TypedDict, total=False):

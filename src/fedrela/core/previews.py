@@ -55,20 +55,17 @@ class Preview:
     @property
     def into(self) -> Floats:
         """Expected moves into each class, ``(T, C)``."""
-        into: Floats = self.flow.sum(axis=1)
-        return into
+        return np.asarray(self.flow.sum(axis=1))
 
     @property
     def out_of(self) -> Floats:
         """Expected moves out of each class, ``(T, C)``."""
-        out_of: Floats = self.flow.sum(axis=2)
-        return out_of
+        return np.asarray(self.flow.sum(axis=2))
 
     @property
     def total(self) -> Floats:
         """Expected number of moves, ``(T,)``."""
-        total: Floats = self.flow.sum(axis=(1, 2))
-        return total
+        return np.asarray(self.flow.sum(axis=(1, 2)))
 
     @property
     def share(self) -> Floats:
@@ -160,15 +157,11 @@ def _warnings(
             "a poor model moves more labels than a good one: re-label later, or check the class order"
         )
     if np.count_nonzero(counts) == 1 and counts.size > 1:
-        said.append(
-            f"one class only: all {n} samples are of class {int(np.argmax(counts))}, every move adds a class that these data do not have"
-        )
-    for tau, moves in zip(taus, total, strict=True):
-        if moves > USUAL_SHARE * n:
-            said.append(f"at tau {tau:g} {moves / n:.0%} of the labels would change, more than usual (30%)")
-            break
-    for tau, moves in zip(taus, total, strict=True):
-        if moves > max_fraction * n:
-            said.append(f"at tau {tau:g} max_fraction {max_fraction:g} is expected to bind")
-            break
+        only = f"one class only: all {n} samples are of class {int(np.argmax(counts))}"
+        said.append(f"{only}, every move adds a class that these data do not have")
+    if (large := total > USUAL_SHARE * n).any():
+        tau, share = taus[large.argmax()], total[large.argmax()] / n
+        said.append(f"at tau {tau:g} {share:.0%} of the labels would change, more than usual (30%)")
+    if (capped := total > max_fraction * n).any():
+        said.append(f"at tau {taus[capped.argmax()]:g} max_fraction {max_fraction:g} is expected to bind")
     return tuple(said)

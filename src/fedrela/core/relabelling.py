@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.arguments import check_integer
 from fedrela.core import checks
 from fedrela.core.candidates import Candidates, find_candidates, no_candidates
-from fedrela.core.draws import cap, choose_targets, draw_hits, permitted
+from fedrela.core.draws import cap, choose_targets, draw_hits
 from fedrela.core.equations import Floats, Ints
 from fedrela.core.ledger import Ledger
 from fedrela.core.notebook import moves_frame, moves_html
@@ -151,14 +151,26 @@ def relabel(
     )
     shape = (shared.y.size, shared.C)
     draws = checks.check_seed(seed) if uniforms is None else checks.check_array("uniforms", uniforms, shape, np.float64)
-    if shared.refusal is not None:
-        return _unchanged(shared, shared.refusal)
     found = shared.candidates(shared.options)
     drawn = choose_targets(found, draw_hits(found, draws), shared.options.variant(shared.C).target)
     chosen = cap(found, drawn, int(shared.options.max_fraction * shared.y.size))
-    named = seed if uniforms is None and isinstance(seed, int) else None
-    ledger = _ledger(shared, named, found, chosen, notes(found, shared.y, capped=chosen.size < drawn.size))
-    return Relabelling(ledger.labels, found.sample[chosen], found.threshold, found.varpi, None, None, ledger, found)
+    index, new = found.sample[chosen], found.target[chosen]
+    reason = shared.refusal
+    ledger = Ledger(
+        original=shared.y,
+        num_classes=shared.C,
+        index=index.astype(np.int64),
+        old=shared.y[index].astype(np.int64),
+        new=new.astype(np.int64),
+        posterior=shared.Q[index, new].astype(np.float64) if index.size else np.empty(0),
+        z=found.score[chosen],
+        rho=found.rho[chosen],
+        options=shared.as_record() | {"seed": seed if uniforms is None and isinstance(seed, int) else None},
+        notes=() if reason else _notes(found, shared.y, capped=chosen.size < drawn.size),
+        refusal=str(reason) if reason else None,
+    )
+    where = reason.index if reason else None
+    return Relabelling(ledger.labels, index, found.threshold, found.varpi, ledger.refusal, where, ledger, found)
 
 
 @dataclass(frozen=True)
@@ -174,8 +186,13 @@ class Inputs:
     refusal: checks.Refusal | None
 
     def candidates(self, options: RelabelOptions) -> Candidates:
-        """Return the pairs that may move under `options` and the owner's rules."""
-        return permitted(find_candidates(self.Q, self.y, options), self.y, self.allowed, self.eligible)
+        """Return the pairs that may move under `options` and the owner's rules: none where values are bad."""
+        found = no_candidates(self.C) if self.refusal else find_candidates(self.Q, self.y, options)
+        if self.allowed is not None:
+            found = found.take(self.allowed[self.y[found.sample], found.target])
+        if self.eligible is not None:
+            found = found.take(self.eligible[found.sample])
+        return found
 
     def as_record(self) -> dict[str, Any]:
         """Return the options and the owner's rules as plain values, for the ledger."""
@@ -198,8 +215,10 @@ def check_inputs(
     Q = checks.as_array("posterior", posterior)
     if Q.ndim > 0 and Q.shape[0] != y.size:
         raise ArgumentError(f"posterior and labels differ in length: {Q.shape[0]} and {y.size}")
-    C = _num_classes(num_classes, Q)
-    checks.check_room(y, C)
+    width = Q.shape[1] if Q.ndim == 2 else 1
+    C = max(width, 1) if num_classes is None else check_integer("num_classes", num_classes)
+    if np.iinfo(y.dtype).max < C - 1:  # a moved label would overflow
+        raise ArgumentError(f"{y.dtype} cannot hold class {C - 1}; use a wider integer dtype", argument="labels")
     options.variant(C)  # raises where the number of thresholds is not that of the classes
     moves = None if allowed is None else checks.check_array("allowed", allowed, (C, C), np.bool_)
     free = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
@@ -207,13 +226,7 @@ def check_inputs(
     return Inputs(Q, y, C, options, moves, free, refusal)
 
 
-def _num_classes(num_classes: int | None, Q: NDArray[Any]) -> int:
-    if num_classes is None:
-        return max(Q.shape[1], 1) if Q.ndim == 2 else 1
-    return check_integer("num_classes", num_classes)
-
-
-def notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:
+def _notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:
     """Return what is unusual about the data but no reason to refuse."""
     said = []
     if y.size and found.threshold.size > 1 and np.all(y == y[0]):
@@ -225,35 +238,3 @@ def notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...
     if capped:
         said.append("cap reached: max_fraction kept the moves with the largest rho")
     return tuple(said)
-
-
-def _unchanged(shared: Inputs, refusal: checks.Refusal) -> Relabelling:
-    nothing = no_candidates(shared.C)
-    ledger = _ledger(shared, None, nothing, nothing.sample, (), str(refusal))
-    return Relabelling(
-        ledger.labels, nothing.sample, nothing.threshold, nothing.varpi, str(refusal), refusal.index, ledger, nothing
-    )
-
-
-def _ledger(
-    shared: Inputs,
-    seed: int | None,
-    found: Candidates,
-    chosen: Ints,
-    said: tuple[str, ...],
-    refusal: str | None = None,
-) -> Ledger:
-    index, new = found.sample[chosen], found.target[chosen]
-    return Ledger(
-        original=shared.y,
-        num_classes=shared.C,
-        index=index.astype(np.int64),
-        old=shared.y[index].astype(np.int64),
-        new=new.astype(np.int64),
-        posterior=shared.Q[index, new].astype(np.float64) if index.size else np.empty(0),
-        z=found.score[chosen],
-        rho=found.rho[chosen],
-        options=shared.as_record() | {"seed": seed},
-        notes=said,
-        refusal=refusal,
-    )
