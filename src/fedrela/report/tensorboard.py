@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,36 +46,29 @@ class TensorBoardLog:
 
     def add_round(self, record: Mapping[str, Any]) -> None:
         """Add what is known of a round, a line of ``rounds.jsonl``, as scalars."""
-        self._add({tag: partial(_scalar, value) for tag, value in scalars(record).items()}, record["round"])
+        with self._writing() as writer:
+            for tag, value in scalars(record).items():
+                writer.add_scalar(tag, value, record["round"])
 
-    def add_figures(self, figures: list[Figure], step: int) -> None:
+    def add_figures(self, figures: Sequence[Figure], step: int) -> None:
         """Add plots by name as images; `step` is the round that they are of."""
-        self._add({f"figures/{figure.name}": partial(_image, figure) for figure in figures}, step)
+        if not figures:
+            return
+        with self._writing() as writer, styled():
+            for figure in figures:  # without a description: TensorBoard would read names in it as Markdown
+                writer.add_figure(f"figures/{figure.name}", new_figure(figure.draw, figure.width), step, close=False)
 
-    def _add(self, adders: Mapping[str, Any], step: int) -> None:
-        """Add values or images, which are on disk when this returns."""
+    @contextmanager
+    def _writing(self) -> Iterator[Any]:
+        """Yield the writer; what the block adds is on disk after it."""
         from torch.utils.tensorboard import SummaryWriter
 
         try:
-            if self._writer is None and adders:
-                self._writer = SummaryWriter(str(self.path))
-            for tag, add in adders.items():
-                add(self._writer, tag, step)
-            if adders:
-                self._writer.flush()
+            self._writer = self._writer or SummaryWriter(str(self.path))
+            yield self._writer
+            self._writer.flush()
         except OSError as error:
-            why = f"cannot be written: {error.strerror}; choose another place"
-            raise ArgumentError(f"{self.path}: {why}") from None
-
-
-def _scalar(value: float, writer: Any, tag: str, step: int) -> None:
-    writer.add_scalar(tag, value, step)
-
-
-def _image(figure: Figure, writer: Any, tag: str, step: int) -> None:
-    # No description: TensorBoard reads it as Markdown, and there are names of other people's in it.
-    with styled():
-        writer.add_figure(tag, new_figure(figure.draw, figure.width), step, close=False)
+            raise ArgumentError(f"{self.path}: cannot be written: {error.strerror}; choose another place") from None
 
 
 def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
