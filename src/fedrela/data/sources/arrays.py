@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedrela.arguments import check_choice
 from fedrela.data.sources.base import Source
 from fedrela.data.sources.labels import encode_clients, encode_labels, plain_values, stratified
 from fedrela.errors import ArgumentError, DataError
-from fedrela.text import not_one_of
 
 LAYOUTS = ("auto", "nchw", "nhwc")
 COLOURS = (1, 3)  # grey and RGB
@@ -107,8 +107,7 @@ def image_layout(shape: tuple[int, ...], layout: str, where: str) -> str:
     >>> [image_layout(s, "auto", "x") for s in ((9, 8, 8), (9, 3, 8, 8), (9, 8, 8, 3), (9, 3, 3, 3))]
     ['nhw', 'nchw', 'nhwc', 'nchw']
     """
-    if layout not in LAYOUTS:
-        raise ArgumentError(not_one_of(layout, LAYOUTS), argument="layout")
+    check_choice("layout", layout, LAYOUTS)
     if len(shape) == 3:
         return "nhw"
     if len(shape) != 4:
@@ -129,15 +128,11 @@ def channels_first(images: NDArray[Any], layout: str) -> NDArray[Any]:
     return images.transpose(0, 3, 1, 2) if layout == "nhwc" else images
 
 
-def channels_first_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
-    """Return the shape that `channels_first` gives.
-
-    >>> channels_first_shape((9, 28, 32, 3), "nhwc")
-    (9, 3, 28, 32)
-    """
+def as_stored(images: NDArray[Any], layout: str) -> NDArray[Any]:
+    """Return a view of `images`, channels first, as `layout` has them: the inverse of `channels_first`."""
     if layout == "nhw":
-        return (shape[0], 1, *shape[1:])
-    return (shape[0], shape[3], shape[1], shape[2]) if layout == "nhwc" else shape
+        return images[:, 0]
+    return images.transpose(0, 2, 3, 1) if layout == "nhwc" else images
 
 
 def check_bytes(dtype: np.dtype[Any], where: str) -> None:

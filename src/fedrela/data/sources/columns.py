@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,10 @@ class ColumnTable:
             raise DataError(f"{other.path}: its columns differ from those of {self.path}: {odd[:40]!r} is in one only")
         columns = {name: _join(self.columns[name], other.columns[name]) for name in self.columns}
         return ColumnTable(self.path, columns, self.positions + other.positions)
+
+    def cell(self, row: SupportsInt, name: str) -> str:
+        """Return where a cell stood, for messages."""
+        return f"{self.positions[int(row)]}: column {name[:40]!r}"
 
     def delimiter_hint(self) -> str:
         """Return what to try where all columns of a text seem to be one, or nothing."""
@@ -157,9 +161,10 @@ def _join(first: Column, second: Column) -> Column:
 
 
 class Features:
-    """Encoded columns, gathered one after the other."""
+    """Encoded columns, gathered one after the other; `train` says which rows are training rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, train: NDArray[np.bool_]) -> None:
+        self.train = train
         self.names: list[str] = []
         self.numeric: list[bool] = []
         self.columns: list[NDArray[np.float32]] = []
@@ -170,18 +175,13 @@ class Features:
         self.numeric.append(numeric)
         self.columns.append(column.astype(np.float32))
 
-    def add_category(self, name: str, values: Sequence[Any], train: NDArray[np.bool_]) -> None:
+    def add_category(self, name: str, values: list[str]) -> None:
         """Add one column for every value of the training rows; a value that only test rows have is all zeros."""
-        position: dict[Any, list[int]] = {
-            value: [] for value in sorted({values[i] for i in np.flatnonzero(train).tolist()})
-        }
-        for i, value in enumerate(values):
-            if value in position:
-                position[value].append(i)
-        for value, rows in position.items():
-            column = np.zeros(len(values), np.float32)
-            column[rows] = 1
-            self.add(f"{name}={value}", False, column)
+        number: dict[str, int] = {}
+        codes = np.array([number.setdefault(value, len(number)) for value in values])
+        known = {values[i] for i in np.flatnonzero(self.train).tolist()}
+        for value in sorted(known):
+            self.add(f"{name}={value}", False, codes == number[value])
 
     def matrix(self) -> NDArray[np.float32]:
         """Return all columns side by side."""
@@ -212,26 +212,18 @@ def one_hot(source: Source, categories: Sequence[int]) -> Source:
     """Return a table source with the columns at these positions encoded as categories."""
     width = source.x_train.shape[1]
     if not all(isinstance(j, int) and 0 <= j < width for j in categories) or len(set(categories)) != len(categories):
-        raise ArgumentError(
-            f"expected different positions from 0 to {width - 1}, got {categories!r}", argument="categories"
-        )
+        what = f"expected different positions from 0 to {width - 1}, got {categories!r}"
+        raise ArgumentError(what, argument="categories")
     rows = np.concatenate([source.x_train, source.x_test])
     train = np.arange(len(rows)) < len(source.x_train)
-    features = Features()
+    features = Features(train)
     for j, name in enumerate(source.feature_names):
         if j in categories:
-            features.add_category(name, [f"{code:g}" for code in rows[:, j].tolist()], train)
+            features.add_category(name, [f"{code:g}" for code in rows[:, j].tolist()])
         else:
             features.add(name, True, rows[:, j])
-    if len(features.names) > 100 * width:
-        raise DataError(
-            f"{source.name}: categories: {len(features.names)} columns would come of {width}; are they codes?"
-        )
-    encoded = features.matrix()
-    return dataclasses.replace(
-        source,
-        x_train=encoded[train],
-        x_test=encoded[~train],
-        feature_names=tuple(features.names),
-        numeric=np.array(features.numeric),
-    )
+    count = len(features.names)
+    if count > 100 * width:
+        raise DataError(f"{source.name}: categories: {count} columns would come of {width}; are they codes?")
+    x, names, numeric = features.matrix(), tuple(features.names), np.array(features.numeric)
+    return dataclasses.replace(source, x_train=x[train], x_test=x[~train], feature_names=names, numeric=numeric)

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -61,38 +61,22 @@ def read_header(stream: IO[bytes], size: int, where: str) -> Header:
 
 
 def read_values(
-    stream: IO[bytes],
-    header: Header,
-    out: NDArray[Any],
-    where: str,
-    convert: Callable[[NDArray[Any]], NDArray[Any]] = lambda block: block,
-    progress: Progress | None = None,
+    stream: IO[bytes], header: Header, out: NDArray[Any], where: str, progress: Progress | None = None
 ) -> None:
-    """Read the values after `header` into `out`, each block of rows through `convert`."""
+    """Read the values after `header` into `out`, which has its shape, block by block."""
+    row = math.prod(header.shape[1:]) * header.dtype.itemsize
     if header.nbytes and header.fortran and len(header.shape) > 1:
         data = read_exactly(stream, header.nbytes, where)
-        out[...] = convert(np.frombuffer(data, header.dtype).reshape(header.shape[::-1]).T)
+        out[...] = np.frombuffer(data, header.dtype).reshape(header.shape[::-1]).T
     elif header.nbytes:  # an empty array may declare any number of rows
-        _read_rows(stream, header, out, where, convert, progress)
+        step = max(1, BLOCK // row)
+        for start in range(0, header.shape[0], step):
+            number = min(step, header.shape[0] - start)
+            block = np.frombuffer(read_exactly(stream, number * row, where), header.dtype)
+            out[start : start + number] = block.reshape(number, *header.shape[1:])
+            if progress:
+                progress(start + number, header.shape[0], f"decoding {where}")
     stream.read(1)  # reaching the end is what makes zipfile compare the checksum
-
-
-def _read_rows(
-    stream: IO[bytes],
-    header: Header,
-    out: NDArray[Any],
-    where: str,
-    convert: Callable[[NDArray[Any]], NDArray[Any]],
-    progress: Progress | None,
-) -> None:
-    row = math.prod(header.shape[1:]) * header.dtype.itemsize
-    step = max(1, BLOCK // row)
-    for start in range(0, header.shape[0], step):
-        number = min(step, header.shape[0] - start)
-        block = np.frombuffer(read_exactly(stream, number * row, where), header.dtype)
-        out[start : start + number] = convert(block.reshape(number, *header.shape[1:]))
-        if progress:
-            progress(start + number, header.shape[0], f"decoding {where}")
 
 
 def read_npy(path: Path) -> NDArray[Any]:
@@ -122,16 +106,10 @@ class Npz:
         with self._open(name) as (stream, size, where):
             return _read_array(stream, size, where)
 
-    def read_into(
-        self,
-        name: str,
-        out: NDArray[Any],
-        convert: Callable[[NDArray[Any]], NDArray[Any]],
-        progress: Progress | None = None,
-    ) -> None:
-        """Read array `name` into `out` block by block."""
+    def read_into(self, name: str, out: NDArray[Any], progress: Progress | None = None) -> None:
+        """Read array `name` into `out`, which has its shape, block by block."""
         with self._open(name) as (stream, size, where):
-            read_values(stream, read_header(stream, size, where), out, where, convert, progress)
+            read_values(stream, read_header(stream, size, where), out, where, progress)
 
     @contextlib.contextmanager
     def _open(self, name: str) -> Iterator[tuple[IO[bytes], int, str]]:
@@ -152,11 +130,7 @@ def _read_array(stream: IO[bytes], size: int, where: str) -> NDArray[Any]:
     rows = header if header.shape else dataclasses.replace(header, shape=(1,))
     read_values(stream, rows, out, where)
     if header.dtype.kind == "U":
-        _check_characters(out, where)
+        points = out.reshape(-1).view(np.uint32)
+        if np.any((points > sys.maxunicode) | ((points >= 0xD800) & (points < 0xE000))):
+            raise DataError(f"{where}: damaged: holds values that are no characters; save it again with numpy.savez")
     return out.reshape(header.shape)
-
-
-def _check_characters(texts: NDArray[Any], where: str) -> None:
-    points = texts.reshape(-1).view(np.uint32)
-    if np.any((points > sys.maxunicode) | ((points >= 0xD800) & (points < 0xE000))):
-        raise DataError(f"{where}: damaged: holds values that are no characters; save it again with numpy.savez")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, Progress, cached_arrays
-from fedrela.data.sources.arrays import (
-    channels_first,
-    channels_first_shape,
-    check_bytes,
-    image_layout,
-    table_or_images,
-    table_rows,
-)
+from fedrela.data.sources.arrays import as_stored, check_bytes, image_layout, table_or_images, table_rows
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.columns import one_hot
-from fedrela.data.sources.labels import (
-    MOST_CLASSES,
-    check_class_names,
-    check_labels,
-    count_classes,
-    encode_clients,
-)
+from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, count_classes, encode_clients
 from fedrela.data.sources.npy import Npz
 from fedrela.data.sources.reading import named_file
 from fedrela.errors import DataError
@@ -73,15 +59,15 @@ def load(
     raw = {name: _labels(archive, name) for name in ("y_train", "y_test")}
     names = names or tuple(str(c) for c in range(count_classes(raw["y_train"], _at(archive, "y_train"))))
     y_train, y_test = (check_labels(values, len(names), _at(archive, name)) for name, values in raw.items())
-    clients = (
-        encode_clients(archive.read("client_train"), _at(archive, "client_train"))
-        if "client_train" in archive.names
-        else None
-    )
-    if len(archive.header("x_train").shape) == 2:
-        return _table(archive, [y_train, y_test], names, clients, categories)
-    x_train, x_test = _images(archive, layout, cache, progress)
-    return table_or_images(f"npz:{path.name}", [x_train, y_train, x_test, y_test], names, clients)
+    clients = None
+    if "client_train" in archive.names:
+        clients = encode_clients(archive.read("client_train"), _at(archive, "client_train"))
+    if len(archive.header("x_train").shape) != 2:
+        x_train, x_test = _images(archive, layout, cache, progress)
+        return table_or_images(f"npz:{path.name}", [x_train, y_train, x_test, y_test], names, clients)
+    x_train, x_test = (table_rows(archive.read(name), _at(archive, name)) for name in ("x_train", "x_test"))
+    source = table_or_images(f"npz:{path.name}", [x_train, y_train, x_test, y_test], names, clients)
+    return one_hot(source, categories) if categories else source
 
 
 def _at(archive: Npz, name: str) -> str:
@@ -112,32 +98,20 @@ def _labels(archive: Npz, name: str) -> NDArray[Any]:
     return values
 
 
-def _table(
-    archive: Npz,
-    labels: list[NDArray[np.int64]],
-    names: tuple[str, ...],
-    clients: NDArray[np.int64] | None,
-    categories: Sequence[int],
-) -> Source:
-    train, test = (table_rows(archive.read(name), _at(archive, name)) for name in ("x_train", "x_test"))
-    parts: list[NDArray[Any]] = [train, labels[0], test, labels[1]]
-    source = table_or_images(f"npz:{archive.path.name}", parts, names, clients)
-    return one_hot(source, categories) if categories else source
-
-
 def _images(
     archive: Npz, layout: str, cache: str | Path | None, progress: Progress | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     headers = {name: archive.header(name) for name in ("x_train", "x_test")}
-    layouts = {}
+    layouts = {name: image_layout(header.shape, layout, _at(archive, name)) for name, header in headers.items()}
     for name, header in headers.items():
         check_bytes(header.dtype, _at(archive, name))
-        layouts[name] = image_layout(header.shape, layout, _at(archive, name))
 
     def decode(new: NewArray) -> None:
         for name, header in headers.items():
-            out = new(name, channels_first_shape(header.shape, layouts[name]), np.uint8)
-            archive.read_into(name, out, partial(channels_first, layout=layouts[name]), progress)
+            sizes = header.shape if layouts[name] != "nhw" else (header.shape[0], 1, *header.shape[1:])
+            if layouts[name] == "nhwc":
+                sizes = (sizes[0], sizes[3], sizes[1], sizes[2])
+            archive.read_into(name, as_stored(new(name, sizes, np.uint8), layouts[name]), progress)
 
     if sum(header.nbytes for header in headers.values()) < BIG:
         held: dict[str, NDArray[Any]] = {}
