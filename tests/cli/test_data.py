@@ -185,7 +185,7 @@ def test_a_picture_is_not_overwritten_without_force(run, digits, tmp_path):
     [
         (("--picture", "a.gif"), "a.gif: a picture ends in .svg, .png or .pdf"),
         (("--protocol", "fedlog"), "--protocol: expected one of counts, fedloge, fedrela-release, got 'fedlog'"),
-        (("--protocol", "fedloge"), "protocol: with minority classes there is none to choose"),
+        (("--protocol", "fedloge"), "protocol: not used with minority classes, got"),
         (("--pictures", "a.svg"), "--pictures"),
     ],
 )
@@ -225,7 +225,7 @@ def test_wrong_options(run, digits, arguments, said):
             2,
             "run.toml:6:53: data.imbalance.minority: expected different class ids from 0 to 9, got [0, 12]",
         ),
-        (DIGITS + "protocol = 'fedloge'\n", 2, "run.toml:8:12: data.protocol: with minority classes there is none"),
+        (DIGITS + "protocol = 'fedloge'\n", 2, "run.toml:8:12: data.protocol: not used with minority classes"),
     ],
 )
 def test_configurations_that_do_not_work(run, tmp_path, text, code, said):
