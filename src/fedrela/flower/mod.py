@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ from fedrela.errors import ArgumentError
 from fedrela.flower.labels import LOG, StoredLabels, store_labels, stored_labels, training_labels
 from fedrela.models.runtime import device_of
 from fedrela.plugin.dataset import LabelKey, labels_of, training_part
-from fedrela.plugin.oneshot import PassPlan, current_ledger, own_policy, plan_passes
-from fedrela.plugin.policy import Policy
+from fedrela.plugin.oneshot import PassPlan, Scored, current_ledger, own_policy, plan_passes
 from fedrela.plugin.scoring import Forward, posterior
 from fedrela.plugin.store import LabelStore
 from fedrela.text import one_line
@@ -72,16 +70,26 @@ def relabel_mod(
         and so on.
     """
     plan_passes(rounds=1, **options)  # a wrong option raises when the app is loaded, not in a round
-    app = _App(model, data, rounds, experiment, load, forward, label, device, options)
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type.split(".")[0] != "train":
             return call_next(message, context)
-        call = _TrainCall(app, message, context)
-        source = call.labels()
+
+        def train_data() -> Any:
+            return training_part(_call("data", data, context))
+
+        def score() -> Scored:
+            with torch.random.fork_rng(devices=[]):  # a new model draws its weights; training must not notice
+                network = _call("model", model, context)
+                (load or _load)(network, message)
+                rows = train_data()
+            return posterior(network.to(device_of(device)), rows, forward=forward, label=label)
+
+        call = _TrainCall(context, experiment, _plan(rounds, options, context.run_config), _round(message))
+        source = call.labels(score, lambda: labels_of(train_data(), label))
         with training_labels(context, call.store.experiment, source is not None):
             reply = call_next(message, context)
-        if source is not None and call.plan.limits.stricter(call.policy).share and not reply.has_error():
+        if source is not None and call.limits.share and not reply.has_error():
             moved = int(np.count_nonzero(source.labels != source.original))
             reply.content["fedrela"] = ConfigRecord({"moved": moved})
         return reply
@@ -89,70 +97,47 @@ def relabel_mod(
     return mod
 
 
-@dataclass(frozen=True)
-class _App:
-    """The arguments of `relabel_mod`."""
-
-    model: Callable[..., nn.Module]
-    data: Callable[..., Any]
-    rounds: int | str
-    experiment: str | None
-    load: Callable[[nn.Module, Message], None] | None
-    forward: Forward | None
-    label: LabelKey | None
-    device: str
-    options: dict[str, Any]
-
-
 class _TrainCall:
     """One training call of one client."""
 
-    def __init__(self, app: _App, message: Message, context: Context) -> None:
-        self.app, self.message, self.context = app, message, context
+    def __init__(self, context: Context, experiment: str | None, plan: PassPlan, round: int) -> None:
+        self.context, self.plan, self.round = context, plan, round
         node, run = context.node_config, context.run_config
-        experiment = str(run.get(PREFIX + "experiment") or app.experiment or f"run-{context.run_id}")
+        name = str(run.get(PREFIX + "experiment") or experiment or f"run-{context.run_id}")
         client = str(node.get("client-id", node.get("partition-id", "client")))
-        self.store = LabelStore(_path(node.get("state-dir")), experiment, client)
-        self.policy: Policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
-        self.plan = _plan(app, run)
+        self.store = LabelStore(_path(node.get("state-dir")), name, client)
+        self.policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
+        self.limits = plan.limits.stricter(self.policy)
 
-    def labels(self) -> Ledger | StoredLabels | None:
+    def labels(
+        self, score: Callable[[], Scored], original: Callable[[], NDArray[np.int64]]
+    ) -> Ledger | StoredLabels | None:
         """Return the current labels, and put them into the context's state."""
-        round, experiment = _round(self.message), self.store.experiment
-        before = stored_labels(self.context, experiment)
+        before = stored_labels(self.context, self.store.experiment)
         if before is not None and not self.store.folder.is_dir():
             LOG.warning("FedReLa: %s is gone; the labels of round %d stay", self.store.folder, before.round)
-            return before if self.plan.limits.stricter(self.policy).enabled and before.round <= round else None
-        ledger, new = current_ledger(self.store, self.plan, self.policy, round, self._score, LOG)
+            return before if self.limits.enabled and before.round <= self.round else None
+        ledger, new = current_ledger(self.store, self.plan, self.policy, self.round, score, LOG)
         if ledger is None:
             return None
+        made = ledger.options["round"]
         if before is None and not new:
-            self.store.check_data(ledger, labels_of(self._data(), self.app.label))
-            LOG.info("FedReLa: labels of round %d read from %s", ledger.options["round"], self.store.folder)
-        if before is None or before.round != ledger.options["round"]:
-            store_labels(self.context, ledger, ledger.options["round"], experiment)
+            self.store.check_data(ledger, original())
+            LOG.info("FedReLa: labels of round %d read from %s", made, self.store.folder)
+        if before is None or before.round != made:
+            store_labels(self.context, ledger, made, self.store.experiment)
         return ledger
 
-    def _data(self) -> Any:
-        return training_part(_call("data", self.app.data, self.context))
 
-    def _score(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        with torch.random.fork_rng(devices=[]):  # a new model draws its weights; training must not notice
-            model = _call("model", self.app.model, self.context)
-            (self.app.load or _load)(model, self.message)
-            data = self._data()
-        return posterior(model.to(device_of(self.app.device)), data, forward=self.app.forward, label=self.app.label)
-
-
-def _plan(app: _App, run: dict[str, Any]) -> PassPlan:
+def _plan(rounds: int | str, options: dict[str, Any], run: dict[str, Any]) -> PassPlan:
     """Return the app's options, overridden by those of the run's configuration."""
     given = {key.removeprefix(PREFIX).replace("-", "_"): value for key, value in run.items() if key.startswith(PREFIX)}
     given.pop("experiment", None)
-    rounds: Any = run.get(app.rounds) if isinstance(app.rounds, str) else app.rounds
+    number: Any = run.get(rounds) if isinstance(rounds, str) else rounds
     try:
-        return plan_passes(**{"rounds": rounds} | app.options | given)
+        return plan_passes(**{"rounds": number} | options | given)
     except ArgumentError as error:
-        key = f"; the run's configuration has no {app.rounds!r}" if rounds is None else ""
+        key = f"; the run's configuration has no {rounds!r}" if number is None else ""
         raise ArgumentError(f"relabel_mod: {error}{key}") from None
 
 

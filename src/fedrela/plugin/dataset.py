@@ -68,20 +68,19 @@ class RelabeledDataset(Dataset[Any]):
 
     def use(self, source: LabelSource | None) -> None:
         """Use other labels; None for the data set's own."""
-        self._source = source
-        self._labels = None if source is None else np.asarray(source.labels, np.int64)
-        self._original = None if source is None else np.asarray(source.original, np.int64)
-        if self._labels is not None and len(self._labels) != len(self._data):
-            raise DataError(
-                f"data: expected {len(self._labels)} rows, as many as there are labels, got {len(self._data)}"
-            )
+        self._changed = source is not None
+        if source is None:
+            return
+        self._labels, self._original = (np.asarray(each, np.int64) for each in (source.labels, source.original))
+        if len(self._labels) != len(self):
+            raise DataError(f"data: expected {len(self._labels)} rows, as many as there are labels, got {len(self)}")
 
     def __len__(self) -> int:
         return len(self._data)
 
     def __getitem__(self, index: Any) -> Any:
         row = self._data[index]
-        if self._labels is None:
+        if not self._changed:
             return row
         if isinstance(index, str):
             return self._column(index, row)
@@ -93,9 +92,7 @@ class RelabeledDataset(Dataset[Any]):
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Return several rows: PyTorch's loaders ask for them in this way."""
         rows = rows_at(self._data, numbers)
-        if self._labels is None:
-            return rows
-        return [self._row(row, number) for row, number in zip(rows, numbers, strict=True)]
+        return [self._row(*each) for each in zip(rows, numbers, strict=True)] if self._changed else rows
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -103,21 +100,19 @@ class RelabeledDataset(Dataset[Any]):
         if name in MAKERS and hasattr(self._data, name):
             raise AttributeError(f"{name}: would lose the current labels; call it before RelabeledDataset")
         value = getattr(self._data, name)
-        if self._labels is None or (name not in KEYS and name != "tensors"):
+        if not self._changed or name not in (*KEYS, "tensors"):
             return value
         return self._column(name, value) if name in KEYS else self._part(value, np.arange(len(self)))
 
     def _column(self, name: str, column: Any) -> Any:
         """Return a column of the data set; the label column has the current labels."""
-        if name not in (KEYS if self._label is None else (self._label, *KEYS)) or len(column) != len(self):
+        if name not in (self._label, *KEYS) or len(column) != len(self):
             return column
         column = column if isinstance(column, Tensor | np.ndarray | list) else list(column)
         return cast_like(column, self._labels)
 
     def _row(self, row: Any, number: int) -> Any:
         """Return one row with its current label."""
-        assert self._labels is not None
-        assert self._original is not None
         place = label_key(row, self._label)
         own = as_class(row[place], number)
         if own != self._original.item(number):
@@ -127,8 +122,6 @@ class RelabeledDataset(Dataset[Any]):
 
     def _part(self, part: Any, numbers: NDArray[np.int64]) -> Any:
         """Return several rows, as a list or as columns, with their current labels."""
-        assert self._labels is not None
-        assert self._original is not None
         if isinstance(part, list):
             return [self._row(*each) for each in zip(part, numbers.tolist(), strict=True)]
         place = label_key(part, self._label)
@@ -162,16 +155,9 @@ def relabeled_loader(
 
 
 def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
-    """Return a map-style data set, and the function that makes batches of its rows.
-
-    Parameters
-    ----------
-    data
-        A map-style data set, a `DataLoader` of one, or tensors or arrays ``(X, y)``.
-    """
+    """Return the map-style data set that a user gave, and the function that makes batches of its rows."""
     if isinstance(data, DataLoader):
-        plain = data.batch_sampler is None
-        return as_rows(data.dataset)[0], default_collate if plain else data.collate_fn
+        return as_rows(data.dataset)[0], default_collate if data.batch_sampler is None else data.collate_fn
     if _is_arrays(data):
         return TensorDataset(*map(torch.as_tensor, data)), default_collate
     if isinstance(data, IterableDataset) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
@@ -189,8 +175,8 @@ def training_part(given: Any) -> Any:
 
 
 def _is_arrays(data: Any) -> bool:
-    arrays = isinstance(data, tuple | list) and len(data) == 2
-    return arrays and all(isinstance(part, Tensor | np.ndarray) for part in data)
+    pair = isinstance(data, tuple | list) and len(data) == 2
+    return pair and all(isinstance(part, Tensor | np.ndarray) for part in data)
 
 
 def rows_at(data: Any, numbers: Sequence[int]) -> list[Any]:
@@ -222,6 +208,11 @@ def as_class(value: Any, number: int) -> int:
     except (TypeError, ValueError, RuntimeError):
         pass
     raise DataError(f"data: row {number}: expected one class number as label, got {shown(value)}")
+
+
+def own_label(row: Any, number: int, label: LabelKey | None) -> int:
+    """Return the label that a row of a data set carries."""
+    return as_class(row[label_key(row, label)], number)
 
 
 def as_classes(value: Any) -> NDArray[np.int64]:
@@ -256,8 +247,4 @@ def with_label(row: Any, key: Any, value: Any) -> Any:
 def labels_of(data: Any, label: LabelKey | None = None) -> NDArray[np.int64]:
     """Return the labels of all rows, read row by row as training reads them."""
     rows, _ = as_rows(data)
-    found = np.empty(len(rows), np.int64)
-    for number in range(len(rows)):
-        row = rows[number]
-        found[number] = as_class(row[label_key(row, label)], number)
-    return found
+    return np.array([own_label(rows[number], number, label) for number in range(len(rows))], np.int64)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from logging import Logger, getLogger
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from fedrela.plugin.store import POLICY, LabelStore
 from fedrela.streams import stream
 from fedrela.text import unknown
 
-LOG = logging.getLogger("fedrela")
+LOG = getLogger("fedrela")
 Scored = tuple[NDArray[np.float64], NDArray[np.int64]]  # posterior and labels
 UNLIMITED = 1_000_000  # passes of a periodic schedule, unless a number is given
 
@@ -93,7 +93,7 @@ class OneShot:
     def before_round(self, round: int, model: nn.Module) -> Ledger | None:
         """Use the labels of `round`, from 1; `model` is the global model as it was received."""
 
-        def score() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        def score() -> Scored:
             return posterior(model, self._data, forward=self._forward, label=self._label)
 
         ledger, new = current_ledger(self.store, self.plan, self.policy, round, score, LOG)
@@ -120,23 +120,13 @@ def own_policy(path: str | Path | None, folder: Path) -> Policy:
 
 @dataclass(frozen=True)
 class PassPlan:
-    """When and how a federation asks its clients to re-label.
-
-    Attributes
-    ----------
-    schedule, rounds
-        When; `rounds` matters if the schedule's start is a share of them.
-    limits
-        How much.
-    preset, seed
-        See `fedrela.relabel`; draws come from the stream of seed, round and client.
-    """
+    """When and how a federation asks its clients to re-label."""
 
     schedule: Schedule
-    rounds: int
+    rounds: int  # of the run; they matter if the schedule's start is a share of them
     limits: Policy
     preset: str
-    seed: int
+    seed: int  # draws come from the stream of seed, round and client
 
 
 def plan_passes(
@@ -163,25 +153,14 @@ def plan_passes(
 
 
 def current_ledger(
-    store: LabelStore, plan: PassPlan, own: Policy, round: int, score: Callable[[], Scored], log: logging.Logger
+    store: LabelStore, plan: PassPlan, own: Policy, round: int, score: Callable[[], Scored], log: Logger
 ) -> tuple[Ledger | None, bool]:
     """Return the ledger of the current labels in `round`, or None for the original ones; and whether it is new.
 
     Stored labels are read, never made again with another model. They apply from the round in which they were made, so
-    that a server that goes back some rounds meets the same labels again.
-
-    Parameters
-    ----------
-    store
-        The ledgers of this client.
-    plan, own
-        What is asked for, and the client's own policy; the stricter applies.
-    round
-        From 1.
-    score
-        Returns the posterior of the model just received and the original labels; called only if needed.
-    log
-        Of the client.
+    that a server that goes back some rounds meets the same labels again. Of what the plan asks for and the client's
+    own policy, the stricter applies. `score` returns the posterior of the model just received and the original labels;
+    it is called only if needed.
     """
     limits = plan.limits.stricter(own)
     if not limits.enabled or store.undone:
@@ -192,21 +171,14 @@ def current_ledger(
     last_round = None if last is None else last.options["round"]
     if len(past) < len(made) or len(made) >= limits.passes or not plan.schedule.due(round, plan.rounds, last_round):
         return last, False
-    Q, y = score()
-    ledger = store.record(len(made) + 1, _relabel(store, plan, limits, round, Q, y, log), round)
-    store.check_data(ledger, y)
+    scored = score()
+    ledger = store.record(len(made) + 1, _relabel(store, plan, limits, round, scored, log), round)
+    store.check_data(ledger, scored[1])
     return ledger, True
 
 
-def _relabel(
-    store: LabelStore,
-    plan: PassPlan,
-    limits: Policy,
-    round: int,
-    Q: NDArray[np.float64],
-    y: NDArray[np.int64],
-    log: logging.Logger,
-) -> Ledger:
+def _relabel(store: LabelStore, plan: PassPlan, limits: Policy, round: int, scored: Scored, log: Logger) -> Ledger:
+    Q, y = scored
     agreement = float((Q.argmax(axis=1) == y).mean())
     done = relabel(
         Q,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedrela.errors import ArgumentError
-from fedrela.plugin.dataset import LabelKey, as_class, as_rows, label_key, rows_at
+from fedrela.plugin.dataset import LabelKey, as_rows, label_key, own_label, rows_at
 
 BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
 Forward = Callable[[nn.Module, Any], Any]
@@ -54,9 +54,7 @@ def posterior(
         for start in range(0, len(rows), batch_size):
             numbers = range(start, min(start + batch_size, len(rows)))
             batch = rows_at(rows, list(numbers))
-            labels[numbers.start : numbers.stop] = [
-                as_class(row[label_key(row, label)], number) for row, number in zip(batch, numbers, strict=True)
-            ]
+            labels[numbers] = [own_label(row, number, label) for row, number in zip(batch, numbers, strict=True)]
             given = _to_device(device, collate(batch))
             scores.append(_probabilities(forward(model, given) if forward else _outputs(model, given, label)))
     return np.concatenate(scores), labels
