@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedrela.core.options import RelabelOptions
 from fedrela.data.posteriors import PosteriorFile, ordinal
 from fedrela.errors import ArgumentError
-from fedrela.options import Option, options_of
+from fedrela.options import options_of
 from fedrela.text import nearest_hint, shown
 
 METHOD, LIMITS, INPUT = "Method", "Limits of your own", "Reading the file"  # panels of a help page
@@ -23,19 +23,16 @@ METAVARS = {"tau": "SHARE", "max_fraction": "SHARE", "threshold": "higher|order|
 
 def flags(*names: str) -> list[inspect.Parameter]:
     """Return options of `RelabelOptions` as flags of a command; help, values and defaults are those declared there."""
-    return [_flag(each) for each in options_of(RelabelOptions) if each.name in names]
-
-
-def _flag(option: Option) -> inspect.Parameter:
-    info = typer.Option(
-        metavar=METAVARS.get(option.name) or "|".join(option.choices),
-        help=f"{option.help[0].upper()}{option.help[1:]}.",
-        rich_help_panel=LIMITS if option.name == "max_fraction" else METHOD,
-    )
-    kind: Any = str | None if option.default is None else type(option.default)
-    return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Annotated[kind, info]
-    )
+    made = []
+    for each in [each for each in options_of(RelabelOptions) if each.name in names]:
+        info = typer.Option(
+            metavar=METAVARS.get(each.name) or "|".join(each.choices),
+            help=f"{each.help[0].upper()}{each.help[1:]}.",
+            rich_help_panel=LIMITS if each.name == "max_fraction" else METHOD,
+        )
+        kind = Annotated[str | None if each.default is None else type(each.default), info]  # type: ignore[valid-type]
+        made.append(inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=kind))
+    return made
 
 
 def parsed(values: dict[str, Any]) -> dict[str, Any]:
@@ -106,6 +103,4 @@ def _class(part: str, names: tuple[str, ...]) -> int | slice | None:
     part = part.strip()
     if part == "*":
         return slice(None)
-    if part in names:
-        return names.index(part)
-    return ordinal(part, len(names))
+    return names.index(part) if part in names else ordinal(part, len(names))

@@ -78,8 +78,7 @@ def _show(path: object, names: list[str], expected: core.Preview) -> None:
 
 def _top(into: list[float], names: list[str]) -> str:
     """Return the classes that would gain most, with their expected gain."""
-    gains = [(gain, code) for code, gain in enumerate(into) if gain > 0]
-    gains.sort(key=lambda pair: (-pair[0], pair[1]))
-    said = [f"{names[code]} {gain:,.1f}" for gain, code in gains[:TOP_CLASSES]]
-    rest = [f"{len(gains) - TOP_CLASSES} more"] if len(gains) > TOP_CLASSES else []
+    gaining = sorted((c for c, gain in enumerate(into) if gain > 0), key=lambda c: -into[c])
+    said = [f"{names[c]} {into[c]:,.1f}" for c in gaining[:TOP_CLASSES]]
+    rest = [f"{len(gaining) - TOP_CLASSES} more"] if len(gaining) > TOP_CLASSES else []
     return ", ".join(said + rest) or "-"

@@ -15,6 +15,7 @@ from rich.console import Console
 from fedrela import core
 from fedrela.arguments import check_choice
 from fedrela.cli import options
+from fedrela.cli.options import METHOD
 from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
 from fedrela.core.options import RelabelKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile, read_posteriors
@@ -34,38 +35,34 @@ FILE is never written to. The new labels go to STEM.relabelled.csv (or .npz) and
 original labels, to STEM.ledger.json. Numbers that are not probabilities are refused: nothing is written, exit code 3.
 {options.FORMATS}"""
 
-Seed = Annotated[
-    int,
-    typer.Option(
-        metavar="NUMBER", help="Seed of the draws: same seed, same labels.", min=0, rich_help_panel=options.METHOD
-    ),
-]
-Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder for the results.", show_default="the folder of FILE")
-]
-LedgerFormat = Annotated[str, typer.Option(metavar="|".join(LEDGER_FORMATS), help="json to read, npz for size.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the same tables, write nothing.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the results of an earlier run.")]
+SEED = typer.Option(metavar="NUMBER", min=0, help="Seed of the draws: same seed, same labels.", rich_help_panel=METHOD)
+OUT = typer.Option(metavar="DIR", help="Folder for the results.", show_default="the folder of FILE")
+LEDGER_FORMAT = typer.Option(metavar="|".join(LEDGER_FORMATS), help="json to read, npz for size.")
+DRY_RUN = typer.Option("--dry-run", help="Show the same tables, write nothing.")
+FORCE = typer.Option("--force", help="Overwrite the results of an earlier run.")
 
 
 @show_keywords(options.flags(*RelabelKeywords.__annotations__), evaluate=True)
 def relabel(
     file: options.File,
-    out: Out = None,
+    out: Annotated[Path | None, OUT] = None,
     *,
     forbid: options.Forbid = None,
     label_column: options.LabelColumn = None,
-    seed: Seed = 0,
-    ledger_format: LedgerFormat = "json",
-    dry_run: DryRun = False,
-    force: Force = False,
+    seed: Annotated[int, SEED] = 0,
+    ledger_format: Annotated[str, LEDGER_FORMAT] = "json",
+    dry_run: Annotated[bool, DRY_RUN] = False,
+    force: Annotated[bool, FORCE] = False,
     **flags: Any,
 ) -> None:
     """Re-label a posterior file; see `HELP`."""
     keywords = options.parsed(flags)
-    labels_path, ledger_path = _targets(file, out, ledger_format)
+    ending = check_choice("--ledger-format", ledger_format, LEDGER_FORMATS)
+    folder = file.parent if out is None else out
+    labels_path = folder / f"{file.stem}.relabelled{file.suffix.lower()}"
+    ledger_path = folder / f"{file.stem}.ledger.{ending}"
     if not dry_run:
-        _check_targets(labels_path, ledger_path, force)
+        _check_targets(folder, labels_path, ledger_path, force)
     data = read_posteriors(file, label_column=label_column)
     allowed = options.allowed_moves(data, forbid)
     done = core.relabel(data.posterior, data.labels, seed=seed, allowed=allowed, eligible=data.eligible, **keywords)
@@ -77,18 +74,17 @@ def relabel(
     _show(screen, data, done)
     if dry_run:
         print_line(screen, "dry run: nothing was written")
-    else:
-        _show_places(screen, labels_path, ledger_path)
+        return
+    undo = f"fedrela.undo({json.dumps(str(ledger_path), ensure_ascii=False)})"
+    screen.print(f"labels  {printable(labels_path)}", soft_wrap=True)
+    screen.print(f"ledger  {printable(ledger_path)}", soft_wrap=True)
+    screen.print(
+        f"undo    {printable(undo)} returns the original labels as class numbers; the ledger has the names",
+        soft_wrap=True,
+    )
 
 
-def _targets(file: Path, out: Path | None, ledger_format: str) -> tuple[Path, Path]:
-    folder = file.parent if out is None else out
-    ending = check_choice("--ledger-format", ledger_format, LEDGER_FORMATS)
-    return folder / f"{file.stem}.relabelled{file.suffix.lower()}", folder / f"{file.stem}.ledger.{ending}"
-
-
-def _check_targets(labels_path: Path, ledger_path: Path, force: bool) -> None:
-    folder = labels_path.parent
+def _check_targets(folder: Path, labels_path: Path, ledger_path: Path, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"{folder} is a file; expected a folder", argument="--out")
     for path in (labels_path, ledger_path):
@@ -126,8 +122,7 @@ def _show_moves(screen: Console, names: list[str], ledger: core.Ledger) -> None:
     order = np.argsort(-moves, kind="stable")[:MOST_ROWS]
     rows = [(names[pairs[k, 0]], names[pairs[k, 1]], f"{moves[k]:,}") for k in order]
     print_table(screen, ("from", "to", "moved"), rows, words=("from", "to"))
-    _print_rest(screen, len(pairs), "pairs of classes")
-    print_line(screen)
+    _end_table(screen, len(pairs), "pairs of classes")
 
 
 def _show_counts(screen: Console, names: list[str], done: core.Relabelling) -> None:
@@ -135,25 +130,13 @@ def _show_counts(screen: Console, names: list[str], done: core.Relabelling) -> N
     before = np.bincount(done.ledger.original, minlength=len(names))
     after = np.bincount(done.labels, minlength=len(names))
     change = after - before
-    order = np.arange(len(names))
-    if len(names) > MOST_ROWS:
-        order = np.argsort(-np.abs(change), kind="stable")
+    order = np.argsort(-np.abs(change), kind="stable") if len(names) > MOST_ROWS else range(len(names))
     rows = [(names[c], f"{before[c]:,}", f"{after[c]:,}", f"{change[c]:+,}") for c in order[:MOST_ROWS]]
     print_table(screen, ("class", "before", "after", "change"), rows, words=("class",))
-    _print_rest(screen, len(names), "classes, with smaller changes or none")
-    print_line(screen)
+    _end_table(screen, len(names), "classes, with smaller changes or none")
 
 
-def _print_rest(screen: Console, number: int, what: str) -> None:
+def _end_table(screen: Console, number: int, what: str) -> None:
     if number > MOST_ROWS:
         print_line(screen, f"... and {number - MOST_ROWS:,} more {what}", "dim")
-
-
-def _show_places(screen: Console, labels_path: Path, ledger_path: Path) -> None:
-    call = printable(json.dumps(str(ledger_path), ensure_ascii=False))
-    for word, text in (
-        ("labels", printable(labels_path)),
-        ("ledger", printable(ledger_path)),
-        ("undo", f"fedrela.undo({call}) returns the original labels as class numbers; the ledger has the names"),
-    ):
-        screen.print(f"{word:<8}{text}", soft_wrap=True)
+    print_line(screen)

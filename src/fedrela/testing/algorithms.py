@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -22,11 +23,7 @@ from fedrela.runfolder import RunFolder
 from fedrela.testing.federation import CLASSES, small_federation
 
 ROUNDS, RELABEL_AT = 4, 3
-MODELS: dict[str, dict[str, Any]] = {
-    "mlp": {"hidden": [8]},
-    "cnn_small": {},
-    "resnet8": {"width": 4},
-}
+MODELS: dict[str, dict[str, Any]] = {"mlp": {"hidden": [8]}, "cnn_small": {}, "resnet8": {"width": 4}}
 
 
 def check_algorithm(
@@ -119,8 +116,8 @@ class Case:
             assert isinstance(getattr(algorithm, name, None), str), f"the attribute {name} is missing"
         assert algorithm.cost > 0, "cost must be that of a round relative to FedAvg"
         assert algorithm.uploads[:1] == ("weights",), "uploads must begin with 'weights'"
-        home = __import__(type(algorithm).__module__, fromlist=["_"]).__doc__ or type(algorithm).__doc__ or ""
-        assert "What leaves the client" in home, "the docstring must say what leaves the client"
+        page = sys.modules[type(algorithm).__module__].__doc__ or type(algorithm).__doc__ or ""
+        assert "What leaves the client" in page, "the docstring must say what leaves the client"
 
     def finite(self) -> None:
         """Check that a run completes."""
@@ -159,8 +156,8 @@ class Case:
             checkpoint.save(run, folder)
             run.close()
             saved = folder.load_checkpoint()
-            again = self.begin(SerialExecutor())
             assert saved is not None, "no checkpoint was written"
+            again = self.begin(SerialExecutor())
             checkpoint.restore(again, saved)
             after = [self._round(again) for _ in range(2)]
             again.close()

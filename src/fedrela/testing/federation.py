@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrela.arguments import check_choice
 from fedrela.engine.problem import Problem
-from fedrela.errors import ArgumentError
 from fedrela.metrics import Groups
 from fedrela.models.inputs import Scaling
 from fedrela.records import Shard
@@ -18,14 +18,9 @@ TEST = 6  # samples per class
 
 
 def small_federation(inputs: str = "images", *, auxiliary: int = 0) -> Problem:
-    """Return the federation: images of 3 x 8 x 8, or tables of 12 columns.
+    """Return the federation: ``"images"`` of 3 x 8 x 8, or ``"tables"`` of 12 columns.
 
-    Parameters
-    ----------
-    inputs
-        ``"images"`` or ``"tables"``.
-    auxiliary
-        Samples per class for the server, which belong to no client.
+    `auxiliary` is the number of samples per class for the server, which belong to no client.
 
     Examples
     --------
@@ -33,21 +28,18 @@ def small_federation(inputs: str = "images", *, auxiliary: int = 0) -> Problem:
     >>> [len(shard.train) for shard in problem.shards], problem.input_shape
     ([17, 21, 14, 25, 16], (3, 8, 8))
     """
-    if inputs not in ("images", "tables"):
-        raise ArgumentError(f"inputs: expected images or tables, got {inputs!r}")
+    images = check_choice("inputs", inputs, ("images", "tables")) == "images"
     rng = stream(1, "small federation")
     labels = [np.repeat(np.arange(CLASSES), counts) for counts in CLIENTS]
     y = np.concatenate([*labels, np.repeat(np.arange(CLASSES), auxiliary)])
     starts = np.cumsum([0, *(len(part) for part in labels)])
     shards = [Shard(k, np.arange(starts[k], starts[k + 1]), np.empty(0, np.int64)) for k in range(len(labels))]
     y_test = np.repeat(np.arange(CLASSES), TEST)
-    shape = (3, SIDE, SIDE) if inputs == "images" else (12,)
+    shape = (3, SIDE, SIDE) if images else (12,)
     centres = rng.normal(0, 1, (CLASSES, *shape))
     x, x_test = (centres[each] + rng.normal(0, 1, (len(each), *shape)) for each in (y, y_test))
-    if inputs == "images":
-        x, x_test = (np.clip(128 + 40 * values, 0, 255).astype(np.uint8) for values in (x, x_test))
-    else:
-        x, x_test = x.astype(np.float32), x_test.astype(np.float32)
+    kind = np.uint8 if images else np.float32
+    x, x_test = ((np.clip(128 + 40 * values, 0, 255) if images else values).astype(kind) for values in (x, x_test))
     return Problem(
         x_train=x,
         y_train=y,
