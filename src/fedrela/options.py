@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, fields, replace
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+
 from fedrela.errors import ArgumentError
 from fedrela.text import not_one_of, shown
 
@@ -36,38 +38,20 @@ Choices = Iterable[str] | Callable[[], Iterable[str]]
 
 @dataclass(frozen=True)
 class Option:
-    """One declared option.
-
-    Attributes
-    ----------
-    name, type, default
-        As the class declares them; `type` is the evaluated annotation, such as ``float`` or ``int | None``.
-    help
-        What the option does, in one line.
-    symbol
-        The paper's symbol for it, or empty.
-    ge, gt, le, lt
-        Limits of a number: at least, greater than, at most, less than.
-    words
-        Words allowed, or a function that returns them; read them as `choices`.
-    check
-        Replaces the built-in checks: takes a value, returns the one to keep, or raises `ArgumentError`.
-    form
-        What `check` accepts, in words.
-    """
+    """One declared option."""
 
     name: str
-    type: Any
+    type: Any  # the evaluated annotation, such as ``float`` or ``int | None``
     default: Any
-    help: str
-    symbol: str = ""
-    ge: float | None = None
+    help: str  # what the option does, in one line
+    symbol: str = ""  # the paper's, if it has one
+    ge: float | None = None  # limits of a number: at least, greater than, at most, less than
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
-    words: Choices = ()
-    check: Callable[[Any], Any] | None = None
-    form: str = ""
+    words: Choices = ()  # words allowed, or a function that returns them; read them as `choices`
+    check: Callable[[Any], Any] | None = None  # in place of the built-in checks: returns the value to keep, or raises
+    form: str = ""  # what `check` accepts, in words
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -80,27 +64,14 @@ class Option:
         return get_args(self.type) or (self.type,)
 
 
-def option(
-    default: Any,
-    help: str,
-    *,
-    symbol: str = "",
-    ge: float | None = None,
-    gt: float | None = None,
-    le: float | None = None,
-    lt: float | None = None,
-    choices: Choices = (),
-    check: Callable[[Any], Any] | None = None,
-    form: str = "",
-) -> Any:
-    """Return a dataclass field that declares one option; the parameters are those of `Option`.
+def option(default: Any, help: str, *, choices: Choices = (), **details: Any) -> Any:
+    """Return a dataclass field that declares one option; `details` are further attributes of `Option`.
 
     The annotation says which types are allowed: ``bool``, ``int``, ``float`` (integers too), ``str`` (one of
     `choices`, if there are any), ``None``, or a union of them. For any other form, such as tuples, give `check` and
     say in `form` what it accepts. Choices given as a function are read only for a value that is not the default.
     """
-    declared = Option("", Any, default, help, symbol, ge, gt, le, lt, choices, check, form)
-    return field(default=default, metadata={"option": declared})
+    return field(default=default, metadata={"option": Option("", Any, default, help, words=choices, **details)})
 
 
 @dataclass(frozen=True)
@@ -133,6 +104,7 @@ def checked(option: Option, value: Any) -> Any:
     ...
     fedrela.errors.ArgumentError: steps: expected an integer >= 1 or None, got 0
     """
+    value = value.item() if isinstance(value, np.generic) else value
     if option.check is not None:
         try:
             return option.check(value)

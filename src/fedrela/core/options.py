@@ -40,6 +40,11 @@ PRESETS = {
 }
 
 
+def _fraction(default: float, help: str, *, symbol: str = "", per_cent_hint: bool = False) -> Any:
+    check = partial(check_fraction, "", per_cent_hint=per_cent_hint)
+    return option(default, help, symbol=symbol, ge=0, le=1, check=check, form="a fraction from 0 to 1")
+
+
 def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
     if value is None:
         return None
@@ -66,14 +71,11 @@ class RelabelOptions(Options):
     (0.05, Variant(spread='population', threshold='order', target='argmax'))
     """
 
-    tau: float = option(
+    tau: float = _fraction(
         0.05,
         "share of samples whose score may pass the threshold of a class; the paper advises 0.03 to 0.05",
         symbol="tau",
-        ge=0,
-        le=1,
-        check=partial(check_fraction, "tau", per_cent_hint=True),
-        form="a fraction from 0 to 1",
+        per_cent_hint=True,
     )
     preset: str = option(
         "paper",
@@ -104,14 +106,7 @@ class RelabelOptions(Options):
         "how posteriors become comparable: the paper's z-score, or one of its ablations",
         choices=("zscore", "minmax", "none"),
     )
-    max_fraction: float = option(
-        1.0,
-        "largest share of the labels that may change",
-        ge=0,
-        le=1,
-        check=partial(check_fraction, "max_fraction"),
-        form="a fraction from 0 to 1",
-    )
+    max_fraction: float = _fraction(1.0, "largest share of the labels that may change")
 
     def variant(self, num_classes: int) -> Variant:
         """Return spread, threshold and target: as given, or those of the preset."""

@@ -28,35 +28,17 @@ LABEL_NAMES = ("label", "labels", "y", "class", "target")
 
 @dataclass(frozen=True, eq=False)
 class PosteriorFile:
-    """What a posterior file holds.
-
-    Attributes
-    ----------
-    path
-        The file.
-    posterior, labels
-        Probabilities ``(n, C)`` and class ids ``(n,)``.
-    class_names
-        One name per class.
-    allowed, eligible
-        Rules that an ``.npz`` may carry, in the sense of `fedrela.relabel`, or None.
-    label_header
-        Name of the label column, None without a header.
-    names_as_labels
-        Whether the label column holds class names and not ids.
-    lines
-        Line of the file, from 1, on which each row begins; None for ``.npz``.
-    """
+    """What a posterior file holds."""
 
     path: Path
-    posterior: NDArray[Any]
-    labels: NDArray[Any]
+    posterior: NDArray[Any]  # (n, C)
+    labels: NDArray[Any]  # class ids (n,)
     class_names: tuple[str, ...]
-    allowed: NDArray[Any] | None = None
+    allowed: NDArray[Any] | None = None  # rules that an .npz may carry, in the sense of `fedrela.relabel`
     eligible: NDArray[Any] | None = None
-    label_header: str | None = None
-    names_as_labels: bool = False
-    lines: NDArray[np.int64] | None = None
+    label_header: str | None = None  # name of the label column, None without a header
+    names_as_labels: bool = False  # whether the label column holds class names and not ids
+    lines: NDArray[np.int64] | None = None  # line, from 1, on which each row of a CSV file begins
 
     def place(self, row: int | None) -> str:
         """Where a row lies: ``FILE:LINE`` for CSV, else the file."""
