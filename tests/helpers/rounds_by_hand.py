@@ -64,7 +64,7 @@ class ByHand:
         uploads = []
         for client in range(len(self.parts)) if chosen is None else chosen:
             context = self.context(client)
-            sent = dict(self.algorithm.client(context))
+            sent = dict(self.algorithm.client(context) or {})
             self.kept[client] = context.state
             arrays = {"weights": context.share.shared.read(context.model), **sent}
             uploads.append(Upload(client, self.number, self.samples[client], arrays))

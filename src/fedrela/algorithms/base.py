@@ -17,13 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import Samples
+from fedrela.algorithms.local import Batch, Group, Local, Samples
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import has_split, num_features
 from fedrela.models.layout import Layout
 from fedrela.options import Options
+
+__all__ = [
+    "Algorithm", "ArraySpec", "Arrays", "Batch", "ClientContext", "Exchange", "Group", "Local", "Samples",
+    "ServerContext", "Sizes",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ class Algorithm:
         Its parameters; an instance of it is `params`.
     uploads
         Names of all arrays that leave a client after training.
+    broadcasts
+        Names of the server's arrays that every client receives beside the weights.
     reduces_to
         The settings under which it equals another algorithm, for readers and tests.
     private
@@ -139,6 +145,7 @@ class Algorithm:
     cost: ClassVar[float] = 1.0
     Params: ClassVar[type[Options]] = Options
     uploads: ClassVar[tuple[str, ...]] = ("weights",)
+    broadcasts: ClassVar[tuple[str, ...]] = ()
     reduces_to: ClassVar[str] = ""
     own_loss: ClassVar[bool] = False
     needs_split: ClassVar[bool] = False
@@ -171,7 +178,7 @@ class Algorithm:
 
     def broadcast(self, state: Arrays) -> Arrays:
         """Return what every client receives beside the weights."""
-        return {}
+        return {name: state[name] for name in self.broadcasts}
 
     def message(self, state: Arrays, client: int) -> Arrays:
         """Return what this client alone receives: a few numbers, no large array."""
@@ -196,19 +203,18 @@ class Algorithm:
         """Return what the client trains on: its samples, or resampled, mixed or augmented ones."""
         return context.samples
 
-    def client(self, context: ClientContext) -> Arrays:
-        """Train the client's model and return what else the client sends."""
+    def client(self, context: ClientContext) -> Arrays | None:
+        """Train the client's model and return what else the client sends, if anything."""
         context.train()
-        return {}
+        return None
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Return the next shared arrays, as one vector: here x <- sum_i p_i y_i."""
-        return weighted_sum(context.uploads, "weights", sample_weights(context.uploads))
+        return context.average()
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the logits by which the method is evaluated and re-labels, in evaluation mode."""
-        logits: Tensor = module(x)
-        return logits
+        return module(x)
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the logits of a client's personal model; by default the same."""

@@ -25,12 +25,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import Batch
+from fedrela.algorithms.average import equal_weights
+from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, Exchange, ServerContext, Sizes
 from fedrela.options import Options, option
 
 BATCH = 256  # samples per forward pass of the mean loss
@@ -101,7 +99,7 @@ class Climb(Algorithm):
     Params = ClimbParams
     reduces_to = "its core while all losses lie within eps; fedavg with core = fedavg and equal clients"
 
-    def keeps(self, sizes: Sizes) -> ArraySpecs:
+    def keeps(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return FedPD's nu_i."""
         return {"dual": ArraySpec((sizes.trained,), sizes.dtype)} if self.params.core == "fedpd" else {}
 
@@ -114,7 +112,7 @@ class Climb(Algorithm):
         """Ask every client for its loss, once per outer round."""
         return (Exchange("loss", "all", every=self.params.primal_steps),)
 
-    def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
+    def answers(self, exchange: str, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return F_i."""
         return {"loss": ArraySpec((), "float64")}
 
@@ -146,34 +144,26 @@ class Climb(Algorithm):
         """Return w_i, if the client weighs its loss itself."""
         return {"weight": state["weights"][client : client + 1]} if self.params.core == "fedpd" else {}
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Train as FedAvg, or solve FedPD's weighted local problem."""
         if self.params.core == "fedavg":
-            context.train()
-            return {}
+            return context.train()
         params, y, loss = self.params, context.model.weights, context.loss()
         x, w = y.clone(), float(context.received["weight"][0])
-        nu = context.tensor(context.state["dual"]) if context.state else torch.zeros_like(y)
-
-        def weighted(batch: Batch) -> Tensor:
-            return w * loss(batch.forward(), batch.y)
-
-        def pull(gradient: Tensor, y: Tensor) -> None:
-            gradient.add_(nu).add_(y - x, alpha=1 / params.eta)
-
-        context.train(loss=weighted, correct=pull, local=replace(context.local, clip=params.clip))
+        nu = context.state_vector("dual")
+        context.train(
+            loss=lambda batch: w * loss(batch.forward(), batch.y),
+            correct=lambda gradient, y: gradient.add_(nu).add_(y - x, alpha=1 / params.eta),
+            local=replace(context.local, clip=params.clip),
+        )
         nu = nu + params.dual_rate * (y - x) / params.eta
         context.state["dual"] = nu.cpu().numpy()
         y.copy_(x + params.eta * nu)  # what FedPD sends in place of its model
-        return {}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by the mean of w_i (y_i - x); with the FedPD core y_i contains w_i already."""
-        uploads, place = context.uploads, slice(context.trained)
-        w = equal_weights(uploads)
+        new, x, w = context.average(), context.x, equal_weights(context.uploads)
         if self.params.core == "fedavg":
-            w = w * context.state["weights"][[upload.client for upload in uploads]]
-        new = weighted_sum(uploads, "weights", sample_weights(uploads))
-        x = context.weights[place].astype(np.float64)
-        new[place] = x + self.params.lr_global * (weighted_sum(uploads, "weights", w, place) - w.sum() * x)
+            w = w * context.state["weights"][[upload.client for upload in context.uploads]]
+        new[: context.trained] = x + self.params.lr_global * (context.mean(w) - w.sum() * x)
         return new

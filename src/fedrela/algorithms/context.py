@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.local import AfterStep, Correction, Group, Local, Loss, Samples, on_logits, train
 from fedrela.losses import LOSSES
 from fedrela.models.arrays import FlatModel
@@ -19,6 +20,7 @@ from fedrela.records import Upload
 from fedrela.streams import stream
 
 Arrays = Mapping[str, NDArray[Any]]
+FORWARD = 256  # samples per forward pass without training
 
 
 @dataclass
@@ -70,6 +72,17 @@ class ClientContext:
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """Return a copy of an array with the dtype and device of the model."""
         return torch.tensor(array).to(self.model.vector)
+
+    def state_vector(self, name: str) -> Tensor:
+        """Return a vector that the client kept, as long as the trained weights; zeros in its first round."""
+        return self.tensor(self.state[name]) if self.state else torch.zeros_like(self.model.weights)
+
+    def features(self) -> Tensor:
+        """Return the features of all samples without views by the present model, in evaluation mode."""
+        module: Any = self.model.module.eval()
+        with torch.no_grad():
+            starts = range(0, len(self.samples), FORWARD)
+            return torch.cat([module.features(self.samples.scaled(slice(at, at + FORWARD))) for at in starts])
 
     def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
         """Return the configured loss of logits and labels, with the counts of the current labels."""
@@ -140,6 +153,20 @@ class ServerContext:
     def stream(self, purpose: str) -> np.random.Generator:
         """Return the server's random generator of this round for a purpose."""
         return stream(self.seed, purpose, self.round)
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """The trained values that the clients received."""
+        return self.weights[: self.trained].astype(np.float64)
+
+    def average(self) -> NDArray[np.float64]:
+        """Return sum_i p_i y_i of all shared arrays, p_i = n_i / n over the clients of the round."""
+        return weighted_sum(self.uploads, "weights", sample_weights(self.uploads))
+
+    def mean(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return sum_i w_i y_i of the trained values, all clients equal by default."""
+        chosen = equal_weights(self.uploads) if weights is None else weights
+        return weighted_sum(self.uploads, "weights", chosen, slice(self.trained))
 
     def train(self, model: FlatModel, x: Tensor, y: Tensor, local: Local, subject: int = 0) -> None:
         """Train a model on inputs and labels that the server holds, by cross-entropy.

@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear, one_hot
 
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import Local
+from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, Local, ServerContext, Sizes
 from fedrela.errors import ArgumentError
 from fedrela.models import heads
 from fedrela.models.arrays import FlatModel
@@ -64,13 +62,11 @@ def head_gradients(features: Tensor, labels: Tensor, weight: Tensor, bias: Tenso
 
 def match_loss(real: tuple[Tensor, Tensor], made: tuple[Tensor, Tensor]) -> Tensor:
     """Return sum over rows of (1 - cos) for weights (..., C, d), plus (1 - cos) for biases (..., C)."""
-    loss: Tensor = sum(((1 - _cosine(a, b)).sum() for a, b in zip(real, made, strict=True)), real[0].new_zeros(()))
-    return loss
+    return sum(((1 - _cosine(a, b)).sum() for a, b in zip(real, made, strict=True)), real[0].new_zeros(()))
 
 
 def _cosine(a: Tensor, b: Tensor) -> Tensor:
-    cosine: Tensor = (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1) + TINY)
-    return cosine
+    return (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1) + TINY)
 
 
 def match_features(
@@ -103,10 +99,11 @@ class Creff(Algorithm):
     cost = 2.5
     Params = CreffParams
     uploads = ("weights", "gradient_weight", "gradient_bias", "present")
+    broadcasts = ("weight", "bias")  # the re-trained head
     reduces_to = "fedavg in x always; in what is scored with retrain_epochs = 0"
     needs_split = True
 
-    def sends(self, sizes: Sizes) -> ArraySpecs:
+    def sends(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return C blocks of head gradients, and which classes the client has."""
         C, d = sizes.classes, sizes.features
         return {"gradient_weight": ArraySpec((C, C, d)), "gradient_bias": ArraySpec((C, C)), "present": ArraySpec((C,))}
@@ -120,10 +117,6 @@ class Creff(Algorithm):
             "features": stream(seed, "federated features").standard_normal(shape, dtype=np.float32),
             **_head(heads.linear(sizes.features, sizes.classes, seed=seed, purpose="re-trained head")),
         }
-
-    def broadcast(self, state: Arrays) -> Arrays:
-        """Return the re-trained head."""
-        return {"weight": state["weight"], "bias": state["bias"]}
 
     def client(self, context: ClientContext) -> Arrays:
         """Measure the class gradients at the received model, then train."""
@@ -178,8 +171,7 @@ class Creff(Algorithm):
         """Return the logits of the re-trained head."""
         split: Any = module
         if not self.params.retrain_epochs:
-            plain: Tensor = split(x)
-            return plain
+            return split(x)
         f = split.features(x)
         return linear(f, *(torch.tensor(received[name]).to(f) for name in ("weight", "bias")))
 

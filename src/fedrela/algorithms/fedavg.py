@@ -26,9 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from fedrela.algorithms.average import sample_weights, weighted_sum
-from fedrela.algorithms.base import Algorithm, Sizes
-from fedrela.algorithms.context import ServerContext
+from fedrela.algorithms.base import Algorithm, ServerContext, Sizes
 from fedrela.options import Options, option
 
 RATES = {"average": 1.0, "momentum": 1.0, "adam": 0.01}
@@ -63,13 +61,12 @@ class FedAvg(Algorithm):
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Average, and step along the change."""
-        new, params = weighted_sum(context.uploads, "weights", sample_weights(context.uploads)), self.params
+        new, params, state = context.average(), self.params, context.state
         eta = params.server_lr or RATES[params.server]
         if params.server == "average" and eta == 1:
             return new
-        place, state = slice(context.trained), context.state
-        x = context.weights[place].astype(np.float64)
-        step = new[place] - x
+        x = context.x
+        step = new[: context.trained] - x
         if params.server == "adam":
             state["v"] = params.beta2 * state["v"] + (1 - params.beta2) * step**2
             state["m"] = params.beta * state["m"] + (1 - params.beta) * step
@@ -77,5 +74,5 @@ class FedAvg(Algorithm):
         elif params.server == "momentum":
             state["v"] = params.beta * state["v"] + (1 - params.beta) * step
             step = state["v"]
-        new[place] = x + eta * step
+        new[: context.trained] = x + eta * step
         return new

@@ -21,13 +21,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
+from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, Exchange, ServerContext, Sizes
 from fedrela.models.arrays import call_with
 from fedrela.options import Options, option
 
@@ -58,7 +55,7 @@ class FedDyn(Algorithm):
     Params = FedDynParams
     reduces_to = "fedprox with mu = alpha_i in a client's first round"
 
-    def keeps(self, sizes: Sizes) -> ArraySpecs:
+    def keeps(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return h_i."""
         return {"h": ArraySpec((sizes.trained,), sizes.dtype)}
 
@@ -80,30 +77,22 @@ class FedDyn(Algorithm):
         names = ("mean_samples", "average") if self.params.scored == "average" else ("mean_samples",)
         return {name: state[name] for name in names}
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the regularised objective."""
-        y = context.model.weights
+        y, h = context.model.weights, context.state_vector("h")
         x = y.clone()
-        h = context.tensor(context.state["h"]) if context.state else torch.zeros_like(y)
         mean = float(context.received["mean_samples"]) or len(context.samples)  # 0 if nobody was asked or answered
         alpha, slope = self.params.alpha * mean / len(context.samples), h - x
-
-        def bend(gradient: Tensor, _: Tensor) -> None:
-            gradient.add_(slope, alpha=alpha)
-
-        decay = context.local.weight_decay + alpha
-        context.train(correct=bend, local=replace(context.local, clip=self.params.clip, weight_decay=decay))
+        local = replace(context.local, clip=self.params.clip, weight_decay=context.local.weight_decay + alpha)
+        context.train(correct=lambda gradient, _: gradient.add_(slope, alpha=alpha), local=local)
         context.state["h"] = (h + (y - x)).cpu().numpy()
-        return {}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Average the clients and add the mean of all h_i."""
-        place, uploads = slice(context.trained), context.uploads
-        new = weighted_sum(uploads, "weights", sample_weights(uploads))
-        average = weighted_sum(uploads, "weights", equal_weights(uploads), place)
-        context.state["h"] = context.state["h"] + len(uploads) / context.clients * (average - context.weights[place])
-        context.state["average"] = average.astype(context.weights.dtype)
-        new[place] = average + context.state["h"]
+        new, mean, state = context.average(), context.mean(), context.state
+        state["h"] = state["h"] + len(context.uploads) / context.clients * (mean - context.x)
+        state["average"] = mean.astype(context.weights.dtype)
+        new[: context.trained] = mean + state["h"]
         return new
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

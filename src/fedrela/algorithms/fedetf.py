@@ -22,9 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, normalize
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Batch
+from fedrela.algorithms.base import Algorithm, Arrays, Batch, ClientContext
 from fedrela.losses import dot_regression
 from fedrela.models.contract import num_features
 from fedrela.models.heads import EtfHead, simplex_etf, with_heads
@@ -64,7 +62,7 @@ class FedEtf(Algorithm):
         etf = simplex_etf(num_features(model), classes, seed=seed)
         return with_heads(model, head=EtfHead(etf, batch_norm=self.params.bn_mode != "none"))
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the dot regression."""
         model: Any = context.model.module
         M = model.head.etf
@@ -77,7 +75,6 @@ class FedEtf(Algorithm):
         context.train(loss=loss)
         if self.params.bn_mode == "official":
             model.head.norm.reset_parameters()
-        return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return v'M; in the official code the BN of the head is in the opposite mode of the body."""

@@ -19,9 +19,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Batch
+from fedrela.algorithms.base import Algorithm, Arrays, Batch, ClientContext
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import ProjectedEtfHead, simplex_etf, with_heads
@@ -54,7 +52,7 @@ class FedEtfOriginal(Algorithm):
         etf = simplex_etf(self.params.projection or classes, classes, seed=seed)
         return with_heads(model, head=ProjectedEtfHead(num_features(model), etf, seed=seed, scale=self.params.scale))
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the balanced softmax."""
         model: Any = context.model.module
         counts, floor = context.tensor(context.counts), self.params.floor
@@ -64,7 +62,6 @@ class FedEtfOriginal(Algorithm):
             return balanced_softmax(model.head.scale * batch.scores, batch.y, counts, floor=floor)
 
         context.train(loss=loss)
-        return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return u'M."""
@@ -73,5 +70,4 @@ class FedEtfOriginal(Algorithm):
 
 def cosines(model: Any, x: Tensor) -> Tensor:
     """Return u'M, the logits without s."""
-    logits: Tensor = model.head.unit(model.features(x)) @ model.head.etf
-    return logits
+    return model.head.unit(model.features(x)) @ model.head.etf

@@ -26,9 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Batch
+from fedrela.algorithms.base import Algorithm, ArraySpec, Batch, ClientContext, Sizes
 from fedrela.options import Options, option
 
 KEPT = ("u", "error", "former", "positive", "negative")
@@ -115,11 +113,11 @@ class FedGrab(Algorithm):
             head.requires_grad_(False)
         return model
 
-    def keeps(self, sizes: Sizes) -> ArraySpecs:
+    def keeps(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return the controllers."""
         return {name: ArraySpec((sizes.classes,), "float64") for name in KEPT}
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Train with multiplied gradients."""
         classes = context.counts.size
         balancer = Balancer.new(classes)
@@ -133,7 +131,6 @@ class FedGrab(Algorithm):
 
         context.train(loss=loss)
         context.state.update(balancer.state)
-        return {}
 
     def _tail(self, module: nn.Module, classes: int) -> NDArray[np.bool_]:
         head: Any = getattr(module, "head", None)

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
+from fedrela.algorithms.base import Algorithm, ClientContext
 from fedrela.losses import fedlc
 from fedrela.options import Options, option
 
@@ -44,9 +43,8 @@ class FedLC(Algorithm):
     reduces_to = "fedavg at tau = 0 with the full denominator"
     own_loss = True
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the calibrated cross-entropy."""
         counts, params = context.tensor(context.counts), self.params
         options = {"floor": params.floor, "exclude_label": params.denominator == "without_label"}
         context.train(loss=lambda batch: fedlc(batch.forward(), batch.y, counts, params.tau, **options))
-        return {}

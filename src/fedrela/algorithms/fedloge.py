@@ -23,9 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, normalize
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Batch, Group
+from fedrela.algorithms.base import Algorithm, Arrays, Batch, ClientContext, Group
 from fedrela.models import heads
 from fedrela.models.contract import num_features
 from fedrela.options import Options, option
@@ -83,7 +81,7 @@ class FedLoge(Algorithm):
         frame = heads.FixedHead(self._frames[shape], random.bias if params.frame_bias == "official" else None)
         return heads.with_heads(model, head=frame, auxiliary_head=auxiliary, local_head=local)
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Train the body through the frame, and both heads on its features."""
         model: Any = context.model.module
         model.local_head.present.copy_(torch.from_numpy(context.counts > 0))
@@ -97,7 +95,6 @@ class FedLoge(Algorithm):
             return cross_entropy(model.head(f), batch.y) + sum(beside)
 
         context.train(loss=three, groups=[Group("auxiliary_head"), Group("local_head")])
-        return {}
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the realigned auxiliary head's logits, or the frame's."""
@@ -113,8 +110,7 @@ class FedLoge(Algorithm):
 
     def _scored(self, model: Any, f: Tensor) -> Tensor:
         if self.params.scored == "frame":
-            frame: Tensor = model.head(f)
-            return frame
+            return model.head(f)
         return linear(f, realign(model.auxiliary_head.weight, self.params.norm), model.auxiliary_head.bias)
 
 
@@ -129,5 +125,4 @@ def realign(W: Tensor, norm: float) -> Tensor:
 
 def realign_locally(W: Tensor, L: Tensor) -> Tensor:
     """Return W_c <- W_c |L_c|, the rows scaled by the norms of the local ones."""
-    rescaled: Tensor = W * L.norm(dim=1, keepdim=True)
-    return rescaled
+    return W * L.norm(dim=1, keepdim=True)

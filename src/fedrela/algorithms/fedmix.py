@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import Batch
+from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, Batch, ClientContext, Exchange, ServerContext, Sizes
 from fedrela.options import Options, option
 
 
@@ -45,6 +43,7 @@ class FedMix(Algorithm):
     cost = 2.5
     Params = FedMixParams
     reduces_to = "fedavg at lam = 0"
+    broadcasts = ("x", "y", "groups")  # the pool
     own_loss = True
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
@@ -62,7 +61,7 @@ class FedMix(Algorithm):
         """Ask every client once for its averages."""
         return (Exchange("means", "all", every=0),)
 
-    def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
+    def answers(self, exchange: str, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return as many averages as the largest client has groups, and which of them are in use."""
         groups = self._groups(sizes)
         return {
@@ -90,16 +89,11 @@ class FedMix(Algorithm):
         for name in ("x", "y"):
             context.state[name] = np.concatenate([u.arrays[name][u.arrays["used"] > 0] for u in context.uploads])
 
-    def broadcast(self, state: Arrays) -> Arrays:
-        """Return the pool."""
-        return {name: state[name] for name in ("x", "y", "groups")}
-
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the mixed loss."""
         lam, rng = self.params.lam, context.stream("mix")
         if lam == 0:
-            context.train()
-            return {}
+            return context.train()
         pool_x, pool_y = (context.tensor(context.received[name]) for name in ("x", "y"))
 
         def loss(batch: Batch) -> Tensor:
@@ -115,7 +109,6 @@ class FedMix(Algorithm):
             return value
 
         context.train(loss=loss)
-        return {}
 
 
 def in_weights_alone(value: Tensor, module: nn.Module) -> Tensor:
@@ -129,5 +122,4 @@ def in_weights_alone(value: Tensor, module: nn.Module) -> Tensor:
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     slopes = torch.autograd.grad(value, weights, allow_unused=True)
     surrogate = sum((w * g).sum() for w, g in zip(weights, slopes, strict=True) if g is not None)
-    result: Tensor = surrogate + (value - surrogate).detach()
-    return result
+    return surrogate + (value - surrogate).detach()

@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from fedrela.algorithms.average import sample_weights, weighted_sum
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
+from fedrela.algorithms.average import sample_weights
+from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, ServerContext, Sizes
 from fedrela.algorithms.local import normalizer
 from fedrela.errors import ArgumentError
 from fedrela.options import Options, option
@@ -70,7 +69,7 @@ class FedNova(Algorithm):
     uploads = ("weights", "normalizer", "steps")
     reduces_to = "fedavg with equal numbers of steps and mu = 0"
 
-    def sends(self, sizes: Sizes) -> ArraySpecs:
+    def sends(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return a_i and tau_i."""
         return {"normalizer": ArraySpec((), "float64"), "steps": ArraySpec((), "int64")}
 
@@ -81,11 +80,7 @@ class FedNova(Algorithm):
     def client(self, context: ClientContext) -> Arrays:
         """Minimise loss(y) + (mu / 2) ||y - x||^2 and compute a_i."""
         x, mu, local = context.model.weights.clone(), self.params.mu, context.local
-
-        def pull(gradient: Tensor, y: Tensor) -> None:
-            gradient.add_(y - x, alpha=mu)
-
-        context.train(correct=pull if mu else None)
+        context.train(correct=(lambda gradient, y: gradient.add_(y - x, alpha=mu)) if mu else None)
         count = normalizer if self.params.counting == "exact" else normalizer_as_run
         a = count(context.steps, momentum=local.momentum, lr=local.lr, mu=mu)
         if a <= 0 < context.steps:
@@ -95,14 +90,12 @@ class FedNova(Algorithm):
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by tau_eff sum_i p_i (x - y_i) / a_i, with server momentum if gamma > 0."""
-        p, place = sample_weights(context.uploads), slice(context.trained)
+        p, new, x = sample_weights(context.uploads), context.average(), context.x
         a, tau = (np.array([float(u.arrays[name]) for u in context.uploads]) for name in ("normalizer", "steps"))
         tau_eff = p @ (tau if self.params.mu else a)
-        x = context.weights[place].astype(np.float64)
-        change = tau_eff * ((p / a).sum() * x - weighted_sum(context.uploads, "weights", p / a, place))
+        change = tau_eff * ((p / a).sum() * x - context.mean(p / a))
         if self.params.gmf and context.lr:
             context.state["momentum"] = self.params.gmf * context.state["momentum"] + change / context.lr
             change = context.lr * context.state["momentum"]
-        new = weighted_sum(context.uploads, "weights", p)
-        new[place] = x - change
+        new[: context.trained] = x - change
         return new

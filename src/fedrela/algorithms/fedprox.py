@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
+from fedrela.algorithms.base import Algorithm, ClientContext
 from fedrela.options import Options, option
 
 
@@ -36,12 +33,7 @@ class FedProx(Algorithm):
     Params = FedProxParams
     reduces_to = "fedavg at mu = 0"
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise loss(y) + (mu / 2) ||y - x||^2."""
-        x = context.model.weights.clone()
-
-        def pull(gradient: Tensor, y: Tensor) -> None:
-            gradient.add_(y - x, alpha=self.params.mu)
-
-        context.train(correct=pull)
-        return {}
+        x, mu = context.model.weights.clone(), self.params.mu
+        context.train(correct=lambda gradient, y: gradient.add_(y - x, alpha=mu))

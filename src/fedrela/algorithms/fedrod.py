@@ -19,9 +19,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Batch, Group
+from fedrela.algorithms.base import Algorithm, Arrays, Batch, ClientContext, Group
 from fedrela.losses import balanced_softmax
 from fedrela.models.contract import num_features
 from fedrela.models.heads import linear, with_heads
@@ -54,7 +52,7 @@ class FedRod(Algorithm):
         """Return the model with a personal head, initially the same for all clients."""
         return with_heads(model, personal_head=linear(num_features(model), classes, seed=seed, purpose="personal head"))
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Train body and generic head by the balanced softmax, and the personal head on their detached outputs."""
         counts, floor = context.tensor(context.counts), self.params.floor
         personal: Any = context.model.module.personal_head
@@ -66,11 +64,9 @@ class FedRod(Algorithm):
             return balanced_softmax(generic, batch.y, counts, floor=floor) + mine
 
         context.train(loss=both, groups=[Group("personal_head", momentum=0.0, weight_decay=0.0)])
-        return {}
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return G + P."""
         model: Any = module
         f = model.features(x)
-        logits: Tensor = model.head(f) + model.personal_head(f)
-        return logits
+        return model.head(f) + model.personal_head(f)

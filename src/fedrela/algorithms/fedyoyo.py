@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Exchange, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
+from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, Exchange, ServerContext, Sizes
 from fedrela.algorithms.local import Batch, Samples
 from fedrela.models.augment import strong, weak
 from fedrela.options import Options, option
@@ -101,6 +100,7 @@ class FedYoyo(Algorithm):
     cost = 2.6
     Params = FedYoyoParams
     reduces_to = "fedavg to rounding at tau = lam = 0 without views"
+    broadcasts = ("prior",)
     own_loss = True
     needs_split = True
 
@@ -116,20 +116,16 @@ class FedYoyo(Algorithm):
         """Ask the chosen clients for the sums, every round."""
         return (Exchange("effective", "chosen"),)
 
-    def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
+    def answers(self, exchange: str, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return one sum per class."""
         return {"sums": ArraySpec((sizes.classes,), "float64")}
 
     def answer(self, exchange: str, context: ClientContext) -> Arrays:
         """Compute the sums with the received model, in evaluation mode, without views."""
-        module: Any = context.model.module.eval()
-        n = len(context.samples)
-        with torch.no_grad():
-            parts = [module.features(context.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
-            order = context.stream("prior batches").permutation(n)
-            batches = [order[at : at + BATCH] for at in range(0, n, BATCH)]
-            labels = torch.from_numpy(context.samples.labels).to(context.samples.device)
-            return {"sums": effective_sums(torch.cat(parts), labels, batches, context.counts.size)}
+        order = context.stream("prior batches").permutation(len(context.samples))
+        batches = [order[at : at + BATCH] for at in range(0, len(order), BATCH)]
+        labels = torch.from_numpy(context.samples.labels).to(context.samples.device)
+        return {"sums": effective_sums(context.features(), labels, batches, context.counts.size)}
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
         """Smooth the clients' sums over rounds and normalise them to a prior."""
@@ -143,10 +139,6 @@ class FedYoyo(Algorithm):
             now = keep_where_it_jumps(before, now)
         context.state["sums"], context.state["prior"] = now, now / now.sum()
 
-    def broadcast(self, state: Arrays) -> Arrays:
-        """Return the prior."""
-        return {"prior": state["prior"]}
-
     def prepare(self, context: ClientContext) -> Samples:
         """Return the samples with two views of each batch, one after the other."""
         samples = context.samples
@@ -154,7 +146,7 @@ class FedYoyo(Algorithm):
             samples.view = partial(two_views, white=samples.scaling.pixel_max)
         return samples
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise adjusted cross-entropy and self-distillation."""
         params = self.params
         q, own = context.received["prior"].copy(), context.counts / context.counts.sum()
@@ -176,7 +168,6 @@ class FedYoyo(Algorithm):
             return value
 
         context.train(loss=loss)
-        return {}
 
 
 def two_views(raw: Tensor, rng: np.random.Generator, *, white: int = 255) -> Tensor:

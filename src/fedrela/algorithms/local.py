@@ -25,8 +25,8 @@ from fedrela.models.sgd import Sgd
 
 View = Callable[[Tensor, np.random.Generator], Tensor]
 Streams = Callable[[str], np.random.Generator]
-Correction = Callable[[Tensor, Tensor], None]
-AfterStep = Callable[[Tensor], None]
+Correction = Callable[[Tensor, Tensor], object]
+AfterStep = Callable[[Tensor], object]
 
 READY_BYTES = 64 * 2**20  # up to this size, samples are scaled once per epoch instead of once per batch
 STEP_OPTIONS = ("lr", "momentum", "weight_decay")
@@ -77,15 +77,13 @@ class Batch:
     def features(self) -> Tensor:
         """Return the features of a model with a split."""
         split: Any = self.module
-        features: Tensor = split.features(self.x)
-        return features
+        return split.features(self.x)
 
     def head(self, features: Tensor) -> Tensor:
         """Return the logits of the model's head for these features."""
         split: Any = self.module
-        logits: Tensor = split.head(features)
-        self.scores = logits
-        return logits
+        self.scores = split.head(features)
+        return self.scores
 
 
 Loss = Callable[[Batch], Tensor]

@@ -22,13 +22,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Batch
+from fedrela.algorithms.base import Algorithm, ArraySpec, Batch, ClientContext, Sizes
 from fedrela.losses import contrastive
 from fedrela.options import Options, option
-
-BATCH = 256  # samples per forward pass of a frozen model
 
 
 @dataclass(frozen=True)
@@ -50,18 +46,17 @@ class Moon(Algorithm):
     reduces_to = "fedavg at mu = 0, and in every client's first round"
     needs_split = True
 
-    def keeps(self, sizes: Sizes) -> ArraySpecs:
+    def keeps(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return the client's last model, including buffers."""
         return {"previous": ArraySpec((sizes.shared,), sizes.dtype)}
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the loss plus the contrastive term."""
         if self.params.mu and context.state:
             self._train(context)
         else:
             context.train()
         context.state["previous"] = context.share.shared.read(context.model)
-        return {}
 
     def _train(self, context: ClientContext) -> None:
         mu, temperature, loss, frozen = self.params.mu, self.params.temperature, context.loss(), _frozen(context)
@@ -73,8 +68,7 @@ class Moon(Algorithm):
             else:
                 others = torch.stack([_features(context, vector, batch.x) for vector in frozen])
             z = batch.features()
-            value: Tensor = loss(batch.head(z), batch.y) + mu * contrastive(z, others[0], others[1:], temperature)
-            return value
+            return loss(batch.head(z), batch.y) + mu * contrastive(z, others[0], others[1:], temperature)
 
         context.train(loss=objective)
 
@@ -92,12 +86,12 @@ def _features(context: ClientContext, vector: Tensor, x: Tensor) -> Tensor:
     module: Any = context.model.module
     module.eval()
     with context.model.holding(vector):
-        z: Tensor = module.features(x)
+        z = module.features(x)
     module.train()
     return z
 
 
 def _all_features(context: ClientContext, vector: Tensor) -> Tensor:
     """Return the features of all samples; without augmentation they are the same in every epoch."""
-    starts = range(0, len(context.samples), BATCH)
-    return torch.cat([_features(context, vector, context.samples.scaled(slice(at, at + BATCH))) for at in starts])
+    with context.model.holding(vector):
+        return context.features()

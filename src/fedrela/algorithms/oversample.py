@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import ClientContext
-from fedrela.algorithms.local import Samples
+from fedrela.algorithms.base import Algorithm, ClientContext, Samples
 from fedrela.options import Options, option
 
 

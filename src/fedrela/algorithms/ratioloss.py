@@ -30,10 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
-from fedrela.algorithms.base import Algorithm, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
-from fedrela.algorithms.local import Local
+from fedrela.algorithms.base import Algorithm, Arrays, ClientContext, Local, ServerContext, Sizes
 from fedrela.errors import ArgumentError
 from fedrela.options import Options, option
 
@@ -70,10 +67,7 @@ def ratio_loss(logits: Tensor, labels: Tensor, alpha: Tensor, weighting: str = "
     1.3863
     """
     losses = cross_entropy(logits, labels, reduction="none")
-    value: Tensor = (
-        (alpha[labels] * losses).mean() if weighting == "per_sample" else alpha[labels].mean() * losses.mean()
-    )
-    return value
+    return (alpha[labels] * losses).mean() if weighting == "per_sample" else alpha[labels].mean() * losses.mean()
 
 
 def ratios(U: NDArray[np.float64], dominance: float = 0.8) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -146,18 +140,17 @@ class RatioLoss(Algorithm):
         """Return alpha."""
         return {"alpha": state["alpha"].astype(np.float32)}
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the weighted loss."""
         alpha, weighting = context.tensor(context.received["alpha"]), self.params.weighting
         context.train(loss=lambda batch: ratio_loss(batch.forward(), batch.y, alpha, weighting))
-        return {}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Average the clients; compute the next alpha from the probe set at the model they started from."""
         if self.params.beta:
             context.state["alpha"] = 1.0 + self.params.beta * self._ratios(context)
-        new, place = weighted_sum(context.uploads, "weights", sample_weights(context.uploads)), slice(context.trained)
-        new[place] = weighted_sum(context.uploads, "weights", equal_weights(context.uploads), place)
+        new = context.average()
+        new[: context.trained] = context.mean()
         return new
 
     def _ratios(self, context: ServerContext) -> NDArray[np.float64]:

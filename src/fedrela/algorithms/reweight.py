@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
+from fedrela.algorithms.base import Algorithm, ClientContext
 from fedrela.options import Options, option
 
 
@@ -37,11 +36,10 @@ class Reweight(Algorithm):
     reduces_to = "fedavg at power = 0"
     own_loss = True
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Minimise the weighted cross-entropy."""
         weights = class_weights(context.tensor(context.counts), self.params.power)
         context.train(loss=lambda batch: cross_entropy(batch.forward(), batch.y, weight=weights))
-        return {}
 
 
 def class_weights(counts: Tensor, power: float = 1.0) -> Tensor:
@@ -52,5 +50,4 @@ def class_weights(counts: Tensor, power: float = 1.0) -> Tensor:
     """
     present = counts > 0
     weights = (counts.sum() / (present.sum() * counts.clamp(min=1))) ** power
-    result: Tensor = torch.where(present, weights, torch.zeros_like(weights))
-    return result
+    return torch.where(present, weights, torch.zeros_like(weights))

@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
-from fedrela.algorithms.base import Algorithm, ArraySpec, ArraySpecs, Sizes
-from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
+from fedrela.algorithms.average import weighted_sum
+from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, ServerContext, Sizes
 from fedrela.algorithms.local import normalizer
 from fedrela.options import Options, option
 
@@ -54,13 +52,14 @@ class Scaffold(Algorithm):
     cost = 1.05
     Params = ScaffoldParams
     uploads = ("weights", "control")
+    broadcasts = ("control",)
     reduces_to = "fedavg in the first round with equal weights, and with identical clients"
 
-    def sends(self, sizes: Sizes) -> ArraySpecs:
+    def sends(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return the change of the control variate."""
         return {"control": ArraySpec((sizes.trained,), sizes.dtype)}
 
-    def keeps(self, sizes: Sizes) -> ArraySpecs:
+    def keeps(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return the client's own control variate c_i."""
         return {"control": ArraySpec((sizes.trained,), sizes.dtype)}
 
@@ -68,28 +67,16 @@ class Scaffold(Algorithm):
         """Return c = 0."""
         return {"control": np.zeros(sizes.trained, sizes.dtype)}
 
-    def broadcast(self, state: Arrays) -> Arrays:
-        """Return c."""
-        return {"control": state["control"]}
-
     def client(self, context: ClientContext) -> Arrays:
         """Train along g + c - c_i, then update c_i."""
         y, lr = context.model.weights, context.local.lr
-        x, c = y.clone(), context.tensor(context.received["control"])
-        mine = context.tensor(context.state["control"]) if context.state else torch.zeros_like(y)
-        drift = c - mine
-
-        def correct(gradient: Tensor, _: Tensor) -> None:
-            gradient.add_(drift)
-
-        def shift(weights: Tensor) -> None:
-            weights.sub_(drift, alpha=lr)
-
+        x, mine = y.clone(), context.state_vector("control")
+        drift = context.tensor(context.received["control"]) - mine
         if self.params.correction == "gradient":
-            context.train(correct=correct)
+            context.train(correct=lambda gradient, _: gradient.add_(drift))
             length = lr * normalizer(context.steps, momentum=context.local.momentum)
         else:
-            context.train(after_step=shift)
+            context.train(after_step=lambda weights: weights.sub_(drift, alpha=lr))
             length = lr * context.steps
         new = (x - y) / length - drift if length else mine  # with lr = 0 the path says nothing about the gradient
         context.state["control"] = new.cpu().numpy()
@@ -97,14 +84,9 @@ class Scaffold(Algorithm):
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by lr_g mean (y_i - x), and update c."""
-        p, place = sample_weights(context.uploads), slice(context.trained)
-        new = weighted_sum(context.uploads, "weights", p)
-        mean = new[place]
-        if self.params.weighting == "equal":
-            mean = weighted_sum(context.uploads, "weights", equal_weights(context.uploads), place)
-        x = context.weights[place].astype(np.float64)
-        new[place] = x + self.params.lr_global * (mean - x)
-        c = context.state["control"]
+        new, x, c = context.average(), context.x, context.state["control"]
+        mean = context.mean() if self.params.weighting == "equal" else new[: context.trained]
+        new[: context.trained] = x + self.params.lr_global * (mean - x)
         change = weighted_sum(context.uploads, "control", np.full(len(context.uploads), 1 / context.clients))
         context.state["control"] = (c + change).astype(c.dtype)
         return new

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fedrela.algorithms.base import Algorithm
-from fedrela.algorithms.context import Arrays, ClientContext
-from fedrela.algorithms.local import Batch, Samples
+from fedrela.algorithms.base import Algorithm, Batch, ClientContext, Samples
 from fedrela.errors import ArgumentError
 from fedrela.options import Options, option
 
@@ -61,11 +59,10 @@ class Smote(Algorithm):
         inputs = torch.from_numpy(flat.reshape(-1, *real.shape[1:]))
         return Samples.ready(inputs, labels, samples.device, samples.dtype)
 
-    def client(self, context: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> None:
         """Train; in the space of features the head also trains on synthetic ones."""
         if not self._in_features(context):
-            context.train()
-            return {}
+            return context.train()
         made, labels = self._made_features(context)
         loss, rng = context.loss(), context.stream("made features")
         share = len(labels) / len(context.samples)
@@ -80,15 +77,10 @@ class Smote(Algorithm):
             return value
 
         context.train(loss=both)
-        return {}
 
     def _made_features(self, context: ClientContext) -> tuple[Tensor, Tensor]:
-        module: Any = context.model.module.eval()
-        n = len(context.samples)
-        with torch.no_grad():
-            parts = [module.features(context.samples.scaled(slice(at, at + 256))) for at in range(0, n, 256)]
-        filled, labels = self._fill(context, torch.cat(parts).cpu().numpy())
-        vector = context.model.vector
+        filled, labels = self._fill(context, context.features().cpu().numpy())
+        n, vector = len(context.samples), context.model.vector
         return torch.from_numpy(filled[n:]).to(vector), torch.from_numpy(labels[n:]).to(vector.device)
 
     def _fill(self, context: ClientContext, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

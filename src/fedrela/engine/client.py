@@ -181,7 +181,7 @@ class ClientRunner:
         context.samples = plan.algorithm.prepare(context)
         if plan.relabel.collects(task.round, plan.train.rounds) and context.samples.index is own.index:
             context.scores = np.full((samples, self.arrays.sizes.classes), np.nan, np.float32)
-        sent = dict(plan.algorithm.client(context))
+        sent = dict(plan.algorithm.client(context) or {})
         if context.steps == 0:
             raise NoStepError("no step")
         self._write_results(task, context, sent)

@@ -122,8 +122,7 @@ def evaluation_groups(
 
 def _protocol_counts(n: NDArray[np.int64], protocol: str, test_counts: ArrayLike | None) -> NDArray[np.int64]:
     if protocol == "counts":
-        training: NDArray[np.int64] = n.reshape(-1, n.shape[-1]).sum(axis=0)
-        return training
+        return np.asarray(n.reshape(-1, n.shape[-1]).sum(axis=0))
     if protocol == "fedloge":
         return local_test_counts(n, OFFICIAL_TEST_SIZE if test_counts is None else int(np.sum(test_counts)))
     if test_counts is None:

@@ -194,5 +194,4 @@ def call_with(module: nn.Module, weights: NDArray[Any], x: Tensor) -> Tensor:
         if parameter.requires_grad:
             named[name] = vector[at : at + parameter.numel()].view(parameter.shape).to(parameter)
             at += parameter.numel()
-    answer: Tensor = functional_call(module, named, (x,))
-    return answer
+    return functional_call(module, named, (x,))

@@ -40,13 +40,11 @@ class Classifier(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """Return the features of a batch."""
-        features: Tensor = self.body(x)
-        return features
+        return self.body(x)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of a batch."""
-        logits: Tensor = self.head(self.features(x))
-        return logits
+        return self.head(self.features(x))
 
 
 class Plain(nn.Module):
@@ -58,8 +56,7 @@ class Plain(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of a batch."""
-        logits: Tensor = self.module(x)
-        return logits
+        return self.module(x)
 
     def features(self, x: Tensor) -> Tensor:
         """Raise: there is no such split."""

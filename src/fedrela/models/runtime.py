@@ -73,5 +73,4 @@ def device_of(name: str) -> str:
 
 def dtype_of(name: str) -> torch.dtype:
     """Return the dtype of a name."""
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype
+    return getattr(torch, name)
