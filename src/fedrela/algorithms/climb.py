@@ -45,12 +45,8 @@ class ClimbParams(Options):
     cap: float = option(100.0, "largest dual variable", gt=0)
     primal_steps: int = option(5, "communication rounds per outer round", symbol="n_p", ge=1)
     loss_scale: int = option(5, "F_i is s times the mean loss", symbol="s", ge=1)
-    losses: str = option(
-        "intended", "as_run: as in the code, the sum of batch means, batches of n_i // s", symbol="F_i", choices=AS_RUN
-    )
-    weights: str = option(
-        "intended", "at least 0; as_run: as in the code, below 0 for easy clients", symbol="w_i", choices=AS_RUN
-    )
+    losses: str = option("intended", "as_run (code): the sum of batch means", symbol="F_i", choices=AS_RUN)
+    weights: str = option("intended", "at least 0; as_run (code): negative ones too", symbol="w_i", choices=AS_RUN)
     lr_global: float = option(1.0, "step of the server", symbol="eta_g", gt=0)
     eta: float = option(10.0, "FedPD: inverse strength of the proximal term", symbol="eta", gt=0)
     dual_rate: float = option(1.0, "FedPD: step of nu_i", ge=0)

@@ -36,13 +36,9 @@ class FedDynParams(Options):
     alpha: float = option(0.01, "strength of the regularisation", symbol="alpha", gt=0)
     clip: float = option(10.0, "replaces [train] clip: largest norm of gradient and linear part; 0: no limit", ge=0)
     scaling: str = option(
-        "samples", "alpha n_mean / n_i as in the code, or none: alpha as in the paper", symbol="alpha_i",
-        choices=("samples", "none"),
-    )  # fmt: skip
-    scored: str = option(
-        "average", "the mean of the clients' models as in the code, or the point trained from as in the paper",
-        choices=("average", "cloud"),
-    )  # fmt: skip
+        "samples", "by n_mean / n_i as in the code, or none (paper)", symbol="alpha_i", choices=("samples", "none")
+    )
+    scored: str = option("average", "the clients' mean (code), or x (paper)", choices=("average", "cloud"))
 
 
 class FedDyn(Algorithm):

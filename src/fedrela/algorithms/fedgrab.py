@@ -37,14 +37,8 @@ class FedGrabParams(Options):
     """Where the official code departs from the paper, the paper is the default."""
 
     head: str = option("trained", "the classifier: trained, or frozen as in the code", choices=("trained", "frozen"))
-    tail: str = option(
-        "norms", "balance classes whose classifier rows are shorter than the mean, or all as in the code",
-        choices=("norms", "all"),
-    )  # fmt: skip
-    order: str = option(
-        "frequency", "order in which classes may be skipped: by local frequency, or by id as in the code",
-        choices=("frequency", "id"),
-    )  # fmt: skip
+    tail: str = option("norms", "balance classes with short classifier rows, or all (code)", choices=("norms", "all"))
+    order: str = option("frequency", "skip classes by local frequency, or by id (code)", choices=("frequency", "id"))
 
 
 def gain(v: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -26,9 +26,8 @@ class FedLCParams(Options):
 
     tau: float = option(0.5, "strength of the margin", symbol="tau", ge=0)
     denominator: str = option(
-        "full", "softmax over all classes, or without the true one as printed in the paper", symbol="sum_c",
-        choices=("full", "without_label"),
-    )  # fmt: skip
+        "full", "softmax over all classes, or without the true one", symbol="sum_c", choices=("full", "without_label")
+    )
     floor: float = option(0.0, "smaller class counts are raised to it; 1e-8 in some public code", symbol="n_c", ge=0)
 
 

@@ -38,18 +38,10 @@ class FedLogeParams(Options):
 
     beta: float = option(0.6, "fraction of the frame's entries that are zero", symbol="beta", ge=0, lt=1)
     frame_steps: int = option(10_000, "steps of Adam that spread the frame apart", ge=0)
-    frame_bias: str = option(
-        "zero", "zero, or random as in the official code", symbol="b", choices=("zero", "official")
-    )
+    frame_bias: str = option("zero", "zero, or random (official code)", symbol="b", choices=("zero", "official"))
     norm: float = option(1.7, "norm of every row after realignment", gt=0)
-    scored: str = option(
-        "global", "the auxiliary head realigned, or the frame that trains the features",
-        choices=("global", "frame"),
-    )  # fmt: skip
-    local_classes: str = option(
-        "all", "classes that a client's personal model predicts: all, or its own as in the official code",
-        choices=("all", "own"),
-    )  # fmt: skip
+    scored: str = option("global", "the auxiliary head realigned, or the training frame", choices=("global", "frame"))
+    local_classes: str = option("all", "classes of a personal model: all, or the client's own", choices=("all", "own"))
 
 
 class FedLoge(Algorithm):

@@ -39,9 +39,8 @@ class FedNovaParams(Options):
     mu: float = option(0.0, "weight of a proximal term", symbol="mu", ge=0)
     gmf: float = option(0.0, "momentum of the server", symbol="gamma", ge=0, lt=1)
     counting: str = option(
-        "exact", "with momentum and mu together: the exact norm, or the double count of the official code", symbol="a_i",
-        choices=("exact", "as_run"),
-    )  # fmt: skip
+        "exact", "the norm, or the code's double count with momentum and mu", symbol="a_i", choices=("exact", "as_run")
+    )
 
 
 def normalizer_as_run(steps: int, *, momentum: float, lr: float, mu: float) -> float:

@@ -30,9 +30,7 @@ from fedrela.options import Options, option
 class FedRodParams(Options):
     """The authors published no code; of two public re-implementations, one raises counts to 1."""
 
-    floor: float = option(
-        1.0, "smaller class counts are raised to it; 0: absent classes are masked", symbol="n_c", ge=0
-    )
+    floor: float = option(1.0, "smaller counts are raised to it; 0: absent classes are masked", symbol="n_c", ge=0)
 
 
 class FedRod(Algorithm):

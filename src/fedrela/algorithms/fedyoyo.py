@@ -45,10 +45,7 @@ class FedYoyoParams(Options):
     temperature: float = option(1.5, "temperature of the self-distillation", symbol="T", gt=0)
     gamma: float = option(0.1, "weight of the client's own prior in the mix", symbol="gamma", ge=0, le=1)
     inertia: float = option(0.9, "weight of the previous sums on the server", ge=0, le=1)
-    prior_mix: str = option(
-        "once", "mix once per round, or at every batch as in the code, which soon gives the client's own prior",
-        symbol="q", choices=("once", "recursive"),
-    )  # fmt: skip
+    prior_mix: str = option("once", "once per round, or per batch (code)", symbol="q", choices=("once", "recursive"))
     views: str = option("augmented", "weak and strong augmentation, or none", choices=("augmented", "none"))
 
 

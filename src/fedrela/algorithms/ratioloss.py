@@ -36,6 +36,7 @@ from fedrela.options import Options, option
 
 NO_RIVALS = 10.0  # r if the other classes do not move the chosen weights at all
 LARGEST = 5000.0  # the port has no limit, but divides its loss by the weights of a batch, which bounds it
+RULES, WEIGHTINGS = ("official", "port"), ("per_sample", "as_run")
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,12 @@ class RatioLossParams(Options):
     """The official code: 63 probe samples per class, two epochs, beta 0.1. The port: 5 samples, no training."""
 
     beta: float = option(0.1, "weight of the ratio in a class's weight", symbol="beta", ge=0)
-    rule: str = option(
-        "official", "from training on the probe samples, or from their gradients as in CLIMB's port", symbol="r_c",
-        choices=("official", "port"),
-    )  # fmt: skip
+    rule: str = option("official", "training on the probe samples, or gradients (port)", symbol="r_c", choices=RULES)
     probe: int = option(63, "probe samples per class", ge=1)
     probe_epochs: int = option(2, "epochs of training on them", ge=1)
     probe_batch: int = option(64, "batch size of that training", ge=1)
-    dominance: float = option(
-        0.8, "no other class may move a weight by more than this fraction of the strongest", gt=0, le=1
-    )
-    weighting: str = option(
-        "per_sample", "weigh each sample, or as in the code each batch: mean(alpha_y) mean(CE)", symbol="alpha_y",
-        choices=("per_sample", "as_run"),
-    )  # fmt: skip
+    dominance: float = option(0.8, "largest change of a weight by other classes, relative to the strongest", gt=0, le=1)
+    weighting: str = option("per_sample", "as_run (code): mean(alpha_y) mean(CE)", symbol="alpha_y", choices=WEIGHTINGS)
 
 
 def ratio_loss(logits: Tensor, labels: Tensor, alpha: Tensor, weighting: str = "per_sample") -> Tensor:

@@ -35,12 +35,9 @@ class ScaffoldParams(Options):
 
     lr_global: float = option(1.0, "step of the server", symbol="eta_g", gt=0)
     correction: str = option(
-        "gradient", "added to the gradient, or (NIID-Bench) to the weights after each step, without momentum",
-        symbol="c - c_i", choices=("gradient", "after_step"),
-    )  # fmt: skip
-    weighting: str = option(
-        "equal", "weights of clients: equal, or (NIID-Bench) by samples", symbol="1 / |S|", choices=("equal", "samples")
+        "gradient", "of gradients, or of weights after a step", symbol="c - c_i", choices=("gradient", "after_step")
     )
+    weighting: str = option("equal", "of clients: equal, or by samples", symbol="1 / |S|", choices=("equal", "samples"))
 
 
 class Scaffold(Algorithm):
