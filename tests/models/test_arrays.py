@@ -103,7 +103,9 @@ def test_any_optimiser_keeps_the_views(make):
 @pytest.mark.parametrize("make", OPTIMISERS.values(), ids=OPTIMISERS)
 def test_one_parameter_for_a_whole_model(make):
     flat, plain = FlatModel(tiny("mlp")), tiny("mlp")
-    ours, theirs = make([flat.parameter()]), make(plain.parameters())
+    whole = nn.Parameter(flat.weights)
+    whole.grad = flat.gradient
+    ours, theirs = make([whole]), make(plain.parameters())
     for _ in range(3):
         flat.zero_grad()
         theirs.zero_grad()
@@ -128,43 +130,12 @@ def test_gradients_add_up_and_lost_views_are_noticed():
     assert not flat.attached()
 
 
-def test_read_and_write():
-    flat, other = FlatModel(tiny()), FlatModel(build("resnet8", (1, 8, 8), 3, width=2, seed=1))
+def test_read_copies_every_array():
+    flat = FlatModel(tiny())
     arrays = flat.read()
     assert list(arrays) == [entry.name for entry in flat.layout.entries]
     arrays["head.bias"] += 1  # a copy: the model does not change
     assert not np.array_equal(arrays["head.bias"], flat.read()["head.bias"])
-    other.write(flat.read())
-    assert torch.equal(other.vector, flat.vector)
-    assert torch.equal(other.module(X), flat.module(X))
-
-
-def without(arrays, name):
-    return {key: value for key, value in arrays.items() if key != name}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda a: without(a, "head.bias"), "^arrays: 'head.bias' is missing; expected all 4 arrays$"),
-        (lambda a: a | {"x": a["head.bias"]}, "^arrays: 'x' is not one of the model's 4 arrays$"),
-        (
-            lambda a: a | {"head.bias": np.zeros((1, 3), np.float32)},
-            r"^arrays: 'head.bias': expected float32 of shape \(3,\), got float32 of shape \(1, 3\)$",
-        ),
-        (
-            lambda a: a | {"head.bias": np.zeros(3)},
-            r"^arrays: 'head.bias': expected float32 of shape \(3,\), got float64 of shape \(3,\)$",
-        ),
-        (lambda a: a | {"head.bias": np.zeros(3, ">f4")}, r", got >f4 of shape \(3,\)$"),
-    ],
-)
-def test_wrong_arrays_change_nothing(change, message):
-    flat = FlatModel(tiny("mlp"))
-    before = flat.collect()
-    with pytest.raises(ArgumentError, match=message):
-        flat.write(change({name: array + 1 for name, array in flat.read().items()}))
-    np.testing.assert_array_equal(flat.collect(), before)
 
 
 def test_load_and_collect():
@@ -256,7 +227,6 @@ def test_double_precision():
     cross_entropy(flat.module(X.double()), Y).backward()
     assert flat.gradient.dtype == torch.float64
     assert flat.gradient.abs().sum() > 0
-    flat.write(flat.read())
     with pytest.raises(ArgumentError, match=r"^vector: expected float64 of shape"):
         flat.load(np.zeros(flat.layout.size, np.float32))
 
@@ -280,9 +250,9 @@ def test_modules_that_do_not_fit(module, message):
 
 @given(st.lists(st.integers(1, 9), max_size=3), st.integers(0, 99))
 @examples(25, 300)
-def test_split_and_join_are_inverse(hidden, seed):
+def test_split_gives_views_that_cover_the_vector(hidden, seed):
     flat = FlatModel(build("mlp", (3,), 2, hidden=hidden, seed=seed))
     vector = flat.collect()
     arrays = flat.layout.split(vector)
     assert all(np.shares_memory(array, vector) for array in arrays.values())
-    np.testing.assert_array_equal(flat.layout.join(dict(reversed(arrays.items()))), vector)
+    np.testing.assert_array_equal(np.concatenate([array.ravel() for array in arrays.values()]), vector)

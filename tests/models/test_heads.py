@@ -209,28 +209,6 @@ def test_ten_thousand_steps(golden):
         assert -0.11253 - 5e-4 * more < cosines.min() <= cosines.max() < -0.11015 + 5e-4 * more
 
 
-def test_cache(tmp_path, monkeypatch):
-    options = {"seed": 2, "steps": 20, "cache": tmp_path / "frames"}
-    first = sparse_etf(16, 4, **options)
-    (file,) = (tmp_path / "frames").iterdir()
-    assert torch.equal(first, sparse_etf(16, 4, seed=2, steps=20))
-
-    def never(*_, **__):
-        raise AssertionError("computed again")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("fedrela.models.heads.spread_apart", never)
-        assert torch.equal(sparse_etf(16, 4, **options), first)
-    whole = file.read_bytes()
-    for damaged in (b"", whole[:40], whole[:-4], b"\x80\x04K\x01."):
-        file.write_bytes(damaged)
-        assert torch.equal(sparse_etf(16, 4, **options), first)
-        assert file.read_bytes() == whole
-    for other in ({"seed": 3}, {"steps": 21}, {"beta": 0.5}, {"lr": 1e-3}, {"norm": 0.2}):
-        assert not torch.equal(sparse_etf(16, 4, **(options | other)), first)
-    assert len(list((tmp_path / "frames").iterdir())) == 6
-
-
 def test_the_global_generator_and_the_threads_are_left_alone():
     before = torch.get_rng_state()
     torch.set_num_threads(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from fractions import Fraction
 
@@ -173,31 +172,25 @@ def test_it_works_on_the_device_of_the_batch():
 
 @given(SHAPES, st.integers(0, 99))
 @examples(20, 500)
-def test_json_and_pickle_keep_every_bit(shape, seed):
+def test_pickle_keeps_every_bit(shape, seed):
     scaling = Scaling.fit(pixels(shape, seed))
-    assert Scaling.from_record(json.loads(json.dumps(scaling.as_record()))) == scaling
     assert pickle.loads(pickle.dumps(scaling)) == scaling
 
 
 @pytest.mark.parametrize(
-    "record",
+    ("mean", "std"),
     [
-        {},
-        {"mean": [1.0]},
-        {"mean": [1.0], "std": [1.0, 2.0]},
-        {"mean": [1.0], "std": [0.0]},
-        {"mean": [1.0], "std": [-1.0]},
-        {"mean": [float("nan")], "std": [1.0]},
-        {"mean": [1.0], "std": [float("inf")]},
-        {"mean": "12", "std": "34"},
-        {"mean": [None], "std": [1.0]},
-        {"mean": [1.0, "2"], "std": [1.0, 1.0]},
-        {"mean": [10**400], "std": [1.0]},
+        ((1.0,), ()),
+        ((1.0,), (1.0, 2.0)),
+        ((1.0,), (0.0,)),
+        ((1.0,), (-1.0,)),
+        ((float("nan"),), (1.0,)),
+        ((1.0,), (float("inf"),)),
     ],
 )
-def test_wrong_records(record):
+def test_wrong_means_and_stds(mean, std):
     with pytest.raises(ArgumentError, match=r"^scaling: [^\n]*$"):
-        Scaling.from_record(record)
+        Scaling(mean, std)
 
 
 @pytest.mark.parametrize(

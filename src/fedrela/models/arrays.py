@@ -1,15 +1,14 @@
 """A model whose parameters and float buffers are views of one flat vector, and whose gradients are views of another.
 
 Broadcasting, collecting, zeroing gradients and a step of SGD are then one operation each, whatever the number of
-layers. Integer buffers, such as the batch counters of BatchNorm, are no arrays of ours: `load` and `write` reset
-them to their initial values, so that nothing is carried from one client to the next. Neither are
-non-persistent buffers.
+layers. Integer buffers, such as the batch counters of BatchNorm, are no arrays of ours: `load` resets them to their
+initial values, so that nothing is carried from one client to the next. Neither are non-persistent buffers.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -80,12 +79,6 @@ class FlatModel:
         integers = [buffer for buffer in module.buffers() if not buffer.is_floating_point()]
         self._integers = [(buffer, buffer.clone()) for buffer in integers]
 
-    def parameter(self) -> nn.Parameter:
-        """Return `weights` as one parameter with `gradient` as its gradient, for an optimiser of torch."""
-        parameter = nn.Parameter(self.weights)
-        parameter.grad = self.gradient
-        return parameter
-
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
         self.gradient.zero_()
@@ -134,10 +127,6 @@ class FlatModel:
         """Return a copy of every array by its name."""
         return self.layout.split(self.collect())
 
-    def write(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take all values from named arrays; if a name, shape or dtype is wrong, nothing changes."""
-        self.load(self.layout.join(arrays))
-
     def sha256(self) -> str:
         """Digest of all arrays, see `Layout.sha256`."""
         return self.layout.sha256(self.vector.cpu().numpy())
@@ -152,13 +141,9 @@ def _arrays(module: nn.Module) -> Iterator[tuple[str, Any, Kind]]:
     for name, parameter in parameters:
         if not parameter.requires_grad:
             yield name, parameter, "frozen"
-    passing = {
-        f"{prefix}.{name}" if prefix else name
-        for prefix, part in module.named_modules()
-        for name in part._non_persistent_buffers_set
-    }
+    persistent = module.state_dict(keep_vars=True)
     for name, buffer in module.named_buffers():
-        if buffer.is_floating_point() and name not in passing:
+        if buffer.is_floating_point() and name in persistent:
             yield name, buffer, "buffer"
 
 

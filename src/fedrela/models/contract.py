@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -58,22 +58,10 @@ class Plain(nn.Module):
         """Return the logits of a batch."""
         return self.module(x)
 
-    def features(self, x: Tensor) -> Tensor:
-        """Raise: there is no such split."""
-        self._refuse()
-
-    @property
-    def head(self) -> nn.Module:
-        """Raise: there is no such split."""
-        self._refuse()
-
-    @property
-    def num_features(self) -> int:
-        """Raise: there is no such split."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise ArgumentError(_no_split("this algorithm", self.module))
+    def __getattr__(self, name: str) -> Any:
+        if name in ("features", "head", "num_features"):
+            need_split(self, "this algorithm")
+        return super().__getattr__(name)
 
 
 def has_split(module: nn.Module) -> bool:
@@ -86,7 +74,11 @@ def has_split(module: nn.Module) -> bool:
 def need_split(module: nn.Module, algorithm: str) -> None:
     """Raise an error that names the algorithm if the model has no features apart from its head."""
     if not has_split(module):
-        raise ArgumentError(_no_split(algorithm, module.module if isinstance(module, Plain) else module))
+        name = type(module.module if isinstance(module, Plain) else module).__name__
+        raise ArgumentError(
+            f"{algorithm}: needs a model's features apart from its head, and {name} does not declare features(x) and "
+            "head; add both (see fedrela.models.contract) or choose another algorithm"
+        )
 
 
 def num_features(module: nn.Module) -> int:
@@ -156,28 +148,10 @@ def _s(tensor: Tensor) -> str:
     return str(tuple(tensor.shape))
 
 
-def _no_split(need: str, module: nn.Module) -> str:
-    return (
-        f"{need}: needs a model's features apart from its head, and {type(module).__name__} does not declare "
-        "features(x) and head; add both (see fedrela.models.contract) or choose another algorithm"
-    )
-
-
-@dataclass(frozen=True)
-class CopyOf:
-    """Makes copies of a user's module, which itself stays unchanged."""
-
-    module: nn.Module
-
-    def __call__(self) -> nn.Module:
-        """Return a copy."""
-        return copy.deepcopy(self.module)
-
-
-def given(model: Model, input_shape: tuple[int, ...], classes: int) -> CopyOf:
+def given(model: Model, input_shape: tuple[int, ...], classes: int) -> Callable[[], nn.Module]:
     """Return a maker of copies of a module, or of the module that a function of input shape and classes makes."""
     module = model if isinstance(model, nn.Module) else model(input_shape, classes)
-    return CopyOf(adapt(module, input_shape, classes))
+    return partial(copy.deepcopy, adapt(module, input_shape, classes))
 
 
 def sizes(name: str, value: object) -> tuple[int, ...]:

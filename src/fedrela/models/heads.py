@@ -2,30 +2,24 @@
 
 A simplex equiangular tight frame (ETF) has C unit vectors, every two of them at the same, largest possible angle. The
 sparse frame of FedLoGe (ICLR 2024, SSE-C) is an ETF with most entries zero, spread apart again by Adam on one thread. Its
-late steps are chaotic, so another version of torch may give another, equally good frame; the version is therefore part
-of the address under which a frame is kept on disk.
+late steps are chaotic, so another version of torch may give another, equally good frame.
 
 A fixed matrix is a non-persistent buffer: it follows its head to another device, and is not sent, averaged or trained.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from fedrela.arguments import check_integer, check_number
 from fedrela.errors import ArgumentError
-from fedrela.files import digest, write_bytes
 from fedrela.models.contract import num_features
 from fedrela.models.runtime import one_thread, seeded
 from fedrela.streams import stream
@@ -190,7 +184,6 @@ def sparse_etf(
     steps: int = 10_000,
     lr: float = 1e-4,
     norm: float = 0.1,
-    cache: str | Path | None = None,
 ) -> Tensor:
     """Return a sparse frame of shape (features, classes).
 
@@ -206,24 +199,14 @@ def sparse_etf(
         Steps and learning rate of Adam.
     norm
         Target of the columns' norms.
-    cache
-        Folder in which the frame is stored, so that it is computed once.
     """
     d, C = check_room(features, classes)
-    record = {
-        "features": d, "classes": C, "seed": check_integer("seed", seed, 0), "beta": check_number("beta", beta, 0, 1),
-        "steps": check_integer("steps", steps, 0), "lr": check_number("lr", lr, 0), "norm": check_number("norm", norm, 0),
-        "torch": torch.__version__,
-    }  # fmt: skip
-    path = None if cache is None else Path(cache) / f"sparse-etf-{digest(json.dumps(record).encode())}.safetensors"
-    stored = None if path is None else _read(path, (d, C))
-    if stored is not None:
-        return torch.from_numpy(stored.copy())
+    check_integer("steps", steps, 0)
+    check_number("beta", beta, 0, 1)
+    check_number("lr", lr, 0)
+    check_number("norm", norm, 0)
     start, zeros = simplex_etf(d, C, seed=seed), zero_positions(d, C, beta, seed=seed)
-    frame = spread_apart(start, torch.from_numpy(zeros), steps=steps, lr=lr, norm=norm)
-    if path is not None:
-        write_bytes(path, save({"frame": np.ascontiguousarray(frame.numpy())}))
-    return frame
+    return spread_apart(start, torch.from_numpy(zeros), steps=steps, lr=lr, norm=norm)
 
 
 def zero_positions(features: int, classes: int, beta: float, *, seed: int) -> NDArray[np.int64]:
@@ -260,12 +243,3 @@ def _crowding(S: Tensor, norm: float) -> Tensor:
     nearest = cosines.amax(dim=1).clamp(-COS_LIMIT, COS_LIMIT)
     off_length: Tensor = ((norms - norm) ** 2).sum()
     return off_length - torch.acos(nearest).mean()
-
-
-def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    """Return the frame stored at `path`, or None if it is missing or damaged and must be computed again."""
-    try:
-        frame = load(path.read_bytes())["frame"]
-    except (FileNotFoundError, SafetensorError, KeyError):
-        return None
-    return frame if frame.shape == shape and frame.dtype == np.float32 and np.isfinite(frame).all() else None

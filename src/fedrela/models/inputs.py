@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -34,8 +34,6 @@ class Scaling:
     >>> scaling = Scaling((8.0,), (4.0,))
     >>> scaling.apply(torch.tensor([[[[0, 16]]]], dtype=torch.uint8)).tolist()
     [[[[-2.0, 2.0]]]]
-    >>> Scaling.from_record(scaling.as_record()) == scaling
-    True
     """
 
     mean: tuple[float, ...] = ()
@@ -116,23 +114,6 @@ class Scaling:
     def as_record(self) -> dict[str, list[float]]:
         """Return plain values, which JSON stores exactly."""
         return {"mean": list(self.mean), "std": list(self.std)}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Scaling:
-        """Return the scaling that `as_record` wrote."""
-        try:
-            mean, std = (tuple(_numbers(record[name])) for name in ("mean", "std"))
-        except (KeyError, TypeError, OverflowError) as problem:
-            raise ArgumentError(
-                f"scaling: expected a record with lists of numbers mean and std, got {str(record)[:80]}"
-            ) from problem
-        return cls(mean, std)
-
-
-def _numbers(values: Any) -> list[float]:
-    if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
-        raise TypeError
-    return [float(value) for value in values]
 
 
 def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[NDArray[Any]]:

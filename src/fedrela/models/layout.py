@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -80,14 +80,6 @@ class Layout:
         self.check_vector(vector)
         return {entry.name: vector[entry.place].reshape(entry.shape) for entry in self.entries}
 
-    def join(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-        """Return the vector of named arrays; a wrong name, shape or dtype is an error."""
-        self.check_arrays(arrays)
-        vector = np.empty(self.size, self.dtype)
-        for entry in self.entries:
-            vector[entry.place] = arrays[entry.name].ravel()
-        return vector
-
     def sha256(self, vector: NDArray[Any]) -> str:
         """Digest names, shapes and values, little-endian, in order."""
         self.check_vector(vector)
@@ -103,20 +95,6 @@ class Layout:
         shape, dtype = tuple(vector.shape), str(vector.dtype).removeprefix("torch.")
         if shape != (self.size,) or dtype != self.dtype:
             raise ArgumentError(f"vector: expected {self.dtype} of shape ({self.size},), got {dtype} of shape {shape}")
-
-    def check_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Raise if a name, shape or dtype differs from this layout's."""
-        known = {entry.name for entry in self.entries}
-        for name in arrays:
-            if name not in known:
-                raise ArgumentError(f"arrays: {str(name)[:80]!r} is not one of the model's {len(known)} arrays")
-        for entry in self.entries:
-            if entry.name not in arrays:
-                raise ArgumentError(f"arrays: {entry.name!r} is missing; expected all {len(known)} arrays")
-            shape, dtype = tuple(arrays[entry.name].shape), arrays[entry.name].dtype
-            if shape != entry.shape or dtype != self.dtype:
-                expected = f"{self.dtype} of shape {entry.shape}"
-                raise ArgumentError(f"arrays: {entry.name!r}: expected {expected}, got {dtype} of shape {shape}")
 
 
 @dataclass(frozen=True)
