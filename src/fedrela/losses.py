@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
-from torch.nn.functional import cosine_similarity, log_softmax
+from torch.nn.functional import cosine_similarity, cross_entropy, log_softmax
 
+from fedrela.arguments import check_number
 from fedrela.errors import ArgumentError
 
 Counts = Tensor | NDArray[Any] | Sequence[float]
@@ -41,7 +41,7 @@ def balanced_softmax(logits: Tensor, labels: Tensor, counts: Counts, *, floor: f
     >>> round(balanced_softmax(f, y, [80, 15, 5]).item(), 4)
     3.7093
     """
-    return functional.cross_entropy(logits + class_counts(logits, counts, floor).log(), labels)
+    return cross_entropy(logits + class_counts(logits, counts, floor).log(), labels)
 
 
 def logit_adjustment(logits: Tensor, labels: Tensor, counts: Counts, tau: float = 1.0, *, floor: float = 0.0) -> Tensor:
@@ -49,9 +49,9 @@ def logit_adjustment(logits: Tensor, labels: Tensor, counts: Counts, tau: float 
 
     The shares' common divisor shifts all logits alike and is left out. Parameters as in `balanced_softmax`.
     """
-    if strength(tau) == 0:
-        return functional.cross_entropy(logits, labels)
-    return functional.cross_entropy(logits + tau * class_counts(logits, counts, floor).log(), labels)
+    if check_number("tau", tau, 0) == 0:
+        return cross_entropy(logits, labels)
+    return cross_entropy(logits + tau * class_counts(logits, counts, floor).log(), labels)
 
 
 def fedlc(
@@ -72,9 +72,9 @@ def fedlc(
         nothing.
     """
     calibrated = logits
-    if strength(tau) > 0:
+    if check_number("tau", tau, 0) > 0:
         calibrated = logits - tau * class_counts(logits, counts, floor) ** -0.25
-    return _without_label(calibrated, labels) if exclude_label else functional.cross_entropy(calibrated, labels)
+    return _without_label(calibrated, labels) if exclude_label else cross_entropy(calibrated, labels)
 
 
 def _without_label(logits: Tensor, labels: Tensor) -> Tensor:
@@ -96,13 +96,6 @@ def class_counts(logits: Tensor, counts: Counts, floor: float = 0.0) -> Tensor:
     return n.clamp(min=floor) if floor else n
 
 
-def strength(tau: float) -> float:
-    """Return tau if it is a finite number >= 0, or raise."""
-    if not 0 <= tau < math.inf:
-        raise ArgumentError(f"expected a number >= 0, got {tau!r}", argument="tau")
-    return tau
-
-
 def focal(logits: Tensor, labels: Tensor, gamma: float = 2.0) -> Tensor:
     """Return the mean of -(1 - p_y)^gamma log p_y (Lin et al., 2017); gamma = 0 is cross-entropy.
 
@@ -112,8 +105,7 @@ def focal(logits: Tensor, labels: Tensor, gamma: float = 2.0) -> Tensor:
     >>> round(focal(f, y).item(), 4)
     0.0641
     """
-    if not 0 <= gamma < math.inf:
-        raise ArgumentError(f"expected a number >= 0, got {gamma!r}", argument="gamma")
+    check_number("gamma", gamma, 0)
     log_p = log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
     # If p_y rounds to 1, the slope of the power is infinite for gamma < 1: keep it away from there.
     miss = (-torch.expm1(log_p)).clamp(min=torch.finfo(logits.dtype).tiny)
@@ -137,7 +129,7 @@ def class_balanced(
         Smaller counts are raised to it.
     """
     weights = effective_weights(class_counts(logits, counts, floor), beta)
-    return (weights[labels] * functional.cross_entropy(logits, labels, reduction="none")).mean()
+    return (weights[labels] * cross_entropy(logits, labels, reduction="none")).mean()
 
 
 def effective_weights(counts: Tensor, beta: float) -> Tensor:
@@ -146,8 +138,7 @@ def effective_weights(counts: Tensor, beta: float) -> Tensor:
     >>> [round(weight, 6) for weight in effective_weights(torch.tensor([1.0, 2.0, 0.0]), 0.5).tolist()]
     [1.2, 0.8, 0.0]
     """
-    if not 0 <= beta < 1:
-        raise ArgumentError(f"expected a number >= 0 and < 1, got {beta!r}", argument="beta")
+    check_number("beta", beta, 0, 1)
     present = counts > 0
     power = counts.masked_fill(~present, 1.0) * (math.log(beta) if beta else -math.inf)
     weights = (-1 / torch.expm1(power)).masked_fill(~present, 0.0)
@@ -206,8 +197,7 @@ def dot_regression(features: Tensor, labels: Tensor, etf: Tensor, *, counts: Ten
     length = features.detach().norm(dim=1).clamp(min=1e-8)
     gap = (features * target).sum(dim=1) - target.norm(dim=1) * length
     b = torch.bincount(labels, minlength=etf.shape[1]) if counts is None else counts
-    squares: Tensor = balance(b.to(features))[labels] ** 2 * gap**2 / length
-    return 0.5 * squares.mean()
+    return 0.5 * (balance(b.to(features))[labels] ** 2 * gap**2 / length).mean()
 
 
 def balance(counts: Tensor) -> Tensor:
@@ -221,20 +211,11 @@ def balance(counts: Tensor) -> Tensor:
     return torch.where(present, shares, 1.0).sqrt()
 
 
-def cross_entropy(logits: Tensor, labels: Tensor, counts: Counts | None = None) -> Tensor:
-    """Return the mean cross-entropy; `counts` are not used."""
-    return functional.cross_entropy(logits, labels)
-
-
-def _focal(logits: Tensor, labels: Tensor, counts: Counts | None = None) -> Tensor:
-    return focal(logits, labels)
-
-
 # For algorithms that leave the loss open: name -> function of (logits, labels, counts of the current labels).
 LOSSES: dict[str, Callable[[Tensor, Tensor, Counts], Tensor]] = {
     "balanced_softmax": balanced_softmax,
     "class_balanced": class_balanced,
-    "cross_entropy": cross_entropy,
-    "focal": _focal,
+    "cross_entropy": lambda logits, labels, _: cross_entropy(logits, labels),
+    "focal": lambda logits, labels, _: focal(logits, labels),
     "logit_adjustment": logit_adjustment,
 }

@@ -6,17 +6,6 @@ from fedrela.metrics.heterogeneity import Heterogeneity, measure_heterogeneity
 from fedrela.metrics.relabelling import Z_EDGES, changed_counts, flow, z_histogram
 
 __all__ = [
-    "Z_EDGES",
-    "Groups",
-    "Heterogeneity",
-    "Scores",
-    "changed_counts",
-    "evaluation_groups",
-    "flow",
-    "headline",
-    "local_test_counts",
-    "measure_heterogeneity",
-    "score",
-    "shot_groups",
-    "z_histogram",
-]
+    "Z_EDGES", "Groups", "Heterogeneity", "Scores", "changed_counts", "evaluation_groups", "flow", "headline",
+    "local_test_counts", "measure_heterogeneity", "score", "shot_groups", "z_histogram",
+]  # fmt: skip

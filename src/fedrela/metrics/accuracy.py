@@ -168,12 +168,8 @@ def _answers(logits: NDArray[Any], y: Ints) -> tuple[Ints, float]:
 
 
 def _group_accuracies(groups: Groups, right: Ints, there: Ints) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    for name in groups.names:
-        members = groups.members(name)
-        samples = int(there[members].sum())
-        found[name] = int(right[members].sum()) / samples if samples else None
-    return found
+    sums = {name: [int(counts[groups.members(name)].sum()) for counts in (right, there)] for name in groups.names}
+    return {name: correct / samples if samples else None for name, (correct, samples) in sums.items()}
 
 
 def _rankings(logits: NDArray[Any], y: Ints) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
 
 HEAD, MEDIUM, TAIL = 0, 1, 2
@@ -36,27 +37,18 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     try:
         g = np.asarray(counts, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError("expected one non-negative number per class", argument="counts") from None
+        g = np.empty(0)
     if g.ndim != 1 or g.size == 0 or not np.isfinite(g).all() or g.min() < 0:
         raise ArgumentError("expected one non-negative number per class", argument="counts")
     if not 0 < cuts[0] <= cuts[1] <= 1:
         raise ArgumentError(f"expected two ascending shares in (0, 1], got {cuts}", argument="cuts")
     order = np.argsort(-g, kind="stable")
+    percent = 100.0 * np.cumsum(g[order]) / (g[order].sum() or 1.0)  # in per cent, as in the official code
     group = np.full(g.size, TAIL)
-    head_end, medium_end = (_crossing(g[order], cut) for cut in cuts)
-    group[order[: medium_end + 1]] = MEDIUM
-    group[order[: head_end + 1]] = HEAD
+    for place, cut in ((MEDIUM, cuts[1]), (HEAD, cuts[0])):
+        last = int(np.argmax(percent >= 100.0 * cut))  # 0 if the share is never reached, as without samples
+        group[order[: last + 1]] = place
     return group
-
-
-def _crossing(descending: NDArray[np.float64], cut: float) -> int:
-    """Return the position of the class at which the running share reaches `cut`; 0 without samples."""
-    total = descending.sum()
-    if total == 0:
-        return 0
-    percent = 100.0 * np.cumsum(descending) / total  # in per cent, as in the official code
-    reached = np.flatnonzero(percent >= 100.0 * cut)
-    return int(reached[0]) if reached.size else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +66,7 @@ class Groups:
 
     def members(self, name: str) -> NDArray[np.int64]:
         """Return the ascending class ids of a group."""
-        if name not in self.names:
-            raise ArgumentError(f"expected one of {', '.join(self.names)}, got {name!r}", argument="group")
-        return np.flatnonzero(self.of_class == self.names.index(name))
+        return np.flatnonzero(self.of_class == self.names.index(check_choice("group", name, self.names)))
 
 
 def evaluation_groups(
@@ -108,13 +98,10 @@ def evaluation_groups(
     >>> evaluation_groups([[75, 0, 5], [0, 20, 0]], protocol="fedloge").of_class.tolist()
     [0, 1, 2]
     """
-    if protocol not in PROTOCOLS:
-        raise ArgumentError(f"expected one of {', '.join(PROTOCOLS)}, got {protocol!r}", argument="protocol")
+    check_choice("protocol", protocol, PROTOCOLS)
     n = np.asarray(counts)
     if n.ndim not in (1, 2):
-        raise ArgumentError(
-            f"expected one number per class, or one row of them per client, got shape {n.shape}", argument="counts"
-        )
+        raise ArgumentError(f"expected (classes,) or (clients, classes), got shape {n.shape}", argument="counts")
     if minority is not None:
         return _majority_minority(n.shape[-1], minority, protocol)
     return Groups(("head", "medium", "tail"), shot_groups(_protocol_counts(n, protocol, test_counts)), protocol)
@@ -146,8 +133,7 @@ def local_test_counts(
 ) -> NDArray[np.int64]:
     """Return per class the sum over clients of their local test sizes.
 
-    A client tests class c on ``floor(n_kc / N * test_size)`` samples, in floating point as in the official
-    code.
+    A client tests class c on ``floor(n_kc / N * test_size)`` samples, in floating point as in the official code.
 
     Parameters
     ----------
@@ -167,13 +153,9 @@ def local_test_counts(
     if n.ndim != 2 or n.dtype.kind not in "iu" or (n.size and n.min() < 0):
         form = "integers >= 0, (clients, classes)"
         raise ArgumentError(f"expected {form}, got {n.dtype} {n.shape}", argument="client_counts")
-    if test_size < 1:
-        raise ArgumentError(f"expected at least 1, got {test_size}", argument="test_size")
+    check_integer("test_size", test_size)
     most = np.asarray(np.inf if cap is None else cap, np.float64)
     if most.shape not in ((), n.shape[1:]):
-        raise ArgumentError(
-            f"expected one number, or one per class ({n.shape[1]}), got shape {most.shape}", argument="cap"
-        )
-    local: NDArray[np.float64] = np.floor(n / max(int(n.sum()), 1) * test_size)
-    total: NDArray[np.float64] = np.minimum(local, most).sum(axis=0)
-    return total.astype(np.int64)
+        raise ArgumentError(f"expected one number, or {n.shape[1]}, got shape {most.shape}", argument="cap")
+    local = np.floor(n / max(int(n.sum()), 1) * test_size)
+    return np.asarray(np.minimum(local, most).sum(axis=0), np.int64)

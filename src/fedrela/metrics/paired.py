@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedrela.errors import ArgumentError
+from fedrela.text import points
 
 CONFIDENCE = 0.95
 Values = Sequence[float | None]
@@ -106,15 +107,8 @@ def in_words(difference: Mapping[str, Any]) -> str:
     >>> in_words({"mean": 0.2, "low": None, "high": None}), in_words({"mean": None, "low": None, "high": None})
     ('+20.0 points', 'not known')
     """
-    noise = is_noise(difference)
     if difference["mean"] is None:
         return "not known"
-    mean, low, high = (_points(difference[key]) for key in ("mean", "low", "high"))
-    if noise is None:
-        return f"{mean} points"
-    return f"{mean} points, {'within' if noise else 'beyond'} noise (95 % interval {low} to {high})"
-
-
-def _points(difference: float | None) -> str:
-    text = f"{100 * (difference or 0):+.1f}"
-    return text if float(text) else "0.0"
+    noise, (mean, low, high) = is_noise(difference), (points(difference[key]) for key in ("mean", "low", "high"))
+    found = "" if noise is None else f", {'within' if noise else 'beyond'} noise (95 % interval {low} to {high})"
+    return f"{mean} points{found}"
