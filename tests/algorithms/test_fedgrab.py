@@ -18,7 +18,7 @@ from helpers.engine_federations import Made
 
 def test_the_controller_and_the_map_are_the_official_ones():
     golden = load("fedgrab_pid_and_map")
-    balancer, outputs = Balancer.new(1), []
+    balancer, outputs = Balancer(1), []
     for difference in golden["pn_diff_seq"]:
         balancer.state |= {"positive": np.array([float(difference)]), "negative": np.zeros(1)}
         outputs.append(float(balancer.step()[0]))
@@ -29,7 +29,7 @@ def test_the_controller_and_the_map_are_the_official_ones():
 
 def test_twelve_official_steps():
     golden = load("fedgrab_pidloss_12steps_pyseed123")
-    draw, balancer = random.Random(123).random, Balancer.new(10)
+    draw, balancer = random.Random(123).random, Balancer(10)
     for step in range(12):
         logits = torch.tensor(golden["logits"][step], requires_grad=True)
         labels = torch.tensor(golden["target"][step]).long()
@@ -53,7 +53,7 @@ def test_the_map():
 
 def test_closed_controllers_are_plain_binary_cross_entropy():
     generator = torch.Generator().manual_seed(3)
-    balancer = Balancer.new(5)
+    balancer = Balancer(5)
     balancer.active = np.zeros(5, bool)
     for _ in range(4):
         logits, labels = torch.randn(7, 5, generator=generator).requires_grad_(), torch.arange(7) % 5
@@ -65,7 +65,7 @@ def test_closed_controllers_are_plain_binary_cross_entropy():
 
 
 def test_the_gradient_is_the_multiplied_one():
-    balancer = Balancer.new(3)
+    balancer = Balancer(3)
     balancer.state["positive"] = np.array([4.0, 0.0, 1.0])
     logits, labels = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)).requires_grad_(), torch.arange(6) % 3
     (own,) = torch.autograd.grad(balanced_bce(logits, labels, balancer, np.zeros(3, bool)), [logits])

@@ -82,10 +82,8 @@ class FedEtf(Algorithm):
         f = model.features(x)
         if self.params.bn_mode == "official":
             h = f if module.training else by_own_statistics(f)
-            cosines: Tensor = normalize(h, dim=1, eps=1e-8) @ model.head.etf
-        else:
-            cosines = model.head(f)
-        return cosines
+            return normalize(h, dim=1, eps=1e-8) @ model.head.etf
+        return model.head(f)
 
 
 def by_own_statistics(f: Tensor) -> Tensor:

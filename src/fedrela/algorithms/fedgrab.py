@@ -54,13 +54,8 @@ def gain(v: NDArray[np.float64]) -> NDArray[np.float64]:
 class Balancer:
     """The controllers, one per class."""
 
-    def __init__(self, state: dict[str, NDArray[np.float64]], active: NDArray[np.bool_]) -> None:
-        self.state, self.active = state, active
-
-    @classmethod
-    def new(cls, classes: int) -> Balancer:
-        """Return controllers in their initial state, all of them active."""
-        return cls({name: np.zeros(classes) for name in KEPT}, np.ones(classes, bool))
+    def __init__(self, classes: int) -> None:
+        self.state, self.active = {name: np.zeros(classes) for name in KEPT}, np.ones(classes, bool)
 
     def step(self) -> NDArray[np.float64]:
         """Feed the current errors to the controllers and return their outputs u."""
@@ -114,7 +109,7 @@ class FedGrab(Algorithm):
     def client(self, context: ClientContext) -> None:
         """Train with multiplied gradients."""
         classes = context.counts.size
-        balancer = Balancer.new(classes)
+        balancer = Balancer(classes)
         balancer.state |= context.state
         balancer.active = self._tail(context.model.module, classes)
         order = np.argsort(-context.counts, kind="stable") if self.params.order == "frequency" else np.arange(classes)

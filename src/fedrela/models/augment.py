@@ -46,7 +46,7 @@ def crop_and_flip(batch: Tensor, rng: np.random.Generator, *, pad: int | None = 
     >>> crop_and_flip(image, np.random.default_rng(1), flip=False).tolist()
     [[[[2, 0], [4, 0]]]]
     """
-    need_images("crop_and_flip", batch)
+    _check_images("crop_and_flip", batch)
     return cropped(batch, rng.random((len(batch), 3)), pad=pad, flip=flip)
 
 
@@ -178,10 +178,12 @@ def sharpness(images: Tensor, factors: Rows) -> Tensor:
     return _blend(smooth, images, factors)
 
 
-def need_images(where: str, batch: Tensor) -> None:
-    """Raise if a batch does not consist of images."""
+def _check_images(where: str, batch: Tensor, dtype: torch.dtype | None = None) -> None:
+    """Raise if a batch does not consist of images of this dtype, or of any."""
     if batch.ndim != 4 or 0 in batch.shape[1:]:
         raise ArgumentError(f"{where}: expected images (n, channels, height, width), got shape {tuple(batch.shape)}")
+    if dtype not in (None, batch.dtype):
+        raise ArgumentError(f"{where}: expected raw images of uint8, got {batch.dtype}; scale them afterwards")
 
 
 def _blend(base: Tensor | int, images: Tensor, factors: Rows) -> Tensor:
@@ -211,7 +213,7 @@ def weak(batch: Tensor, rng: np.random.Generator, *, pad: int | None = None, fli
 
     The rotation copies the nearest pixel, as Pillow does by default. `pad` and `flip` as in `crop_and_flip`.
     """
-    _need_bytes("weak", batch)
+    _check_images("weak", batch, torch.uint8)
     draws = rng.random((len(batch), 4))
     images = cropped(batch, draws[:, :3], pad=pad, flip=flip)
     return rotate(images, (2 * draws[:, 3] - 1) * WEAK_DEGREES)
@@ -233,7 +235,7 @@ def strong(
     white
         The raw value of white, such as 16 for digits; the operations see it as 255.
     """
-    _need_bytes("strong", batch)
+    _check_images("strong", batch, torch.uint8)
     if batch.shape[1] not in (1, 3):
         raise ArgumentError(f"strong: expected images of 1 or 3 channels, got {batch.shape[1]}")
     if check_integer("white", white) > 255:
@@ -353,9 +355,3 @@ def _rescaled(images: Tensor, white: int, target: int) -> Tensor:
     if white == target:
         return images
     return images.int().clamp_(max=white).mul_(2 * target).add_(white).div_(2 * white, rounding_mode="floor").byte()
-
-
-def _need_bytes(where: str, batch: Tensor) -> None:
-    need_images(where, batch)
-    if batch.dtype != torch.uint8:
-        raise ArgumentError(f"{where}: expected raw images of uint8, got {batch.dtype}; scale them afterwards")

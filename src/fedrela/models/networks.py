@@ -22,7 +22,6 @@ from fedrela.models.contract import image, sizes
 Body = tuple[nn.Module, int]  # the module that makes the features, and their number
 Norm = Callable[[int], nn.Module]
 NORMS: dict[str, Norm] = {"batch": nn.BatchNorm2d, "group": partial(nn.GroupNorm, 2)}  # 2 groups, as in FedDyn
-SMALLEST_LENET = 16  # two unpadded 5x5 convolutions, each followed by pooling, leave one pixel of it
 LARGEST_MAP = 8  # side of the last feature map of cnn_small
 
 
@@ -37,29 +36,22 @@ def mlp(input_shape: Sequence[int], hidden: Sequence[int] = (200,)) -> Body:
     >>> mlp((1, 8, 8), hidden=[32, 16])[1]
     16
     """
-    width = math.prod(input_shape)
-    layers: list[nn.Module] = [nn.Flatten()]
-    for size in sizes("hidden", hidden):
-        layers += [nn.Linear(width, size), nn.ReLU()]
-        width = size
-    return nn.Sequential(*layers), width
+    return _dense([], math.prod(input_shape), sizes("hidden", hidden))
 
 
 def cnn(input_shape: Sequence[int]) -> Body:
     """Return the CNN of McMahan et al. (2017): 5x5 convolutions of 32 and 64 channels with pooling, 512 units."""
-    channels, height, width = image("cnn", input_shape, smallest=4)
-    stages = [*_pooled(channels, 32, padding=2), *_pooled(32, 64, padding=2)]
-    return _dense(stages, 64 * (height // 4) * (width // 4), [512])
+    return _two_stages("cnn", input_shape, (32, 64), [512], smallest=4, padding=2)
 
 
 def simple_cnn(input_shape: Sequence[int]) -> Body:
     """Return the LeNet-like network of NIID-Bench: 6 and 16 channels, 120 and 84 units."""
-    return _lenet("simple_cnn", input_shape, (6, 16), [120, 84])
+    return _two_stages("simple_cnn", input_shape, (6, 16), [120, 84])
 
 
 def convnet(input_shape: Sequence[int]) -> Body:
     """Return the network of CLIMB: 64 and 64 channels, 384 and 192 units."""
-    return _lenet("convnet", input_shape, (64, 64), [384, 192])
+    return _two_stages("convnet", input_shape, (64, 64), [384, 192])
 
 
 def cnn_small(input_shape: Sequence[int]) -> Body:
@@ -78,18 +70,19 @@ def cnn_small(input_shape: Sequence[int]) -> Body:
     return _dense(stages, channels * height * width, [units])
 
 
-def _lenet(name: str, input_shape: Sequence[int], channels: tuple[int, int], units: list[int]) -> Body:
-    inputs, height, width = image(name, input_shape, SMALLEST_LENET)
-    stages = [*_pooled(inputs, channels[0], padding=0), *_pooled(*channels, padding=0)]
-    height, width = (((side - 4) // 2 - 4) // 2 for side in (height, width))
-    return _dense(stages, channels[1] * height * width, units)
+def _two_stages(
+    name: str, shape: Sequence[int], widths: tuple[int, int], units: list[int], smallest: int = 16, padding: int = 0
+) -> Body:
+    """Return two 5x5 convolutions with pooling and dense layers; without padding 16 pixels leave one."""
+    channels, height, width = image(name, shape, smallest)
+    stages: list[nn.Module] = []
+    for outputs in widths:
+        stages += [nn.Conv2d(channels, outputs, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
+        channels, height, width = outputs, (height - 4 + 2 * padding) // 2, (width - 4 + 2 * padding) // 2
+    return _dense(stages, channels * height * width, units)
 
 
-def _pooled(inputs: int, outputs: int, padding: int) -> list[nn.Module]:
-    return [nn.Conv2d(inputs, outputs, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
-
-
-def _dense(stages: list[nn.Module], width: int, units: list[int]) -> Body:
+def _dense(stages: list[nn.Module], width: int, units: Sequence[int]) -> Body:
     layers = [*stages, nn.Flatten()]
     for size in units:
         layers += [nn.Linear(width, size), nn.ReLU()]
