@@ -53,7 +53,7 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
     n, C = Q.shape
     if n == 0:
         return no_candidates(C)
-    variant = options.variant(C)
+    spread_rule, rule, _ = options.variant(C)
     counts = np.bincount(y, minlength=C)
     varpi = eq.class_weights(counts)
     groups = ClassGroups.of(y, counts)
@@ -64,12 +64,8 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
     found: list[Found] = []
     flat = 0
     for columns, block in _column_blocks(Q, groups.order):
-        score, spread = _score(block, groups, options.normalize, variant.spread)
-        threshold[columns] = (
-            eq.quantile_threshold(score, options.tau, variant.threshold)
-            if isinstance(variant.threshold, str)
-            else variant.threshold[columns]
-        )
+        score, spread = _score(block, groups, options.normalize, spread_rule)
+        threshold[columns] = eq.quantile_threshold(score, options.tau, rule) if isinstance(rule, str) else rule[columns]
         flat += int((spread[:, groups.sizes > 1] == 0).sum())
         for c in range(columns.start, columns.stop):
             z = score[c - columns.start, : reach[c]]

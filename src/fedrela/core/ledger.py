@@ -47,8 +47,6 @@ class Ledger:
     ----------
     original
         The labels as they were given, read-only.
-    num_classes
-        C.
     index, old, new
         One entry per moved sample, ascending by index.
     posterior, z, rho
@@ -128,7 +126,7 @@ class Ledger:
         record = to_record(self)
         record["sha256"] = _record_digest(record)
         if path.suffix == ".json":
-            data = (json.dumps(record, indent=None, separators=(", ", ": ")) + "\n").encode()
+            data = (json.dumps(record) + "\n").encode()
         elif path.suffix == ".npz":
             data = _npz_bytes(record)
         else:
@@ -234,9 +232,7 @@ def _npz_record(data: bytes) -> dict[str, Any]:
 
 
 def _fields(record: dict[str, Any]) -> dict[str, Any]:
-    moves = record["moves"]
-    fields = {name: np.asarray(moves[name], dtype) for name, dtype in MOVES.items()}
+    fields: dict[str, Any] = {name: np.asarray(record["moves"][name], dtype) for name, dtype in MOVES.items()}
     fields["original"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
-    plain = ("num_classes", "options", "refusal", "labels_sha256")
-    texts = {name: tuple(record[name]) for name in ("notes", "class_names")}
-    return fields | {name: record[name] for name in plain} | texts
+    fields |= {name: tuple(record[name]) for name in ("notes", "class_names")}
+    return fields | {name: record[name] for name in ("num_classes", "options", "refusal", "labels_sha256")}

@@ -144,10 +144,9 @@ def relabeled_loader(
     """Return a loader like `loader`, in the same order and batches, over its data set with the current labels."""
     if not isinstance(loader, DataLoader):
         raise ArgumentError(f"expected a torch DataLoader, got {type(loader).__name__}", argument="loader")
+    order: dict[str, Any] = {"batch_sampler": loader.batch_sampler}
     if loader.batch_sampler is None:
-        order: dict[str, Any] = {"batch_size": None, "sampler": loader.sampler}
-    else:
-        order = {"batch_sampler": loader.batch_sampler}
+        order = {"batch_size": None, "sampler": loader.sampler}
     same = ("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context",
             "generator", "prefetch_factor", "persistent_workers")  # fmt: skip
     options = {name: getattr(loader, name) for name in same}
