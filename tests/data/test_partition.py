@@ -43,7 +43,7 @@ def test_every_sample_once_and_no_client_too_small(labels, clients, alpha, schem
     assert_partition(found.parts, labels.size, clients)
     assert min(part.size for part in found.parts) >= min_size
     assert 0 <= found.redraws <= 100
-    assert found.redraws == 100 if found.repaired else (found.note == "") == (found.redraws == 0)
+    assert found.redraws == 100 if found.moved else (found.note == "") == (found.redraws == 0)
     assert min_size > 0 or found.note == ""
 
 
@@ -165,7 +165,7 @@ def test_redraws_are_limited_by_work(monkeypatch):
 def test_redraws_are_told():
     labels = np.repeat(np.arange(4), 50)
     found = [dirichlet_partition(labels, 5, 0.5, seed=seed, min_size=20) for seed in range(30)]
-    redrawn = [p for p in found if p.redraws and not p.repaired]
+    redrawn = [p for p in found if p.redraws and not p.moved]
     assert redrawn
     assert all(p.note == f"drawn anew {p.redraws} times to reach the minimum size" for p in redrawn)
     assert any(p.redraws == 0 and p.note == "" for p in found)

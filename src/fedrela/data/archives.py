@@ -30,16 +30,8 @@ def unpack(
 ) -> Path:
     """Unpack a ``.tar``, ``.tar.gz``, ``.tgz`` or ``.zip`` file into the new folder `target` and return it.
 
-    Parameters
-    ----------
-    archive
-        The archive.
-    target
-        A folder that does not exist yet; after an error it still does not.
-    top
-        The folder in which all entries have to lie; its content becomes the content of `target`.
-    progress
-        Called with the number of bytes of the archive read so far, and its size.
+    After an error there is no `target`. With `top`, all entries have to lie in the folder of that name, and its content
+    becomes the content of `target`. `progress` is called with the bytes of the archive read so far, and its size.
     """
     archive, name = Path(archive), str(archive).lower()
     if not name.endswith((".tar", ".tar.gz", ".tgz", ".zip")):

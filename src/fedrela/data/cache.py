@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 from fedrela.errors import DataError
 from fedrela.files import NewArrayFile, digest, write_bytes
 
+PathOrNone = str | Path | None
 Progress = Callable[[int, int, str], None]
 NewArray = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
 
@@ -35,7 +37,7 @@ SETTLED_SECONDS = 2.0  # a file changed later than this could change again witho
 ABANDONED_SECONDS = 86_400.0
 
 
-def cache_folder(folder: str | Path | None = None) -> Path:
+def cache_folder(folder: PathOrNone = None) -> Path:
     """Return where decoded arrays lie: `folder`, or ``fedrela`` in the user's own cache directory."""
     if folder is not None:
         return Path(folder).expanduser()
@@ -51,32 +53,14 @@ def cached_arrays(
     names: Sequence[str],
     make: Callable[[NewArray], None],
     *,
-    folder: str | Path | None = None,
+    folder: PathOrNone = None,
     progress: Progress | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays decoded from `files`, from the cache where they are there already.
+    """Return the arrays `names` decoded from `files`, read-only and memory-mapped, from the cache where they are there.
 
-    Parameters
-    ----------
-    label
-        What the file names of the entry begin with, for people who look into the folder.
-    files
-        What is decoded, in the order that matters.
-    options
-        Everything else the result depends on, as plain JSON values.
-    names
-        The arrays of the entry.
-    make
-        Called with ``new(name, shape, dtype)``, which returns an array on disk to fill; makes every name.
-    folder
-        The cache folder, see `cache_folder`.
-    progress
-        Called with (done, total, what) during long work.
-
-    Returns
-    -------
-    dict
-        Read-only memory-mapped arrays.
+    `files` are what is decoded, in the order that matters, and `options` everything else that the result depends on, as
+    plain JSON values. File names in the cache begin with `label`. `make` is called with ``new(name, shape, dtype)``,
+    which returns an array on disk to fill, and makes every name. `progress` is called with (done, total, what).
     """
     root = cache_folder(folder)
     record = {"format": FORMAT, "files": files_digest(files, folder=root, progress=progress), "options": dict(options)}
@@ -92,20 +76,12 @@ def cached_arrays(
 
 
 def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, path in paths.items():
-        try:
-            with path.open("rb") as file:
-                if file.read(6) != b"\x93NUMPY":
-                    return None
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-            whole = path.stat().st_size == array.offset + array.nbytes
-        except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
-            return None
-        if not whole:
-            return None
-        arrays[name] = array
-    return arrays
+    try:
+        arrays: dict[str, Any] = {name: np.lib.format.open_memmap(path, mode="r") for name, path in paths.items()}
+        sizes = [(path.stat().st_size, arrays[name].offset + arrays[name].nbytes) for name, path in paths.items()]
+    except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
+        return None
+    return arrays if all(found == wanted for found, wanted in sizes) else None
 
 
 def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) -> None:
@@ -147,29 +123,24 @@ def _writing(folder: Path) -> Iterator[None]:
         raise DataError(f"{folder}: cannot hold decoded arrays: {error.strerror}; {advice}") from None
 
 
-def files_digest(files: Sequence[Path], *, folder: str | Path | None = None, progress: Progress | None = None) -> str:
+def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: Progress | None = None) -> str:
     """SHA-256 over the contents of `files` in their order, remembered in the cache folder."""
-    facts = [(path, _stat(path)) for path in files]
+    try:
+        facts = [(path, path.stat()) for path in files]
+    except OSError as error:
+        raise DataError(f"{error.filename}: cannot be read: {error.strerror}") from None
     latest = max((fact.st_mtime for _, fact in facts), default=0.0)
     settled = latest < time.time() - SETTLED_SECONDS
     stamp = [(os.path.abspath(path), f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino) for path, f in facts]
     memory = cache_folder(folder) / f"digest-{digest(json.dumps(stamp).encode())}"
-    remembered = _remembered(memory) if settled else None
-    if remembered is not None:
-        return remembered
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if settled and re.fullmatch("[0-9a-f]{64}", remembered := memory.read_text("ascii")):
+            return remembered
     result = _hash_files(facts, progress)
     if settled:
         with contextlib.suppress(OSError):  # a cache that may not be written is slower, not wrong
             write_bytes(memory, result.encode())
     return result
-
-
-def _remembered(memory: Path) -> str | None:
-    try:
-        text = memory.read_bytes()
-    except OSError:
-        return None
-    return text.decode() if len(text) == 64 and all(byte in b"0123456789abcdef" for byte in text) else None
 
 
 def _hash_files(facts: Sequence[tuple[Path, os.stat_result]], progress: Progress | None) -> str:
@@ -188,10 +159,3 @@ def _hash_files(facts: Sequence[tuple[Path, os.stat_result]], progress: Progress
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
         overall.update(single.digest())
     return overall.hexdigest()
-
-
-def _stat(path: Path) -> os.stat_result:
-    try:
-        return path.stat()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None

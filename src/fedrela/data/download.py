@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from fedrela.data.archives import unpack
-from fedrela.data.sources import SOURCES, Download, RemoteFile
+from fedrela.data.sources import SOURCES, RemoteFile
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files import Part, digest_file
 from fedrela.text import not_one_of, printable
@@ -38,24 +38,14 @@ def fetch(
     """Download the files of a source below `root`, where it looks for them, and return their folder.
 
     A file that is there already, put by hand for instance, is checked and not downloaded; an archive is unpacked
-    beside itself and kept.
-
-    Parameters
-    ----------
-    name
-        A source of `fedrela.data.sources.SOURCES` that can be downloaded.
-    root
-        The folder that holds data sets.
-    progress
-        Called with (done, total) in bytes. Every stage, the download of a file or the unpacking, counts from 0 again.
-    base_url
-        Another address that has the same files under the same names, such as a local mirror.
-    timeout
-        Seconds of silence after which an attempt is given up.
-    retries
-        How often a failed attempt is repeated.
+    beside itself and kept. `base_url` is another address that has the same files under the same names, such as a local
+    mirror. An attempt is given up after `timeout` seconds of silence and repeated `retries` times. `progress` is called
+    with (done, total) in bytes; every stage, the download of a file or the unpacking, counts from 0 again.
     """
-    download = _download_of(name)
+    known = {key: spec.download for key, spec in SOURCES.items() if spec.download}
+    if name not in known:
+        raise ArgumentError(not_one_of(name, known), argument="name")
+    download = known[name]
     folder = Path(root) / download.path
     try:
         if download.folder is not None and (folder / download.folder).is_dir():
@@ -68,13 +58,6 @@ def fetch(
     if download.folder is None:
         return folder
     return unpack(folder / download.files[0].name, folder / download.folder, top=download.folder, progress=progress)
-
-
-def _download_of(name: str) -> Download:
-    known = {key: spec.download for key, spec in SOURCES.items() if spec.download}
-    if name not in known:
-        raise ArgumentError(not_one_of(name, known), argument="name")
-    return known[name]
 
 
 def _obtain(transfer: _Transfer, retries: int) -> None:
@@ -133,13 +116,11 @@ class _Transfer:
 
     def failure(self, what: str) -> DataError:
         """Return the error for a download that did not work."""
-        by_hand = f"try again, or get the file by other means and put it at {self.path}"
-        return DataError(f"{self.url}: {what}; {by_hand}")
+        return DataError(f"{self.url}: {what}; try again, or get the file by other means and put it at {self.path}")
 
     def mismatch(self, what: str) -> IntegrityError:
         """Return the error for a server that sent the wrong bytes."""
-        by_hand = f"nothing was kept; try again, or put the right file at {self.path}"
-        return IntegrityError(f"{self.url}: {what}; {by_hand}")
+        return IntegrityError(f"{self.url}: {what}; nothing was kept; try again, or put the right file at {self.path}")
 
     def __call__(self, url: str, output_file: str, _: Any) -> None:
         """Complete the part and rename it to `output_file`, whose digest pooch checks."""

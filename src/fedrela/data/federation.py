@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -156,14 +157,7 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
 def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:
     """Build the federation of a manifest again; data or a result that differs is an `IntegrityError`.
 
-    Parameters
-    ----------
-    manifest
-        What `Federation.manifest` gave.
-    source
-        The source, where it is not one that the manifest can name.
-    root
-        Where the files of a named source lie now.
+    Give `source` where it is not one that the manifest can name, and `root` where the files of a named source lie now.
     """
     origin = manifest.get("origin")
     if source is None:
@@ -172,7 +166,8 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
         source = load(origin["source"], root, **origin["options"])
     try:
         stored = dict(manifest["recipe"])
-        stored["imbalance"] = Imbalance(**_tuples(stored["imbalance"]))
+        lists = {key: tuple(value) for key, value in stored["imbalance"].items() if isinstance(value, list)}
+        stored["imbalance"] = Imbalance(**{**stored["imbalance"], **lists})
         stored["partition"] = PartitionPlan(**stored["partition"])
         recipe = Recipe(**stored)
         federation = build_federation(source, recipe, origin=origin)
@@ -180,7 +175,7 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
     except (KeyError, TypeError, ValueError) as error:
         raise IntegrityError(f"federation: the manifest cannot be followed: {error}") from None
     for key in found:
-        if _plain(wanted.get(key)) != _plain(found[key]):
+        if json.dumps(wanted.get(key), sort_keys=True) != json.dumps(found[key], sort_keys=True):
             raise IntegrityError(f"federation: {key} differs from the manifest; is it other data or another version?")
     return federation
 
@@ -211,19 +206,4 @@ def shards_digest(shards: Sequence[Shard]) -> str:
 
 
 def _count(y: NDArray[np.int64], parts: Sequence[NDArray[np.int64]], num_classes: int) -> NDArray[np.int64]:
-    counts = np.zeros((len(parts), num_classes), np.int64)
-    for client, part in enumerate(parts):
-        counts[client] = np.bincount(y[part], minlength=num_classes)
-    return counts
-
-
-def _tuples(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record with lists as tuples, which JSON does not have."""
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON would give it back."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return np.array([np.bincount(y[part], minlength=num_classes) for part in parts])

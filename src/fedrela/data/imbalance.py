@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -86,9 +87,8 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
     if len(set(ids)) != len(ids) or any(not 0 <= c < num_classes for c in ids):
         raise ArgumentError(f"expected different class ids from 0 to {num_classes - 1}, got {ids}", argument="minority")
     if side == "first":
-        raise ArgumentError(
-            f"only a share of the classes has one, but minority names {ids}; leave it out", argument="side"
-        )
+        what = f"only a share of the classes has one, but minority names {ids}"
+        raise ArgumentError(f"{what}; leave it out", argument="side")
     return np.array(ids, np.int64)
 
 
@@ -224,14 +224,8 @@ class Imbalance:
 
     def _feasible(self, order: Ints, available: Ints) -> int:
         """Largest count of a head class with which no class lacks samples; counts never fall as it grows."""
-        low, high = 0, int(available.max())
-        while low < high:
-            middle = (low + high + 1) // 2
-            if (self._counts(order, middle) <= available).all():
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        sizes = range(1, int(available.max()) + 1)
+        return bisect_left(sizes, True, key=lambda largest: bool((self._counts(order, largest) > available).any()))
 
 
 def _check(num_classes: int, largest: int, name: str, value: float) -> None:

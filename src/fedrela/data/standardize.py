@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.arguments import check_choice
 from fedrela.records import Shard
 
 MODES = ("pooled", "local", "none")
@@ -61,30 +61,17 @@ class Moments:
 
 def pooled(moments: Iterable[Moments], columns: int) -> Moments:
     """Merge the clients' moments in their order."""
-    total = Moments(0, np.zeros(columns), np.zeros(columns))
-    for each in moments:
-        total = total.merge(each)
-    return total
+    return reduce(Moments.merge, moments, Moments(0, np.zeros(columns), np.zeros(columns)))
 
 
 def standardize_table(
     x_train: NDArray[Any], x_test: NDArray[Any], numeric: NDArray[np.bool_], shards: Sequence[Shard], mode: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Standardise the numeric columns of a table.
+    """Standardise the numeric columns of a table, with statistics of the clients' training samples alone.
 
-    Parameters
-    ----------
-    x_train, x_test
-        The table, float32.
-    numeric
-        Which columns are numbers.
-    shards
-        The clients; statistics come from their training samples alone.
-    mode
-        ``"pooled"``: with the merged statistics of all clients. ``"local"``: every client with its own, the test set
-        with the merged ones. ``"none"``: nothing is done.
+    `mode` "pooled": with the merged statistics of all clients. "local": every client with its own, the test set with
+    the merged ones. "none": nothing is done.
     """
-    check_choice("standardize", mode, MODES)
     if mode == "none" or not numeric.any():
         return x_train, x_test
     new_train, new_test = x_train.copy(), x_test.copy()

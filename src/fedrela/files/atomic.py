@@ -7,7 +7,6 @@ the target is the old file or the new one, whole.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import secrets
@@ -19,47 +18,29 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fedrela.errors import ArgumentError, BusyError, DataError
+from fedrela.files import operations
 from fedrela.files.lock import take
-from fedrela.files.operations import (
-    append,
-    link,
-    make_folder,
-    open_no_link,
-    operation,
-    overwrite,
-    remove,
-    rename,
-    sync,
-    sync_folder,
-    write_temporary,
-)
+from fedrela.files.operations import open_no_link
 
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part")
 
 
 def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True) -> None:
-    """Write `data` to `path` atomically.
+    """Write `data` to `path` atomically; a missing folder is made.
 
-    Parameters
-    ----------
-    path
-        The target; its folder is made where it is missing.
-    data
-        The whole content.
-    overwrite
-        With False an existing target is an error, also when it appears during the write.
+    With `overwrite` False an existing target is an error, also when it appears during the write.
     """
     path = Path(path)
     make_folders(path.parent)
     temporary = temporary_path(path)
     try:
-        write_temporary(temporary, data)
-        sync(temporary)
+        operations.write_temporary(temporary, data)
+        operations.sync(temporary)
         _put_in_place(temporary, path, overwrite)
     except BaseException:
         discard(temporary)
         raise
-    sync_folder(path.parent)
+    operations.sync_folder(path.parent)
 
 
 def temporary_path(path: Path) -> Path:
@@ -68,30 +49,24 @@ def temporary_path(path: Path) -> Path:
 
 
 def _put_in_place(temporary: Path, path: Path, overwrite: bool) -> None:
-    if overwrite:
-        rename(temporary, path)
-        return
-    try:
-        link(temporary, path)
-        discard(temporary)
-    except FileExistsError:
-        raise _exists(path) from None
-    except OSError:  # a file system without hard links: look first, which leaves a gap
-        if os.path.lexists(path):
-            raise _exists(path) from None
-        rename(temporary, path)
-
-
-def _exists(path: Path) -> ArgumentError:
-    return ArgumentError(f"{path}: exists already; choose another path or allow overwriting")
+    if not overwrite:
+        try:
+            operations.link(temporary, path)
+        except OSError:  # it exists, or the file system has no hard links: look first, which leaves a gap
+            if os.path.lexists(path):
+                raise ArgumentError(f"{path}: exists already; choose another path or allow overwriting") from None
+        else:
+            discard(temporary)
+            return
+    operations.rename(temporary, path)
 
 
 def make_folders(path: Path) -> None:
     """Make a folder and its missing parents, each on disk before something is put into it."""
     if not path.is_dir():
         make_folders(path.parent)
-        make_folder(path)
-        sync_folder(path.parent)
+        operations.make_folder(path)
+        operations.sync_folder(path.parent)
 
 
 @contextlib.contextmanager
@@ -106,24 +81,24 @@ def new_folder(target: str | Path) -> Iterator[Path]:
     make_folders(target.parent)
     temporary = temporary_path(target)
     try:
-        make_folder(temporary)
+        operations.make_folder(temporary)
         yield temporary
         for folder, _, names in os.walk(temporary):
             for name in sorted(names):
-                sync(Path(folder, name))
-            sync_folder(Path(folder))
-        rename(temporary, target)
+                operations.sync(Path(folder, name))
+            operations.sync_folder(Path(folder))
+        operations.rename(temporary, target)
     except BaseException:
         discard(temporary)
         raise
-    sync_folder(target.parent)
+    operations.sync_folder(target.parent)
 
 
 def write_new(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
     """Write a file of a `new_folder`, which is synced as a whole; an existing file is an error."""
-    write_temporary(Path(path), b"")
+    operations.write_temporary(Path(path), b"")
     for chunk in chunks:
-        append(Path(path), chunk)
+        operations.append(Path(path), chunk)
 
 
 def remove_tree(path: Path) -> None:
@@ -131,20 +106,20 @@ def remove_tree(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         for entry in sorted(path.iterdir()):
             remove_tree(entry)
-    remove(path)
+    operations.remove(path)
 
 
 def remove_at_once(path: Path) -> None:
     """Remove a file or a folder, which is there wholly or not at all at every instant."""
     temporary = temporary_path(path)
-    rename(path, temporary)
+    operations.rename(path, temporary)
     remove_tree(temporary)
 
 
 def remove_if_there(path: Path) -> None:
     """Remove a file that may be missing."""
     if os.path.lexists(path):
-        remove(path)
+        operations.remove(path)
 
 
 def discard(path: Path) -> None:
@@ -163,13 +138,7 @@ def sweep(folder: Path, *, keep: str = "") -> None:
 
 
 class NewArrayFile:
-    """An array on disk to fill, which becomes the .npy file `target` when it is finished.
-
-    Attributes
-    ----------
-    array
-        The values, mapped for writing.
-    """
+    """An array on disk to fill through `array`, which becomes the .npy file `target` when it is finished."""
 
     def __init__(self, target: Path, shape: tuple[int, ...], dtype: DTypeLike) -> None:
         self.target = target
@@ -183,35 +152,22 @@ class NewArrayFile:
     def finish(self) -> None:
         """Write out the values and rename the file to its target."""
         self.array.flush()
-        sync(self.path)
-        rename(self.path, self.target)
-        sync_folder(self.target.parent)
+        operations.sync(self.path)
+        operations.rename(self.path, self.target)
+        operations.sync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove what is not finished."""
         remove_if_there(self.path)
 
 
-@operation
+@operations.operation
 def map_temporary(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
     """Make an .npy file to fill through memory."""
     array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
-    _reserve(path)
+    with open(path, "r+b") as file:
+        operations.reserve(file.fileno(), path.stat().st_size)
     return array
-
-
-def _reserve(path: Path) -> None:
-    """Claim the disk blocks now: writing to a mapped file on a full disk would kill the process."""
-    if not hasattr(os, "posix_fallocate"):
-        return
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.posix_fallocate(handle, 0, os.fstat(handle).st_size)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
-            raise
-    finally:
-        os.close(handle)
 
 
 class Part:
@@ -226,7 +182,7 @@ class Part:
 
     def __enter__(self) -> Part:
         make_folders(self.path.parent)
-        append(self.path, b"")
+        operations.append(self.path, b"")
         self._file = open(self.path, "ab", opener=open_no_link)
         try:
             _lock(self._file, self.path)
@@ -250,18 +206,18 @@ class Part:
     def restart(self) -> None:
         """Drop all bytes."""
         self._file.seek(0)
-        overwrite(self.path, b"")
+        operations.overwrite(self.path, b"")
 
     def append(self, chunk: bytes) -> None:
         """Add `chunk` at the end."""
-        append(self.path, chunk, self._file)
+        operations.append(self.path, chunk, self._file)
 
     def finish(self, target: Path) -> None:
         """Sync the part and rename it to `target`, in the same folder."""
         self._file.flush()
-        sync(self.path)
-        rename(self.path, target)
-        sync_folder(target.parent)
+        operations.sync(self.path)
+        operations.rename(self.path, target)
+        operations.sync_folder(target.parent)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import secrets
@@ -11,22 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrela.errors import DataError, IntegrityError
+from fedrela.files.operations import reserve
 
 DESCRIPTORS = Path("/proc/self/fd")  # where it exists, others can open a file that has lost its name
 
 
 @dataclass(frozen=True)
 class Place:
-    """The first bytes of a file, which any process of this user can map.
+    """The first `size` bytes of a file, which any process of this user can map.
 
-    Attributes
-    ----------
-    path
-        What to open.
-    size
-        How many of its bytes count.
-    identity
-        Device and inode, by which another file under the same path is noticed.
+    By `identity`, device and inode, another file under the same path is noticed.
     """
 
     path: str
@@ -65,18 +58,7 @@ class MappedFile:
 
     It loses its name at once where the system lets others open it by its descriptor, so that it vanishes with the
     last process that uses it, however that ends. Elsewhere the name goes at `close` or at the end of this process.
-
-    Parameters
-    ----------
-    folder
-        Where its blocks are claimed, all of them now: a mapped file that finds no room later kills the process.
-    size
-        In bytes, at least 1.
-
-    Attributes
-    ----------
-    place
-        How to map it.
+    Its `size` bytes are claimed in `folder` at once; `place` says how to map it.
     """
 
     def __init__(self, folder: str | Path, size: int) -> None:
@@ -89,7 +71,8 @@ class MappedFile:
             path.unlink()
         self._removal = weakref.finalize(self, _remove, handle, name)
         try:
-            _reserve(handle, size)
+            os.ftruncate(handle, size)
+            reserve(handle, size)
         except OSError as error:
             self.close()
             raise DataError(f"{folder}: cannot hold {size} bytes: {error.strerror}; choose another folder") from None
@@ -106,14 +89,3 @@ def _remove(handle: int, name: Path | None) -> None:
     os.close(handle)
     if name is not None:
         name.unlink(missing_ok=True)
-
-
-def _reserve(handle: int, size: int) -> None:
-    os.ftruncate(handle, size)
-    if not hasattr(os, "posix_fallocate"):
-        return
-    try:
-        os.posix_fallocate(handle, 0, size)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
-            raise

@@ -8,15 +8,15 @@ data, or take notes. A new write is a new step without any change to the tests.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
-Observer = Callable[
-    [str, str, tuple[Any, ...]], None
-]  # "before" or "after", the operation, its arguments (a path first)
+# Called with "before" or "after", the operation, and its arguments (a path first).
+Observer = Callable[[str, str, tuple[Any, ...]], None]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -52,6 +52,16 @@ def operation(action: Callable[P, R]) -> Callable[P, R]:
 def open_no_link(path: str, flags: int) -> int:
     """Open a file, never through a symbolic link, and without waiting where it is a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+
+
+def reserve(handle: int, size: int) -> None:
+    """Claim the disk blocks of an open file now: a mapped file that finds no room later kills the process."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(handle, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
 
 
 @operation

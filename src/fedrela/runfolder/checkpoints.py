@@ -32,18 +32,9 @@ GENERATION = re.compile(r"([0-9]{6,})(?:-([0-9]+))?")  # round, and which attemp
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The state of a run after a round.
+    """The state of a run after `round` (0 before the first): arrays by name, in the order of their names, and a record.
 
-    Attributes
-    ----------
-    round
-        The last round it includes; 0 before the first.
-    arrays
-        By name, in the order of their names.
-    record
-        The rest, as plain values.
-    note
-        Why a newer checkpoint was passed over; empty where none was.
+    `note` says why a newer checkpoint was passed over; it is empty where none was.
     """
 
     round: int
@@ -53,16 +44,9 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of one run.
+    """The checkpoints of one run, in `folder`.
 
-    Parameters
-    ----------
-    folder
-        Where the generations lie.
-    run
-        What distinguishes this run from others.
-    log
-        The log of rounds; a checkpoint holds the digest of what was in it.
+    `run` distinguishes the run from others. A checkpoint holds the digest of what was in `log`, the log of rounds.
     """
 
     def __init__(self, folder: Path, run: str, log: Path) -> None:

@@ -30,14 +30,9 @@ FROM_GRID = (GRID, names.CONFIG, SUMMARY, *TABLES)
 
 
 def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> None:
-    """Make a copy of `source` without samples.
+    """Make a copy of `source`, on which no other process works, without samples.
 
-    Parameters
-    ----------
-    source
-        No other process may be working on it.
-    target
-        A new folder, which is there wholly or not at all.
+    The new folder `target` is there wholly or not at all.
     """
     if source.running:
         raise BusyError(f"{source.path}: {source.status} in another process; wait until that has ended")

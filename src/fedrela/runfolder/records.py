@@ -198,12 +198,7 @@ def read_first(folder: Path, name: str, what: str) -> tuple[Record, bytes]:
 class Log:
     """The log at `path`: one line per record. It only grows; a kill may tear its last line and no other.
 
-    Parameters
-    ----------
-    path
-        The file; a missing one is an empty log.
-    seals
-        Whether each record carries its own digest, for a log whose digest no other file holds.
+    With `seals` each record carries its own digest, for a log whose digest no other file holds.
     """
 
     def __init__(self, path: Path, *, seals: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,18 +31,13 @@ class Partition:
     moved: int = 0
 
     @property
-    def repaired(self) -> bool:
-        """Whether samples were moved after drawing."""
-        return self.moved > 0
-
-    @property
     def note(self) -> str:
         """One sentence on what was done to reach the minimum size; empty where the first draw was good.
 
         >>> Partition([], redraws=100, moved=7).note
         'after 100 redraws, 7 samples were moved from the largest clients to the too small ones'
         """
-        if self.repaired:
+        if self.moved:
             moves = "samples were moved from the largest clients to the too small ones"
             return f"after {self.redraws} redraws, {self.moved} {moves}"
         return f"drawn anew {self.redraws} times to reach the minimum size" if self.redraws else ""
@@ -73,14 +69,9 @@ def members_of(labels: Ints) -> Parts:
 def repair(owner: Ints, clients: int, min_size: int, rng: np.random.Generator) -> tuple[Ints, int]:
     """Move as few samples as possible from the largest clients to those below `min_size`.
 
-    Donors go down to one common level and never below `min_size`; which of their samples go is drawn.
+    Donors go down to one common level and never below `min_size`; which of their samples go is drawn. Returns the new
+    owners, and how many samples were moved.
 
-    Returns
-    -------
-    The new owners, and how many samples were moved.
-
-    Examples
-    --------
     >>> owner, moved = repair(np.array([0, 0, 0, 0, 1, 1]), 3, 1, np.random.default_rng(0))
     >>> np.bincount(owner).tolist(), moved
     ([3, 2, 1], 1)
@@ -103,14 +94,9 @@ def donations(sizes: Ints, total: int) -> Ints:
     >>> donations(np.array([9, 2, 7, 8]), 6).tolist()
     [3, 0, 1, 2]
     """
-    low, high = 0, int(sizes.max(initial=0))  # the level is the highest at which enough lies above it
-    while low < high:
-        middle = (low + high + 1) // 2
-        if np.maximum(sizes - middle, 0).sum() >= total:
-            low = middle
-        else:
-            high = middle - 1
-    above = np.maximum(sizes - low, 0)
+    levels = range(1, int(sizes.max(initial=0)) + 1)  # the highest at which enough lies above it, or 0
+    level = bisect_left(levels, True, key=lambda level: bool(np.maximum(sizes - level, 0).sum() < total))
+    above = np.maximum(sizes - level, 0)
     spare = int(above.sum()) - total
     above[np.flatnonzero(above)[-spare:] if spare else []] -= 1
     return above

@@ -51,7 +51,9 @@ def shards(labels: ArrayLike, clients: int, classes_per_client: int, *, seed: in
     owner = np.empty(y.size, np.int64)
     missing = np.full(clients, per_client, np.int64)
     for c in rng.permutation(len(members)):
-        chosen = _with_most_room(missing, int(holders[c]), rng)
+        # The clients that still lack the most classes, by lot where equal: what they lack then never differs by more
+        # than one, which is why the last class still finds enough clients.
+        chosen = np.lexsort((rng.random(clients), -missing))[: holders[c]]
         missing[chosen] -= 1
         ids = rng.permutation(members[c])
         owner[ids] = chosen[np.arange(ids.size) * holders[c] // ids.size]
@@ -65,14 +67,6 @@ def _check_feasible(sizes: list[int], clients: int, per_client: int) -> None:
         raise ArgumentError(f"{what}, fewer than the {len(sizes)} classes; raise it or clients", argument=key)
     if wanted > room:
         raise ArgumentError(f"{what}, but the classes give no more than {room}; lower it or clients", argument=key)
-
-
-def _with_most_room(missing: Ints, number: int, rng: np.random.Generator) -> Ints:
-    """Choose the clients that still lack the most classes, by lot where equal.
-
-    What they lack then never differ by more than one, which is why the last class still finds enough clients.
-    """
-    return np.lexsort((rng.random(missing.size), -missing))[:number]
 
 
 def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> Parts:

@@ -90,7 +90,11 @@ def dirichlet_partition(
     seed = check_integer("seed", seed, 0)
     check_choice("scheme", scheme, tuple(SCHEMES))
     if numpy_seed is not None:
-        return _official(y, clients, alpha, scheme, check_integer("numpy_seed", numpy_seed, 0))
+        if scheme not in ("proportional", "multinomial"):
+            what = f"it implies scheme 'multinomial', got {scheme!r}; leave one of them out"
+            raise ArgumentError(what, argument="numpy_seed")
+        clients = check_clients(y.size, clients, min_size=0)
+        return Partition(parts_of(official_owner(y, clients, alpha, numpy_seed), clients))
     clients = check_clients(y.size, clients, min_size)
     members = members_of(y)
     redraws = min(MAX_REDRAWS, MAX_WEIGHTS // (clients * max(len(members), 1)))
@@ -100,15 +104,6 @@ def dirichlet_partition(
             return Partition(parts_of(owner, clients), redraw)
     owner, moved = repair(owner, clients, min_size, stream(seed, "partition repair"))
     return Partition(parts_of(owner, clients), redraws, moved)
-
-
-def _official(labels: NDArray[np.int64], clients: int, alpha: float, scheme: str, numpy_seed: int) -> Partition:
-    if scheme not in ("proportional", "multinomial"):
-        raise ArgumentError(
-            f"it implies scheme 'multinomial', got {scheme!r}; leave one of them out", argument="numpy_seed"
-        )
-    clients = check_clients(labels.size, clients, min_size=0)
-    return Partition(parts_of(official_owner(labels, clients, alpha, numpy_seed), clients))
 
 
 def proportional(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
@@ -167,12 +162,7 @@ def equal(members: Parts, clients: int, alpha: float, rng: np.random.Generator) 
     return owner
 
 
-SCHEMES: dict[str, Scheme] = {
-    "proportional": proportional,
-    "multinomial": multinomial,
-    "niid_bench": niid_bench,
-    "equal": equal,
-}
+SCHEMES: dict[str, Scheme] = {each.__name__: each for each in (proportional, multinomial, niid_bench, equal)}
 
 
 def log_weights(rng: np.random.Generator, alpha: float, shape: tuple[int, ...]) -> Floats:
@@ -240,10 +230,9 @@ def official_owner(labels: NDArray[np.int64], clients: int, alpha: float, numpy_
     The number of classes is one more than the largest label; it shapes the first draw, so labels whose last
     classes are absent follow another stream than labels with all of them.
     """
-    if not 0 <= numpy_seed <= LARGEST_NUMPY_SEED:
-        raise ArgumentError(
-            f"expected a number from 0 to {LARGEST_NUMPY_SEED}, got {numpy_seed}", argument="numpy_seed"
-        )
+    if check_integer("numpy_seed", numpy_seed, 0) > LARGEST_NUMPY_SEED:
+        what = f"expected a number from 0 to {LARGEST_NUMPY_SEED}, got {numpy_seed}"
+        raise ArgumentError(what, argument="numpy_seed")
     legacy = np.random.RandomState(numpy_seed)
     num_classes = int(labels.max()) + 1 if labels.size else 0
     legacy.binomial(1, 1.0, size=(clients, num_classes))  # unused there too, but it advances the stream

@@ -64,13 +64,11 @@ class PartitionPlan:
         if self.scheme is not None:
             check_choice("scheme", self.scheme, tuple(SCHEMES))
         if self.numpy_seed is not None and self.min_size:
-            raise ArgumentError(
-                "numpy_seed follows the official code, which has none; leave it out", argument="min_size"
-            )
+            what = "numpy_seed follows the official code, which has none"
+            raise ArgumentError(f"{what}; leave it out", argument="min_size")
         if self.numpy_seed is not None and self.scheme not in (None, "multinomial"):
-            raise ArgumentError(
-                "numpy_seed follows the official code, which is multinomial; leave it out", argument="scheme"
-            )
+            what = "numpy_seed follows the official code, which is multinomial"
+            raise ArgumentError(f"{what}; leave it out", argument="scheme")
 
     def apply(self, labels: ArrayLike, client_ids: ArrayLike | None = None, *, seed: int) -> Partition:
         """Split samples with these labels over the clients.
@@ -87,12 +85,6 @@ class PartitionPlan:
             return Partition(iid(labels, clients, seed=seed, min_size=1 if self.min_size is None else self.min_size))
         if self.kind == "shards":
             return Partition(shards(labels, clients, self.classes_per_client or 0, seed=seed))
-        return dirichlet_partition(
-            labels,
-            clients,
-            float(self.alpha or np.nan),
-            seed=seed,
-            scheme=self.scheme or "proportional",
-            min_size=10 if self.min_size is None else self.min_size,
-            numpy_seed=self.numpy_seed,
-        )
+        scheme, alpha = self.scheme or "proportional", float(self.alpha or np.nan)
+        options = {"seed": seed, "min_size": 10 if self.min_size is None else self.min_size}
+        return dirichlet_partition(labels, clients, alpha, scheme=scheme, numpy_seed=self.numpy_seed, **options)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Any
 
-from fedrela.data.cache import Progress
+from fedrela.data.cache import PathOrNone, Progress
 from fedrela.data.sources import cifar, digits, fashion_mnist, gaussians, image_folder, npz, table
 from fedrela.data.sources.arrays import from_arrays
 from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
@@ -31,9 +30,9 @@ SOURCES: dict[str, SourceSpec] = {
 
 def load(
     name: str,
-    root: str | Path | None = None,
+    root: PathOrNone = None,
     *,
-    cache: str | Path | None = None,
+    cache: PathOrNone = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Source:

@@ -71,8 +71,10 @@ def from_arrays(
         parts = [rows[train], labels[train], rows[test], labels[test]]
         clients = None if clients is None else clients[train]
     else:
-        held_out = as_samples(np.asarray(x_test), layout, f"{name}: x_test")
-        parts = [rows, labels, held_out, _test_labels(np.asarray(y_test), names, class_names, f"{name}: y_test")]
+        held_out, test_labels = as_samples(np.asarray(x_test), layout, f"{name}: x_test"), np.asarray(y_test)
+        if class_names is None:  # the names were made from the training labels, so test labels are looked up as text
+            test_labels = np.array([str(value) for value in plain_values(test_labels, f"{name}: y_test")])
+        parts = [rows, labels, held_out, encode_labels(test_labels, names, f"{name}: y_test")[0]]
     return table_or_images(name, parts, names, clients)
 
 
@@ -88,14 +90,6 @@ def table_or_images(
     numeric = np.ones(features, np.bool_) if features else None
     x_train, y_train, x_test, y_test = views
     return Source(name, x_train, y_train, x_test, y_test, names, clients, columns, numeric)
-
-
-def _test_labels(
-    values: NDArray[Any], names: tuple[str, ...], class_names: Sequence[str] | None, where: str
-) -> NDArray[np.int64]:
-    if class_names is None:  # the names were made from the training labels, so test labels are looked up as text
-        values = np.array([str(value) for value in plain_values(values, where)])
-    return encode_labels(values, names, where)[0]
 
 
 def image_layout(shape: tuple[int, ...], layout: str, where: str) -> str:

@@ -82,21 +82,19 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Download:
-    """What ``fedrela data fetch`` gets for a source.
+    """What ``fedrela data fetch`` gets for a source: files, or one archive, which is unpacked beside itself.
 
-    Attributes
-    ----------
-    files
-        The files, or one archive.
-    folder
-        The folder inside the archive, where there is an archive; it is unpacked beside it.
-    path
-        Where the files go, below the root folder of all data.
+    `folder` is the one inside the archive; `path` is where the files go, below the root folder of all data.
     """
 
     files: tuple[RemoteFile, ...]
     folder: str | None = None
     path: str = "."
+
+
+def archive(url: str, size: int, sha256: str, folder: str) -> Download:
+    """Return the download of one archive in which everything lies in `folder`."""
+    return Download((RemoteFile(url, size, sha256),), folder)
 
 
 @dataclass(frozen=True)
@@ -137,12 +135,10 @@ def check_source_arrays(source: Source) -> None:
     if source.x_train.shape[1:] != source.x_test.shape[1:]:
         shapes = f"{source.x_train.shape[1:]} and {source.x_test.shape[1:]}"
         raise DataError(f"{source.name}: training and test samples differ in shape: {shapes}")
-    ids = source.client_train
+    ids, width = source.client_train, source.x_train.shape[1:]
     if ids is not None and (ids.shape != source.y_train.shape or ids.dtype != np.int64):
-        raise DataError(
-            f"{source.name}: client_train: expected int64 {source.y_train.shape}, got {ids.dtype} {ids.shape}"
-        )
-    width = source.x_train.shape[1:]
+        wanted = f"expected int64 {source.y_train.shape}"
+        raise DataError(f"{source.name}: client_train: {wanted}, got {ids.dtype} {ids.shape}")
     if source.numeric is not None and (source.numeric.shape != width or source.numeric.dtype != np.bool_):
         raise DataError(f"{source.name}: numeric: expected one boolean per feature, got {source.numeric.shape}")
     if source.feature_names and (len(source.feature_names),) != width:
@@ -158,11 +154,11 @@ def _check_types(source: Source) -> None:
             raise DataError(f"{source.name}: {key}: expected a NumPy array, got {type(value).__name__}")
     for key in ("class_names", "feature_names"):
         texts = getattr(source, key)
-        if not isinstance(texts, tuple | list):
-            raise DataError(f"{source.name}: {key}: expected a tuple of texts, got {type(texts).__name__}")
-        kinds = [type(text).__name__ for text in texts if not isinstance(text, str)]
-        if kinds:
-            raise DataError(f"{source.name}: {key}: expected a tuple of texts, got {kinds[0]} in it")
+        is_list = isinstance(texts, tuple | list)
+        odd = [f"{type(text).__name__} in it" for text in texts if not isinstance(text, str)] if is_list else []
+        if not is_list or odd:
+            what = odd[0] if odd else type(texts).__name__
+            raise DataError(f"{source.name}: {key}: expected a tuple of texts, got {what}")
 
 
 def _check_part(source: Source, part: str) -> None:

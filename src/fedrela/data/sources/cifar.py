@@ -11,8 +11,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import NewArray, Progress, cached_arrays
-from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
+from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
+from fedrela.data.sources.base import Source, SourceSpec, archive
 from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.data.sources.reading import archive_members, read_exactly, reading, root_folder
 from fedrela.errors import DataError
@@ -53,26 +53,18 @@ CIFAR100 = Edition(
 )  # fmt: skip
 
 
-def load_cifar10(
-    root: str | Path | None = None, *, cache: str | Path | None = None, progress: Progress | None = None
-) -> Source:
+def load_cifar10(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
     """Return CIFAR-10 from ``cifar-10-batches-bin`` or ``cifar-10-binary.tar.gz`` in `root`, or from `root` itself."""
-    return load_edition(CIFAR10, root, cache=cache, progress=progress)
+    return load_edition(CIFAR10, root, cache, progress)
 
 
-def load_cifar100(
-    root: str | Path | None = None, *, cache: str | Path | None = None, progress: Progress | None = None
-) -> Source:
+def load_cifar100(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
     """Return CIFAR-100 from ``cifar-100-binary`` or ``cifar-100-binary.tar.gz`` in `root`, or from `root` itself."""
-    return load_edition(CIFAR100, root, cache=cache, progress=progress)
+    return load_edition(CIFAR100, root, cache, progress)
 
 
 def load_edition(
-    edition: Edition,
-    root: str | Path | None,
-    *,
-    cache: str | Path | None = None,
-    progress: Progress | None = None,
+    edition: Edition, root: PathOrNone, cache: PathOrNone = None, progress: Progress | None = None
 ) -> Source:
     """Decode an edition once into the cache, and return it from there."""
     place = _find(edition, root_folder(root))
@@ -80,22 +72,17 @@ def load_edition(
     files = [place / name for name in wanted] if place.is_dir() else [place]
     for file in files:
         if not file.is_file():
-            raise DataError(
-                f"{edition.name}: {file} is missing; `fedrela data fetch {edition.name}` gets the whole set"
-            )
+            get = f"`fedrela data fetch {edition.name}` gets the whole set"
+            raise DataError(f"{edition.name}: {file} is missing; {get}")
     counts = [*edition.train.values(), *edition.test.values()]
-    arrays = cached_arrays(
-        edition.name,
-        files,
-        {"reader": "cifar", "packed": place.is_file(), "records": counts},
-        ARRAYS,
-        lambda new: _decode(edition, place, new, progress),
-        folder=cache,
-        progress=progress,
-    )
+    options = {"reader": "cifar", "packed": place.is_file(), "records": counts}
+
+    def decode(new: NewArray) -> None:
+        _decode(edition, place, new, progress)
+
+    arrays = cached_arrays(edition.name, files, options, ARRAYS, decode, folder=cache, progress=progress)
     names = class_names_from_lines(arrays["names"].tobytes(), edition.classes, f"{place}: {edition.names}")
-    x_train, y_train, x_test, y_test = (arrays[name] for name in ARRAYS[:4])
-    return Source(edition.name, x_train, y_train, x_test, y_test, names)
+    return Source(edition.name, arrays["x_train"], arrays["y_train"], arrays["x_test"], arrays["y_test"], names)
 
 
 def _find(edition: Edition, root: Path) -> Path:
@@ -173,14 +160,10 @@ CIFAR10_SPEC = SourceSpec(
     "CIFAR-10",
     "60,000 colour images of 32x32, 10 classes; the binary edition",
     "ROOT/cifar-10-batches-bin, ROOT/cifar-10-binary.tar.gz",
-    Download(
-        (
-            RemoteFile(
-                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-                170_052_171,
-                "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-            ),
-        ),
+    archive(
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        170_052_171,
+        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
         folder="cifar-10-batches-bin",
     ),
 )
@@ -189,14 +172,10 @@ CIFAR100_SPEC = SourceSpec(
     "CIFAR-100",
     "60,000 colour images of 32x32, 100 classes; the binary edition",
     "ROOT/cifar-100-binary, ROOT/cifar-100-binary.tar.gz",
-    Download(
-        (
-            RemoteFile(
-                "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
-                168_513_733,
-                "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
-            ),
-        ),
+    archive(
+        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        168_513_733,
+        "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
         folder="cifar-100-binary",
     ),
 )

@@ -39,7 +39,10 @@ class ColumnTable:
 
     def take(self, rows: NDArray[np.int64]) -> ColumnTable:
         """Return the table of these rows."""
-        columns = {name: _take(column, rows) for name, column in self.columns.items()}
+        columns: dict[str, Column] = {
+            name: [column[i] for i in rows] if isinstance(column, list) else column[rows]
+            for name, column in self.columns.items()
+        }
         return ColumnTable(self.path, columns, [self.positions[i] for i in rows])
 
     def followed_by(self, other: ColumnTable) -> ColumnTable:
@@ -148,13 +151,7 @@ def _column(values: NDArray[Any]) -> Column:
     return [text.strip() for text in values.tolist()] if values.dtype.kind == "U" else values
 
 
-def _take(column: Column, rows: NDArray[np.int64]) -> Column:
-    return [column[i] for i in rows] if isinstance(column, list) else column[rows]
-
-
 def _join(first: Column, second: Column) -> Column:
-    if isinstance(first, list) and isinstance(second, list):
-        return first + second
     if isinstance(first, list) or isinstance(second, list):
         return [str(value) for part in (first, second) for value in part]
     return np.concatenate([first, second])

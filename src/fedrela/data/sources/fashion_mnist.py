@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import BLOCK, NewArray, Progress, cached_arrays
+from fedrela.data.cache import BLOCK, NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
 from fedrela.data.sources.reading import Readable, read_exactly, reading, root_folder
 from fedrela.errors import DataError
@@ -26,9 +26,7 @@ UNSIGNED_BYTE = 8
 DEFLATE_LIMIT = 1032  # no deflate stream expands further, so a header that claims more lies
 
 
-def load(
-    root: str | Path | None = None, *, cache: str | Path | None = None, progress: Progress | None = None
-) -> Source:
+def load(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
     """Return Fashion-MNIST, images mapped into memory.
 
     Looked for in ``root/FashionMNIST/raw`` (torchvision's layout) and ``root``; without `root`, in ``data`` and then
@@ -43,7 +41,7 @@ def load(
     return Source("fashion_mnist", x_train, y_train, x_test, y_test, CLASS_NAMES)
 
 
-def _find(root: str | Path | None) -> Path:
+def _find(root: PathOrNone) -> Path:
     base = root_folder(root)
     folders = [base / "FashionMNIST" / "raw", base] + ([DEBIAN] if root is None else [])
     for folder in folders:
@@ -55,22 +53,21 @@ def _find(root: str | Path | None) -> Path:
 
 
 def _file(folder: Path, name: str) -> Path:
-    plain = folder / name
-    packed = plain.with_name(f"{plain.name}.gz")
-    for path in (plain, packed):
+    for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
-    raise DataError(f"fashion_mnist: {plain} or {packed.name} is missing; `fedrela data fetch fashion_mnist` gets it")
+    get = "`fedrela data fetch fashion_mnist` gets it"
+    raise DataError(f"fashion_mnist: {folder / name} or {name}.gz is missing; {get}")
 
 
-def _images(path: Path, cache: str | Path | None, progress: Progress | None) -> NDArray[np.uint8]:
+def _images(path: Path, cache: PathOrNone, progress: Progress | None) -> NDArray[np.uint8]:
     def decode(new: NewArray) -> None:
         _unzip_idx(path, 3, lambda shape: new("images", shape, np.uint8), progress)
 
     if path.suffix == ".gz":
-        images = cached_arrays(
-            "fashion_mnist", [path], {"reader": "idx"}, ["images"], decode, folder=cache, progress=progress
-        )["images"]
+        options = {"reader": "idx"}
+        arrays = cached_arrays("fashion_mnist", [path], options, ["images"], decode, folder=cache, progress=progress)
+        images = arrays["images"]
     else:
         images = _map_idx(path, 3)
     if images.shape[1:] != (28, 28):
@@ -83,9 +80,8 @@ def _labels(path: Path, number: int) -> NDArray[np.int64]:
     if len(raw) != number:
         raise DataError(f"{path}: expected {number} labels, one per image, got {len(raw)}")
     if raw.max() >= len(CLASS_NAMES):
-        raise DataError(
-            f"{path}: label {raw.max()} at position {raw.argmax()}; 0 to {len(CLASS_NAMES) - 1} are classes"
-        )
+        what = f"label {raw.max()} at position {raw.argmax()}"
+        raise DataError(f"{path}: {what}; 0 to {len(CLASS_NAMES) - 1} are classes")
     return raw.astype(np.int64)
 
 
@@ -143,34 +139,16 @@ def _read_header(file: Readable, dimensions: int, path: Path) -> tuple[int, ...]
 # https://github.com/tensorflow/datasets/blob/333639b/tensorflow_datasets/url_checksums/fashion_mnist.txt
 BASE_URL = "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/"
 
+FILES = (
+    ("train-images-idx3-ubyte.gz", 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+    ("train-labels-idx1-ubyte.gz", 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+    ("t10k-images-idx3-ubyte.gz", 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+    ("t10k-labels-idx1-ubyte.gz", 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+)
 SPEC = SourceSpec(
     load,
     "Fashion-MNIST",
     "70,000 grey images of 28x28, 10 classes",
     "ROOT/FashionMNIST/raw, ROOT, Debian's package dataset-fashion-mnist",
-    Download(
-        (
-            RemoteFile(
-                BASE_URL + "train-images-idx3-ubyte.gz",
-                26_421_880,
-                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-            ),
-            RemoteFile(
-                BASE_URL + "train-labels-idx1-ubyte.gz",
-                29_515,
-                "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-            ),
-            RemoteFile(
-                BASE_URL + "t10k-images-idx3-ubyte.gz",
-                4_422_102,
-                "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-            ),
-            RemoteFile(
-                BASE_URL + "t10k-labels-idx1-ubyte.gz",
-                5_148,
-                "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-            ),
-        ),
-        path="FashionMNIST/raw",
-    ),
+    Download(tuple(RemoteFile(BASE_URL + name, size, sha256) for name, size, sha256 in FILES), path="FashionMNIST/raw"),
 )

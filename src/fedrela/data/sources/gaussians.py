@@ -53,12 +53,9 @@ def load(
     """
     seed = check_integer("seed", seed, 0)
     centres = means(classes, dimension, separation)
-    counts = {"samples": _counts(samples, classes, "samples")}
-    counts["test_samples"] = _counts(test_samples, classes, "test_samples")
-    for option, numbers in counts.items():
-        _check_size(option, sum(numbers), dimension)
-    x_train, y_train = _draw(centres, counts["samples"], seed, "train")
-    x_test, y_test = _draw(centres, counts["test_samples"], seed, "test")
+    train, test = _counts(samples, centres, "samples"), _counts(test_samples, centres, "test_samples")
+    x_train, y_train = _draw(centres, train, seed, "train")
+    x_test, y_test = _draw(centres, test, seed, "test")
     names = tuple(f"class {c}" for c in range(classes))
     columns = tuple(f"x{j}" for j in range(dimension))
     return Source("gaussians", x_train, y_train, x_test, y_test, names, None, columns, np.ones(dimension, np.bool_))
@@ -70,18 +67,7 @@ def means(classes: int, dimension: int, separation: float) -> NDArray[np.float64
     >>> means(2, 1, 3.0).ravel().tolist()
     [-1.5, 1.5]
     """
-    _check_form(classes, dimension, separation)
-    corners = np.zeros((classes, dimension))
-    for k in range(1, classes):  # axis k - 1 parts class k from the ones before it
-        corners[:k, k - 1] = -1 / (k + 1)
-        corners[k, k - 1] = k / (k + 1)
-        corners[:, k - 1] *= separation * np.sqrt((k + 1) / (2 * k))
-    return corners
-
-
-def _check_form(classes: int, dimension: int, separation: float) -> None:
-    classes = check_integer("classes", classes, 2)
-    dimension = check_integer("dimension", dimension, 1)
+    classes, dimension = check_integer("classes", classes, 2), check_integer("dimension", dimension, 1)
     if not classes - 1 <= dimension <= MOST_FEATURES:
         what = f"expected from classes - 1 to {MOST_FEATURES:,}, got {dimension} for {classes} classes"
         raise ArgumentError(what, argument="dimension")
@@ -90,6 +76,12 @@ def _check_form(classes: int, dimension: int, separation: float) -> None:
     if not number or not 0 <= separation <= LARGEST_SEPARATION:
         what = f"expected a number from 0 to {LARGEST_SEPARATION:,.0f}, got {separation!r}"
         raise ArgumentError(what, argument="separation")
+    corners = np.zeros((classes, dimension))
+    for k in range(1, classes):  # axis k - 1 parts class k from the ones before it
+        corners[:k, k - 1] = -1 / (k + 1)
+        corners[k, k - 1] = k / (k + 1)
+        corners[:, k - 1] *= separation * np.sqrt((k + 1) / (2 * k))
+    return corners
 
 
 def _check_size(option: str, rows: int, dimension: int) -> None:
@@ -98,12 +90,15 @@ def _check_size(option: str, rows: int, dimension: int) -> None:
         raise ArgumentError(f"{limit}, got {rows:,} of {dimension:,} features; lower one of them", argument=option)
 
 
-def _counts(count: int | Sequence[int], classes: int, option: str) -> list[int]:
+def _counts(count: int | Sequence[int], centres: NDArray[np.float64], option: str) -> list[int]:
+    classes, dimension = centres.shape
     several = isinstance(count, list | tuple) or (isinstance(count, np.ndarray) and count.ndim == 1)
     counts = list(cast(Sequence[int], count)) if several else [cast(int, count)] * classes
     if len(counts) != classes:
         raise ArgumentError(f"expected one count, or {classes}, one per class, got {len(counts)}", argument=option)
-    return [check_integer(option, n, 1) for n in counts]
+    counts = [check_integer(option, n, 1) for n in counts]
+    _check_size(option, sum(counts), dimension)
+    return counts
 
 
 def _draw(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from fedrela.data.cache import NewArray, Progress, cached_arrays
-from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
+from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
+from fedrela.data.sources.base import Source, SourceSpec, archive
 from fedrela.data.sources.images import MODES, decode_images
 from fedrela.data.sources.labels import check_class_names
 from fedrela.data.sources.reading import inside, read_text, reading, root_folder
@@ -32,14 +32,14 @@ class Listing:
 
 
 def load(
-    root: str | Path | None = None,
+    root: PathOrNone = None,
     *,
     train_list: str | None = None,
     test_list: str | None = None,
     test: str | None = None,
     size: int = 64,
     channels: int = 3,
-    cache: str | Path | None = None,
+    cache: PathOrNone = None,
     progress: Progress | None = None,
 ) -> Source:
     """Return a data set of image files, decoded and resized once into the cache.
@@ -57,15 +57,12 @@ def load(
     cache, progress
         See `fedrela.data.cache.cached_arrays`.
     """
-    return _load("image_folder", root_folder(root), train_list, test_list, test, size, channels, cache, progress)
+    listing = _listing("image_folder", root_folder(root), train_list, test_list, test)
+    return _load("image_folder", listing, size, channels, cache, progress)
 
 
 def load_tiny_imagenet(
-    root: str | Path | None = None,
-    *,
-    size: int = 64,
-    cache: str | Path | None = None,
-    progress: Progress | None = None,
+    root: PathOrNone = None, *, size: int = 64, cache: PathOrNone = None, progress: Progress | None = None
 ) -> Source:
     """Return Tiny-ImageNet from ``root/tiny-imagenet-200`` or `root`; its annotated ``val`` part is the test set."""
     base = root_folder(root)
@@ -73,38 +70,30 @@ def load_tiny_imagenet(
     if not (folder / "train").is_dir():
         put = f"put the unpacked folder tiny-imagenet-200 in {base}, or run `fedrela data fetch tiny_imagenet`"
         raise DataError(f"tiny_imagenet: no folder train in {folder}; {put}")
-    return _load("tiny_imagenet", folder, None, None, "val", size, 3, cache, progress)
+    return _load("tiny_imagenet", list_folders(folder, "val"), size, 3, cache, progress)
 
 
 def load_imagenet_lt(
-    root: str | Path | None = None,
+    root: PathOrNone = None,
     *,
     train_list: str = "ImageNet_LT_train.txt",
     test_list: str = "ImageNet_LT_test.txt",
     size: int = 64,
-    cache: str | Path | None = None,
+    cache: PathOrNone = None,
     progress: Progress | None = None,
 ) -> Source:
     """Return ImageNet-LT: ImageNet's ``train`` and ``val`` folders in `root`, and the two lists beside them."""
-    return _load("imagenet_lt", root_folder(root), train_list, test_list, None, size, 3, cache, progress)
+    listing = _listing("imagenet_lt", root_folder(root), train_list, test_list, None)
+    return _load("imagenet_lt", listing, size, 3, cache, progress)
 
 
 def _load(
-    name: str,
-    root: Path,
-    train_list: str | None,
-    test_list: str | None,
-    test: str | None,
-    size: int,
-    channels: int,
-    cache: str | Path | None,
-    progress: Progress | None,
+    name: str, listing: Listing, size: int, channels: int, cache: PathOrNone, progress: Progress | None
 ) -> Source:
     if isinstance(size, bool) or not 1 <= size <= LARGEST:
         raise ArgumentError(f"expected from 1 to {LARGEST} pixels, got {size!r}", argument="size")
     if channels not in MODES:
         raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
-    listing = _listing(name, root, train_list, test_list, test)
     parts = {"x_train": listing.train, "x_test": listing.test}
 
     def decode(new: NewArray) -> None:
@@ -129,9 +118,8 @@ def _listing(name: str, root: Path, train_list: str | None, test_list: str | Non
                 raise DataError(f"{name}: {root / file} is missing; put the list there, a path and a label per line")
         return list_files(root, root / train_list, root / test_list)
     if not (root / "train").is_dir():
-        raise DataError(
-            f"{name}: {root / 'train'} is missing; put the images in {root}/train/CLASS/ and {root}/val/CLASS/"
-        )
+        put = f"put the images in {root}/train/CLASS/ and {root}/val/CLASS/"
+        raise DataError(f"{name}: {root / 'train'} is missing; {put}")
     return list_folders(root, test)
 
 
@@ -147,7 +135,8 @@ def list_folders(root: Path, test: str | None) -> Listing:
         raise DataError(f"{root / 'train'}: no class folder; put the images in {root / 'train'}/CLASS/")
     number = {name: c for c, name in enumerate(names)}
     train = [(path, number[name]) for name in names for path in _images(root / "train" / name, needed=True)]
-    folder = root / (test or _test_folder(root, number))
+    has_test = any((root / "test" / name).is_dir() for name in names)
+    folder = root / (test or ("test" if has_test else "val"))
     if (folder / ANNOTATIONS).is_file():
         return Listing(train, _annotated(folder, number), names)
     found = _folders(folder)
@@ -156,9 +145,8 @@ def list_folders(root: Path, test: str | None) -> Listing:
             raise DataError(f"{folder / name}: {root / 'train'} has no class of this name")
     held_out = [(path, number[name]) for name in found for path in _images(folder / name)]
     if not held_out:
-        raise DataError(
-            f"{folder}: no test image; put them in {folder}/CLASS/, or name another folder with option test"
-        )
+        put = f"put them in {folder}/CLASS/, or name another folder with option test"
+        raise DataError(f"{folder}: no test image; {put}")
     return Listing(train, held_out, names)
 
 
@@ -175,24 +163,26 @@ def list_files(root: Path, train_list: Path, test_list: Path) -> Listing:
                 raise DataError(f"{path}: image {line}: label {label}, but training labels end at {classes - 1}")
     absent = set(range(classes)) - {label for _, label in train}
     if absent:
-        raise DataError(
-            f"{train_list}: no image of class {min(absent)}, but of class {classes - 1}; labels must be 0 to C - 1"
-        )
+        what = f"no image of class {min(absent)}, but of class {classes - 1}"
+        raise DataError(f"{train_list}: {what}; labels must be 0 to C - 1")
     return Listing(train, test, _names_of(train, classes))
+
+
+def _lines(path: Path, kind: str, form: str) -> Iterator[tuple[str, str]]:
+    """Yield position and text of every line that is not blank; there must be one."""
+    lines = [(f"{path}:{i}", line) for i, line in enumerate(read_text(path, kind).splitlines(), 1) if line.strip()]
+    if not lines:
+        raise DataError(f"{path}: names no image; expected {form} per line")
+    yield from lines
 
 
 def _read_list(root: Path, path: Path) -> list[tuple[Path, int]]:
     samples = []
-    for number, line in enumerate(read_text(path, "list of images").splitlines(), 1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
+    for where, line in _lines(path, "list of images", "a path and a label"):
         fields = line.rsplit(maxsplit=1)
         if len(fields) != 2 or not (fields[1].isascii() and fields[1].isdigit() and len(fields[1]) < 7):
             raise DataError(f"{where}: expected a path and a label, got {line.strip()[:80]!r}")
         samples.append((inside(root, fields[0].strip(), where), int(fields[1])))
-    if not samples:
-        raise DataError(f"{path}: names no image; expected a path and a label per line")
     return samples
 
 
@@ -207,23 +197,12 @@ def _names_of(samples: Sequence[tuple[Path, int]], classes: int) -> tuple[str, .
 
 def _annotated(folder: Path, number: dict[str, int]) -> list[tuple[Path, int]]:
     samples = []
-    annotations = folder / ANNOTATIONS
-    for line_number, line in enumerate(read_text(annotations, "list of names and classes").splitlines(), 1):
-        if not line.strip():
-            continue
-        where = f"{annotations}:{line_number}"
-        fields = line.split("\t")
-        if len(fields) < 2 or fields[1].strip() not in number:
+    for where, line in _lines(folder / ANNOTATIONS, "list of names and classes", "a file name and a class"):
+        fields = [field.strip() for field in line.split("\t")]
+        if len(fields) < 2 or fields[1] not in number:
             raise DataError(f"{where}: expected a file name, a tab and a class of the training set, got {line[:80]!r}")
-        samples.append((inside(folder / "images", fields[0].strip(), where), number[fields[1].strip()]))
-    if not samples:
-        raise DataError(f"{annotations}: names no image")
+        samples.append((inside(folder / "images", fields[0], where), number[fields[1]]))
     return samples
-
-
-def _test_folder(root: Path, number: dict[str, int]) -> str:
-    has_classes = any((root / "test" / name).is_dir() for name in number)
-    return "test" if has_classes else "val"
 
 
 def _folders(folder: Path) -> list[str]:
@@ -238,9 +217,8 @@ def _images(folder: Path, needed: bool = False) -> list[Path]:
         names = sorted(entry.name for entry in entries if os.path.splitext(entry.name)[1].lower() in SUFFIXES)
     names = [name for name in names if not name.startswith(".")]
     if needed and not names:
-        raise DataError(
-            f"{place}: no image of this class; remove the folder or put {', '.join(sorted(SUFFIXES))} files in it"
-        )
+        put = f"remove the folder or put {', '.join(sorted(SUFFIXES))} files in it"
+        raise DataError(f"{place}: no image of this class; {put}")
     return [place / name for name in names]
 
 
@@ -263,14 +241,10 @@ TINY_IMAGENET_SPEC = SourceSpec(
     "Tiny-ImageNet-200",
     "120,000 colour images of 64x64, 200 classes",
     "ROOT/tiny-imagenet-200, ROOT",
-    Download(
-        (
-            RemoteFile(
-                "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
-                248_100_043,
-                "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
-            ),
-        ),
+    archive(
+        "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        248_100_043,
+        "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
         folder="tiny-imagenet-200",
     ),
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import NewArray, Progress, cached_arrays
+from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.arrays import as_stored, check_bytes, image_layout, table_or_images, table_rows
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.columns import one_hot
@@ -23,12 +22,12 @@ BIG = 1 << 23  # images from this size on are mapped from the cache, smaller one
 
 
 def load(
-    root: str | Path | None = None,
+    root: PathOrNone = None,
     *,
     file: str | None = None,
     layout: str = "auto",
     categories: Sequence[int] = (),
-    cache: str | Path | None = None,
+    cache: PathOrNone = None,
     progress: Progress | None = None,
 ) -> Source:
     """Return the data set in an .npz file.
@@ -99,7 +98,7 @@ def _labels(archive: Npz, name: str) -> NDArray[Any]:
 
 
 def _images(
-    archive: Npz, layout: str, cache: str | Path | None, progress: Progress | None
+    archive: Npz, layout: str, cache: PathOrNone, progress: Progress | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     headers = {name: archive.header(name) for name in ("x_train", "x_test")}
     layouts = {name: image_layout(header.shape, layout, _at(archive, name)) for name, header in headers.items()}

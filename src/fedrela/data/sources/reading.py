@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-from fedrela.data.cache import BLOCK
+from fedrela.data.cache import BLOCK, PathOrNone
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
 from fedrela.text import one_line
@@ -39,7 +39,7 @@ class Readable(Protocol):
         """Read at most `size` bytes."""
 
 
-def root_folder(root: str | Path | None) -> Path:
+def root_folder(root: PathOrNone) -> Path:
     """Return the folder to look in: `root`, or ``data`` in the current folder."""
     return DEFAULT_ROOT if root is None else Path(root).expanduser()
 
@@ -129,7 +129,7 @@ def _broken_column(text: str, mark: str) -> int:
     return column
 
 
-def named_file(source: str, root: str | Path | None, file: str | None, holding: str) -> Path:
+def named_file(source: str, root: PathOrNone, file: str | None, holding: str) -> Path:
     """Return the one file a source reads: `root` itself, or `file` in it."""
     if root is None and file is None:
         raise ArgumentError(f"expected the file with {holding}, or its folder and the option file", argument="root")

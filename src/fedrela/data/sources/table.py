@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.arguments import check_choice
+from fedrela.data.cache import PathOrNone
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.columns import ColumnTable, Features, as_numbers, missing_cells, read_table
 from fedrela.data.sources.labels import encode_clients, encode_labels, stratified
@@ -20,7 +20,7 @@ LONGEST_LABEL = 200
 
 
 def load(
-    root: str | Path | None = None,
+    root: PathOrNone = None,
     *,
     file: str | None = None,
     test_file: str | None = None,
