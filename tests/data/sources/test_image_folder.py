@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedrela.data.sources import images, load
+from fedrela.data.sources import image_folder, load
 from fedrela.errors import ArgumentError, DataError
 
 
@@ -56,7 +56,7 @@ def test_a_labelled_test_folder_goes_before_val_and_can_be_named(folders, noise)
 def test_decoded_once(folders, monkeypatch):
     root, _ = folders
     load("image_folder", root, size=8)
-    monkeypatch.setattr(images, "decode_image", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr(image_folder, "decode_image", lambda *_: pytest.fail("decoded again"))
     load("image_folder", root, size=8)
     with pytest.raises(BaseException, match="decoded again"):
         load("image_folder", root, size=4)
@@ -211,7 +211,7 @@ def test_a_truncated_image_is_named(folders, noise, name):
 
 def test_a_decompression_bomb_is_an_error(folders, monkeypatch):
     root, _ = folders
-    monkeypatch.setattr(images, "MAX_PIXELS", 63)
+    monkeypatch.setattr(image_folder, "MAX_PIXELS", 63)
     with pytest.raises(DataError, match="8x8 pixels; 63 are the most"):
         load("image_folder", root, size=8)
     monkeypatch.undo()
@@ -250,18 +250,18 @@ def test_the_shorter_side_is_resized_and_the_centre_cropped(tmp_path, noise, hei
     whole = picture.resize((round(width * scale), round(height * scale)), Image.Resampling.BILINEAR)
     left, top = (whole.width - 4) // 2, (whole.height - 4) // 2
     expected = np.asarray(whole.crop((left, top, left + 4, top + 4)))
-    assert np.abs(images.decode_image(path, 4, 3).astype(int) - channels_first(expected)).max() <= 1
+    assert np.abs(image_folder.decode_image(path, 4, 3).astype(int) - channels_first(expected)).max() <= 1
 
 
 def test_a_picture_like_a_thread_does_not_explode(tmp_path, noise):
     put(tmp_path / "a.png", noise(1, 9000, 3))
-    assert images.decode_image(tmp_path / "a.png", 1024, 3).shape == (3, 1024, 1024)
+    assert image_folder.decode_image(tmp_path / "a.png", 1024, 3).shape == (3, 1024, 1024)
 
 
 def test_a_large_jpeg_keeps_its_picture(tmp_path):
     ramp = np.linspace(0, 255, 640).astype(np.uint8)
     put(tmp_path / "a.jpg", np.repeat(np.tile(ramp, (640, 1))[:, :, None], 3, axis=2), quality=95)
-    small = images.decode_image(tmp_path / "a.jpg", 32, 3)
+    small = image_folder.decode_image(tmp_path / "a.jpg", 32, 3)
     expected = np.linspace(0, 255, 640).reshape(32, 20).mean(axis=1)
     assert np.abs(small - expected).max() < 4
 
