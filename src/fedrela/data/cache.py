@@ -77,7 +77,7 @@ def cached_arrays(
 
 def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
     try:
-        arrays: dict[str, Any] = {name: np.lib.format.open_memmap(path, mode="r") for name, path in paths.items()}
+        arrays: dict[str, Any] = {name: np.load(path, "r", allow_pickle=False) for name, path in paths.items()}
         sizes = [(path.stat().st_size, arrays[name].offset + arrays[name].nbytes) for name, path in paths.items()]
     except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
         return None
