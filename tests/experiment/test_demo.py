@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedrela.experiment.comparison import Compare
-from fedrela.experiment.demo import CONFIG
+from fedrela.experiment.comparison import DEMO, Compare
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.overlay import overlay
 
@@ -13,19 +12,19 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_the_example_file_is_one_run_of_it():
-    example, demo = load_config(EXAMPLES / "digits.toml"), overlay(parse_config(CONFIG), {})
+    example, demo = load_config(EXAMPLES / "digits.toml"), overlay(parse_config(DEMO), {})
     assert example == demo
     assert config_sha256(example) == config_sha256(demo)
 
 
 def test_the_comparison_among_the_examples_goes_on_with_it(tmp_path):
-    configs = (load_config(EXAMPLES / "compare.toml"), parse_config(CONFIG))
+    configs = (load_config(EXAMPLES / "compare.toml"), parse_config(DEMO))
     example, demo = ({cell.name for cell in Compare(config, tmp_path).grid.cells} for config in configs)
     assert demo < example
 
 
 def test_the_demo_is_what_it_promises(tmp_path):
-    plan = Compare(parse_config(CONFIG), tmp_path)
+    plan = Compare(parse_config(DEMO), tmp_path)
     assert plan.table.seeds == (1, 2, 3)
     assert {task.last for task in plan.grid.tasks if task.cell is None} == {47}
     assert plan.grid.rounds == 3 * (47 + 4 * 13)

@@ -8,10 +8,9 @@ import torch
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.experiment import begin
-from fedrela.experiment.grid import Cell, Grid
+from fedrela.experiment.grid import Cell, Grid, address, prefix_config
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import overlay
-from fedrela.experiment.prefixes import address, prefix_config
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import bytes_of, small
 

@@ -9,7 +9,7 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.schema.table import ConfigTable
-from fedrela.experiment.toml.positions import Places
+from fedrela.experiment.toml.positions import Origin, Places
 
 
 class Inner(ConfigTable):
@@ -51,8 +51,8 @@ def test_words(raw, words):
     with pytest.raises(ValidationError) as error:
         Outer.model_validate(raw)
     problems = list(problems_of(error.value, Outer))
-    assert str(WrongConfigError(problems, "run.toml", None)) == f"run.toml: {words}"
-    assert str(WrongConfigError(problems, "run.toml", Places({}))) == f"run.toml:1:1: {words}"
+    assert str(WrongConfigError(problems, Origin("run.toml"))) == f"run.toml: {words}"
+    assert str(WrongConfigError(problems, Origin("run.toml", Places({})))) == f"run.toml:1:1: {words}"
 
 
 def test_all_problems_in_the_order_of_the_text_and_how_many_more():

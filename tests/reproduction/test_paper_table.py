@@ -10,7 +10,7 @@ import pytest
 from fedrela.errors import ArgumentError
 from fedrela.experiment.overlay import laid_over
 from fedrela.models import build
-from fedrela.reproduction.estimate import SIZES, estimated_seconds, round_work, training_samples
+from fedrela.reproduction.estimate import SIZES, expected_seconds, round_work, training_samples
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, number, paper_table, paper_tables
 
@@ -86,7 +86,7 @@ def test_every_scale_says_what_it_reduces(table):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_choice_of_a_scale_ends_in_time_on_two_idle_cores(name, scale, minutes, tmp_path):
     plan = Reproduction(paper_table(name), scale, tmp_path)
-    assert 1 < estimated_seconds(plan.grid, IDLE_PRICE, 2) < 60 * minutes
+    assert 1 < expected_seconds(plan.grid, 2, IDLE_PRICE) < 60 * minutes
 
 
 def test_the_published_setting_of_step_imbalance():

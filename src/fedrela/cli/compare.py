@@ -82,13 +82,12 @@ def compare(
 def with_options(config: Config, seeds: int | None, arms: str | None) -> Config:
     """Return a configuration with the seeds and arms of the command line in place of its own."""
     from fedrela.experiment.schema.compare import CompareConfig, check_arms
-    from fedrela.experiment.schema.table import BrokenRuleError
 
     chosen: dict[str, object] = {} if seeds is None else {"seeds": tuple(range(1, seeds + 1))}
     if arms is not None:
         try:
             chosen["arms"] = check_arms([arm.strip() for arm in arms.split(",")])
-        except BrokenRuleError as error:
+        except ArgumentError as error:
             raise ArgumentError(f"--arms: {error}") from None
     table = config.compare or CompareConfig()
     return config.model_copy(update={"compare": table.model_copy(update=chosen)})

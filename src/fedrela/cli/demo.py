@@ -37,11 +37,10 @@ def demo(out: Out = Path("runs/demo"), seeds: Seeds = 3) -> None:
     with progress_bar("preparing"):
         if not out.exists():  # otherwise everything may be done already
             start_early()
-        from fedrela.experiment.comparison import Compare
-        from fedrela.experiment.demo import CONFIG
+        from fedrela.experiment.comparison import DEMO, Compare
         from fedrela.experiment.load import parse_config
 
-        plan = Compare(with_options(parse_config(CONFIG, name="demo"), seeds, None), out, "demo")
+        plan = Compare(with_options(parse_config(DEMO, name="demo"), seeds, None), out, "demo")
     execute(screen, plan, None)
     run = plan.grid.place(next(cell for cell in plan.grid.cells if cell.arm == "fedrela"))
     print_line(screen, f"next    copy and change {printable(run / 'config.toml')}, then fedrela run it")

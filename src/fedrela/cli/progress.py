@@ -320,7 +320,7 @@ def _task_name(task: grids.Segment) -> str:
     cell = task.cell
     what = "shared rounds" if cell is None else cell.arm
     values = "" if cell is None else "".join(f", {key} = {value}" for key, value in cell.values.items())
-    return printable(f"{task.baseline}, seed {task.seed}: {what}{values}", LONGEST_TASK)
+    return printable(f"{task.baseline}, seed {task.config.seed}: {what}{values}", LONGEST_TASK)
 
 
 class TimeLeft:

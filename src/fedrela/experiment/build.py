@@ -28,17 +28,8 @@ LONGEST_MESSAGE = 2000  # characters; messages about data hold whole paths
 def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> Iterator[None]:
     r"""Raise an `ArgumentError` or a `DataError` of the block anew: the same class, with place and key in front.
 
-    Parameters
-    ----------
-    config
-        The configuration that the block follows.
-    keys
-        The name of an argument, and the key of the configuration that it comes from.
-    otherwise
-        The key to name where an error names no argument, or another one.
+    `keys` has the key of the configuration that each argument comes from; `otherwise` is for errors about no argument.
 
-    Examples
-    --------
     >>> from fedrela.experiment.load import parse_config
     >>> config = parse_config("[data]\nroot = 'x'", name="run.toml")
     >>> with located(config, {"label": ("data", "options", "label")}, ("data", "root")):
@@ -60,38 +51,22 @@ def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> 
 
 
 def build_data(config: Config, *, source: Source | None = None, progress: Progress | None = None) -> Federation:
-    """Build the federation that the ``[data]`` table describes.
+    """Build the federation that the ``[data]`` table describes, perhaps from a source of the user's own.
 
-    Parameters
-    ----------
-    config
-        A checked configuration.
-    source
-        A source of your own, in place of the one that the configuration names.
-    progress
-        Called with (done, total, what) while files are decoded.
-
-    Raises
-    ------
-    ArgumentError, DataError
-        In one line, ``file:line:column: key: what is wrong``, where the data cannot be read or do not allow what is
-        wanted of them.
+    `progress` is called with (done, total, what) while files are decoded. An error is one line, ``file:line:column: key:
+    what is wrong``, where the data cannot be read or do not allow what is wanted of them.
     """
     data = config.data
     files: KeyPath = ("data", "source" if data.root is None else "root")
     origin = None
     if source is None:
         origin = {"source": data.source, "options": dict(data.options)}
-        with located(config, _source_keys(data.source), files):
+        options: dict[str, KeyPath] = {name: ("data", "options", name) for name in SOURCES[data.source].options}
+        with located(config, options | {"root": ("data", "root")}, files):
             source = load(data.source, data.root, progress=progress, **data.options)
     recipe = Recipe(config.seed, data.imbalance.plan(), data.partition.plan(), data.validation, data.standardize)
     with located(config, _recipe_keys(recipe), files):
         return build_federation(source, recipe, origin=origin)
-
-
-def _source_keys(source: str) -> dict[str, KeyPath]:
-    options: dict[str, KeyPath] = {name: ("data", "options", name) for name in SOURCES[source].options}
-    return options | {"root": ("data", "root")}
 
 
 def _recipe_keys(recipe: Recipe) -> dict[str, KeyPath]:
@@ -106,12 +81,7 @@ def _recipe_keys(recipe: Recipe) -> dict[str, KeyPath]:
 def groups_of(federation: Federation, protocol: str = "counts") -> Groups:
     """Return the classes that are reported together: majority and minority, or head, medium and tail.
 
-    Parameters
-    ----------
-    federation
-        Its minority classes, where imbalance defines them, decide; else the counts do, by `protocol`.
-    protocol
-        See `fedrela.metrics.groups.evaluation_groups`.
+    Minority classes, where imbalance defines them, decide; else the counts do, by `protocol`, see `evaluation_groups`.
     """
     test_counts = np.bincount(federation.y_test, minlength=federation.source.num_classes)
     return evaluation_groups(

@@ -3,47 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import PAIRS, arm_config
-from fedrela.experiment.grid import Cell, Grid, name_of
+from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.runner import Configuration, as_config
-from fedrela.experiment.schema import Config
+from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
-from fedrela.experiment.schema.engine import ReportConfig
-from fedrela.experiment.summary import metric_names, metrics_of
+from fedrela.experiment.summary import FORMAT, GridSummary, metric_names, metrics_of
 from fedrela.metrics.paired import Spread, in_words, paired
-from fedrela.runfolder.grids import GridFolder
+from fedrela.runfolder.records import Record
 
-Record = dict[str, Any]
-FORMAT = "fedrela-summary-1"
+# The demonstration: three of the ten digits are rare in training (imbalance ratio 20), and ten clients hold different
+# shares of each; the test set is balanced. ``examples/digits.toml`` is one run of it.
+DEMO: Record = {
+    "seed": 1,
+    "data": {
+        "source": "digits",
+        "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]},
+        "partition": {"kind": "dirichlet", "clients": 10, "alpha": 0.3, "min_size": 5},
+    },
+    "model": {"name": "mlp", "hidden": [64]},
+    "algorithm": {"name": "fedavg"},
+    "train": {"rounds": 60, "epochs": 2, "batch_size": 16, "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-5},
+    "relabel": {"enabled": True, "start": 0.8, "tau": 0.05, "lr_scale": 1.0},
+    "compare": {"seeds": 3},
+}
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What a comparison found.
+class Comparison(GridSummary):
+    """What a comparison found, in `folder`; `record` is all of ``summary.json``."""
 
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    record
-        All of ``summary.json``.
-    """
-
-    folder: Path
-    record: Record
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Comparison:
-        """Read what a finished comparison found; an unfinished one is a `DataError`."""
-        there = GridFolder.open(folder)
-        return cls(there.path, there.summary("compare"))
+    kind = "compare"
 
     def changes(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield label, base and treated arm of each matched pair, and in words what differs and what is noise."""
@@ -60,13 +55,8 @@ class Comparison:
 
     def __str__(self) -> str:
         score = "" if self.record["score"] == "last" else f" ({self.record['score']} round)"
-        return "\n".join(
-            [
-                f"{baseline}, {treated} against {base}{score}: {words}"
-                for baseline, base, treated, words in self.changes()
-            ]
-            + [f"{baseline}: failed: {why}" for baseline, why in self.failures.items()]
-        )
+        lines = [f"{label}, {treated} against {base}{score}: {words}" for label, base, treated, words in self.changes()]
+        return "\n".join(lines + [f"{label}: failed: {why}" for label, why in self.failures.items()])
 
 
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
@@ -94,19 +84,8 @@ def compare(config: Configuration, *, out: str | Path, workers: int | str | None
 class Compare:
     """A comparison to be run below a folder.
 
-    Parameters
-    ----------
-    config
-        Its table ``[compare]`` says what is compared; without one the algorithm is, in four arms with three seeds.
-    out
-        Where the runs lie, or will lie.
-    name
-        How tables call it; by default as the file, or without one as the folder.
-
-    Attributes
-    ----------
-    baselines, table, grid
-        What is compared, the table ``[compare]``, and all runs.
+    The table ``[compare]`` says what is compared; without one the algorithm is, in four arms with three seeds. `name` is
+    how tables call it; by default as the file, or without one as the folder.
     """
 
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:
@@ -118,10 +97,7 @@ class Compare:
             for seed in self.table.seeds
             for arm in self.table.arms
         ]
-        self.grid = Grid(
-            out, cells, kind="compare", name=name_of(config, out) if name is None else name,
-            base=base_digest(config), config=config_toml(config), facts={"score": self.table.score},
-        )  # fmt: skip
+        self.grid = grid_of(config, out, cells, kind="compare", facts={"score": self.table.score}, name=name)
 
     def failure(self, baseline: BaselineConfig) -> str:
         """Return why a run of a baseline failed; empty where none did."""
@@ -138,7 +114,7 @@ class Compare:
         return {
             "format": FORMAT,
             "kind": "compare",
-            "name": self.grid.name,
+            "name": self.grid.about["name"],
             "score": self.table.score,
             "headline": first.record["headline"],
             "figures": metric_names(first),
@@ -149,7 +125,8 @@ class Compare:
     def conclude(self) -> Comparison:
         """Write ``summary.json`` and return it."""
         summary = self.summary()
-        return Comparison(self.grid.conclude(summary).path, summary)
+        self.grid.conclude(summary)
+        return Comparison(self.grid.out, summary)
 
     def _baseline(self, baseline: BaselineConfig, failure: str) -> Record:
         record: Record = {"label": baseline.label, "algorithm": baseline.algorithm.name, "arms": {}, "pairs": []}
@@ -168,10 +145,16 @@ class Compare:
         return record
 
 
+def grid_of(config: Config, out: str | Path, cells: Sequence[Cell], *, name: str | None = None, **about: Any) -> Grid:
+    """Return cells made from a configuration as a grid; without a name it is called as its file, else as the folder."""
+    if name is None:
+        name = Path(config.origin.name).stem if config.origin.places else Path(out).name
+    return Grid(out, cells, name=name, base=base_digest(config), config=config_toml(config), **about)
+
+
 def base_digest(config: Config) -> str:
     """Return the digest of what all runs of a folder share: seeds, baselines and arms may be added to it later."""
-    report = {name: field.default for name, field in ReportConfig.model_fields.items()}
-    return config_sha256(overlay(config, {"seed": 1, "report": report}))
+    return config_sha256(overlay(config, {"seed": 1, "report": ReportConfig().model_dump()}))
 
 
 Runs = Sequence[Mapping[str, float | None]]

@@ -15,14 +15,16 @@ from fedrela.engine.client import ClientRunner
 from fedrela.engine.executors import Executor
 from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.engine.shared_memory import SharedMemory
-from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.build import build_data, located
+from fedrela.errors import DataError
+from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
-from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
+from fedrela.experiment.plan import build_plan
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin, resume
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.problems import WrongConfigError
+from fedrela.experiment.schema.table import Fault
 from fedrela.files import new_folder, write_new
 from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
@@ -40,12 +42,8 @@ Watch = Callable[[RecordedRun, RoundRecord | None], None]
 def client_app(config: Config, state: str = STATE) -> Any:
     """Return the ``ClientApp`` of every client; data and model are made at its first message.
 
-    Parameters
-    ----------
-    config
-        The same as the server's.
-    state
-        Folder of the client's own, which must outlive the process; ``state-dir`` in a node's configuration is another.
+    `state` is a folder of the client's own, which must outlive the process; ``state-dir`` in a node's configuration
+    names another.
     """
     from fedrela.flower.apps import client_app
 
@@ -59,28 +57,21 @@ def flower_client(text: str, state: str) -> FlowerClient:
 
     config = parse_config(text)
     with one_thread():
-        federation, baseline = build_data(config), build_algorithm(config)
-        problem = build_problem(config, federation, baseline)
         memory = SharedMemory()
-        runner = ClientRunner.create(problem, build_plan(config, problem, baseline), memory)
+        runner = ClientRunner.create(*build_plan(config, build_data(config)), memory)
         return FlowerClient(runner, memory, config_sha256(config), state)
 
 
 def serve(
-    config: Config,
-    grid: Any,
-    *,
-    out: str | Path,
-    experiment: str,
-    patience: float = PATIENCE,
+    config: Config, grid: Any, *, out: str | Path, experiment: str, patience: float = PATIENCE,
     watch: Watch | None = None,
-) -> Result:
+) -> Result:  # fmt: skip
     """Run with the clients of a Flower grid, or resume the run in `out`.
 
     Parameters
     ----------
     config
-        A checked configuration, the same as the clients'.
+        The same as the clients'.
     grid
         What a ``ServerApp`` is given.
     out
@@ -119,8 +110,8 @@ def simulate(
 def check_servable(config: Config) -> None:
     """Raise where a configuration asks for what clients elsewhere do not do."""
     if config.train.local_test:
-        with located(config, {"local_test": ("train", "local_test")}, ("train", "local_test")):
-            raise ArgumentError("remote clients do not score their own models; leave it out", argument="local_test")
+        what = "remote clients do not score their own models; leave it out"
+        raise WrongConfigError([Fault(("train", "local_test"), what)], config.origin)
 
 
 def _begin_or_resume(config: Config, out: Path, executor: Executor) -> contextlib.AbstractContextManager[RecordedRun]:
@@ -141,19 +132,13 @@ PLACES = {
 
 
 def export_flower(config: Config, target: str | Path) -> Path:
-    """Write a Flower app that carries out a configuration.
-
-    Parameters
-    ----------
-    config
-        A checked configuration; its data must be where every node can read them.
-    target
-        A new folder.
-    """
+    """Write a Flower app that carries out a configuration to a new folder; every node must be able to read its data."""
     target, name = Path(target), _name(config, Path(target))
     check_servable(config)
     with new_folder(target) as folder:  # first: a target that is taken is refused before data are read
-        words = _words(name, len(build_data(config).shards))
+        clients = len(build_data(config).shards)
+        few = " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else "")
+        words = {"name": name, "out": f"runs/{name}", "clients": clients, "last": clients - 1, "few": few}
         make_folder(folder / APP)
         for file, place in PLACES.items():
             text = Template((TEMPLATES / f"{file}.in").read_text(encoding="utf-8")).substitute(words)
@@ -163,14 +148,6 @@ def export_flower(config: Config, target: str | Path) -> Path:
         for script in SCRIPTS:
             (folder / script).chmod(0o755)
     return target
-
-
-def _words(name: str, clients: int) -> dict[str, object]:
-    """Return what the templates leave open."""
-    few = " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else "")
-    return {
-        "name": name, "package": name, "out": f"runs/{name}", "clients": clients, "last": clients - 1, "few": few,
-    }  # fmt: skip
 
 
 def _name(config: Config, target: Path) -> str:

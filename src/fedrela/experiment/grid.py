@@ -1,39 +1,55 @@
-"""Many runs below one folder: shared rounds once, nothing twice, and an interrupted grid continues where it stopped."""
+"""Many runs below one folder: shared rounds once, nothing twice, and an interrupted grid continues where it stopped.
+
+Nothing in ``[relabel]`` acts before its first round, except that posteriors may be collected. So all runs that differ
+in nothing else continue from one prefix, up to the round before their own first one, and equal the same runs made
+alone, byte for byte. A longer prefix continues from a shorter one.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from fedrela.engine.executors import Executor, open_executor
+from fedrela.engine.options import RelabelPlan
 from fedrela.engine.round import RoundResult
 from fedrela.errors import DataError, RunFailedError
 from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256
-from fedrela.experiment.prefixes import address, finished_prefix, prefix_config, prefix_name, prefix_rounds
+from fedrela.experiment.overlay import overlay
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin, resume
-from fedrela.experiment.schema import Config
+from fedrela.experiment.schema import Config, ReportConfig
+from fedrela.options import options_of
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 
 
+def address(config: Config) -> str:
+    """Return the address of a run: the beginning of its configuration's digest."""
+    return config_sha256(config)[:12]
+
+
+def prefix_rounds(config: Config) -> int:
+    """Return how many rounds lie before the first one of re-labelling."""
+    return config.relabel.schedule.first(config.train.rounds) - 1
+
+
+def prefix_config(config: Config) -> Config:
+    """Return the configuration of the prefix that a run continues from: it would re-label in its last round only."""
+    plan = RelabelPlan(start=config.train.rounds, collected=config.relabel.collected)
+    relabel = {each.name: getattr(plan, each.name) for each in options_of(RelabelPlan)}
+    return overlay(config, {"relabel": relabel, "report": ReportConfig().model_dump()})
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One run of a grid.
-
-    Attributes
-    ----------
-    config
-        What is run.
-    baseline, arm, seed, values
-        What it is in the grid: the baseline algorithm's label, the arm, the seed, and values of swept keys.
-    """
+    """One run of a grid: what is run, the label of its baseline, its arm and seed, and the values of swept keys."""
 
     config: Config
     baseline: str
@@ -64,14 +80,12 @@ class Segment:
 
     Attributes
     ----------
-    config, out
-        What is run, and where.
     first, last
         The rounds that are this task's own.
     prefix
-        The prefix that it continues from, or None.
+        The folder of the prefix that it continues from, or None.
     cell
-        The cell, or None for a prefix; and `baseline` and `seed` of either.
+        The cell, or None for a prefix.
     """
 
     config: Config
@@ -80,7 +94,6 @@ class Segment:
     last: int
     prefix: Path | None
     baseline: str
-    seed: int
     cell: Cell | None = None
 
     @property
@@ -106,28 +119,18 @@ class Grid:
         Where ``grid.json`` and the run folders lie, or will lie.
     cells
         The runs; two of one configuration are one run.
-    kind, name, facts
-        Of the grid: see `GridFolder`.
-    base
-        Digest of what must be the same to go on in a folder.
-    config
-        TOML text of what it was made from.
+    about
+        What else ``grid.json`` says, see `GridFolder`: ``kind`` and ``name``; ``base``, the digest of what must be the
+        same to go on in a folder; ``config``, the TOML text that it was made from; and ``facts``.
     """
 
-    def __init__(
-        self, out: str | Path, cells: Sequence[Cell], *, kind: str, name: str, base: str, config: str,
-        facts: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
-        self.out, self.cells, self.kind, self.name = Path(out), list(cells), kind, name
-        self._base, self._config, self._facts = base, config, dict(facts or {})
+    def __init__(self, out: str | Path, cells: Iterable[Cell], **about: Any) -> None:
+        self.out, self.cells, self.about = Path(out), list(cells), {"facts": {}, **about}
         self.failures: dict[str, str] = {}
 
     def begin(self) -> GridFolder:
         """Write what is to be run, or check that the same is there."""
-        return GridFolder.begin(self.out, {
-            "kind": self.kind, "name": self.name, "base": self._base, "config": self._config,
-            "cells": [cell.as_record() for cell in self.cells], "facts": self._facts,
-        })  # fmt: skip
+        return GridFolder.begin(self.out, {**self.about, "cells": [cell.as_record() for cell in self.cells]})
 
     def place(self, cell: Cell) -> Path:
         """Return the run folder of a cell."""
@@ -155,24 +158,15 @@ class Grid:
 
     def _family(self, cells: Sequence[Cell]) -> Iterator[Segment]:
         """Yield the tasks of cells that share a prefix: ever longer prefixes, and after each the cells that leave it."""
-        before, prefix, of = 0, None, cells[0]
-        config = prefix_config(of.config)
+        before, prefix, config = 0, None, prefix_config(cells[0].config)
+        name = f"{config.algorithm.name}-s{config.seed}-{address(config)}"
         for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):
-            shared = prefix_rounds(cell.config)
+            shared, rounds = prefix_rounds(cell.config), cell.config.train.rounds
             if shared > before and len(cells) > 1:
-                out = self.out / "prefixes" / prefix_name(config, shared)
-                yield Segment(config, out, before + 1, shared, prefix, of.baseline, of.seed)
+                out = self.out / "prefixes" / f"{name}-to-{shared}"
+                yield Segment(config, out, before + 1, shared, prefix, cells[0].baseline)
                 before, prefix = shared, out
-            yield Segment(
-                cell.config,
-                self.place(cell),
-                before + 1,
-                cell.config.train.rounds,
-                prefix,
-                cell.baseline,
-                cell.seed,
-                cell,
-            )
+            yield Segment(cell.config, self.place(cell), before + 1, rounds, prefix, cell.baseline, cell)
 
     @property
     def rounds(self) -> int:
@@ -195,18 +189,19 @@ class Grid:
             for _ in self.run(executor):
                 pass
 
-    def conclude(self, summary: Mapping[str, Any]) -> GridFolder:
+    def conclude(self, summary: Mapping[str, Any]) -> None:
         """Write what all runs say together."""
-        folder = self.begin()
-        folder.write_json(SUMMARY, summary)
-        return folder
+        self.begin().write_json(SUMMARY, summary)
 
     def remaining(self) -> list[Segment]:
         """Return the tasks that are not done, and of the prefixes only those that something continues from."""
         left: list[Segment] = []
         for task in reversed(self.tasks):
-            wanted = any(task.out == other.prefix for other in left) and finished_prefix(task.out) is None
-            if wanted if task.cell is None else not self.is_done(task.cell):
+            if task.cell is not None:
+                wanted = not self.is_done(task.cell)
+            else:
+                wanted = any(task.out == other.prefix for other in left) and not _has_checkpoint(task)
+            if wanted:
                 left.insert(0, task)
         return left
 
@@ -225,11 +220,6 @@ class Grid:
                 recorded.finish()
 
 
-def name_of(config: Config, out: str | Path) -> str:
-    """Return how tables call what is made from a configuration: as its file, or without one as the folder."""
-    return Path(config.origin.name).stem if config.origin.places else Path(out).name
-
-
 def _begin_or_resume(task: Segment, executor: Executor) -> contextlib.AbstractContextManager[RecordedRun]:
     """Begin a run, or go on with what was left of it."""
     status = _status(task.out)
@@ -237,6 +227,12 @@ def _begin_or_resume(task: Segment, executor: Executor) -> contextlib.AbstractCo
         prefix = None if task.prefix is None else RunFolder.open(task.prefix)
         return begin(task.config, out=task.out, executor=executor, prefix=prefix)
     return resume(task.out, executor=executor)
+
+
+def _has_checkpoint(task: Segment) -> bool:
+    """Whether a prefix has all its rounds."""
+    saved = None if _status(task.out) == "missing" else RunFolder.open(task.out).load_checkpoint()
+    return saved is not None and saved.round == task.last
 
 
 def _status(path: Path) -> str:

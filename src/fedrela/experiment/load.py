@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.problems import Problem, WrongConfigError, problems_of
-from fedrela.experiment.schema.table import ConfigTable, comments_of, plain_table
-from fedrela.experiment.toml.positions import Origin, Places
+from fedrela.experiment.schema.problems import WrongConfigError, problems_of
+from fedrela.experiment.schema.table import ConfigTable, Fault, comments_of, plain_table
+from fedrela.experiment.toml.positions import Origin
 from fedrela.experiment.toml.reader import parse_toml, read_text
 from fedrela.experiment.toml.writer import as_plain, toml_key, toml_text, toml_value
 from fedrela.files import digest
@@ -58,21 +58,15 @@ def parse_config(
     ...
     fedrela.experiment.schema.problems.WrongConfigError: run.toml:2:1: data.sorce: unknown key; nearest: source
     """
-    raw: Mapping[str, Any]
-    places: Places | None
-    if isinstance(text_or_dict, str):
-        raw, places = parse_toml(text_or_dict, name)
-    else:
-        raw, places = text_or_dict, None
+    raw, places = parse_toml(text_or_dict, name) if isinstance(text_or_dict, str) else (text_or_dict, None)
     table, not_plain = as_plain(raw)
-    problems = [Problem(path, "value", what.__str__) for path, what in not_plain]
-    context = {"folder": folder or Path.cwd(), "origin": Origin(name, places)}
-    if not problems:
-        try:
-            return Config.model_validate(table, context=context)
-        except ValidationError as error:
-            problems = list(problems_of(error, Config))
-    raise WrongConfigError(problems, name, places)
+    origin = Origin(name, places)
+    if not_plain:
+        raise WrongConfigError([Fault(path, what) for path, what in not_plain], origin)
+    try:
+        return Config.model_validate(table, context={"folder": folder or Path.cwd(), "origin": origin})
+    except ValidationError as error:
+        raise WrongConfigError(problems_of(error, Config), origin) from None
 
 
 def config_toml(config: Config) -> str:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from fedrela.algorithms import ALGORITHMS, Algorithm
 from fedrela.data.federation import Federation
 from fedrela.engine.problem import Plan, Problem
-from fedrela.errors import ArgumentError
 from fedrela.experiment.build import groups_of, located
 from fedrela.experiment.schema import check_fits
+from fedrela.experiment.schema.problems import WrongConfigError
+from fedrela.experiment.schema.table import Fault
 from fedrela.models import build
 from fedrela.models.contract import Model, given
 from fedrela.models.inputs import Scaling
@@ -24,15 +25,28 @@ if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
 
-def build_algorithm(config: Config, algorithm: Algorithm | None = None) -> Algorithm:
-    """Return the user's own algorithm, or the one that the configuration names."""
-    if algorithm is not None:
-        return algorithm
-    return ALGORITHMS[config.algorithm.name](**config.algorithm.params)
+def build_plan(
+    config: Config, federation: Federation, model: Model | None = None, algorithm: Algorithm | None = None
+) -> tuple[Problem, Plan]:
+    """Return what the engine learns from, and how; model and algorithm may be the user's own.
+
+    A model is a module, or a function of input shape and number of classes that makes one.
+    """
+    algorithm = algorithm or ALGORITHMS[config.algorithm.name](**config.algorithm.params)
+    problem = _problem(config, federation, algorithm)
+    keys = {"model": ("model", "name"), **{name: ("model", name) for name in config.model.options}}
+    with located(config, keys, ("model", "name")):
+        make = _maker(config, problem, model)
+        make()
+    check_fits(config, clients=len(problem.shards), classes=problem.num_classes)
+    if config.train.augment and not problem.is_image:
+        what = "crops and flips need images, and these samples are tables"
+        raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
+    plan = Plan(config.seed, config.train, config.relabel, algorithm, make, device_of(config.engine.device))
+    return problem, plan
 
 
-def build_problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:
-    """Return what the engine learns from."""
+def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:
     trained = np.concatenate([shard.train for shard in federation.shards])
     return Problem(
         x_train=federation.x_train,
@@ -48,41 +62,12 @@ def build_problem(config: Config, federation: Federation, algorithm: Algorithm) 
     )
 
 
-def build_plan(config: Config, problem: Problem, algorithm: Algorithm, model: Model | None = None) -> Plan:
-    """Return how the engine learns.
-
-    Parameters
-    ----------
-    config
-        A checked configuration.
-    problem
-        What is learnt from; shapes and classes must fit.
-    algorithm
-        From `build_algorithm`.
-    model
-        A module of the user's own, or a function of input shape and number of classes that makes one.
-    """
-    chosen = config.model
-    keys = {"model": ("model", "name"), **{name: ("model", name) for name in chosen.options}}
-    with located(config, keys, ("model", "name")):
-        make = _maker(config, problem, model)
-        make()
-    check_fits(config, clients=len(problem.shards), classes=problem.num_classes)
-    if config.train.augment and not problem.is_image:
-        with located(config, {"augment": ("train", "augment")}, ("train", "augment")):
-            raise ArgumentError("crops and flips need images, and these samples are tables", argument="augment")
-    return Plan(config.seed, config.train, config.relabel, algorithm, make, device_of(config.engine.device))
-
-
 def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:
-    shape, classes = problem.input_shape, problem.num_classes
-    if model is None:
-        table = config.model
-        return partial(
-            build, table.name, shape, classes, seed=config.seed, projection=table.projection,
-            dtype=dtype_of(table.dtype), **table.options,
-        )  # fmt: skip
-    return given(model, shape, classes)
+    table, sizes = config.model, (problem.input_shape, problem.num_classes)
+    if model is not None:
+        return given(model, *sizes)
+    options = {"projection": table.projection, "dtype": dtype_of(table.dtype), **table.options}
+    return partial(build, table.name, *sizes, seed=config.seed, **options)
 
 
 def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from fedrela.algorithms import Algorithm
 from fedrela.data.cache import Progress
@@ -22,7 +22,7 @@ from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, load_config, parse_config
-from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
+from fedrela.experiment.plan import build_plan
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
@@ -71,69 +71,55 @@ def run(
     >>> done.rounds, done.accuracy["overall"] > 0.5
     (2, True)
     """
-    begun = begin(config, out=out, workers=workers, model=model, source=source, algorithm=algorithm)
-    with begun as recorded:
+    with begin(config, out=out, workers=workers, model=model, source=source, algorithm=algorithm) as recorded:
         return recorded.complete()
+
+
+class Given(TypedDict, total=False):
+    """What may be given in place of what a configuration names: as for `run`, and a pool of workers to use."""
+
+    workers: int | str | None
+    model: Model | None
+    source: Source | None
+    algorithm: Algorithm | None
+    executor: Executor | None
 
 
 @contextlib.contextmanager
 def begin(
-    config: Configuration,
-    *,
-    out: str | Path,
-    workers: int | str | None = None,
-    model: Model | None = None,
-    source: Source | None = None,
-    algorithm: Algorithm | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
-    prefix: RunFolder | None = None,
-) -> Iterator[RecordedRun]:
+    config: Configuration, *, out: str | Path, progress: Progress | None = None, prefix: RunFolder | None = None,
+    **given: Unpack[Given],
+) -> Iterator[RecordedRun]:  # fmt: skip
     """Give a run at its beginning, its folder locked; parameters as for `run`.
 
     `executor` is a pool to use in place of one of this run's own, and `progress` is called while data are read. `prefix` is
     a run that did the same up to its newest checkpoint: this one goes on from there.
     """
     config = as_config(config)
-    with one_thread():
-        federation = build_data(config, source=source, progress=progress)
-        with contextlib.ExitStack() as held:
-            made = _make(config, federation, held, executor=executor, workers=workers, model=model, algorithm=algorithm)
-            manifest = manifest_of(config, federation, made)
-            create = RunFolder.create if prefix is None else prefix.fork
-            folder = create(out, manifest.as_record(), run_toml(config), machine_facts(config, made.executor))
-            held.enter_context(folder.locked())
-            recorded = _recorded(config, made, folder)
-            recorded.restore()
-            yield recorded
+    with one_thread(), contextlib.ExitStack() as held:
+        federation = build_data(config, source=given.get("source"), progress=progress)
+        made = _make(config, federation, held, given)
+        manifest = manifest_of(config, federation, made)
+        create = RunFolder.create if prefix is None else prefix.fork
+        folder = create(out, manifest.as_record(), run_toml(config), machine_facts(config, made.executor))
+        held.enter_context(folder.locked())
+        yield _restored(config, made, folder)
 
 
 @contextlib.contextmanager
-def resume(
-    folder: str | Path,
-    *,
-    workers: int | str | None = None,
-    model: Model | None = None,
-    source: Source | None = None,
-    algorithm: Algorithm | None = None,
-    executor: Executor | None = None,
-) -> Iterator[RecordedRun]:
-    """Give an interrupted run at its newest checkpoint, its folder locked; parameters as for `run`."""
+def resume(folder: str | Path, **given: Unpack[Given]) -> Iterator[RecordedRun]:
+    """Give an interrupted run at its newest checkpoint, its folder locked; parameters as for `run` and `begin`."""
     there = RunFolder.open(folder)
-    config = config_of(there)
-    with one_thread(), there.locked():
+    config, source = config_of(there), given.get("source")
+    with one_thread(), there.locked(), contextlib.ExitStack() as held:
         wanted = RunManifest.from_record(there.manifest)
         if source is None and wanted.data.get("origin") is None:
             advice = "resume it in Python, fedrela.experiment.resume(folder, source=...)"
             raise ArgumentError(f"{folder}: it began with a source of your own; {advice}")
         federation = rebuild(wanted.data, source=source, root=config.data.root)
-        with contextlib.ExitStack() as held:
-            made = _make(config, federation, held, executor=executor, workers=workers, model=model, algorithm=algorithm)
-            found = manifest_of(config, federation, made)
-            _check_same(there.path, wanted.as_record(), found.as_record())
-            recorded = _recorded(config, made, there)
-            recorded.restore()
-            yield recorded
+        made = _make(config, federation, held, given)
+        _check_same(there.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
+        yield _restored(config, made, there)
 
 
 def as_config(config: Configuration) -> Config:
@@ -143,20 +129,10 @@ def as_config(config: Configuration) -> Config:
     return parse_config(config) if isinstance(config, Mapping) else load_config(config)
 
 
-def _make(
-    config: Config,
-    federation: Federation,
-    held: contextlib.ExitStack,
-    *,
-    executor: Executor | None,
-    workers: int | str | None,
-    model: Model | None,
-    algorithm: Algorithm | None,
-) -> Run:
+def _make(config: Config, federation: Federation, held: contextlib.ExitStack, given: Given) -> Run:
     """Return the run itself; it ends with all that is held, and so does an executor of its own."""
-    baseline = build_algorithm(config, algorithm)
-    problem = build_problem(config, federation, baseline)
-    plan, note = build_plan(config, problem, baseline, model), ""
+    problem, plan = build_plan(config, federation, given.get("model"), given.get("algorithm"))
+    executor, note, workers = given.get("executor"), "", given.get("workers")
     if executor is None:
         wanted = config.engine.workers if workers is None else workers
         executor, note = held.enter_context(open_executor(wanted, config.engine.device, len(federation.shards)))
@@ -166,9 +142,11 @@ def _make(
     return made
 
 
-def _recorded(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
+def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
     gallery = config.report.gallery_size if config.report.samples else 0
-    return RecordedRun(made, folder, config.engine.checkpoint_every, gallery, config_sha256(config))
+    recorded = RecordedRun(made, folder, config.engine.checkpoint_every, gallery, config_sha256(config))
+    recorded.restore()
+    return recorded
 
 
 def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifest:

@@ -1,15 +1,43 @@
-"""Metrics for people: the state of a run in progress, and what a finished run reached."""
+"""Metrics for people: the state of a run in progress, what a finished run reached, and what many runs found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from fedrela.records import RoundRecord
+from fedrela.runfolder.grids import GridFolder
+from fedrela.runfolder.records import Record
 
 if TYPE_CHECKING:
     from fedrela.experiment.result import Result
+
+FORMAT = "fedrela-summary-1"
+
+
+@dataclass(frozen=True)
+class GridSummary:
+    """What many runs found.
+
+    Attributes
+    ----------
+    folder
+        Where they lie.
+    record
+        All of ``summary.json``.
+    """
+
+    kind: ClassVar[str]
+    folder: Path
+    record: Record
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what was found; where not all runs are finished it is a `DataError`."""
+        there = GridFolder.open(folder)
+        return cls(there.path, there.summary(cls.kind))
 
 
 class Loss(NamedTuple):
@@ -28,16 +56,12 @@ class Standing:
     ----------
     rounds, round
         How many there will be, and the last one that is done.
-    accuracy
-        Of the last round that was scored.
     told
         Whether clients tell how many labels they moved.
     relabelled
         How many labels each client that re-labelled has changed.
     lost, turns_lost, last_loss
         Clients with an excluded update, the number of such updates, and the last one.
-    skipped
-        Rounds that had too few clients.
     """
 
     rounds: int
@@ -77,20 +101,15 @@ class Standing:
 
 
 def metric_names(result: Result) -> list[str]:
-    """Return the figures that tables show: each group of classes, and last the accuracy that counts most."""
+    """Return the metrics that tables show: each group of classes, and last the accuracy that counts most."""
     return [*result.accuracy.get("groups", {}), str(result.record["headline"])]
 
 
 def metrics_of(result: Result, score: str = "last") -> dict[str, float | None]:
-    """Return what a run reached: its figures as shares, None where a group has no test sample, and labels ``moved``.
+    """Return what a run reached: its metrics as shares, None where a group has no test sample, and labels ``moved``.
 
-    Parameters
-    ----------
-    result
-        Of a finished run.
-    score
-        ``last``: of the final model. ``best-validation``: of the first round with the largest balanced accuracy on
-        what clients hold back. ``best-test``: of the first round with the largest accuracy on the test set itself.
+    By `score` these are of the final model (``last``), or of the first round with the largest balanced accuracy on what
+    clients hold back (``best-validation``) or with the largest accuracy on the test set itself (``best-test``).
     """
     accuracy = result.accuracy if score == "last" else _best(result, score)
     shares = {"overall": accuracy.get("overall"), "balanced": accuracy.get("balanced"), **accuracy.get("groups", {})}
@@ -99,7 +118,7 @@ def metrics_of(result: Result, score: str = "last") -> dict[str, float | None]:
 
 def _best(result: Result, score: str) -> Mapping[str, Any]:
     """Return the accuracies of the round that a score chooses; none where no round can be chosen."""
-    place, figure = {"best-validation": ("validation", "balanced"), "best-test": ("accuracy", "overall")}[score]
+    place, metric = {"best-validation": ("validation", "balanced"), "best-test": ("accuracy", "overall")}[score]
     scored = [record for record in result.history() if record["accuracy"] and record[place]]
-    best: dict[str, Mapping[str, Any]] = max(scored, key=lambda record: record[place][figure], default={"accuracy": {}})
+    best: dict[str, Mapping[str, Any]] = max(scored, key=lambda record: record[place][metric], default={"accuracy": {}})
     return best["accuracy"]

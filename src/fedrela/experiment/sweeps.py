@@ -2,66 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fedrela.engine.options import RelabelPlan
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.experiment.arms import ARMS
-from fedrela.experiment.comparison import FORMAT, base_digest
-from fedrela.experiment.grid import Cell, Grid, name_of
-from fedrela.experiment.load import config_toml
+from fedrela.experiment.comparison import grid_of
+from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.overlay import laid_over, nested, overlay
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import BaselineConfig
 from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
-from fedrela.experiment.summary import metric_names, metrics_of
+from fedrela.experiment.summary import FORMAT, GridSummary, metric_names, metrics_of
 from fedrela.metrics.paired import Spread
-from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.records import Record
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """What a sweep found.
+class Sweep(GridSummary):
+    """What a sweep found, in `folder`; `record` is all of ``summary.json``."""
 
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    record
-        All of ``summary.json``.
-    """
-
-    folder: Path
-    record: dict[str, Any]
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Sweep:
-        """Read what a finished sweep found; an unfinished one is a `DataError`."""
-        there = GridFolder.open(folder)
-        return cls(there.path, there.summary("sweep"))
+    kind = "sweep"
 
     @property
-    def points(self) -> list[dict[str, Any]]:
-        """Baseline, arm, values, figures over seeds and validation of every combination."""
-        points: list[dict[str, Any]] = self.record["points"]
-        return points
+    def points(self) -> list[Record]:
+        """Baseline, arm, values, metrics over seeds and validation of every combination."""
+        return list(self.record["points"])
 
     @property
-    def choice(self) -> list[dict[str, Any]]:
+    def choice(self) -> list[Record]:
         """For each baseline and arm the values that validation would choose, and what the test set says of them."""
-        choice: list[dict[str, Any]] = self.record["choice"]
-        return choice
+        return list(self.record["choice"])
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a long table, one row a combination and seed, such as `pandas.DataFrame` takes.
+    def rows(self) -> list[Record]:
+        """Return a long table, one row per combination and seed, such as `pandas.DataFrame` takes.
 
-        Keys: ``baseline``, ``arm``, ``seed``, the swept keys with their dots, each figure as a share, ``moved`` and
+        Keys: ``baseline``, ``arm``, ``seed``, the swept keys with their dots, each metric as a share, ``moved`` and
         ``validation``; None stands for what is not known.
         """
         return [
@@ -106,35 +85,20 @@ def sweep(config: Configuration, *, out: str | Path, workers: int | str | None =
 
 
 class SweepPlan:
-    """A sweep to be run below a folder.
-
-    Parameters
-    ----------
-    config
-        With a table ``[sweep]``.
-    out
-        Where the runs lie, or will lie.
-
-    Attributes
-    ----------
-    values, grid
-        The values of each swept key, and all runs.
-    """
+    """A sweep to be run below a folder: the values of each swept key, and all runs."""
 
     def __init__(self, config: Config, out: str | Path) -> None:
         self.values = {entry.key: list(entry.values) for entry in swept_keys(config.sweep)}
         if not self.values:
             example = '[sweep] "relabel.tau" = [0.01, 0.05]'
             raise ArgumentError(f"{config.origin.name}: sweep: expected keys with values to try, such as {example}")
-        self.grid = Grid(
-            out, list(cells_of(config)), kind="sweep", name=name_of(config, out), base=base_digest(config),
-            config=config_toml(config),
-        )  # fmt: skip
+        self.grid = grid_of(config, out, list(cells_of(config)), kind="sweep")
 
     def conclude(self) -> Sweep:
         """Write ``summary.json`` and return it; each run must be done, or have failed."""
         summary = sweep_summary(self.grid, self.values)
-        return Sweep(self.grid.conclude(summary).path, summary)
+        self.grid.conclude(summary)
+        return Sweep(self.grid.out, summary)
 
 
 AS_GIVEN = "as given"  # the arm where [compare] names none: what [relabel] says
@@ -186,32 +150,33 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     headline = str(next(iter(results.values())).record["headline"])
     groups = dict.fromkeys(name for result in results.values() for name in metric_names(result)[:-1])
     figures = [*groups, headline]
-    families: dict[tuple[str, str], list[list[Cell]]] = {}
-    for cells in _by_point(grid.cells):
-        families.setdefault((cells[0].baseline, cells[0].arm), []).append(cells)
-    points = {family: [_point(cells, grid, results, figures) for cells in all] for family, all in families.items()}
-    several = {family: points[family] for family, all in families.items() if len({c[0].name for c in all}) > 1}
-    choice = [found for family in several if (found := choice_of(several[family], headline))]
+    families = [
+        _groups(family, lambda cell: repr(cell.values))
+        for family in _groups(grid.cells, lambda cell: (cell.baseline, cell.arm))
+    ]
+    points = [[_point(cells, grid, results, figures) for cells in family] for family in families]
+    several = [points[i] for i, family in enumerate(families) if len({cells[0].name for cells in family}) > 1]
+    choice = [found for family in several if (found := choice_of(family, headline))]
     return {
         "format": FORMAT,
         "kind": "sweep",
-        "name": grid.name,
+        "name": grid.about["name"],
         "headline": headline,
         "figures": figures,
         "seeds": list(dict.fromkeys(cell.seed for cell in grid.cells)),
         "keys": list(values),
         "values": dict(values),
-        "points": [point for family in points.values() for point in family],
+        "points": [point for family in points for point in family],
         "choice": choice,
-        "why_no_choice": "" if choice else _why_none(several.values()),
+        "why_no_choice": "" if choice else _why_none(several),
     }
 
 
-def _by_point(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Return the seeds of each combination together."""
-    found: dict[tuple[str, str, str], list[Cell]] = {}
+def _groups(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> list[list[Cell]]:
+    """Return the cells of each key together, in the order in which the keys come first."""
+    found: dict[Hashable, list[Cell]] = {}
     for cell in cells:
-        found.setdefault((cell.baseline, cell.arm, repr(cell.values)), []).append(cell)
+        found.setdefault(key(cell), []).append(cell)
     return list(found.values())
 
 
@@ -253,8 +218,7 @@ def choice_of(points: Sequence[Record], headline: str) -> Record | None:
     }
 
 
-def _why_none(several: Any) -> str:
-    points = [point for family in several for point in family]
-    if not points:
+def _why_none(several: Sequence[Sequence[Record]]) -> str:
+    if not several:
         return ONE_RUN
-    return FAILED if any(point["validation"] for point in points) else NO_VALIDATION
+    return FAILED if any(point["validation"] for family in several for point in family) else NO_VALIDATION

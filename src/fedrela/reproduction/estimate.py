@@ -23,7 +23,7 @@ from fedrela.engine.state import Run
 from fedrela.experiment.build import build_data
 from fedrela.experiment.grid import Grid
 from fedrela.experiment.load import parse_config
-from fedrela.experiment.plan import build_algorithm, build_plan, build_problem
+from fedrela.experiment.plan import build_plan
 from fedrela.experiment.schema import Config
 from fedrela.models.runtime import one_thread
 from fedrela.streams import stream
@@ -45,15 +45,13 @@ def price_here() -> float:
     source = from_arrays(images, np.arange(SAMPLES) % 10)
     times = []
     with one_thread():
-        federation, algorithm = build_data(config, source=source), build_algorithm(config)
-        problem = build_problem(config, federation, algorithm)
-        run = Run(problem, build_plan(config, problem, algorithm), SerialExecutor())
+        run = Run(*build_plan(config, build_data(config, source=source)), SerialExecutor())
         for _ in range(ROUNDS):
             began = time.perf_counter()
             next_round(run)
             times.append(time.perf_counter() - began)
         run.close()
-    return statistics.median(times[1:]) / sum(len(shard.train) for shard in problem.shards)
+    return statistics.median(times[1:]) / sum(len(shard.train) for shard in run.problem.shards)
 
 
 # source -> training samples, test samples, classes
@@ -83,23 +81,12 @@ FORWARD = 1 / 3  # of a training step
 ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take beside the training
 
 
-def expected_seconds(grid: Grid, workers: int | str | None = None) -> float:
-    """Return about how many seconds the runs of a grid take on this machine, as far as they are not done yet."""
-    return estimated_seconds(grid, price_here(), workers if isinstance(workers, int) else usable_cores())
+def expected_seconds(grid: Grid, workers: int | str | None = None, price: float | None = None) -> float:
+    """Return about how many seconds the runs of a grid take which are not done yet, shared rounds counted once.
 
-
-def estimated_seconds(grid: Grid, price: float, cores: int) -> float:
-    """Return the seconds that the runs of a grid take which are not done yet, shared rounds counted once.
-
-    Parameters
-    ----------
-    grid
-        The runs.
-    price
-        Seconds of one training sample of `cnn_small` on grey images of 28x28.
-    cores
-        Processes that train clients.
+    `price` is that of one training sample of `cnn_small` on grey images of 28x28, in seconds; by default `price_here`.
     """
+    cores, price = workers if isinstance(workers, int) else usable_cores(), price_here() if price is None else price
     left = [task for task in grid.tasks if task.cell is None or not grid.is_done(task.cell)]
     return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in left)
 

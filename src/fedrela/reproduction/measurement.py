@@ -10,9 +10,8 @@ from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import load
 from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.arms import ARMS
-from fedrela.experiment.comparison import FORMAT
 from fedrela.experiment.grid import Cell, Grid
-from fedrela.experiment.summary import metrics_of
+from fedrela.experiment.summary import FORMAT, metrics_of
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread

@@ -6,44 +6,79 @@ TOML text and the digest follow from the field.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, PlainValidator, PrivateAttr, model_validator
 
 from fedrela.engine.options import OTHERS, RelabelPlan, TrainOptions
+from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
 from fedrela.experiment.schema.data import DataConfig
-from fedrela.experiment.schema.engine import EngineConfig, ReportConfig
 from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
-from fedrela.experiment.schema.problems import Problem, WrongConfigError
+from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
-from fedrela.experiment.schema.table import CHANGED, BrokenRuleError, ConfigTable, Fault, options_table
+from fedrela.experiment.schema.table import CHANGED, ConfigTable, Fault, options_table, raise_any, setting
 from fedrela.experiment.toml.positions import Origin
+from fedrela.text import not_one_of, shown
+
+MOST_WORKERS = 1024
+DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
+_NUMBERED = re.compile(r"(cuda|xpu):\d{1,3}")
+
+
+def _workers(value: Any) -> str | int:
+    if value == "auto":
+        return "auto"
+    if type(value) is int and 1 <= value <= MOST_WORKERS:
+        return value
+    raise ArgumentError(f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {shown(value)}")
+
+
+def _device(value: Any) -> str:
+    if isinstance(value, str) and (value in DEVICES or _NUMBERED.fullmatch(value)):
+        return value
+    raise ArgumentError(not_one_of(value, DEVICES, ", or a numbered one such as cuda:1,"))
+
+
+class EngineConfig(ConfigTable):
+    """How a run is carried out; nothing here changes a result."""
+
+    workers: Annotated[str | int, PlainValidator(_workers)] = setting(
+        "auto", "processes that train clients; auto: one per core"
+    )
+    device: Annotated[str, PlainValidator(_device)] = setting(
+        "auto", "where models are trained; auto: a GPU where there is one"
+    )
+    checkpoint_every: int = setting(5, "rounds between two checkpoints", ge=1, le=1_000_000)
+
+
+class ReportConfig(ConfigTable):
+    """What the report shows; nothing here changes a result."""
+
+    samples: bool = setting(True, "keep thumbnails of moved samples in the run folder and show them")
+    gallery_size: int = setting(24, "how many moved samples are shown", ge=1, le=1000)
 
 
 class Config(ConfigTable):
     """A configuration, checked and complete."""
 
-    seed: int = Field(default=1, ge=0, le=LARGEST_SEED, description="seed of everything that is drawn")
-    data: DataConfig = Field(default=DataConfig(), description="source, imbalance and partition")
-    model: ModelConfig = Field(default=ModelConfig(), description="the network")
-    algorithm: AlgorithmConfig = Field(
-        default=AlgorithmConfig(), description="the federated algorithm and its parameters"
+    seed: int = setting(1, "seed of everything that is drawn", ge=0, le=LARGEST_SEED)
+    data: DataConfig = setting(DataConfig(), "source, imbalance and partition")
+    model: ModelConfig = setting(ModelConfig(), "the network")
+    algorithm: AlgorithmConfig = setting(AlgorithmConfig(), "the federated algorithm and its parameters")
+    train: Annotated[TrainOptions, options_table(TrainOptions), CHANGED] = setting(
+        TrainOptions(), "rounds and local training"
     )
-    train: Annotated[TrainOptions, options_table(TrainOptions), CHANGED] = Field(
-        default=TrainOptions(), description="rounds and local training"
+    relabel: Annotated[RelabelPlan, options_table(RelabelPlan), CHANGED] = setting(
+        RelabelPlan(), "FedReLa: when and how clients re-label"
     )
-    relabel: Annotated[RelabelPlan, options_table(RelabelPlan), CHANGED] = Field(
-        default=RelabelPlan(), description="FedReLa: when and how clients re-label"
-    )
-    engine: EngineConfig = Field(
-        default=EngineConfig(), description="how the run is carried out; never changes a result"
-    )
-    report: ReportConfig = Field(default=ReportConfig(), description="what the report shows")
-    compare: CompareConfig | None = Field(default=None, description="seeds, baselines and arms of a comparison")
-    sweep: Annotated[dict[str, Any], AfterValidator(check_sweep)] | None = Field(
-        default=None, description="values to try for keys of the other tables"
+    engine: EngineConfig = setting(EngineConfig(), "how the run is carried out; never changes a result")
+    report: ReportConfig = setting(ReportConfig(), "what the report shows")
+    compare: CompareConfig | None = setting(None, "seeds, baselines and arms of a comparison")
+    sweep: Annotated[dict[str, Any], AfterValidator(check_sweep)] | None = setting(
+        None, "values to try for keys of the other tables"
     )
     _origin: Origin = PrivateAttr(default=Origin())
 
@@ -53,8 +88,7 @@ class Config(ConfigTable):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if faults := list(faults_across(self)) or list(compare_faults(self)) or sweep_faults(self):
-            raise BrokenRuleError(*faults)
+        raise_any(list(faults_across(self)) or list(compare_faults(self)) or sweep_faults(self))
         return self
 
     @property
@@ -64,27 +98,19 @@ class Config(ConfigTable):
 
 
 def check_fits(config: Config, *, clients: int, classes: int) -> None:
-    """Raise where a configuration does not go with the data that it describes, now that their sizes are known.
-
-    Raises
-    ------
-    ArgumentError
-        In one line, ``file:line:column: key: what is wrong``.
-    """
-    faults = [*client_faults(config, clients), *class_faults(config, classes)]
-    if faults:
-        problems = [Problem(fault.path, fault.at, fault.what.__str__) for fault in faults]
-        raise WrongConfigError(problems, config.origin.name, config.origin.places)
+    """Raise where a configuration does not go with the data that it describes, now that their sizes are known."""
+    if faults := [*client_faults(config, clients), *class_faults(config, classes)]:
+        raise WrongConfigError(faults, config.origin)
 
 
 def faults_across(config: Config) -> Iterator[Fault]:
     """Yield what is wrong between tables, as far as the configuration alone shows it."""
     rounds, start = config.train.rounds, config.relabel.start
     if start > rounds:
-        yield Fault(("relabel", "start"), "value", f"expected a round up to the last one, {rounds}, got {start}")
+        yield Fault(("relabel", "start"), f"expected a round up to the last one, {rounds}, got {start}")
     if config.train.loss != TrainOptions().loss and config.algorithm.kind().own_loss:
         what = f"algorithm {config.algorithm.name!r} has a loss of its own; leave it out"
-        yield Fault(("train", "loss"), "value", what)
+        yield Fault(("train", "loss"), what)
     if config.data.partition.clients is not None:
         yield from client_faults(config, config.data.partition.clients)
 
@@ -94,11 +120,11 @@ def client_faults(config: Config, clients: int) -> Iterator[Fault]:
     least, chosen = config.train.min_clients, config.train.clients_per_round(clients)
     if least > chosen:
         what = f"expected at most {chosen}, the number of clients in a round, got {least}"
-        yield Fault(("train", "min_clients"), "value", what)
+        yield Fault(("train", "min_clients"), what)
     tau = config.relabel.tau
     for client in tau if isinstance(tau, Mapping) else ():
         if client != OTHERS and int(client) >= clients:
-            yield Fault(("relabel", "tau", client), "key", f"expected a client id from 0 to {clients - 1}")
+            yield Fault(("relabel", "tau", client), f"expected a client id from 0 to {clients - 1}", "key")
 
 
 def class_faults(config: Config, classes: int) -> Iterator[Fault]:
@@ -107,8 +133,8 @@ def class_faults(config: Config, classes: int) -> Iterator[Fault]:
         for j, c in enumerate(pair):
             if c >= classes:
                 what = f"expected a class id from 0 to {classes - 1}, got {c}"
-                yield Fault(("relabel", "forbidden", i, j), "value", what)
+                yield Fault(("relabel", "forbidden", i, j), what)
     threshold = config.relabel.threshold
     if isinstance(threshold, tuple) and len(threshold) != classes:
         what = f"expected {classes} z values, one per class, got {len(threshold)}"
-        yield Fault(("relabel", "threshold"), "value", what)
+        yield Fault(("relabel", "threshold"), what)

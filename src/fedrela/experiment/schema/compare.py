@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainValidator, ValidationError
+from pydantic import BeforeValidator, PlainValidator, ValidationError
 
+from fedrela.errors import ArgumentError
 from fedrela.experiment.arms import ARMS, MATCHED
 from fedrela.experiment.schema.named_tables import AlgorithmConfig
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, one_of
+from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, one_of, raise_any, setting
 from fedrela.experiment.toml.reader import dotted
 from fedrela.text import not_one_of, shown, unknown
 
@@ -52,13 +54,9 @@ def check_baselines(value: Any) -> tuple[BaselineConfig, ...] | None:
     """Return baselines with different labels."""
     if value is None:
         return None
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_BASELINES:
-        number = f" of {len(value)}" if isinstance(value, list | tuple) else ""
-        what = f"expected a list of 1 to {MOST_BASELINES} algorithms, got {shown(value)}{number}"
-        raise BrokenRuleError(Fault((), "value", what))
     baselines: list[BaselineConfig] = []
     faults: list[Fault] = []
-    for i, item in enumerate(value):
+    for i, item in enumerate(_items(value, f"a list of 1 to {MOST_BASELINES} algorithms", MOST_BASELINES)):
         try:
             baseline = _baseline(item)
         except BrokenRuleError as error:
@@ -66,24 +64,28 @@ def check_baselines(value: Any) -> tuple[BaselineConfig, ...] | None:
             continue
         if baseline.label in [other.label for other in baselines]:
             at = (i, "label") if isinstance(item, Mapping) and "label" in item else (i,)
-            faults.append(
-                Fault(at, "value", f"another baseline is called {baseline.label!r}; give one of them another label")
-            )
+            faults.append(Fault(at, f"another baseline is called {baseline.label!r}; give one of them another label"))
         baselines.append(baseline)
-    if faults:
-        raise BrokenRuleError(*faults)
+    raise_any(faults)
     return tuple(baselines)
+
+
+def _items(value: Any, expected: str, most: float = math.inf) -> list[Any] | tuple[Any, ...]:
+    """Return a list that is neither empty nor too long."""
+    several = isinstance(value, list | tuple)
+    if not several or not 1 <= len(value) <= most:
+        raise ArgumentError(f"expected {expected}, got {shown(value)}{f' of {len(value)}' if several else ''}")
+    return value  # type: ignore[no-any-return]
 
 
 def _baseline(item: Any) -> BaselineConfig:
     if not isinstance(item, str | Mapping):
-        what = f"expected the name of an algorithm, or a table with one, got {shown(item)}"
-        raise BrokenRuleError(Fault((), "value", what))
+        raise_any([Fault((), f"expected the name of an algorithm, or a table with one, got {shown(item)}")])
     table = {"name": item} if isinstance(item, str) else item
     if "name" not in table:
-        raise BrokenRuleError(Fault((), "value", "name: the name of an algorithm is missing"))
-    if faults := [*_own_faults(table), *_algorithm_faults(table)]:
-        raise BrokenRuleError(*(fault._replace(path=()) if isinstance(item, str) else fault for fault in faults))
+        raise_any([Fault((), "name: the name of an algorithm is missing")])
+    faults = [*_own_faults(table), *_algorithm_faults(table)]
+    raise_any(fault._replace(path=()) if isinstance(item, str) else fault for fault in faults)
     algorithm = AlgorithmConfig.model_validate({key: value for key, value in table.items() if key not in OWN})
     usual = BaselineConfig.of(algorithm)
     return usual.model_copy(update={key: table[key] for key in OWN if key in table})
@@ -92,12 +94,10 @@ def _baseline(item: Any) -> BaselineConfig:
 def _own_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
     label = table.get("label", "a")
     if not isinstance(label, str) or not 1 <= len(label) <= LONGEST_LABEL or not label.isprintable() or label.isspace():
-        what = f"expected text of 1 to {LONGEST_LABEL} characters that print, got {shown(label)}"
-        yield Fault(("label",), "value", what)
+        yield Fault(("label",), f"expected text of 1 to {LONGEST_LABEL} characters that print, got {shown(label)}")
     for key in ("train", "model"):
         if not isinstance(table.get(key, {}), Mapping):
-            what = f"expected a table with keys of [{key}], got {shown(table[key])}"
-            yield Fault((key,), "value", what)
+            yield Fault((key,), f"expected a table with keys of [{key}], got {shown(table[key])}")
 
 
 def _algorithm_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
@@ -105,14 +105,11 @@ def _algorithm_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
     try:
         name = AlgorithmConfig(name=own["name"])
         known = [*name.as_table(), *OWN] if len(own) > 1 else own
-        if strange := [key for key in own if key not in known]:
-            owner = f"a baseline with algorithm {name.name!r}"
-            yield from (Fault((key,), "key", unknown("key", key, known, owner)) for key in strange)
-            own = {key: value for key, value in own.items() if key in known}
-        AlgorithmConfig.model_validate(own)
+        owner = f"a baseline with algorithm {name.name!r}"
+        yield from (Fault((key,), unknown("key", key, known, owner), "key") for key in own if key not in known)
+        AlgorithmConfig.model_validate({key: value for key, value in own.items() if key in known})
     except ValidationError as error:
-        for problem in problems_of(error, AlgorithmConfig):
-            yield Fault(problem.path, "key" if problem.at == "key" else "value", problem.tell())
+        yield from problems_of(error, AlgorithmConfig)
 
 
 MOST_SEEDS = 1000
@@ -124,59 +121,55 @@ def check_seeds(value: Any) -> tuple[int, ...]:
     """Return different seeds: those of a list, or 1, 2 and so on up to a number."""
     if type(value) is int and 1 <= value <= MOST_SEEDS:
         return tuple(range(1, value + 1))
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_SEEDS:
-        number = f" of {len(value)}" if isinstance(value, list | tuple) else ""
-        what = f"expected a number of seeds from 1 to {MOST_SEEDS}, or a list of so many, got {shown(value)}{number}"
-        raise BrokenRuleError(Fault((), "value", what))
-    faults = []
-    for i, seed in enumerate(value):
-        if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
-            faults.append(Fault((i,), "value", f"expected an integer >= 0, got {shown(seed)}"))
-        elif seed in value[:i]:
-            faults.append(Fault((i,), "value", f"{seed} is there already; leave one of the two out"))
-    if faults:
-        raise BrokenRuleError(*faults)
-    return tuple(value)
+
+    def wrong(seed: Any) -> str:
+        right = type(seed) is int and 0 <= seed <= LARGEST_SEED
+        return "" if right else f"expected an integer >= 0, got {shown(seed)}"
+
+    expected = f"a number of seeds from 1 to {MOST_SEEDS}, or a list of so many"
+    return _different(_items(value, expected, MOST_SEEDS), wrong)
 
 
 def check_arms(value: Any) -> tuple[str, ...]:
     """Return different arms."""
-    if not isinstance(value, list | tuple) or not value:
-        got = "an empty one" if isinstance(value, list | tuple) else shown(value)
-        raise BrokenRuleError(Fault((), "value", f"expected a list of arms out of {', '.join(ARMS)}, got {got}"))
-    faults = []
-    for i, arm in enumerate(value):
-        if not isinstance(arm, str) or arm not in ARMS:
-            faults.append(Fault((i,), "value", not_one_of(arm, ARMS)))
-        elif arm in value[:i]:
-            faults.append(Fault((i,), "value", f"{arm!r} is there already; leave one of the two out"))
-    if faults:
-        raise BrokenRuleError(*faults)
-    return tuple(value)
+
+    def wrong(arm: Any) -> str:
+        return "" if isinstance(arm, str) and arm in ARMS else not_one_of(arm, ARMS)
+
+    return _different(_items(value, f"a list of arms out of {', '.join(ARMS)}"), wrong)
+
+
+def _different(items: Sequence[Any], wrong: Callable[[Any], str]) -> tuple[Any, ...]:
+    """Return items that all differ, and of which none is wrong."""
+    whats = [wrong(item) or (repeated(item) if item in items[:i] else "") for i, item in enumerate(items)]
+    raise_any(Fault((i,), what) for i, what in enumerate(whats) if what)
+    return tuple(items)
+
+
+def repeated(item: Any) -> str:
+    """Say that an item of a list is one too many."""
+    return f"{shown(item)} is there already; leave one of the two out"
 
 
 class CompareConfig(ConfigTable):
     """Seeds, baselines and arms: every baseline is run in every arm with every seed."""
 
-    seeds: Annotated[tuple[int, ...], PlainValidator(check_seeds)] = Field(
-        default=(1, 2, 3), description="a number: 1, 2 and so on up to it; or a list of seeds"
+    seeds: Annotated[tuple[int, ...], PlainValidator(check_seeds)] = setting(
+        (1, 2, 3), "a number: 1, 2 and so on up to it; or a list of seeds"
     )
-    baselines: Annotated[tuple[BaselineConfig, ...] | None, BeforeValidator(check_baselines)] = Field(
-        default=None, description="algorithms by name, or tables like [algorithm] with label, train and model"
+    baselines: Annotated[tuple[BaselineConfig, ...] | None, BeforeValidator(check_baselines)] = setting(
+        None, "algorithms by name, or tables like [algorithm] with label, train and model"
     )
-    arms: Annotated[tuple[str, ...], PlainValidator(check_arms)] = Field(
-        default=MATCHED, description=f"out of {', '.join(ARMS)}"
-    )
-    score: Annotated[str, one_of(SCORES)] = Field(
-        default="last", description="the round that counts: last, best-validation, or best-test as the official code"
+    arms: Annotated[tuple[str, ...], PlainValidator(check_arms)] = setting(MATCHED, f"out of {', '.join(ARMS)}")
+    score: Annotated[str, one_of(SCORES)] = setting(
+        "last", "the round that counts: last, best-validation, or best-test as the official code"
     )
 
     def as_table(self) -> dict[str, Any]:
         """Return the keys that were given, each baseline as a table; a sweep takes seeds, baselines and arms from no others."""
-        baselines = (
-            {} if self.baselines is None else {"baselines": [baseline.as_table() for baseline in self.baselines]}
-        )
-        return {key: value for key, value in (super().as_table() | baselines).items() if key in self.model_fields_set}
+        baselines = [baseline.as_table() for baseline in self.baselines or ()]
+        values = super().as_table() | ({"baselines": baselines} if baselines else {})
+        return {key: value for key, value in values.items() if key in self.model_fields_set}
 
 
 def compare_faults(config: Config) -> Iterator[Fault]:
@@ -185,21 +178,27 @@ def compare_faults(config: Config) -> Iterator[Fault]:
         return
     if config.compare.score == "best-validation" and not config.data.validation:
         what = "expected data.validation above 0 with it: the samples that clients hold out choose the round"
-        yield Fault(("compare", "score"), "value", what)
+        yield Fault(("compare", "score"), what)
     for i, baseline in enumerate(config.compare.baselines or ()):
         for fault in _baseline_faults(config, baseline):
             yield fault._replace(path=("compare", "baselines", i, *fault.path))
 
 
 def _baseline_faults(config: Config, baseline: BaselineConfig) -> Iterator[Fault]:
+    for problem in problems_over(config, baseline.changes()):
+        table, *keys = problem.path
+        if table in ("train", "model") and keys and keys[0] in getattr(baseline, str(table)):
+            yield problem
+        else:  # a rule between this baseline and what the other tables say
+            yield Fault((), f"{dotted(problem.path)}: {problem.what}")
+
+
+def problems_over(config: Config, changes: Mapping[str, Any]) -> list[Fault]:
+    """Return what would be wrong with a configuration that has `changes` laid over it."""
     from fedrela.experiment.overlay import overlay  # which needs the schema that this is a part of
 
     try:
-        overlay(config, baseline.changes())
+        overlay(config, changes)
     except WrongConfigError as error:
-        for problem in error.problems:
-            table, *keys = problem.path
-            if table in ("train", "model") and keys and keys[0] in getattr(baseline, str(table)):
-                yield Fault(problem.path, "key" if problem.at == "key" else "value", problem.tell())
-            else:  # a rule between this baseline and what the other tables say
-                yield Fault((), "value", f"{dotted(problem.path)}: {problem.tell()}")
+        return error.problems
+    return []

@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, model_validator
 
 from fedrela.experiment.schema.data import misfit
-from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, checked_options, one_of
+from fedrela.experiment.schema.table import ConfigTable, Fault, checked_options, one_of, raise_any, setting
 from fedrela.options import Option, options_of
 from fedrela.text import not_one_of, unknown
 
@@ -46,7 +46,7 @@ def _size_faults(path: tuple[str | int, ...], value: Any, hint: Any) -> list[Fau
     what = misfit(value, hint)
     if not what and isinstance(value, int) and not 1 <= value <= WIDEST:
         what = f"expected an integer from 1 to {WIDEST}, got {value}"
-    return [Fault(path, "value", what)] if what else []
+    return [Fault(path, what)] if what else []
 
 
 class ModelConfig(ConfigTable):
@@ -54,13 +54,11 @@ class ModelConfig(ConfigTable):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, one_of(_model_names, sure="mlp")] = Field(
-        default="mlp", description="the network; its own options are keys of this table"
+    name: Annotated[str, one_of(_model_names, sure="mlp")] = setting(
+        "mlp", "the network; its own options are keys of this table"
     )
-    projection: int = Field(
-        default=0, ge=0, le=WIDEST, description="width of MOON's projection before the last layer; 0: none"
-    )
-    dtype: Annotated[str, one_of(DTYPES)] = Field(default="float32", description="float32 or float64")
+    projection: int = setting(0, "width of MOON's projection before the last layer; 0: none", ge=0, le=WIDEST)
+    dtype: Annotated[str, one_of(DTYPES)] = setting("float32", "float32 or float64")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,10 +67,9 @@ class ModelConfig(ConfigTable):
             defaults, owner = self._defaults(), f"model {self.name!r}"
             values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
             known = [*type(self).model_fields, *defaults]
-            faults = [Fault((key,), "key", unknown("key", key, known, owner)) for key in values if key not in defaults]
+            faults = [Fault((key,), unknown("key", key, known, owner), "key") for key in values if key not in defaults]
             faults += [fault for key in values if key in defaults for fault in self._faults(key, values[key])]
-            if faults:
-                raise BrokenRuleError(*faults)
+            raise_any(faults)
             keep_changed(given, values, defaults)
         return self
 
@@ -88,11 +85,11 @@ class ModelConfig(ConfigTable):
 
         hint = get_type_hints(MODELS[self.name])[key]
         if key == "norm" and not (isinstance(value, str) and value in NORMS):
-            return [Fault((key,), "value", not_one_of(value, NORMS))]
+            return [Fault((key,), not_one_of(value, NORMS))]
         if not isinstance(value, tuple) or not get_origin(hint):
             return _size_faults((key,), value, hint)
         if len(value) > DEEPEST:
-            return [Fault((key,), "value", f"expected at most {DEEPEST} layers, got {len(value)}")]
+            return [Fault((key,), f"expected at most {DEEPEST} layers, got {len(value)}")]
         return [fault for i, size in enumerate(value) for fault in _size_faults((key, i), size, get_args(hint)[0])]
 
     @property
@@ -116,17 +113,15 @@ class AlgorithmConfig(ConfigTable):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, one_of(_algorithm_names, sure="fedavg")] = Field(
-        default="fedavg", description="the algorithm; its own parameters are keys of this table"
+    name: Annotated[str, one_of(_algorithm_names, sure="fedavg")] = setting(
+        "fedavg", "the algorithm; its own parameters are keys of this table"
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         given = further_keys(self)
         if given:
-            values, faults = checked_options(self._options(), given, f"algorithm {self.name!r}", ["name"])
-            if faults:
-                raise BrokenRuleError(*faults)
+            values = checked_options(self._options(), given, f"algorithm {self.name!r}", ["name"])
             keep_changed(given, values, {option.name: option.default for option in self._options()})
             self.check_rules(lambda: self.kind()(**self.params))
         return self

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.table import BrokenRuleError, Fault
-from fedrela.experiment.toml.positions import KeyPath, Places, Position
+from fedrela.experiment.toml.positions import KeyPath, Origin
 from fedrela.experiment.toml.reader import complaint
 from fedrela.text import shown, unknown
 
@@ -21,54 +20,32 @@ KINDS: dict[Any, str] = {
     int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", tuple: "a list",
     list: "a list", dict: "a table",
 }  # fmt: skip
+SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
-class Problem(NamedTuple):
-    """One thing that is wrong: the key, which part of it to show, and the sentence, made only when it is wanted."""
-
-    path: KeyPath
-    at: Literal["key", "value", "table"]
-    tell: Callable[[], str]
-
-    def position(self, places: Places) -> Position:
-        """Return where to look in the text; a missing key is not there, so its place is that of its table."""
-        place = places.of(self.path)
-        return place.key if self.at == "key" else place.value
-
-
-def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
-    """Yield everything that pydantic found, in its order."""
+def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
+    """Yield everything that pydantic found, in its order; of what is missing, the place is that of its table."""
     for found in error.errors(include_url=False):
         path: KeyPath = found["loc"]
         rule = found.get("ctx", {}).get("error")
         if isinstance(rule, BrokenRuleError):
             for fault in rule.faults:
-                yield Problem((*path, *fault.path), fault.at, functools.partial(_fault, model, path, fault))
+                whole, missing = (*path, *fault.path), fault.at == "table"
+                what = f"{_wanted_at(model, whole)} is missing; {fault.what}" if missing else fault.what
+                yield Fault(whole, what, "value" if missing else fault.at)
+        elif isinstance(rule, ArgumentError):
+            yield Fault((*path, *([rule.argument] if rule.argument else []), *rule.item), rule.reason)
         elif found["type"] == "extra_forbidden":
-            yield Problem(path, "key", functools.partial(_unknown_key, model, path))
+            yield Fault(path, _unknown_key(model, path), "key")
         elif found["type"] == "missing":
-            yield Problem(path, "table", functools.partial(_missing, model, path))
+            yield Fault(path, f"{_wanted_at(model, path)} is missing")
         else:
-            yield Problem(path, "value", functools.partial(_not_wanted, model, path, found["input"]))
-
-
-def _fault(model: type[BaseModel], path: KeyPath, fault: Fault) -> str:
-    if fault.at != "table":
-        return fault.what
-    return f"{_missing(model, (*path, *fault.path))}; {fault.what}"
-
-
-def _missing(model: type[BaseModel], path: KeyPath) -> str:
-    return f"{_wanted_at(model, path)} is missing"
-
-
-def _not_wanted(model: type[BaseModel], path: KeyPath, value: Any) -> str:
-    return f"expected {_wanted_at(model, path)}, got {shown(value)}"
+            yield Fault(path, f"expected {_wanted_at(model, path)}, got {shown(found['input'])}")
 
 
 def _unknown_key(model: type[BaseModel], path: KeyPath) -> str:
-    for key in path[:-1]:
-        model = _kind(model.model_fields[str(key)].annotation)
+    for name in path[:-1]:
+        model = _kind(model.model_fields[str(name)].annotation)
     return unknown("key", str(path[-1]), model.model_fields, "this table")
 
 
@@ -99,26 +76,19 @@ def wanted(field: FieldInfo) -> str:
     """
     kind = _kind(field.annotation)
     noun = KINDS[dict if issubclass(kind, BaseModel) else kind]
-    low, above, high, below = (_limit(field, name) for name in ("ge", "gt", "le", "lt"))
-    if above:
-        return f"{noun} > {above}" + (f" and <= {high}" if high else "")
-    if high:
-        return f"{noun} from {low} to {high}"
-    limits = [f">= {low}"] * bool(low) + [f"< {below}"] * bool(below)
-    return " ".join([noun, " and ".join(limits)]).strip()
-
-
-def _limit(field: FieldInfo, name: str) -> str:
-    values = [getattr(rule, name) for rule in field.metadata if hasattr(rule, name)]
-    return "".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+    limits = {name: getattr(rule, name) for rule in field.metadata for name in SIGNS if hasattr(rule, name)}
+    texts = {name: f"{limit:g}" if isinstance(limit, float) else str(limit) for name, limit in limits.items()}
+    if "ge" in texts and "le" in texts:
+        return f"{noun} from {texts['ge']} to {texts['le']}"
+    return " ".join([noun, " and ".join(f"{SIGNS[name]} {text}" for name, text in texts.items())]).strip()
 
 
 class WrongConfigError(ArgumentError):
     """A configuration with problems: the message is the first one in the text, with the number of the others."""
 
-    def __init__(self, problems: Iterable[Problem], name: str, places: Places | None) -> None:
-        self.name, self.places = name, places
-        self.problems = sorted(problems, key=lambda problem: problem.position(places)) if places else list(problems)
+    def __init__(self, problems: Iterable[Fault], origin: Origin) -> None:
+        self.origin, places = origin, origin.places
+        self.problems = sorted(problems, key=lambda fault: fault.position(places)) if places else list(problems)
         others = len(self.problems) - 1
         super().__init__(self._line(self.problems[0], f" (and {others} more)" if others else ""))
 
@@ -126,8 +96,8 @@ class WrongConfigError(ArgumentError):
         """Yield one line a problem, in the order of the text; after `most` of them, how many more there are."""
         yield from map(self._line, self.problems[:most])
         if more := len(self.problems[most:]):
-            yield str(complaint(self.name, f"and {more} more"))
+            yield str(complaint(self.origin.name, f"and {more} more"))
 
-    def _line(self, problem: Problem, more: str = "") -> str:
-        position = problem.position(self.places) if self.places else None
-        return str(complaint(self.name, problem.tell() + more, position, problem.path))
+    def _line(self, fault: Fault, more: str = "") -> str:
+        position = fault.position(self.origin.places) if self.origin.places else None
+        return str(complaint(self.origin.name, fault.what + more, position, fault.path))

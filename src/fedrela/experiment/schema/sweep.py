@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fedrela.experiment.schema.problems import Problem, WrongConfigError
-from fedrela.experiment.schema.table import BrokenRuleError, Fault
-from fedrela.experiment.toml.positions import KeyPath
+from fedrela.errors import ArgumentError
+from fedrela.experiment.schema.compare import problems_over, repeated
+from fedrela.experiment.schema.table import Fault, raise_any
 from fedrela.experiment.toml.reader import dotted
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.text import shown
@@ -82,21 +82,17 @@ def number_of_points(keys: Sequence[SweptKey]) -> int:
 
 
 def check_sweep(sweep: dict[str, Any]) -> dict[str, Any]:
-    """Complain of what is wrong with the table itself; whether its keys and values are right is seen with the others'.
+    """Check the table itself; whether its keys and values are right is seen with the other tables.
 
-    Raises
-    ------
-    BrokenRuleError
-        Where a key has no list of values, cannot be swept or comes twice, or where there are too many combinations.
+    It is wrong where a key has no list of values, cannot be swept or comes twice, or where there are too many
+    combinations.
     """
     keys = swept_keys(sweep)
     if len(keys) > MOST_KEYS:
-        raise BrokenRuleError(Fault((), "value", f"expected at most {MOST_KEYS} keys, got {len(keys)}"))
-    faults = [fault for swept in keys for fault in _faults_of(swept)] + list(_overlaps(keys))
-    if not faults and (number := number_of_points(keys)) > MOST_CELLS:
-        faults = [Fault((), "value", f"expected at most {MOST_CELLS} combinations, got {number}")]
-    if faults:
-        raise BrokenRuleError(*faults)
+        raise ArgumentError(f"expected at most {MOST_KEYS} keys, got {len(keys)}")
+    raise_any([fault for swept in keys for fault in _faults_of(swept)] + list(_overlaps(keys)))
+    if (number := number_of_points(keys)) > MOST_CELLS:
+        raise ArgumentError(f"expected at most {MOST_CELLS} combinations, got {number}")
     return sweep
 
 
@@ -110,16 +106,14 @@ def _lists(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tu
 
 def _faults_of(swept: SweptKey) -> Iterator[Fault]:
     if what := NOT_SWEPT.get(swept.target[0]):
-        yield Fault(swept.path, "key", what)
+        yield Fault(swept.path, what, "key")
     elif not isinstance(swept.values, list | tuple) or not swept.values:
         got = "an empty one" if isinstance(swept.values, list | tuple) else shown(swept.values)
-        yield Fault(swept.path, "value", f"expected a list of values to try, got {got}")
+        yield Fault(swept.path, f"expected a list of values to try, got {got}")
     else:
-        seen: set[str] = set()
-        for i, value in enumerate(swept.values):
-            if (text := toml_value(value)) in seen:  # as text, since 1, 1.0 and true are three values
-                yield Fault((*swept.path, i), "value", f"{shown(value)} is there already; leave one of the two out")
-            seen.add(text)
+        texts = [toml_value(value) for value in swept.values]  # since 1, 1.0 and true are three values
+        twice = [i for i, text in enumerate(texts) if text in texts[:i]]
+        yield from (Fault((*swept.path, i), repeated(swept.values[i])) for i in twice)
 
 
 def _overlaps(keys: Sequence[SweptKey]) -> Iterator[Fault]:
@@ -127,7 +121,7 @@ def _overlaps(keys: Sequence[SweptKey]) -> Iterator[Fault]:
         for other in keys[:i]:
             shared = min(len(swept.target), len(other.target))
             if swept.target[:shared] == other.target[:shared]:
-                yield Fault(swept.path, "key", f"{other.key} is swept already; leave one of the two out")
+                yield Fault(swept.path, f"{other.key} is swept already; leave one of the two out", "key")
 
 
 SET_BY = {  # what a key of [compare] sets in every run
@@ -159,60 +153,48 @@ def _set_elsewhere(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
     for key, targets in SET_BY.items():
         for swept in keys if compared(config, key) else ():
             if any(target[: len(swept.target)] == swept.target for target in targets):
-                yield Fault(("sweep", *swept.path), "key", f"[compare] {key} set it; leave one of the two out")
+                yield Fault(("sweep", *swept.path), f"[compare] {key} set it; leave one of the two out", "key")
 
 
 def _too_many(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
     others = math.prod(len(compared(config, key)) or 1 for key in ("seeds", "baselines", "arms"))
     if (number := others * number_of_points(keys)) > MOST_CELLS:
         what = f"expected at most {MOST_CELLS} runs, got {number} with the seeds, baselines and arms of [compare]"
-        yield Fault(("sweep",), "value", what)
+        yield Fault(("sweep",), what)
 
 
 def _faults_below(config: Config, baseline: Mapping[str, Any], keys: Sequence[SweptKey]) -> Iterator[Fault]:
     """Yield the faults of all combinations, over what a baseline lays over the configuration; the same may come again."""
-    elsewhere: set[tuple[KeyPath, str]] = set()
+    from fedrela.experiment.overlay import laid_over, nested  # which need the schema that this is a part of
+
+    elsewhere: set[Fault] = set()
     for point in points_of(keys):
-        for problem in _problems(config, baseline, point.values):
-            words = problem.tell()
-            own = list(_own_faults(keys, point, problem, words))
+        for problem in problems_over(config, laid_over(baseline, nested(point.values))):
+            own = list(_own_faults(keys, point, problem))
             yield from own
-            if (
-                not own and (problem.path, words) not in elsewhere
-            ):  # a key that is not swept, but does not go with these
-                elsewhere.add((problem.path, words))
-                yield _joint_fault(keys, point, f"{dotted(problem.path)}: {words}")
+            if not own and problem not in elsewhere:  # a key that is not swept, but does not go with these
+                elsewhere.add(problem)
+                yield _joint_fault(keys, point, f"{dotted(problem.path)}: {problem.what}")
 
 
 def _joint_fault(keys: Sequence[SweptKey], point: Point, what: str) -> Fault:
     if len(keys) == 1:
-        return Fault(("sweep", *keys[0].path, point.places[0]), "value", what)
+        return Fault(("sweep", *keys[0].path, point.places[0]), what)
     values = ", ".join(f"{key} = {toml_value(value)}" for key, value in point.values.items())
-    return Fault(("sweep",), "value", f"with {values}: {what}")
+    return Fault(("sweep",), f"with {values}: {what}")
 
 
-def _problems(config: Config, baseline: Mapping[str, Any], values: Mapping[str, Any]) -> list[Problem]:
-    from fedrela.experiment.overlay import laid_over, nested, overlay  # which need the schema that this is a part of
-
-    try:
-        overlay(config, laid_over(baseline, nested(values)))
-    except WrongConfigError as error:
-        return error.problems
-    return []
-
-
-def _own_faults(keys: Sequence[SweptKey], point: Point, problem: Problem, words: str) -> Iterator[Fault]:
+def _own_faults(keys: Sequence[SweptKey], point: Point, problem: Fault) -> Iterator[Fault]:
     """Yield the faults of keys whose key is the one with the problem, lies above it, or below it."""
     for swept, place in zip(keys, point.places, strict=True):
         shared = min(len(swept.target), len(problem.path))
-        if swept.target[:shared] == problem.path[:shared]:
-            yield _own_fault(swept, place, problem, words)
-
-
-def _own_fault(swept: SweptKey, place: int, problem: Problem, words: str) -> Fault:
-    below = problem.path[len(swept.target) :]
-    if below or (len(problem.path) == len(swept.target) and problem.at != "key"):
-        return Fault(("sweep", *swept.path, place, *below), "key" if problem.at == "key" else "value", words)
-    path = swept.down_to(len(problem.path))
-    whole = ".".join(path) == ".".join(map(str, problem.path))
-    return Fault(("sweep", *path), "key", words if whole else f"{dotted(problem.path)}: {words}")
+        if swept.target[:shared] != problem.path[:shared]:
+            continue
+        below = problem.path[len(swept.target) :]
+        if below or (len(problem.path) == len(swept.target) and problem.at != "key"):
+            yield problem._replace(path=("sweep", *swept.path, place, *below))
+        else:
+            path = swept.down_to(len(problem.path))
+            whole = ".".join(path) == ".".join(map(str, problem.path))
+            what = problem.what if whole else f"{dotted(problem.path)}: {problem.what}"
+            yield Fault(("sweep", *path), what, "key")

@@ -13,9 +13,10 @@ from dataclasses import replace
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, PlainValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
 
 from fedrela.errors import ArgumentError, WrongKeyError
+from fedrela.experiment.toml.positions import KeyPath, Places, Position
 from fedrela.options import Option, Options, checked, options_of
 from fedrela.text import not_one_of, shown, unknown
 
@@ -23,23 +24,42 @@ Declared = TypeVar("Declared", bound=Options)
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong: the path below the value that was checked, which part of it to show, and what it is.
+    """One thing that is wrong: the path below the value that was checked, what it is, and which part of it to show.
 
     A wrong value is shown at the value, a key that must not be there at the key, and one that is missing at the
     table that lacks it.
     """
 
-    path: tuple[str | int, ...]
-    at: Literal["key", "value", "table"]
+    path: KeyPath
     what: str
+    at: Literal["key", "value", "table"] = "value"
+
+    def position(self, places: Places) -> Position:
+        """Return where to look in the text."""
+        place = places.of(self.path)
+        return place.key if self.at == "key" else place.value
 
 
 class BrokenRuleError(ArgumentError):
-    """What a validator raises; pydantic collects it with everything else that is wrong."""
+    """Several faults, or one below the value that was checked; validators may also raise an `ArgumentError`.
 
-    def __init__(self, *faults: Fault) -> None:
-        super().__init__("; ".join(fault.what for fault in faults))
-        self.faults = faults
+    Pydantic collects both with everything else that is wrong.
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = list(faults)
+        super().__init__("; ".join(fault.what for fault in self.faults))
+
+
+def raise_any(faults: Iterable[Fault]) -> None:
+    """Raise a `BrokenRuleError` where there are faults."""
+    if found := list(faults):
+        raise BrokenRuleError(found)
+
+
+def setting(default: Any, description: str, **limits: Any) -> Any:
+    """Return the field of one key of a table; `description` is its comment in a file."""
+    return Field(default=default, description=description, **limits)
 
 
 class ConfigTable(BaseModel):
@@ -61,8 +81,7 @@ class ConfigTable(BaseModel):
         unused = set(type(self).model_fields) - {chooser, *used}
         what = f"{chooser} {getattr(self, chooser)!r} does not use it; leave it out"
         given = [name for name in type(self).model_fields if name in unused & self.model_fields_set]
-        if wrong := [name for name in given if getattr(self, name) is not None]:
-            raise BrokenRuleError(*(Fault((name,), "key", what) for name in wrong))
+        raise_any(Fault((name,), what, "key") for name in given if getattr(self, name) is not None)
 
     def check_rules(self, *rules: Callable[[], object]) -> None:
         """Call what states the rules; an `ArgumentError` becomes a fault at the key that it names."""
@@ -72,7 +91,7 @@ class ConfigTable(BaseModel):
             except ArgumentError as error:
                 missing = getattr(self, error.argument, None) is None
                 at: Literal["table", "value"] = "table" if missing else "value"
-                raise BrokenRuleError(Fault((error.argument, *error.item), at, error.reason)) from None
+                raise BrokenRuleError([Fault((error.argument, *error.item), error.reason, at)]) from None
 
 
 def plain_table(value: Any) -> Any:
@@ -110,17 +129,10 @@ def options_table(kind: type[Declared]) -> PlainValidator:
         if isinstance(value, kind):
             return value
         if not isinstance(value, Mapping):
-            raise BrokenRuleError(Fault((), "value", f"expected a table, got {shown(value)}"))
-        values, faults = checked_options(options_of(kind), value, "this table")
-        if faults:
-            raise BrokenRuleError(*faults)
-        try:
-            table = kind(**values)
-        except ArgumentError as error:
-            raise BrokenRuleError(Fault((error.argument, *error.item), "value", error.reason)) from None
-        changed = changed_options(table)
-        if wrong := {name: why for name, why in table.unused().items() if name in changed}:
-            raise BrokenRuleError(*(Fault((name,), "key", f"{why}; leave it out") for name, why in wrong.items()))
+            raise ArgumentError(f"expected a table, got {shown(value)}")
+        table = kind(**checked_options(options_of(kind), value, "this table"))
+        unused, changed = table.unused(), changed_options(table)
+        raise_any(Fault((name,), f"{why}; leave it out", "key") for name, why in unused.items() if name in changed)
         return table
 
     return PlainValidator(check)
@@ -128,9 +140,8 @@ def options_table(kind: type[Declared]) -> PlainValidator:
 
 def changed_options(table: Options) -> dict[str, Any]:
     """Return the options that are not as their class declares them."""
-    return {
-        each.name: value for each in options_of(type(table)) if (value := getattr(table, each.name)) != each.default
-    }
+    options = options_of(type(table))
+    return {each.name: value for each in options if (value := getattr(table, each.name)) != each.default}
 
 
 CHANGED = PlainSerializer(changed_options)  # of a table of options, only these are written out
@@ -138,30 +149,21 @@ CHANGED = PlainSerializer(changed_options)  # of a table of options, only these 
 
 def checked_options(
     options: Iterable[Option], given: Mapping[str, Any], owner: str, others: Iterable[str] = ()
-) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the values to keep, and what is wrong.
-
-    Parameters
-    ----------
-    options
-        The options that there are.
-    given
-        Values by name.
-    owner, others
-        For messages about unknown keys: whose options they are, and further keys that stand beside them.
-    """
+) -> dict[str, Any]:
+    """Return the values to keep; messages about unknown keys say whose options they are, and which keys stand beside."""
     known = {each.name: each for each in options}
     values, faults = {}, []
-    for key, value in given.items():
-        if key not in known:
-            faults.append(Fault((key,), "key", unknown("key", key, [*others, *known], owner)))
+    for name, value in given.items():
+        if name not in known:
+            faults.append(Fault((name,), unknown("key", name, [*others, *known], owner), "key"))
             continue
         try:
-            values[key] = _kept(known[key], value)
+            values[name] = _kept(known[name], value)
         except ArgumentError as error:
             at: Literal["key", "value"] = "key" if isinstance(error, WrongKeyError) else "value"
-            faults.append(Fault((key, *error.item), at, error.reason))
-    return values, faults
+            faults.append(Fault((name, *error.item), error.reason, at))
+    raise_any(faults)
+    return values
 
 
 def _kept(option: Option, value: Any) -> Any:
@@ -173,14 +175,9 @@ def _kept(option: Option, value: Any) -> Any:
 
 
 def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | None = None) -> BeforeValidator:
-    """Return the rule that a value is one of some words.
+    """Return the rule that a value is one of some words; a function that returns them may load torch.
 
-    Parameters
-    ----------
-    words
-        The words, or a function that returns them: it is called only when they are needed, since it may load torch.
-    sure
-        A word that is allowed without a look at the others.
+    It is called only when it is needed: `sure` is allowed without a look at the others.
     """
 
     def check(value: Any) -> str:
@@ -189,6 +186,6 @@ def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | No
         allowed = tuple(words() if callable(words) else words)
         if isinstance(value, str) and value in allowed:
             return value
-        raise BrokenRuleError(Fault((), "value", not_one_of(value, allowed)))
+        raise ArgumentError(not_one_of(value, allowed))
 
     return BeforeValidator(check)
