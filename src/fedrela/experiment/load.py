@@ -19,17 +19,9 @@ from fedrela.options import Options
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a TOML file.
+    """Read a TOML file, UTF-8, at most 1 MiB; paths inside it are relative to its folder.
 
-    Parameters
-    ----------
-    path
-        The file, UTF-8, at most 1 MiB. Paths inside it are relative to its folder.
-
-    Raises
-    ------
-    ArgumentError
-        In one line, ``file:line:column: key: what is wrong``.
+    What is wrong is an `ArgumentError` of one line, ``file:line:column: key: what is wrong``.
     """
     path = Path(path)
     return parse_config(read_text(path), name=str(path), folder=path.parent)
@@ -38,19 +30,10 @@ def load_config(path: str | Path) -> Config:
 def parse_config(
     text_or_dict: str | Mapping[str, Any], *, name: str = "<config>", folder: str | Path | None = None
 ) -> Config:
-    r"""Check a configuration given as TOML text or as a dictionary.
+    r"""Check a configuration given as TOML text or as a dictionary, where a value of None counts as left out.
 
-    Parameters
-    ----------
-    text_or_dict
-        In a dictionary a value of None counts as left out.
-    name
-        How messages call it.
-    folder
-        What paths inside it are relative to; by default the current folder.
+    Messages call it `name`. Paths inside it are relative to `folder`, by default the current one.
 
-    Examples
-    --------
     >>> parse_config({"data": {"partition": {"kind": "iid", "clients": 4}}}).data.partition.clients
     4
     >>> parse_config("[data]\nsorce = 'digits'", name="run.toml")

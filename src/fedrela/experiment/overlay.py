@@ -15,17 +15,10 @@ OF_SOURCE = ("options", "root")  # keys of [data] that belong to the source
 
 
 def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
-    r"""Return one run's configuration: what was given, with `changes` laid over it.
+    r"""Return one run's configuration: what was given, with `changes` laid over it as by `laid_over`.
 
-    Parameters
-    ----------
-    config
-        A checked configuration; its tables ``[compare]`` and ``[sweep]`` do not belong to a run.
-    changes
-        Values by key, see `laid_over`.
+    The tables ``[compare]`` and ``[sweep]`` do not belong to a run.
 
-    Examples
-    --------
     >>> config = parse_config("[algorithm]\nname = 'fedprox'\nmu = 0.1\n[relabel]\ntau = 0.1")
     >>> changed = overlay(config, {"algorithm": {"name": "fedavg"}, "relabel": {"start": 0.5}})
     >>> changed.algorithm.params, changed.relabel.tau, changed.relabel.start

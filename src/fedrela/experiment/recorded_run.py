@@ -1,22 +1,29 @@
-"""A run and its folder: rounds are written as they are done, checkpoints at intervals, results at the end."""
+"""A run and its folder: rounds are written as they are done, checkpoints at intervals, results at the end.
+
+The results are those of the final model, and what is recorded about re-labelling: metrics for the report, and a gallery
+of moved samples.
+"""
 
 from __future__ import annotations
 
+import io
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrela.core import Ledger
 from fedrela.engine import checkpoint
 from fedrela.engine.evaluation import evaluate, evaluate_locally
+from fedrela.engine.problem import Problem
 from fedrela.engine.round import RoundResult, next_round
-from fedrela.engine.state import Run
+from fedrela.engine.state import Run, ServerState
 from fedrela.errors import IntegrityError
-from fedrela.experiment.relabelling_record import gallery_bytes, relabelling_record
 from fedrela.experiment.result import Result
-from fedrela.metrics import headline
+from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.records import writing
 
@@ -27,14 +34,10 @@ class RecordedRun:
 
     Attributes
     ----------
-    run, folder
-        The run, and where it is written.
     every
         Rounds between checkpoints; the last round always has one.
     gallery
         How many moved samples to show in the report; 0 for none.
-    config_sha256
-        Digest of the configuration.
     """
 
     run: Run
@@ -115,3 +118,71 @@ class RecordedRun:
         if moved != self.run.state.moved:
             raise IntegrityError(f"{self.folder.path}: the ledgers are not those of this run")
         return ledgers
+
+
+def relabelling_record(problem: Problem, state: ServerState, ledgers: dict[int, Ledger]) -> dict[str, Any]:
+    """Return moves, histograms of scores and thresholds, over all clients and of each.
+
+    Keys: ``flow`` (C, C) moves; ``before`` and ``after``, training samples of each class; ``expected`` moves into each
+    class; ``bound``, how many could move into one at most, floor(tau n) per client; ``z``: bin edges and counts for each
+    class; ``clients``: samples, moves, round, threshold, notes and refusal of each; ``counts``: for each client pairs of
+    a class and its number of training samples, with their original labels.
+    """
+    C = problem.num_classes
+    flow = sum((ledger.flow for ledger in ledgers.values()), np.zeros((C, C), np.int64))
+    before = np.bincount(problem.y_train[np.concatenate([s.train for s in problem.shards])], minlength=C)
+    metrics = [state.relabel_metrics[client] for client in sorted(state.relabel_metrics)]
+    histogram = sum((np.array(m["histogram"]) for m in metrics), np.zeros((C, len(Z_EDGES) + 1), np.int64))
+    expected = sum((np.array(m["expected"]) for m in metrics), np.zeros(C))
+    return {
+        "classes": list(problem.class_names),
+        "moved": int(flow.sum()),
+        "flow": flow.tolist(),
+        "before": before.tolist(),
+        "after": (before - flow.sum(axis=1) + flow.sum(axis=0)).tolist(),
+        "expected": expected.tolist(),
+        "bound": sum(int(float(each.options.get("tau", 0.0)) * each.original.size) for each in ledgers.values()),
+        "z": {"edges": list(Z_EDGES), "counts": histogram.tolist()},
+        "clients": {str(client): _client(state.relabel_metrics[client], ledgers[client]) for client in sorted(ledgers)},
+        "counts": [_counts(problem.y_train[shard.train]) for shard in problem.shards],
+    }
+
+
+def _counts(labels: NDArray[np.int64]) -> list[list[int]]:
+    classes, numbers = np.unique(labels, return_counts=True)
+    return [[int(c), int(n)] for c, n in zip(classes, numbers, strict=True)]
+
+
+def _client(metrics: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
+    return {
+        "round": metrics["round"],
+        "samples": metrics["samples"],
+        "moved": len(ledger),
+        "threshold": metrics["threshold"],
+        "notes": list(ledger.notes),
+        "refusal": ledger.refusal,
+    }
+
+
+def gallery_bytes(problem: Problem, ledgers: dict[int, Ledger], size: int) -> bytes:
+    """Return an npz with the moved samples of largest probability, drawn from the clients in turn.
+
+    Arrays: ``samples`` (raw pictures, or table rows), ``client``, ``old``, ``new``, ``posterior``, ``rho``.
+    """
+    chosen = _in_turn(ledgers, size)
+    kinds = {"old": None, "new": None, "posterior": float, "rho": float}
+    columns = {name: np.array([getattr(ledgers[c], name)[i] for c, i in chosen], kind) for name, kind in kinds.items()}
+    ids = [problem.shards[c].train[ledgers[c].index[i]] for c, i in chosen]
+    samples: NDArray[Any] = np.asarray(problem.x_train[np.array(ids, np.int64)])
+    buffer = io.BytesIO()
+    clients = np.array([client for client, _ in chosen], np.int64)
+    np.savez(buffer, allow_pickle=False, samples=samples, client=clients, **columns)
+    return buffer.getvalue()
+
+
+def _in_turn(ledgers: dict[int, Ledger], size: int) -> list[tuple[int, int]]:
+    """Return (client, place in its ledger): each client's most probable move, then each one's second, and so on."""
+    ranked = {client: np.argsort(-ledger.rho, kind="stable") for client, ledger in sorted(ledgers.items())}
+    longest = max((len(order) for order in ranked.values()), default=0)
+    turns = ((client, int(order[k])) for k in range(longest) for client, order in ranked.items() if k < len(order))
+    return list(itertools.islice(turns, size))

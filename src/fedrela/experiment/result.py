@@ -44,20 +44,17 @@ class Result:
     @property
     def accuracy(self) -> dict[str, Any]:
         """Accuracy on the test set: ``overall``, ``balanced``, ``per_class``, ``groups``."""
-        accuracy: dict[str, Any] = self.record["accuracy"]
-        return accuracy
+        return dict(self.record["accuracy"])
 
     @property
     def groups(self) -> dict[str, float]:
         """Accuracy of each group of classes."""
-        groups: dict[str, float] = self.accuracy["groups"]
-        return groups
+        return dict(self.accuracy["groups"])
 
     @property
     def moved(self) -> int | None:
         """Labels that were changed, over all clients; None where clients keep that to themselves."""
-        moved: int | None = self.record["moved"]
-        return moved
+        return None if self.record["moved"] is None else int(self.record["moved"])
 
     @property
     def rounds(self) -> int:
@@ -136,6 +133,7 @@ def round_columns(records: Records) -> dict[str, list[Any]]:
     tests = [record["accuracy"] or {} for record in records]
     groups = dict.fromkeys(name for scores in tests for name in scores.get("groups", {}))
     held_back = [record["validation"] or {} for record in records]
+    validated = ("overall", "balanced") if any(held_back) else ()
     return {
         "round": [record["round"] for record in records],
         **{name: [_known(scores.get(name)) for scores in tests] for name in SCORES},
@@ -145,11 +143,7 @@ def round_columns(records: Records) -> dict[str, list[Any]]:
         **{name: [len(record[name]) for record in records] for name in ("relabelled", "chosen", "admitted")},
         "lost": [len(record["excluded"]) for record in records],
         "skipped": [record["skipped"] for record in records],
-        **{
-            f"validation_{name}": [_known(scores.get(name)) for scores in held_back]
-            for name in ("overall", "balanced")
-            if any(held_back)
-        },
+        **{f"validation_{name}": [_known(scores.get(name)) for scores in held_back] for name in validated},
     }
 
 
@@ -168,9 +162,9 @@ def result_html(record: Mapping[str, Any], folder: object, records: Records) -> 
     return f"<div>{table(['test set', 'accuracy'], rows)}{line}<p>{facts}<br><code>{safe(folder)}</code></p></div>"
 
 
-def accuracy_line(records: Records, figure: str) -> str:
-    """Draw a figure of the test set over rounds, in the colour of the text around, with a mark at the first move."""
-    known: list[tuple[int, float | None]] = [(r["round"], (r["accuracy"] or {}).get(figure)) for r in records]
+def accuracy_line(records: Records, metric: str) -> str:
+    """Draw a metric of the test set over rounds, in the colour of the text around, with a mark at the first move."""
+    known: list[tuple[int, float | None]] = [(r["round"], (r["accuracy"] or {}).get(metric)) for r in records]
     scored = [(number, value) for number, value in known if value is not None]
     if len(scored) < 2:
         return ""
@@ -185,7 +179,7 @@ def accuracy_line(records: Records, figure: str) -> str:
 
     points = " ".join(f"{across(number):.1f},{down(value):.1f}" for number, value in scored)
     marks = [r["round"] for r in records if r["relabelled"] and first <= r["round"] <= last][:1]
-    words = f"{safe(figure)} accuracy from {start:.1%} in round {first} to {end:.1%} in round {last}"
+    words = f"{safe(metric)} accuracy from {start:.1%} in round {first} to {end:.1%} in round {last}"
     words += "".join(f", re-labelling in round {number}" for number in marks)
     lines = "".join(f'<path d="M{across(number):.1f} 0V{HEIGHT}" stroke-dasharray="2 3"/>' for number in marks)
     return (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from fedrela.arguments import check_choice
@@ -31,8 +32,16 @@ def reproduce(
     ----------
     name
         The paper's label, with or without ``tab:``.
-    out, scale, every, seeds, root
-        As for `Reproduction`.
+    out
+        A folder, new, empty, or of this table; what is finished there is not done again.
+    scale
+        ``paper``, ``cpu`` or ``smoke``.
+    every
+        Whether every cell is measured, and not only the scale's own choice.
+    seeds
+        How many, from 1 on; by default the scale's own.
+    root
+        The folder that holds data sets; by default where every source looks by itself.
     workers
         Processes, or ``"auto"``, which is the default.
     """
@@ -44,28 +53,7 @@ def reproduce(
 
 
 class Reproduction:
-    """A table of the paper that is to be measured below a folder.
-
-    Parameters
-    ----------
-    table
-        Which one.
-    scale
-        ``paper``, ``cpu`` or ``smoke``.
-    out
-        Where the runs lie, or will lie.
-    every
-        Whether every paper_cell is run, and not only the scale's own choice.
-    seeds
-        How many, from 1 on; by default the scale's own.
-    root
-        The folder that holds data sets; by default where every source looks by itself.
-
-    Attributes
-    ----------
-    grid
-        All runs.
-    """
+    """A table of the paper that is to be measured below a folder; parameters as for `reproduce`."""
 
     def __init__(
         self, table: PaperTable, scale: str, out: str | Path, *, every: bool = False, seeds: int | None = None,
@@ -110,7 +98,7 @@ class Reproduction:
         return summary
 
     def summary(self) -> Record:
-        """Return the table with what was published and measured at every paper_cell."""
+        """Return the table with what was published and measured in every cell."""
         table, failures = self.table, self.grid.failures
         if all(cell.name in failures for cell in self.grid.cells):
             raise FedrelaError(f"{self.grid.out}: no run could be done: {next(iter(failures.values()))}")
@@ -126,23 +114,14 @@ class Reproduction:
             "figures": [{"name": metric.name, "of": metric.of, "gain": metric.gain} for metric in table.metrics],
             "rows": list(table.rows),
             "columns": list(table.columns),
-            "entries": [self._cell(paper_cell) for paper_cell in table.cells],
+            "entries": [{**asdict(cell), "measured": self._measured(cell)} for cell in table.cells],
             "ours": list(table.ours),
             "reduction": list(table.scales[self.scale].reduction),
-            "notes": [*table.notes, _about(table.pair), *self._failed()],
-        }
-
-    def _cell(self, paper_cell: PaperCell) -> Record:
-        return {
-            "at": dict(paper_cell.at),
-            "arm": paper_cell.arm,
-            "published": dict(paper_cell.published),
-            "measured": self._measured(paper_cell),
-            "doubtful": paper_cell.doubtful,
+            "notes": [*table.notes, _about(table.pair), *(f"failed: {name}: {why}" for name, why in failures.items())],
         }
 
     def _measured(self, paper_cell: PaperCell) -> Record | None:
-        """Return every metric over seeds; None where the paper_cell was not run, or a run of it failed."""
+        """Return every metric over seeds; None where the cell was not run, or a run of it failed."""
         cells = self._runs.get(id(paper_cell))
         if cells is None or any(cell.name in self.grid.failures for cell in cells):
             return None
@@ -161,14 +140,10 @@ class Reproduction:
         pairs = zip(before, after, strict=True)
         return Spread.of([None if low is None or high is None else high - low for low, high in pairs])
 
-    def _failed(self) -> list[str]:
-        return [f"failed: {name}: {why}" for name, why in self.grid.failures.items()]
 
-
-def _total(run: Mapping[str, float | None], names: tuple[str, ...]) -> float | None:
-    values = [run.get(name) for name in names]
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+def _total(run: Mapping[str, float | None], names: Sequence[str]) -> float | None:
+    known = [value for name in names if (value := run.get(name)) is not None]
+    return sum(known) if len(known) == len(names) else None
 
 
 def _about(pair: tuple[str, str]) -> str:

@@ -25,7 +25,6 @@ NAMES = (
 )  # fmt: skip
 SCALES = ("paper", "cpu", "smoke")
 NO_FILES = ("digits",)  # sources that come with a package
-PUBLISHED_ARMS = ("baseline", "+FedReLa")
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,8 @@ class PaperCell:
 
     Attributes
     ----------
-    at
-        Where it stands: the value of every axis, as the paper writes it.
-    arm
-        ``baseline`` or ``+FedReLa``.
+    at, arm
+        Where it stands: the value of every axis, as the paper writes it, and ``baseline`` or ``+FedReLa``.
     published
         Numbers that the paper has there, by name: accuracies and gains in per cent, labels as a number.
     doubtful
@@ -51,17 +48,10 @@ class PaperCell:
 
 
 def read_cells(text: str, metrics: Sequence[str]) -> list[PaperCell]:
-    r"""Read the cells of a table.
+    r"""Read the cells of a table: CSV with a header of axes, ``arm``, metrics and ``doubtful``.
 
-    Parameters
-    ----------
-    text
-        CSV with a header: axes, ``arm``, metrics, ``doubtful``. An empty one was not published.
-    metrics
-        Names of the metrics.
+    A metric that is empty was not published.
 
-    Examples
-    --------
     >>> read_cells("method,arm,overall,doubtful\nFedAvg,baseline,84.84,\n", ["overall"])
     [PaperCell(at={'method': 'FedAvg'}, arm='baseline', published={'overall': 84.84}, doubtful='')]
     """
@@ -116,19 +106,14 @@ def number(text: str) -> float | int | None:
 
 @dataclass(frozen=True)
 class PaperMetric:
-    """A metric of a table.
+    """A metric of a table: what the paper calls it, and its name in our results.
 
-    Attributes
-    ----------
-    name, of
-        What the paper calls it, and its name in our results: ``overall``, a group of classes, or ``moved``.
-    sum, gain
-        Where it is derived: the metrics it is the sum of, and whether it is what FedReLa adds to them.
+    One that is derived is the `sum` of others, or the `gain`, what FedReLa adds to them.
     """
 
     name: str
     of: str
-    sum: tuple[str, ...] = ()
+    sum: Sequence[str] = ()
     gain: bool = False
 
 
@@ -148,14 +133,10 @@ class PaperTable:
 
     Attributes
     ----------
-    label, title, caption
-        The paper's label, and what the table shows, in our words.
-    rows, columns
-        Axes that run down and across.
+    rows, columns, fixed
+        Axes that run down and across, and those with one value, which the table does not show.
     metrics, cells
         What stands at each place, and all places with the numbers published there.
-    fixed
-        Axes with one value, which the table does not show.
     keys
         Axes that are numbers of a configuration: axis -> dotted key.
     pair
@@ -202,15 +183,7 @@ class PaperTable:
         return self.pair[0] if cell.arm == "baseline" else self.pair[1]
 
     def config(self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None) -> Config:
-        """Return the configuration behind one arm of a cell.
-
-        Parameters
-        ----------
-        cell, arm, scale, seed
-            What is run.
-        root
-            The folder that holds data sets; by default where every source looks by itself.
-        """
+        """Return the configuration behind one arm of a cell; `root` is the folder that holds data sets."""
         place = self.place(cell)
         numbers = {self.keys[axis]: number(value) for axis, value in place.items() if axis in self.keys}
         layers = [setting.tables for setting in self.settings if setting.holds(place)]
@@ -239,13 +212,11 @@ def paper_table(name: str) -> PaperTable:
     """
     stem = name.removeprefix("tab:").removeprefix("fig:")
     check_choice("table", stem, NAMES)
-    sheet, text = _toml(f"{stem}.toml")
-    family, shared = _toml(f"families/{sheet.pop('family')}.toml")
-    numbers = _read(f"{stem}.csv")
-    metrics = tuple(
-        PaperMetric(metric["name"], metric["of"], tuple(metric.get("sum", ())), metric.get("gain", False))
-        for metric in sheet["metrics"]
-    )
+    text, numbers = _read(f"{stem}.toml"), _read(f"{stem}.csv")
+    sheet = tomllib.loads(text)
+    shared = _read(f"families/{sheet['family']}.toml")
+    family = tomllib.loads(shared)
+    metrics = tuple(PaperMetric(**metric) for metric in sheet["metrics"])
     return PaperTable(
         label=sheet["label"], title=sheet["title"], caption=sheet["caption"],
         rows=tuple(sheet["rows"]), columns=tuple(sheet["columns"]), metrics=metrics,
@@ -276,11 +247,6 @@ def _settings(family: dict[str, Any], sheet: dict[str, Any], everywhere: str) ->
 
 def _both(family: dict[str, Any], sheet: dict[str, Any], key: str) -> tuple[str, ...]:
     return (*family.get(key, ()), *sheet.get(key, ()))
-
-
-def _toml(name: str) -> tuple[dict[str, Any], str]:
-    text = _read(name)
-    return tomllib.loads(text), text
 
 
 def _read(name: str) -> str:

@@ -79,9 +79,8 @@ def parse_toml(text: str, name: str) -> tuple[dict[str, Any], Places]:
 def _syntax_error(message: str, text: str, name: str, places: Places) -> ArgumentError:
     found = _PLACE.search(message)
     words = message[: found.start()] if found else message
-    what = next(
-        (ours for start, ours in _PLAIN_WORDS.items() if words.startswith(start)), words[:1].lower() + words[1:]
-    )
+    ours = [ours for start, ours in _PLAIN_WORDS.items() if words.startswith(start)]
+    what = ours[0] if ours else words[:1].lower() + words[1:]
     if found and found[1]:
         position = Position(int(found[1]), int(found[2]))
     else:

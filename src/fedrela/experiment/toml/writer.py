@@ -84,9 +84,11 @@ def _code(ch: str) -> str:
 
 
 INT64 = range(-(2**63), 2**63)
+NOT_UTF8 = "expected text that UTF-8 can hold, got "
+Problems = list[tuple[KeyPath, str]]
 
 
-def as_plain(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[KeyPath, str]]]:
+def as_plain(raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problems]:
     """Return a copy with plain values only, and what cannot be brought down to them.
 
     A value of None counts as left out. Paths become text, tuples lists, and numbers of NumPy those of Python.
@@ -94,46 +96,39 @@ def as_plain(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[KeyPath
     >>> as_plain({"a": (1, np.float32(0.5)), "b": None, "c": PurePath("d")})
     ({'a': [1, 0.5], 'c': 'd'}, [])
     """
-    problems: list[tuple[KeyPath, str]] = []
+    problems: Problems = []
     if not isinstance(raw, Mapping):
-        _complain(problems, (), f"expected a table, got {shown(raw)}")
-        return {}, problems
+        return {}, [((), f"expected a table, got {shown(raw)}")]
     return _plain(raw, (), problems), problems
 
 
-def _plain(value: Any, path: KeyPath, problems: list[tuple[KeyPath, str]]) -> Any:
+def _plain(value: Any, path: KeyPath, problems: Problems) -> Any:
+    what = ""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, Mapping | list | tuple) and len(path) >= DEEPEST:
-        _complain(problems, path, f"nested more than {DEEPEST} deep")
+        what = f"nested more than {DEEPEST} deep"
     elif isinstance(value, Mapping):
-        return {key: _plain(value[key], (*path, key), problems) for key in _keys(value, path, problems)}
+        problems += [(path, f"keys are text, got {shown(key)}") for key in value if not isinstance(key, str)]
+        given = {key: item for key, item in value.items() if isinstance(key, str)}
+        problems += [(path, NOT_UTF8 + shown(key)) for key in given if not _is_utf8(key)]
+        return {key: _plain(item, (*path, key), problems) for key, item in given.items() if item is not None}
     elif isinstance(value, list | tuple):
         return [_plain(item, (*path, i), problems) for i, item in enumerate(value)]
     elif isinstance(value, str | PurePath):
-        return _utf8(str(value), path, problems)
+        value = str(value)
+        what = "" if _is_utf8(value) else NOT_UTF8 + shown(value)
     elif isinstance(value, int) and value not in INT64:
-        _complain(problems, path, "expected a number of at most 64 bits, got a larger one")
+        what = "expected a number of at most 64 bits, got a larger one"
     elif not isinstance(value, bool | int | float | datetime.date | datetime.time):
-        _complain(problems, path, f"expected a value that TOML can hold, got {shown(value)}")
+        what = f"expected a value that TOML can hold, got {shown(value)}"
+    if what:
+        problems.append((path, what))
     return value
 
 
-def _keys(table: Mapping[Any, Any], path: KeyPath, problems: list[tuple[KeyPath, str]]) -> list[str]:
-    for key in table:
-        if isinstance(key, str):
-            _utf8(key, path, problems)
-        else:
-            _complain(problems, path, f"keys are text, got {shown(key)}")
-    return [key for key, value in table.items() if value is not None and isinstance(key, str)]
-
-
-def _utf8(text: str, path: KeyPath, problems: list[tuple[KeyPath, str]]) -> str:
+def _is_utf8(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        _complain(problems, path, f"expected text that UTF-8 can hold, got {shown(text)}")
-    return text
-
-
-def _complain(problems: list[tuple[KeyPath, str]], path: KeyPath, what: str) -> None:
-    problems.append((path, what))
+        return False
+    return True
