@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from fedrela.algorithms import ALGORITHMS
-from fedrela.experiment.registries import traffic, variants
+from fedrela.experiment.registries import traffic
 from fedrela.options import expected
 
 PAGE = Path(__file__).with_name("algorithms.md")
@@ -44,7 +44,7 @@ def parameters(name: str) -> str:
     lines = ["| parameter | symbol | default | allowed | what it is |", "|---|---|---|---|---|"]
     for one in facts.parameters:
         lines.append(f"| `{one.name}` | {one.symbol or '-'} | `{one.default}` | {expected(one)} | {one.help} |")
-    chosen = variants(name)
+    chosen = [one.name for one in facts.parameters if one.words]
     note = f"\nNamed options that follow the original code or another reading: {', '.join(chosen)}.\n" if chosen else ""
     return "\n".join(lines) + "\n" + note
 

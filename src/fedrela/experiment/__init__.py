@@ -11,16 +11,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrela.engine.executors import open_executor as open_executor
-    from fedrela.engine.executors import start_early as start_early
-    from fedrela.experiment.comparison import Comparison as Comparison
-    from fedrela.experiment.comparison import compare as compare
-    from fedrela.experiment.result import Result as Result
-    from fedrela.experiment.runner import begin as begin
-    from fedrela.experiment.runner import resume as resume
-    from fedrela.experiment.runner import run as run
-    from fedrela.experiment.sweeps import Sweep as Sweep
-    from fedrela.experiment.sweeps import sweep as sweep
+    from fedrela.engine.executors import open_executor, start_early
+    from fedrela.experiment.comparison import Comparison, compare
+    from fedrela.experiment.result import Result
+    from fedrela.experiment.runner import begin, resume, run
+    from fedrela.experiment.sweeps import Sweep, sweep
 
 # A configuration is checked without torch, which these need; so they are loaded when they are first asked for.
 _HOMES = {

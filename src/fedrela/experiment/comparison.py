@@ -99,15 +99,13 @@ class Compare:
         ]
         self.grid = grid_of(config, out, cells, kind="compare", facts={"score": self.table.score}, name=name)
 
-    def failure(self, baseline: BaselineConfig) -> str:
-        """Return why a run of a baseline failed; empty where none did."""
-        names = [cell.name for cell in self.grid.cells if cell.baseline == baseline.label]
-        return next((self.grid.failures[name] for name in names if name in self.grid.failures), "")
-
     def summary(self) -> Record:
         """Return what all runs say together; each must be done, or have failed."""
-        failures = {baseline.label: self.failure(baseline) for baseline in self.baselines}
-        sound = [cell for cell in self.grid.cells if not failures[cell.baseline]]
+        failures: dict[str, str] = {}
+        for cell in self.grid.cells:
+            if cell.name in self.grid.failures:
+                failures.setdefault(cell.baseline, self.grid.failures[cell.name])
+        sound = [cell for cell in self.grid.cells if cell.baseline not in failures]
         if not sound:
             raise FedrelaError(f"{self.grid.out}: no baseline could be run: {next(iter(failures.values()))}")
         first = self.grid.result(sound[0])
@@ -119,7 +117,7 @@ class Compare:
             "headline": first.record["headline"],
             "figures": metric_names(first),
             "seeds": list(self.table.seeds),
-            "baselines": [self._baseline(baseline, failures[baseline.label]) for baseline in self.baselines],
+            "baselines": [self._baseline(baseline, failures.get(baseline.label)) for baseline in self.baselines],
         }
 
     def conclude(self) -> Comparison:
@@ -128,15 +126,18 @@ class Compare:
         self.grid.conclude(summary)
         return Comparison(self.grid.out, summary)
 
-    def _baseline(self, baseline: BaselineConfig, failure: str) -> Record:
+    def _baseline(self, baseline: BaselineConfig, failure: str | None) -> Record:
         record: Record = {"label": baseline.label, "algorithm": baseline.algorithm.name, "arms": {}, "pairs": []}
-        if failure:
+        if failure is not None:
             return record | {"failed": failure}
-        found: dict[str, list[dict[str, float | None]]] = {}
-        for cell in self.grid.cells:
-            if cell.baseline == baseline.label:
-                found.setdefault(cell.arm, []).append(metrics_of(self.grid.result(cell), self.table.score))
-        record["arms"] = {arm: _spreads(runs) for arm, runs in found.items()}
+        results = [(cell.arm, self.grid.result(cell)) for cell in self.grid.cells if cell.baseline == baseline.label]
+        found = {
+            arm: [metrics_of(run, self.table.score) for of, run in results if of == arm] for arm in self.table.arms
+        }
+        record["arms"] = {
+            arm: {name: Spread.of([run[name] for run in runs]).as_record() for name in runs[0]}
+            for arm, runs in found.items()
+        }
         record["pairs"] = [
             {"base": base, "treated": treated, "differences": _differences(found[base], found[treated])}
             for base, treated in PAIRS
@@ -158,10 +159,6 @@ def base_digest(config: Config) -> str:
 
 
 Runs = Sequence[Mapping[str, float | None]]
-
-
-def _spreads(runs: Runs) -> Record:
-    return {name: Spread.of([run[name] for run in runs]).as_record() for name in runs[0]}
 
 
 def _differences(base: Runs, treated: Runs) -> Record:

@@ -14,8 +14,9 @@ from fedrela.models.layout import ParameterSplit
 from fedrela.options import Option, options_of
 
 COLOUR_PICTURE, TEN_CLASSES = (3, 32, 32), 10
+CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
 # Names do not depend on sizes, but an algorithm is asked for both at once.
-ANY_SIZES = Sizes(shared=64, trained=64, classes=10, features=8, clients=10, inputs=COLOUR_PICTURE, largest=100)
+ANY_SIZES = Sizes(64, 64, TEN_CLASSES, features=8, clients=CLIENTS, inputs=COLOUR_PICTURE, largest=LARGEST)
 
 
 class AlgorithmFacts(NamedTuple):
@@ -76,9 +77,6 @@ def _size(name: str) -> int | None:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
-
-
 class Traffic(NamedTuple):
     """Bytes per client and round: the weights, what goes up and down beside them, exchanges, and client state."""
 
@@ -100,7 +98,9 @@ def traffic(
     >>> found.weights, found.up, found.kept
     (60, {'control': 60}, {'control': 60})
     """
-    baseline = _sketch(algorithm)
+    kind = ALGORITHMS[algorithm]
+    fast = {"frame_steps": 0} if "frame_steps" in {option.name for option in options_of(kind.Params)} else {}
+    baseline = kind(**fast)  # its frame need not be made in earnest: only sizes are asked
     flat = FlatModel(baseline.module(build(model, input_shape, classes, **options), classes, 0))
     share = ParameterSplit.of(flat.layout, baseline.private)
     shared = share.shared.layout
@@ -115,18 +115,5 @@ def traffic(
     return Traffic(4 * sizes.shared, _bytes(baseline.sends(sizes)), down, exchanges, kept)
 
 
-def _sketch(algorithm: str) -> Algorithm:
-    """Return an algorithm that need not make its frame in earnest: only sizes are asked."""
-    kind = ALGORITHMS[algorithm]
-    steps = {"frame_steps": 0} if "frame_steps" in {option.name for option in options_of(kind.Params)} else {}
-    return kind(**steps)
-
-
 def _bytes(declared: Mapping[str, ArraySpec]) -> dict[str, int]:
     return {name: field.nbytes for name, field in declared.items()}
-
-
-def variants(algorithm: str) -> dict[str, tuple[str, tuple[str, ...], str]]:
-    """Return the named options by which an algorithm can follow its original code: default, choices, meaning."""
-    chosen = [option for option in options_of(ALGORITHMS[algorithm].Params) if option.words]
-    return {option.name: (option.default, option.choices, option.help) for option in chosen}

@@ -125,10 +125,9 @@ class Reproduction:
         cells = self._runs.get(id(paper_cell))
         if cells is None or any(cell.name in self.grid.failures for cell in cells):
             return None
-        runs: dict[str, list[dict[str, float | None]]] = {}
-        for cell in cells:
-            result = self.grid.result(cell)
-            runs.setdefault(cell.arm, []).append({"overall": result.accuracy["overall"], **metrics_of(result)})
+        results = [(cell.arm, self.grid.result(cell)) for cell in cells]
+        scores = [(arm, {"overall": result.accuracy["overall"], **metrics_of(result)}) for arm, result in results]
+        runs = {arm: [metrics for of, metrics in scores if of == arm] for arm in self.table.pair}
         return {metric.of: self._spread(metric, paper_cell, runs).as_record() for metric in self.table.metrics}
 
     def _spread(self, metric: PaperMetric, paper_cell: PaperCell, runs: Runs) -> Spread:
