@@ -32,7 +32,8 @@ def config(table=None, **tables):
 
 def rounds_of(plan, executor):
     return [
-        (each.task.baseline, each.task.seed, each.task.cell and each.task.cell.arm) for each in plan.grid.run(executor)
+        (each.task.baseline, each.task.config.seed, each.task.cell and each.task.cell.arm)
+        for each in plan.grid.run(executor)
     ]
 
 

@@ -112,7 +112,7 @@ class Compare:
         return {
             "format": FORMAT,
             "kind": "compare",
-            "name": self.grid.about["name"],
+            "name": self.grid.name,
             "score": self.table.score,
             "headline": first.record["headline"],
             "figures": metric_names(first),

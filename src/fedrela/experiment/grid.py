@@ -119,18 +119,19 @@ class Grid:
         Where ``grid.json`` and the run folders lie, or will lie.
     cells
         The runs; two of one configuration are one run.
-    about
-        What else ``grid.json`` says, see `GridFolder`: ``kind`` and ``name``; ``base``, the digest of what must be the
+    name, about
+        What else ``grid.json`` says, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest of what must be the
         same to go on in a folder; ``config``, the TOML text that it was made from; and ``facts``.
     """
 
-    def __init__(self, out: str | Path, cells: Iterable[Cell], **about: Any) -> None:
-        self.out, self.cells, self.about = Path(out), list(cells), {"facts": {}, **about}
+    def __init__(self, out: str | Path, cells: Iterable[Cell], *, name: str, **about: Any) -> None:
+        self.out, self.cells, self.name = Path(out), list(cells), name
+        self._about = {"name": name, "facts": {}, **about}
         self.failures: dict[str, str] = {}
 
     def begin(self) -> GridFolder:
         """Write what is to be run, or check that the same is there."""
-        return GridFolder.begin(self.out, {**self.about, "cells": [cell.as_record() for cell in self.cells]})
+        return GridFolder.begin(self.out, {**self._about, "cells": [cell.as_record() for cell in self.cells]})
 
     def place(self, cell: Cell) -> Path:
         """Return the run folder of a cell."""

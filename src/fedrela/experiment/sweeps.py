@@ -160,7 +160,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     return {
         "format": FORMAT,
         "kind": "sweep",
-        "name": grid.about["name"],
+        "name": grid.name,
         "headline": headline,
         "figures": figures,
         "seeds": list(dict.fromkeys(cell.seed for cell in grid.cells)),
