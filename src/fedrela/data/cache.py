@@ -76,12 +76,18 @@ def cached_arrays(
 
 
 def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
-    try:
-        arrays: dict[str, Any] = {name: np.load(path, "r", allow_pickle=False) for name, path in paths.items()}
-        sizes = [(path.stat().st_size, arrays[name].offset + arrays[name].nbytes) for name, path in paths.items()]
-    except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
-        return None
-    return arrays if all(found == wanted for found, wanted in sizes) else None
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, path in paths.items():
+        try:
+            with path.open("rb") as file:
+                np.lib.format.read_magic(file)  # numpy.load would open a .zip file too
+            arrays[name] = array = np.load(path, "r", allow_pickle=False)
+            whole = path.stat().st_size == array.offset + array.nbytes
+        except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
+            return None
+        if not whole:
+            return None
+    return arrays
 
 
 def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) -> None:
