@@ -11,8 +11,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from fedrela.cli.progress import MarkedBar, RoundsBar, TimeLeft, progress_bar, run_grid, show_grid, show_rounds
-from fedrela.cli.terminal import print_grid_size
+from fedrela.cli.grid_runs import TimeLeft, print_size, run_grid, show_grid
+from fedrela.cli.progress import MarkedBar, RoundsBar, progress_bar, show_rounds
 from fedrela.experiment.comparison import Compare
 from fedrela.experiment.grid import Grid, Progress
 from fedrela.experiment.load import parse_config
@@ -229,7 +229,7 @@ def test_a_terminal_gets_one_bar_over_all_rounds(tmp_path):
 
 def test_elsewhere_every_task_gets_a_line_when_it_is_done(tmp_path):
     grid, out = grid_of(tmp_path), screen(False)
-    print_grid_size(out, grid)
+    print_size(out, grid)
     run_grid(out, grid, 1)
     lines = out.file.getvalue().splitlines()
     assert lines[0] == "2 runs, 9 rounds, 3 of them shared by several runs"
@@ -240,7 +240,7 @@ def test_elsewhere_every_task_gets_a_line_when_it_is_done(tmp_path):
     ]
     assert lines[4].startswith("done in 0:")
     again = screen(False)
-    print_grid_size(again, grid)
+    print_size(again, grid)
     run_grid(again, grid)
     assert again.file.getvalue().splitlines()[1:] == [
         f"2 of 2 runs are finished in {tmp_path} and will not be run again"

@@ -1,4 +1,4 @@
-"""``fedrela check CONFIG``: whether a configuration is valid, and what it would run."""
+"""``fedrela check CONFIG`` and ``export-flower DIR CONFIG``: a configuration, without running it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedrela.cli.progress import progress_bar
 from fedrela.cli.terminal import console, print_error, print_line
 from fedrela.errors import ArgumentError
 from fedrela.text import plural, printable
@@ -17,24 +18,23 @@ if TYPE_CHECKING:
 
 MOST_LINES = 50  # problems printed per file; the rest is counted
 
-HELP = """
-Check a configuration without running it: every key, type, range and name, and which of them exclude each other.
-
-[bold]Example[/]: fedrela check run.toml; fedrela check run.toml --show > full.toml
-
-A valid configuration gets one line that says what it would run. Otherwise each problem gets one line,
-file:line:column: key: what is wrong, what is allowed, the nearest key; the exit code is 2. No data are read: fedrela
-data show CONFIG does that.
-"""
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration, .toml.", show_default=False)]
+Target = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)]
 Show = Annotated[
     bool, typer.Option("--show", help="Print the full configuration: defaults too, and the meaning of every key.")
 ]
 
 
 def check(config: ConfigFile, show: Show = False) -> None:
-    """Check a configuration; see `HELP`."""
+    """Check a configuration without running it: every key, type, range and name, and which of them exclude each other.
+
+    [bold]Example[/]: fedrela check run.toml; fedrela check run.toml --show > full.toml
+
+    A valid configuration gets one line that says what it would run. Otherwise each problem gets one line,
+    file:line:column: key: what is wrong, what is allowed, the nearest key; the exit code is 2. No data are read:
+    fedrela data show CONFIG does that.
+    """
     from fedrela.experiment.load import commented_toml
 
     loaded = _load(config)
@@ -83,3 +83,22 @@ def _relabelling(config: Config) -> str:
     others = f", another for {plural(own, 'client')}" if own else ""
     first = relabel.schedule.first(config.train.rounds)
     return f"re-labelling in round {first:,}{again} (tau {relabel.tau_of():g}{others})"
+
+
+def export_flower(target: Target, config: ConfigFile) -> None:
+    r"""Write a configuration as a Flower app: a folder for flwr run, with scripts that start its nodes.
+
+    [bold]Example[/]: fedrela export-flower clinic-app clinic.toml; then see clinic-app/README.md
+
+    Every client is a SuperNode; the run gives the same weights and accuracies as fedrela run. The scripts use TLS and
+    node keys; beyond the loopback interface they refuse to start without them unless you type --insecure. Each machine
+    needs pip install fedrela\[flower] and the data that CONFIG names.
+    """
+    from fedrela.experiment.flower_app import export_flower
+    from fedrela.experiment.load import load_config
+
+    with progress_bar(f"reading {config}"):
+        place = export_flower(load_config(config), target)
+    screen = console()
+    print_line(screen, f"app   {printable(place)}")
+    print_line(screen, f"next  {printable(place / 'README.md')} says how to start it")

@@ -1,54 +1,33 @@
-"""``fedrela compare CONFIG``: baselines with and without re-labelling, matched arms, several seeds."""
+"""``fedrela compare CONFIG``, ``sweep CONFIG`` and ``demo``: several runs, and what they say together."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from fedrela.cli.check import ConfigFile
-from fedrela.cli.progress import progress_bar, run_grid
+from fedrela.cli.grid_runs import DryRun, Out, Seeds, execute
+from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
-from fedrela.cli.terminal import (
-    console,
-    print_error,
-    print_grid_runs,
-    print_grid_size,
-    print_line,
-    print_report_table,
-    write_documents,
-)
+from fedrela.cli.terminal import console, print_error, print_line, print_report_table
 from fedrela.errors import ArgumentError
 from fedrela.text import printable
 
 if TYPE_CHECKING:
-    from fedrela.experiment.comparison import Compare, Comparison
+    from fedrela.experiment.comparison import Comparison
     from fedrela.experiment.schema import Config
+    from fedrela.experiment.sweeps import Sweep, SweepPlan
+    from fedrela.report.page import Table
 
-HELP = """
-Compare baselines with and without FedReLa over several seeds. The rounds before re-labelling are trained once and
-shared by all arms.
-
-[bold]Example[/]: fedrela compare examples/compare.toml; fedrela compare clinic.toml --seeds 5 --arms baseline,fedrela
-
-The table \\[compare] of CONFIG names seeds, baselines and arms; without it the algorithm of CONFIG is compared in four
-arms with three seeds. Ctrl-C loses nothing: run the same command to continue, also with more seeds, baselines or arms.
-It ends with a table, a sentence per comparison that says whether the difference is within noise, and report.html. A
-baseline that cannot be run is named (exit code 1).
-"""
-
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="The folder of all runs.", show_default="runs/compare/ and CONFIG's name"),
-]
-Seeds = Annotated[
-    int | None,
-    typer.Option(metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=1000, show_default="as configured"),
-]
 Arms = Annotated[str | None, typer.Option(metavar="ARM,ARM", help="Arms to run.", show_default="CONFIG's, or four")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="List the runs, and run nothing.")]
+DemoOut = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of all runs.")]
+DemoSeeds = Annotated[
+    int, typer.Option("--seeds", metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=1000)
+]
 
 
 def compare(
@@ -59,27 +38,33 @@ def compare(
     workers: Workers = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Compare; see `HELP`."""
+    r"""Compare baselines with and without FedReLa over several seeds; all arms share the rounds before re-labelling.
+
+    [bold]Example[/]: fedrela compare examples/compare.toml; fedrela compare run.toml --seeds 5 --arms baseline,fedrela
+
+    The table \[compare] of CONFIG names seeds, baselines and arms; without it the algorithm of CONFIG is compared in
+    four arms with three seeds. Ctrl-C loses nothing: run the same command to continue, also with more seeds, baselines
+    or arms. It ends with a table, a sentence per comparison that says whether the difference is within noise, and
+    report.html. A baseline that cannot be run is named (exit code 1).
+    """
     from fedrela.experiment import start_early
     from fedrela.experiment.load import load_config
 
     screen, number = console(), read_workers(workers)
     with progress_bar(f"reading {config}"):
-        loaded = with_options(load_config(config), seeds, arms)
+        loaded = _with_options(load_config(config), seeds, arms)
         if not dry_run:
             start_early(number)
         from fedrela.experiment.comparison import Compare
 
         plan = Compare(loaded, out or RUNS / "compare" / config.stem)
-    print_line(screen, printable(f"{config}: {_describe(plan)}"), "bold")
-    if dry_run:
-        print_grid_size(screen, plan.grid)
-        print_grid_runs(screen, plan.grid)
-    else:
-        execute(screen, plan, number)
+    baselines, table = ", ".join(baseline.label for baseline in plan.baselines), plan.table
+    heading = f"{config}: {baselines}; arms {', '.join(table.arms)}; seeds {', '.join(map(str, table.seeds))}"
+    print_line(screen, printable(heading), "bold")
+    execute(screen, plan.grid, lambda: _show_comparison(screen, plan.conclude()), number, dry_run)
 
 
-def with_options(config: Config, seeds: int | None, arms: str | None) -> Config:
+def _with_options(config: Config, seeds: int | None, arms: str | None = None) -> Config:
     """Return a configuration with the seeds and arms of the command line in place of its own."""
     from fedrela.experiment.schema.compare import CompareConfig, check_arms
 
@@ -93,22 +78,8 @@ def with_options(config: Config, seeds: int | None, arms: str | None) -> Config:
     return config.model_copy(update={"compare": table.model_copy(update=chosen)})
 
 
-def execute(screen: Console, plan: Compare, workers: int | str | None) -> None:
-    """Carry out what is left of a comparison and show the result; a failed baseline gives exit code 1."""
-    print_grid_size(screen, plan.grid)
-    run_grid(screen, plan.grid, workers)
-    comparison = plan.conclude()
-    print_line(screen)
-    _show(screen, comparison)
-    write_documents(screen, plan.grid.begin(), comparison.record)
-    for baseline, why in comparison.failures.items():
-        print_error(f"{baseline}: left out because one of its runs failed: {why}")
-    if comparison.failures:
-        raise typer.Exit(1)
-
-
-def _show(screen: Console, comparison: Comparison) -> None:
-    """Print the paper's table, the table of arms, and whether each difference is within noise."""
+def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
+    """Print the paper's table, the table of arms, and whether each difference is within noise; return the summary."""
     from fedrela.plots.arms import arm_words
     from fedrela.report.compare import arms_table, compare_table
 
@@ -118,9 +89,84 @@ def _show(screen: Console, comparison: Comparison) -> None:
     print_report_table(screen, arms_table(comparison.record))
     for baseline, base, treated, words in changes:
         print_line(screen, printable(f"{baseline}: {arm_words(treated)} against {arm_words(base)}: {words}."))
-    print_line(screen)
+    for baseline, why in comparison.failures.items():
+        print_error(f"{baseline}: left out because one of its runs failed: {why}")
+    return comparison.record
 
 
-def _describe(plan: Compare) -> str:
-    baselines, arms = ", ".join(baseline.label for baseline in plan.baselines), ", ".join(plan.table.arms)
-    return f"{baselines}; arms {arms}; seeds {', '.join(map(str, plan.table.seeds))}"
+def demo(out: DemoOut = Path("runs/demo"), seeds: DemoSeeds = 3) -> None:
+    """Show what FedReLa does in federated training, on scikit-learn's digits, within a minute or two.
+
+    [bold]Example[/]: fedrela demo; fedrela demo --seeds 1 --out quick-look
+
+    Digits 0, 1 and 2 are rare in training (imbalance ratio 20), and ten clients hold different shares of each class.
+    FedAvg trains for 60 rounds; with FedReLa, clients re-label in round 48. Four arms share the first 47 rounds of each
+    seed, so that the effects of re-labelling and of the official code's learning-rate drop can be told apart. Finished
+    runs in the folder are not run again. It is a fedrela compare; examples/compare.toml has more baselines.
+    """
+    from fedrela.experiment import start_early
+
+    screen = console()
+    heading = "Digits 0, 1 and 2 are rare (imbalance ratio 20) in the data of ten clients; the test set is balanced."
+    print_line(screen, heading, "bold")
+    with progress_bar("preparing"):
+        if not out.exists():  # otherwise everything may be done already
+            start_early()
+        from fedrela.experiment.comparison import DEMO, Compare
+        from fedrela.experiment.load import parse_config
+
+        plan = Compare(_with_options(parse_config(DEMO, name="demo"), seeds), out, "demo")
+    execute(screen, plan.grid, lambda: _show_comparison(screen, plan.conclude()))
+    run = plan.grid.place(next(cell for cell in plan.grid.cells if cell.arm == "fedrela"))
+    print_line(screen, f"next    copy and change {printable(run / 'config.toml')}, then fedrela run it")
+
+
+def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run: DryRun = False) -> None:
+    r"""Run every combination of values for keys of a configuration, and say which values validation would choose.
+
+    [bold]Example[/]: fedrela sweep examples/sweep.toml; fedrela sweep clinic.toml --out runs/tau --dry-run
+
+    The table \[sweep] of CONFIG lists values for keys of other tables, such as "relabel.tau" = \[0.01, 0.03, 0.05];
+    \[compare] may name several seeds, baselines and arms. No run is done twice: run the same command to continue after
+    Ctrl-C, also with more values, keys or seeds. It ends with a table, the values that validation would choose
+    (data.validation must be above 0), their test accuracy, and report.html. A failed run is named (exit code 1).
+    """
+    from fedrela.experiment import start_early
+    from fedrela.experiment.load import load_config
+
+    screen, number = console(), read_workers(workers)
+    with progress_bar(f"reading {config}"):
+        loaded = load_config(config)
+        if not dry_run:
+            start_early(number)
+        from fedrela.experiment.sweeps import SweepPlan
+
+        plan = SweepPlan(loaded, out or RUNS / "sweep" / config.stem)
+    print_line(screen, printable(f"{config}: {_describe_sweep(plan)}"), "bold")
+    execute(screen, plan.grid, lambda: _show_sweep(screen, plan.conclude()), number, dry_run)
+
+
+def _show_sweep(screen: Console, result: Sweep) -> dict[str, Any]:
+    """Print one row per combination, and the values that validation would choose; return the summary."""
+    from fedrela.report.sweep import choice_words, sweep_table
+
+    print_report_table(screen, _narrow(sweep_table(result.record)))
+    for choice in result.choice:
+        print_line(screen, printable(choice_words(result.record, choice)))
+    if not result.choice:
+        print_line(screen, printable(result.record["why_no_choice"]))
+    return result.record
+
+
+def _narrow(table: Table) -> Table:
+    """Leave out the columns of baseline and arm if there is only one of them, to save width."""
+    kept = [i for i in range(len(table.columns)) if i > 1 or len({row[i] for row in table.rows}) > 1]
+    return replace(table, columns=[table.columns[i] for i in kept], rows=[[row[i] for i in kept] for row in table.rows])
+
+
+def _describe_sweep(plan: SweepPlan) -> str:
+    from fedrela.experiment.toml.writer import toml_value
+
+    values = "; ".join(f"{key} = {toml_value(value)}" for key, value in plan.values.items())
+    seeds = dict.fromkeys(str(cell.seed) for cell in plan.grid.cells)
+    return f"{values}; seeds {', '.join(seeds)}"

@@ -15,7 +15,7 @@ from rich.console import Console
 from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile
 from fedrela.cli.progress import progress_bar
-from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
+from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table, print_text_table
 from fedrela.data.download import fetch as fetch_data
 from fedrela.data.federation import Federation
 from fedrela.data.sources import SOURCES
@@ -31,29 +31,6 @@ List data sources, fetch data sets, and look at the federation of a configuratio
 [bold]Example[/]: fedrela data list; fedrela data fetch cifar10; fedrela data show run.toml --picture clients.svg
 """
 
-LIST = """
-List the data sources: what they are, where their files are looked for, their options.
-
-[bold]Example[/]: fedrela data list
-"""
-
-FETCH = """
-Download a data set, check it, and put it where its source looks for it.
-
-[bold]Example[/]: fedrela data fetch cifar10 --root data
-
-A file that is already there is checked and not downloaded again; an interrupted download continues where it stopped.
-Without a network the message says which file to put where by hand (exit code 3). Files with a wrong checksum are never
-kept (exit code 4).
-"""
-
-SHOW = """
-Show the federation that a configuration describes: class counts, clients, imbalance and heterogeneity.
-
-[bold]Example[/]: fedrela data show run.toml --picture clients.svg
-
-The picture has a column per client and a row per class; the area of each dot is the number of samples.
-"""
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
 
@@ -78,35 +55,43 @@ Protocol = Annotated[
 ]
 
 
-@app.command("list", help=help_text(LIST))
 def list_sources() -> None:
-    """List the sources; see `LIST`."""
+    """List the data sources: what they are, where their files are looked for, their options.
+
+    [bold]Example[/]: fedrela data list
+    """
     screen = console()
-    rows = [
-        (name, "yes" if spec.download else "-", f"{spec.label}: {spec.description}") for name, spec in SOURCES.items()
-    ]
-    print_table(screen, ("source", "fetch", "what it is"), rows, words=("source", "fetch", "what it is"))
-    print_line(screen)
+    rows = [(n, "yes" if spec.download else "-", f"{spec.label}: {spec.description}") for n, spec in SOURCES.items()]
+    print_text_table(screen, ("source", "fetch", "what it is"), rows)
     rows = [(name, spec.files, ", ".join(spec.options) or "-") for name, spec in SOURCES.items()]
-    print_table(screen, ("source", "looked for", "options"), rows, words=("source", "looked for", "options"))
-    print_line(screen)
+    print_text_table(screen, ("source", "looked for", "options"), rows)
     print_line(screen, "ROOT is the key root of the table [data], by default the folder data of the working directory.")
     print_line(screen, "Options go into data.options. fedrela data fetch NAME gets the sources marked yes.")
 
 
-@app.command("fetch", help=help_text(FETCH))
 def fetch(name: Name, root: Root = Path("data"), base_url: BaseUrl = None) -> None:
-    """Fetch a data set; see `FETCH`."""
+    """Download a data set, check it, and put it where its source looks for it.
+
+    [bold]Example[/]: fedrela data fetch cifar10 --root data
+
+    A file that is already there is checked and not downloaded again; an interrupted download continues where it
+    stopped. Without a network the message says which file to put where by hand (exit code 3). Files with a wrong
+    checksum are never kept (exit code 4).
+    """
     screen = console()
     with progress_bar(f"fetching {name}") as bar:
-        folder = fetch_data(name, root, progress=bar.receive, base_url=base_url)
+        folder = fetch_data(name, root, progress=partial(bar.count, stage=f"fetching {name}"), base_url=base_url)
     print_line(screen, SOURCES[name].label, "bold")
     print_line(screen, f"files   {printable(folder)}")
 
 
-@app.command("show", help=help_text(SHOW))
 def show(config: ConfigFile, picture: Picture = None, force: Force = False, protocol: Protocol = None) -> None:
-    """Show the data of a configuration; see `SHOW`."""
+    """Show the federation that a configuration describes: class counts, clients, imbalance and heterogeneity.
+
+    [bold]Example[/]: fedrela data show run.toml --picture clients.svg
+
+    The picture has a column per client and a row per class; the area of each dot is the number of samples.
+    """
     from fedrela.experiment.build import build_data, groups_of
     from fedrela.experiment.load import load_config
     from fedrela.plots import client_classes
@@ -115,7 +100,8 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     if protocol is not None:
         check_choice("--protocol", protocol, PROTOCOLS)
     if picture is not None:
-        _check_free(picture, force)
+        if os.path.lexists(picture) and not force:
+            raise ArgumentError(f"{picture}: exists already; --force overwrites it, --picture chooses another name")
         check_picture_path(picture, overwrite=True)
     loaded = load_config(config)
     with progress_bar("reading data") as bar:
@@ -137,11 +123,6 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     _show_ending(screen, federation, picture)
 
 
-def _check_free(picture: Path, force: bool) -> None:
-    if os.path.lexists(picture) and not force:
-        raise ArgumentError(f"{picture}: exists already; --force overwrites it, --picture chooses another name")
-
-
 def _plan(plan: Any) -> str:
     """Return the kind of a plan, and what it says beyond the defaults."""
     said = [plan.kind]
@@ -159,12 +140,10 @@ def _show_what(screen: Console, federation: Federation) -> None:
     shape = source.x_train.shape[1:]
     form = f"images of {'x'.join(map(str, shape))}" if source.is_image else plural(shape[0], "feature")
     chosen, there = int(federation.class_counts.sum()), int(federation.available.sum())
-    of = f"{chosen:,}" if chosen == there else f"{chosen:,} of {there:,}"
+    train = f"{chosen:,} training samples" if chosen == there else f"{chosen:,} of {there:,} training samples"
     clients, classes = plural(len(federation.shards), "client"), plural(source.num_classes, "class")
     test = plural(len(source.y_test), "test sample")
-    print_line(
-        screen, f"{printable(source.name)}: {of} training samples ({form}), {classes}, {clients}; {test}", "bold"
-    )
+    print_line(screen, f"{printable(source.name)}: {train} ({form}), {classes}, {clients}; {test}", "bold")
     print_line(screen, f"imbalance {_plan(recipe.imbalance)}; partition {_plan(recipe.partition)}; seed {recipe.seed}")
     print_line(screen)
 
@@ -177,10 +156,8 @@ def _show_classes(screen: Console, federation: Federation, groups: list[str]) ->
     holders = (federation.client_counts > 0).sum(axis=0)
     names = [printable(name, LONGEST_NAME) for name in federation.source.class_names]
     spread = effective_clients(federation.client_counts)
-    rows = [
-        (names[c], groups[c], f"{before[c]:,}", f"{after[c]:,}", f"{holders[c]:,}", spread[c])
-        for c in range(len(names))
-    ]
+    numbers = zip(*([f"{n:,}" for n in counts] for counts in (before, after, holders)), strict=True)
+    rows = [(name, group, *of, s) for name, group, of, s in zip(names, groups, numbers, spread, strict=True)]
     half = MOST_CLASSES // 2
     if len(rows) > MOST_CLASSES:
         order = np.argsort(-after, kind="stable")
@@ -212,3 +189,8 @@ def _show_ending(screen: Console, federation: Federation, picture: Path | None) 
     if picture is not None:
         print_line(screen)
         print_line(screen, f"picture {printable(picture)}")
+
+
+app.command("list", help=help_text(list_sources.__doc__))(list_sources)
+app.command("fetch", help=help_text(fetch.__doc__))(fetch)
+app.command("show", help=help_text(show.__doc__))(show)

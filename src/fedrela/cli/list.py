@@ -9,19 +9,9 @@ import typer
 from rich.console import Console
 
 from fedrela.arguments import check_choice
-from fedrela.cli.terminal import console, print_line, print_table
+from fedrela.cli.terminal import console, print_line, print_table, print_text_table
 from fedrela.data.sources import SOURCES
 from fedrela.options import expected
-
-HELP = """
-List what a configuration may name (algorithms with their parameters, models, data sources) and the tables of the paper.
-
-For each algorithm: its paper; what a client sends, receives and stores between rounds besides the weights, in bytes for
-the model of --model on 32x32x3 images and 10 classes; and its parameters with the official defaults. A parameter that
-allows several names selects between the paper and what an original code does differently.
-
-[bold]Example[/]: fedrela list; fedrela list algorithms --model resnet8
-"""
 
 What = Annotated[
     str | None, typer.Argument(metavar="[algorithms|models|sources|tables]", help="Which of them.", show_default="all")
@@ -30,7 +20,14 @@ Model = Annotated[str, typer.Option("--model", metavar="NAME", help="The model w
 
 
 def list_names(what: What = None, model: Model = "mlp") -> None:
-    """List what there is; see `HELP`."""
+    """List the algorithms, models and data sources that a configuration may name, and the tables of the paper.
+
+    For each algorithm: its paper; what a client sends, receives and stores between rounds besides the weights, in bytes
+    for the model of --model on 32x32x3 images and 10 classes; and its parameters with the official defaults. A
+    parameter that allows several names selects between the paper and what an original code does differently.
+
+    [bold]Example[/]: fedrela list; fedrela list algorithms --model resnet8
+    """
     if what is not None:
         check_choice("list", what, tuple(TABLES))
     screen = console()
@@ -46,22 +43,16 @@ def _algorithms(screen: Console, model: str) -> None:
 
     known = list(registries.algorithms())
     costs = {each.name: traffic(each.name, model) for each in known}
-    columns: tuple[str, ...] = ("algorithm", "what it does", "paper", "sent besides the weights")
     facts = [(each.name, each.description, each.paper, ", ".join(each.sends) or "-") for each in known]
-    print_table(screen, columns, facts, words=columns)
-    print_line(screen)
-    columns = ("algorithm", "sends", "answers", "receives", "keeps")
+    print_text_table(screen, ("algorithm", "what it does", "paper", "sent besides the weights"), facts)
     sizes = [(name, *map(_sizes, (cost.up, cost.exchanges, cost.down, cost.kept))) for name, cost in costs.items()]
-    print_table(screen, columns, sizes, words=columns)
-    print_line(screen)
+    print_text_table(screen, ("algorithm", "sends", "answers", "receives", "keeps"), sizes)
     print_line(screen, f"In bytes, besides the weights of {model}: {costs['fedavg'].weights:,}.", "dim")
-    columns = ("parameter", "symbol", "default", "allowed", "what it is")
+    print_line(screen)
     for each in filter(lambda facts: facts.parameters, known):
-        print_line(screen)
         print_line(screen, each.name, "bold")
         rows = [(p.name, p.symbol or "-", _value(p.default), expected(p), p.help) for p in each.parameters]
-        print_table(screen, columns, rows, words=columns)
-    print_line(screen)
+        print_text_table(screen, ("parameter", "symbol", "default", "allowed", "what it is"), rows)
     print_line(screen, "An algorithm and its parameters are keys of [algorithm].", "dim")
 
 
@@ -83,12 +74,8 @@ def _models(screen: Console, _: str) -> None:
 
 def _sources(screen: Console, _: str) -> None:
     rows = [(n, ", ".join(spec.options) or "-", f"{spec.label}: {spec.description}") for n, spec in SOURCES.items()]
-    columns = ("source", "options", "what it is")
-    print_table(screen, columns, rows, words=columns)
-    print_line(screen)
-    print_line(
-        screen, "A source is a key of [data], its options are keys of [data.options]; see fedrela data list.", "dim"
-    )
+    print_text_table(screen, ("source", "options", "what it is"), rows)
+    print_line(screen, "A source is a key of [data], its options of [data.options]; see fedrela data list.", "dim")
 
 
 def _tables(screen: Console, _: str) -> None:

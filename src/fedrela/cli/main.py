@@ -14,20 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrela import __version__
-from fedrela.cli import (
-    check,
-    compare,
-    data,
-    demo,
-    export_flower,
-    preview,
-    relabel,
-    report,
-    reproduce,
-    resume,
-    run,
-    sweep,
-)
+from fedrela.cli import check, compare, data, preview, relabel, report, reproduce, run
 from fedrela.cli import list as listing
 from fedrela.cli.terminal import help_text, print_error
 from fedrela.errors import FedrelaError
@@ -50,20 +37,23 @@ few clients, 130 interrupted.
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
-# Verbs join here, in the order of the help page. Every call of `fedrela` loads all of these modules, so heavy imports
-# (torch, scikit-learn) are made inside their functions.
-app.command("demo", help=help_text(demo.HELP))(demo.demo)
-app.command("preview", help=help_text(preview.HELP))(preview.preview)
-app.command("relabel", help=help_text(relabel.HELP))(relabel.relabel)
-app.command("run", help=help_text(run.HELP))(run.run)
-app.command("resume", help=help_text(resume.HELP))(resume.resume)
-app.command("compare", help=help_text(compare.HELP))(compare.compare)
-app.command("sweep", help=help_text(sweep.HELP))(sweep.sweep)
-app.command("reproduce", help=help_text(reproduce.HELP))(reproduce.reproduce)
-app.command("report", help=help_text(report.HELP))(report.report)
-app.command("export-flower", help=help_text(export_flower.HELP))(export_flower.export_flower)
-app.command("check", help=help_text(check.HELP))(check.check)
-app.command("list", help=help_text(listing.HELP))(listing.list_names)
+# Verbs join here, in the order of the help page; the docstring of a verb is its help unless the module has a text.
+# Every call of `fedrela` loads these modules, so heavy imports (torch, scikit-learn) are made inside their functions.
+for name, verb, text in (
+    ("demo", compare.demo, None),
+    ("preview", preview.preview, preview.HELP),
+    ("relabel", relabel.relabel, relabel.HELP),
+    ("run", run.run, None),
+    ("resume", run.resume, None),
+    ("compare", compare.compare, None),
+    ("sweep", compare.sweep, None),
+    ("reproduce", reproduce.reproduce, None),
+    ("report", report.report, report.HELP),
+    ("export-flower", check.export_flower, None),
+    ("check", check.check, None),
+    ("list", listing.list_names, None),
+):
+    app.command(name, help=help_text(text or verb.__doc__))(verb)
 app.add_typer(data.app, name="data")
 
 

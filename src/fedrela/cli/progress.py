@@ -1,11 +1,11 @@
-"""Progress while fedrela works: a bar for reading data, the rounds of one run, and many runs with the time left."""
+"""Progress while fedrela works: a bar for reading data, and the rounds of one run."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,17 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from fedrela.cli.terminal import clock, print_error, print_line
+from fedrela.cli.terminal import clock, print_line
 from fedrela.records import RoundRecord
 from fedrela.text import percent, plural, printable
 
 if TYPE_CHECKING:
-    from fedrela.experiment import grid as grids
-    from fedrela.experiment.grid import Grid
     from fedrela.experiment.recorded_run import RecordedRun
     from fedrela.experiment.summary import Standing
     from fedrela.report.tensorboard import TensorBoardLog
 
 LONGEST_STAGE = 40  # characters of what is being read
-LONGEST_REASON, LONGEST_TASK = 60, 60
+LONGEST_REASON = 60
 BAR_WIDTH = 40
 PLAIN_LINES = 10  # without a terminal, besides the lines of the first, the last and the first re-labelling round
 ALL_ROUNDS = 1e9  # seconds: estimate the time left from every round so far, however long one takes
@@ -39,15 +37,11 @@ class StageBar:
         self._task = progress.add_task(printable(stage, LONGEST_STAGE), total=None)
 
     def count(self, done: int, total: int | None, stage: str) -> None:
-        """Show how much of a stage is done: the callback of data sources."""
+        """Show how much of a stage is done: the callback of data sources and downloads."""
         if stage != self._stage or done < self._done:
             self._progress.reset(self._task, description=printable(stage, LONGEST_STAGE))
         self._progress.update(self._task, completed=done, total=total)
         self._stage, self._done = stage, done
-
-    def receive(self, done: int, total: int | None) -> None:
-        """Show how many bytes are done: the callback of `fedrela.data.download.fetch`."""
-        self.count(done, total, self._stage)
 
 
 @contextlib.contextmanager
@@ -249,113 +243,3 @@ def _accuracies(standing: Standing) -> list[str]:
         return []
     shares = {"overall": standing.accuracy["overall"], **standing.accuracy["groups"]}
     return [f"{name} {percent(share)}" for name, share in shares.items()]
-
-
-def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> None:
-    """Carry out what is left of a grid and show progress; runs that failed are in ``grid.failures``.
-
-    Parameters
-    ----------
-    screen
-        Where to show it.
-    grid
-        The runs.
-    workers
-        Processes, or ``"auto"``; by default what ``[engine]`` of the first run says.
-    """
-    from fedrela.experiment import open_executor
-
-    grid.begin()
-    began = time.monotonic()
-    if grid.finished() == len(grid.cells):
-        return
-    engine = grid.cells[0].config.engine
-    try:
-        with (
-            open_executor(workers or engine.workers, engine.device) as (executor, note),
-            show_grid(screen, grid) as show,
-        ):
-            if note:
-                print_line(screen, f"note: {printable(note)}", "yellow")
-            for progress in grid.run(executor):
-                show(progress)
-    except KeyboardInterrupt:
-        print_error(f"{grid.out}: finished runs are kept; run the same command to continue")
-        raise
-    print_line(screen, f"done in {clock(time.monotonic() - began)}")
-
-
-@contextlib.contextmanager
-def show_grid(screen: Console, grid: Grid) -> Iterator[Callable[[grids.Progress], None]]:
-    """Give a function to call after each round: a bar over all rounds on a terminal, elsewhere a line per run."""
-    time_left, told = TimeLeft(grid), len(grid.failures)
-    bar = Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
-        TextColumn("{task.fields[left]} left"),
-        console=screen, transient=True, refresh_per_second=4, disable=not can_redraw(screen),
-    )  # fmt: skip
-    shown = bar.add_task("preparing", total=grid.rounds, left="-:--")
-
-    def show(progress: grids.Progress) -> None:
-        nonlocal told
-        task, left = progress.task, clock(time_left.seconds(progress))
-        told = _print_failures(screen, grid, told)
-        bar.update(shown, completed=grid.position(progress), description=_task_name(task), left=left)
-        if bar.disable and progress.done.record.round == task.last:
-            print_line(screen, f"{_task_name(task)}, done to round {task.last}; {left} left")
-
-    with bar:
-        yield show
-    _print_failures(screen, grid, told)
-
-
-def _print_failures(screen: Console, grid: Grid, told: int) -> int:
-    """Print the failures after the first `told`, and return how many there are."""
-    for name, message in list(grid.failures.items())[told:]:
-        print_line(screen, f"failed: {printable(name)}: {printable(message)}", "yellow")
-    return len(grid.failures)
-
-
-def _task_name(task: grids.Segment) -> str:
-    cell = task.cell
-    what = "shared rounds" if cell is None else cell.arm
-    values = "" if cell is None else "".join(f", {key} = {value}" for key, value in cell.values.items())
-    return printable(f"{task.baseline}, seed {task.config.seed}: {what}{values}", LONGEST_TASK)
-
-
-class TimeLeft:
-    """Estimates the time left of a grid: each remaining round takes as long as similar rounds have taken so far.
-
-    Parameters
-    ----------
-    grid
-        The runs; those already finished take no time.
-    """
-
-    def __init__(self, grid: Grid) -> None:
-        self._tasks = grid.remaining()
-        self._rounds: dict[Hashable, int] = {}
-        self._seconds: dict[Hashable, float] = {}
-        self._now = time.monotonic()
-
-    def seconds(self, progress: grids.Progress) -> float:
-        """Take in a round that was just done, and return the seconds that all later ones will take."""
-        before, self._now = self._now, time.monotonic()
-        task, kind = progress.task, _kind(progress.task)
-        self._rounds[kind] = self._rounds.get(kind, 0) + 1
-        self._seconds[kind] = self._seconds.get(kind, 0.0) + self._now - before
-        later = self._tasks[self._tasks.index(task) + 1 :]
-        left = (task.last - progress.done.record.round) * self._per_round(task)
-        return left + sum(each.rounds * self._per_round(each) for each in later)
-
-    def _per_round(self, task: grids.Segment) -> float:
-        """Return the mean seconds of a similar round, or of all rounds if there was no similar one yet."""
-        kind = _kind(task)
-        if kind in self._rounds:
-            return self._seconds[kind] / self._rounds[kind]
-        return sum(self._seconds.values()) / sum(self._rounds.values())
-
-
-def _kind(task: grids.Segment) -> Hashable:
-    """Return what the time of a round depends on most."""
-    return task.baseline, task.config.data.source, task.config.model.name

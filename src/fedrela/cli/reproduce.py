@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from fedrela.arguments import check_choice
-from fedrela.cli.compare import DryRun, Seeds
-from fedrela.cli.progress import progress_bar, run_grid
+from fedrela.cli.grid_runs import DryRun, Out, Seeds, execute
+from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
-from fedrela.cli.terminal import (
-    console,
-    duration,
-    print_error,
-    print_grid_runs,
-    print_grid_size,
-    print_line,
-    print_report_table,
-    print_table,
-    write_documents,
-)
+from fedrela.cli.terminal import console, duration, print_line, print_report_table, print_table
 from fedrela.text import printable
 
 if TYPE_CHECKING:
     from fedrela.reproduction.measurement import Reproduction
 
-HELP = """
-Run a table of the paper again, and show published and measured values side by side in the paper's layout.
-
-[bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data
-
-The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
-reduction on the real data, within an hour on two cores unless --all asks for every entry; paper is the published
-setting, for a GPU. The output says which settings are ours because the paper does not state them, and marks entries
-that contradict others. Without NAME the tables are listed. Ctrl-C loses nothing: run the same command to continue.
-"""
 
 Name = Annotated[
     str | None,
@@ -45,10 +25,6 @@ Name = Annotated[
 ]
 ScaleName = Annotated[str, typer.Option("--scale", metavar="paper|cpu|smoke", help="How large the experiment is.")]
 Every = Annotated[bool, typer.Option("--all", help="Run every entry, not only the scale's selection.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="The folder of all runs.", show_default="runs/reproduce/, NAME and scale"),
-]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds data sets.", show_default="data")]
 
 
@@ -62,7 +38,15 @@ def reproduce(
     workers: Workers = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Reproduce a table; see `HELP`."""
+    """Run a table of the paper again, and show published and measured values side by side in the paper's layout.
+
+    [bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data
+
+    The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
+    reduction on the real data, within an hour on two cores unless --all asks for every entry; paper is the published
+    setting, for a GPU. The output says which settings are ours because the paper does not state them, and marks entries
+    that contradict others. Without NAME the tables are listed. Ctrl-C loses nothing: run the same command to continue.
+    """
     from fedrela.reproduction.paper_table import SCALES, paper_table
 
     screen, number = console(), read_workers(workers)
@@ -82,10 +66,7 @@ def reproduce(
 
         expected = expected_seconds(plan.grid, number)
     _print_plan(screen, plan, expected)
-    if dry_run:
-        print_grid_runs(screen, plan.grid)
-    else:
-        _execute(screen, plan, number)
+    execute(screen, plan.grid, lambda: _show(screen, plan.conclude()), number, dry_run)
 
 
 def _list_tables(screen: Console) -> None:
@@ -107,9 +88,7 @@ def _list_tables(screen: Console) -> None:
     print_table(screen, ("table", "entries", *columns), rows, words=("table",))
     print_line(screen)
     print_line(screen, "Runs of each scale's selection of entries; --all takes every entry. Times are estimated from a")
-    print_line(
-        screen, "short trial of this processor; the scale paper is meant for a GPU. See also fedrela list tables."
-    )
+    print_line(screen, "short trial of this processor; the scale paper is for a GPU. See also fedrela list tables.")
 
 
 def _print_plan(screen: Console, plan: Reproduction, expected: float) -> None:
@@ -119,26 +98,17 @@ def _print_plan(screen: Console, plan: Reproduction, expected: float) -> None:
     print_line(screen, table.caption)
     for line in table.scales[plan.scale].reduction:
         print_line(screen, f"reduced: {line}", "dim")
-    print_grid_size(screen, plan.grid)
     print_line(screen, f"estimated time {duration(expected)}, from a short trial of this processor")
 
 
-def _execute(screen: Console, plan: Reproduction, workers: int | str | None) -> None:
-    """Carry out what is left, and show the table; a failed run gives exit code 1."""
+def _show(screen: Console, summary: dict[str, Any]) -> dict[str, Any]:
+    """Print the paper's table with the measured values, and remarks on it; return the summary."""
     from fedrela.report.reproduce import remarks, reproduce_tables
 
-    run_grid(screen, plan.grid, workers)
-    summary = plan.conclude()
-    print_line(screen)
     for table in reproduce_tables(summary):
         print_report_table(screen, table)
     for title, lines in remarks({**summary, "reduction": []}).items():  # the reduction was printed at the start
         print_line(screen, title)
         for line in lines:
             print_line(screen, f"  {printable(line)}", "dim")
-    print_line(screen)
-    write_documents(screen, plan.grid.begin(), summary)
-    for name, why in plan.grid.failures.items():
-        print_error(f"{name}: failed, so its entry has no value: {why}")
-    if plan.grid.failures:
-        raise typer.Exit(1)
+    return summary

@@ -1,4 +1,4 @@
-"""``fedrela run CONFIG``: one federated run in a folder of its own."""
+"""``fedrela run CONFIG`` and ``resume FOLDER``: one federated run in a folder of its own."""
 
 from __future__ import annotations
 
@@ -31,33 +31,19 @@ if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
     from fedrela.report.tensorboard import TensorBoardLog
 
-HELP = """
-Train one federation as a configuration describes it, and write everything into one run folder: rounds, checkpoints,
-every changed label, the result and a report.
-
-[bold]Example[/]: fedrela run examples/digits.toml; fedrela run clinic.toml --out runs/clinic-tau3 --workers 2
-
-The same configuration gives the same bytes with any number of workers and after any interruption. After Ctrl-C,
-continue with fedrela resume. --engine flower runs the same in Flower's simulator, with the same weights and
-accuracies; it needs pip install fedrela\\[flower-sim].
-"""
 RUNS = Path("runs")
 ENGINES = ("embedded", "flower")
 
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="The run folder; must be new or empty.", show_default="runs/ and CONFIG's name"),
-]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="A new or empty folder.", show_default="runs/CONFIG")]
 Workers = Annotated[
     str | None,
-    typer.Option(
-        metavar="NUMBER", help="Processes that train clients, or auto: one per core.", show_default="as configured"
-    ),
+    typer.Option(metavar="NUMBER", help="Processes that train; auto: one per core.", show_default="as configured"),
 ]
 EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What carries out the run.")]
 TensorBoard = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Also write TensorBoard events here.", show_default=False)
 ]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder.", show_default=False)]
 Opener = Callable[[StageBar], AbstractContextManager["RecordedRun"]]
 
 
@@ -68,28 +54,80 @@ def run(
     engine: EngineName = "embedded",
     tensorboard: TensorBoard = None,
 ) -> None:
-    """Run a configuration; see `HELP`."""
-    from fedrela.experiment import start_early
+    r"""Train one federation, and write rounds, checkpoints, changed labels, result and report into one run folder.
+
+    [bold]Example[/]: fedrela run examples/digits.toml; fedrela run clinic.toml --out runs/clinic-tau3 --workers 2
+
+    The same configuration gives the same bytes with any number of workers and after any interruption. After Ctrl-C,
+    continue with fedrela resume. --engine flower runs the same in Flower's simulator, with the same weights and
+    accuracies; it needs pip install fedrela\[flower-sim].
+    """
+    from fedrela import experiment
     from fedrela.experiment.load import load_config
 
     number, events = read_workers(workers), open_tensorboard(tensorboard)
     check_choice("--engine", engine, ENGINES)
     folder = _next_free(RUNS / config.stem) if out is None else _check_out(out)
     if engine == "embedded":
-        start_early(number)
+        experiment.start_early(number)
     with progress_bar(f"reading {config}"):
         loaded = load_config(config)
     heading = f"{config}: {describe(loaded)}"
     if engine == "flower":
-        simulate_run(heading, loaded, folder, number, events)
+        _simulate(heading, loaded, folder, number, events)
         return
 
     def begin(bar: StageBar) -> AbstractContextManager[RecordedRun]:
-        from fedrela.experiment import begin
+        return experiment.begin(loaded, out=folder, workers=number, progress=bar.count)
 
-        return begin(loaded, out=folder, workers=number, progress=bar.count)
+    _execute(heading, folder, begin, events)
 
-    execute(heading, folder, begin, events)
+
+def resume(folder: Folder, workers: Workers = None) -> None:
+    """Continue a run that was interrupted, from its newest checkpoint.
+
+    [bold]Example[/]: fedrela resume runs/digits
+
+    It ends with the same bytes as a run that was never interrupted. Of a finished run the result is shown; a run that
+    another process works on is left alone (exit code 5).
+    """
+    there, number = RunFolder.open(folder), read_workers(workers)
+    status = there.status
+    if status == "done":
+        _show_finished(there)
+        return
+    if there.running:
+        raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
+    if there.read_json("machine.json").get("elsewhere"):
+        _resume_on_flower(there, number)
+        return
+    from fedrela import experiment
+    from fedrela.experiment.load import load_config
+
+    experiment.start_early(number)
+    with progress_bar(f"reading {folder}"):
+        heading = f"{folder}: {describe(load_config(folder / 'config.toml'))}"
+    _execute(heading, folder, lambda _: experiment.resume(folder, workers=number))
+
+
+def _resume_on_flower(there: RunFolder, workers: int | str | None) -> None:
+    """Continue a run of Flower's simulator; one on real nodes is continued by Flower."""
+    from fedrela.experiment.runner import config_of
+
+    if not (there.path / "clients").is_dir():
+        raise ArgumentError(f"{there.path}: its clients are Flower nodes; continue it with the same `flwr run`")
+    config = config_of(there)
+    _simulate(f"{there.path}: {describe(config)}", config, there.path, workers)
+
+
+def _show_finished(there: RunFolder) -> None:
+    from fedrela.experiment.result import Result
+
+    there.check()
+    screen = console()
+    print_line(screen, f"{printable(there.path)}: already done", "bold")
+    print_line(screen)
+    _print_result(screen, Result.load(there.path))
 
 
 def read_workers(text: str | None) -> int | str | None:
@@ -119,7 +157,7 @@ def _check_out(out: Path) -> Path:
     raise ArgumentError(f"--out: {out}: already holds a run, {status}; {advice}")
 
 
-def execute(heading: str, folder: Path, opener: Opener, events: TensorBoardLog | None = None) -> None:
+def _execute(heading: str, folder: Path, opener: Opener, events: TensorBoardLog | None = None) -> None:
     """Open a run, show its rounds, and print its result."""
 
     def work(progress: RunProgress) -> Result:
@@ -134,7 +172,7 @@ def execute(heading: str, folder: Path, opener: Opener, events: TensorBoardLog |
     _show(heading, folder, work, events)
 
 
-def simulate_run(
+def _simulate(
     heading: str, config: Config, folder: Path, workers: int | str | None, events: TensorBoardLog | None = None
 ) -> None:
     """Begin or continue a run in Flower's simulator."""
@@ -161,7 +199,7 @@ def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], eve
     print_line(screen, f"done in {clock(time.monotonic() - began)}")
     print_line(screen)
     _write_report(folder)
-    print_result(screen, result)
+    _print_result(screen, result)
 
 
 def _say_how_to_continue(folder: Path) -> None:
@@ -186,9 +224,9 @@ def _write_report(folder: Path) -> None:
         print_error(f"{folder}: no report was written: {error}; `fedrela --debug report` shows why")
 
 
-def print_result(out: Console, result: Result) -> None:
+def _print_result(out: Console, result: Result) -> None:
     """Print the accuracies of a finished run, the labels moved, where its files are, and what to do next."""
-    folder = RunFolder.open(result.folder)
+    folder, report = RunFolder.open(result.folder), result.folder / REPORT
     rows = [(name, percent(share)) for name, share in _accuracies(result).items()]
     print_table(out, ("accuracy", f"after round {result.rounds}"), rows, words=("accuracy",))
     print_line(out)
@@ -198,8 +236,8 @@ def print_result(out: Console, result: Result) -> None:
     else:
         print_line(out, f"labels moved  {result.moved:,} of {samples:,}, by {plural(clients, 'client')}")
     print_line(out, f"run folder    {printable(result.folder)}")
-    if (result.folder / REPORT).exists():
-        print_line(out, f"report        {printable(result.folder / REPORT)}")
+    if report.exists():
+        print_line(out, f"report        {printable(report)}")
     place = printable(json.dumps(str(result.folder), ensure_ascii=False))
     print_line(out, f"model         fedrela.experiment.Result.load({place}).weights() in Python")
     if clients:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from fedrela.text import plural, printable
+from fedrela.text import printable
 
 if TYPE_CHECKING:
-    from fedrela.experiment.grid import Grid
     from fedrela.report.page import Table as ReportTable
-    from fedrela.runfolder.grids import GridFolder
 
 PLAIN_WIDTH = 100
 WIDEST = 200  # characters per line of a report's table that goes to a file
@@ -22,13 +20,13 @@ LONGEST_NAME = 40  # characters of a class name in a table
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 
-def help_text(text: str) -> str:
+def help_text(text: str | None) -> str:
     r"""Join the lines of every paragraph, so that a help page wraps at the width of the terminal.
 
     >>> help_text("One sentence over\ntwo lines.\n\nAnother.")
     'One sentence over two lines.\n\nAnother.'
     """
-    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
+    return "\n\n".join(" ".join(part.split()) for part in (text or "").strip().split("\n\n"))
 
 
 def console() -> Console:
@@ -69,61 +67,25 @@ def print_table(
         out.print(line.rstrip(), soft_wrap=True)  # no trailing blanks, so that output can be compared or cut
 
 
+def print_text_table(screen: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table whose columns all hold text, and an empty line."""
+    print_table(screen, columns, rows, words=columns)
+    print_line(screen)
+
+
 def print_report_table(screen: Console, table: ReportTable) -> None:
     """Write a table of a report with its caption."""
-    _widen(screen)
+    widen(screen)
     rows = [[printable(cell) for cell in row] for row in table.rows]
     print_table(screen, [printable(column) for column in table.columns], rows, words=table.words)
     print_line(screen, printable(table.caption), "dim")
     print_line(screen)
 
 
-def _widen(screen: Console) -> None:
+def widen(screen: Console) -> None:
     """Let the lines of a table that goes to a file be longer, so that cells are not folded."""
     if not screen.is_terminal:
         screen.width = max(screen.width, WIDEST)
-
-
-def print_grid_size(screen: Console, grid: Grid) -> None:
-    """Say how many runs and rounds a grid has, how many rounds are shared, and what is finished already."""
-    runs = len({cell.name for cell in grid.cells})
-    shared_rounds = sum(task.rounds for task in grid.tasks if task.cell is None)
-    shared = f", {shared_rounds:,} of them shared by several runs" if shared_rounds else ""
-    print_line(screen, f"{plural(runs, 'run')}, {plural(grid.rounds, 'round')}{shared}")
-    if finished := len({cell.name for cell in grid.cells if grid.is_done(cell)}):
-        done = f"{finished} of {plural(runs, 'run')} are finished in {printable(grid.out)}"
-        print_line(screen, f"{done} and will not be run again")
-
-
-def print_grid_runs(screen: Console, grid: Grid) -> None:
-    """List the runs of a grid: what ``--dry-run`` shows."""
-    rows = [
-        (
-            "done" if grid.is_done(cell) else "to do",
-            printable(cell.baseline),
-            cell.arm,
-            str(cell.seed),
-            printable(", ".join(f"{key} = {value}" for key, value in cell.values.items())) or "-",
-            f"runs/{cell.name}",
-        )
-        for cell in grid.cells
-    ]
-    columns = ("", "baseline", "arm", "seed", "values", "folder")
-    _widen(screen)
-    print_table(screen, columns, rows, words=("", "baseline", "arm", "values", "folder"))
-
-
-def write_documents(screen: Console, folder: GridFolder, summary: Mapping[str, Any]) -> None:
-    """Write the tables and the report of a grid, and say where they are."""
-    from fedrela.report.tables import all_tables
-    from fedrela.report.writing import write_report
-
-    tables = all_tables(summary)
-    for name, data in tables.items():
-        folder.write(name, data)
-    print_line(screen, f"runs    {printable(folder.path / 'runs')}")
-    print_line(screen, f"tables  {printable(folder.path)}: {', '.join(tables)}")
-    print_line(screen, f"report  {printable(write_report(folder.path))}")
 
 
 def clock(seconds: float) -> str:
