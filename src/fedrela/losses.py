@@ -1,8 +1,8 @@
 """Losses: functions of a batch, each the mean over it, with the class counts where it needs them.
 
-Balanced softmax, logit adjustment and FedLC add to each logit a number that depends on the client's class count, so that
-rare classes get the larger margin. Counts are those of the current labels. A class without a sample gets the logit minus
-infinity, so no probability and no gradient, unless `floor` raises its count.
+Balanced softmax, logit adjustment and FedLC add to each logit a number that depends on the client's class count, so
+that rare classes get the larger margin. Counts are those of the current labels. A class without a sample gets the logit
+minus infinity, so no probability and no gradient, unless `floor` raises its count.
 """
 
 from __future__ import annotations

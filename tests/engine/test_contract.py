@@ -1,4 +1,4 @@
-"""The algorithm contract in the engine: the same bytes in every process and after a checkpoint; only declared uploads."""
+"""The algorithm contract in the engine: the same bytes in every process, after a checkpoint; only declared uploads."""
 
 from __future__ import annotations
 

@@ -158,12 +158,9 @@ def losses_by_hand(run):
         model = run.plan.make()
     values = iter(run.arrays.layout.split(run.state.weights).values())
     load(model.parameters(), [torch.from_numpy(next(values).copy()) for _ in model.parameters()])
-    ids = [shard.train for shard in run.problem.shards]
+    x, y, ids = run.problem.x_train, run.current_labels, [shard.train for shard in run.problem.shards]
     with torch.no_grad():
-        return np.array([
-            cross_entropy(model(torch.from_numpy(run.problem.x_train[i])), torch.from_numpy(run.current_labels[i])).item()
-            for i in ids
-        ])  # fmt: skip
+        return np.array([cross_entropy(model(torch.from_numpy(x[i])), torch.from_numpy(y[i])).item() for i in ids])
 
 
 @pytest.mark.parametrize("participation", [1.0, 0.5])

@@ -74,8 +74,8 @@ def test_a_new_folder_step_by_step(tmp_path):
         write_new(folder / "b", [b"1", memoryview(b"2")])
         write_new(folder / "a", [])
     assert story.done == [
-        "make_folder", "write_temporary", "append", "append", "write_temporary", "sync", "sync", "sync_folder", "rename",
-        "sync_folder",
+        "make_folder", "write_temporary", "append", "append", "write_temporary", "sync", "sync", "sync_folder",
+        "rename", "sync_folder",
     ]  # fmt: skip
     assert [name for moment, verb, name in story.told if (moment, verb) == ("after", "sync")] == ["a", "b"]
 

@@ -45,7 +45,7 @@ def scored(seed: int) -> Scored:
 
 
 def relabel_in_round(folder: object, round: int, seed: int) -> str:
-    """Let client 7 take part in a round with the model of a seed, and return the digest of its labels and their round."""
+    """Let client 7 take part in a round with the model of a seed; return the digest of its labels and their round."""
     store = LabelStore(str(folder), "toy", "7")
     ledger, _ = current_ledger(store, plan_passes(start=3, tau=0.2), Policy(), round, lambda: scored(seed), LOG)
     assert ledger is not None

@@ -35,7 +35,7 @@ imbalance = «[{ kind = "natural" }]   | imbalance: expected a table, got a list
 partition = «10                       | partition: expected a table, got 10
 options = «1979-05-27                 | options: expected a table, got a date or time
 source = "csv"; «file = "x.csv"       | file: unknown key
-source = «"csvv"; validation = 9      | source: expected one of cifar10, cifar100, csv, digits, fashion_mnist, gaussians, i
+source = «"csvv"; validation = 9      | source: expected one of cifar10, cifar100, csv, digits, fashion_mnist
 validation = «9; source = "csvv"      | validation: expected a number >= 0 and < 1, got 9 (and 1 more)
 """,
     "data.options": """

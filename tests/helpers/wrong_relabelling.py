@@ -136,7 +136,7 @@ default = «{ a = 1 }                  | default: expected a fraction from 0 to 
 «"1.0" = 0.05                         | "1.0": expected a client id such as 0, or "default" for all others
 «"" = 0.05                            | "": expected a client id such as 0, or "default" for all others
 «"²" = 0.05                           | "²": expected a client id such as 0, or "default" for all others
-«99999999999999999999 = 0.05          | 99999999999999999999: expected a client id such as 0, or "default" for all others
+«99999999999999999999 = 0.05          | 99999999999999999999: expected a client id such as 0, or "default" for all
 «10 = 0.05                            | 10: expected a client id from 0 to 9
 0 = 0.1; «999999999999999999 = 0.05   | 999999999999999999: expected a client id from 0 to 9
 9 = 0.1; «10 = 0.05; 11 = 0.2         | 10: expected a client id from 0 to 9 (and 1 more)

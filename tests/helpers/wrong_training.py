@@ -133,7 +133,7 @@ weight_decay = «-1e-5                 | weight_decay: expected a number >= 0, g
 weight_decay = «inf                   | weight_decay: expected a number >= 0, got inf
 weight_decay = «false                 | weight_decay: expected a number >= 0, got false
 weight_decay = «"1e-5"                | weight_decay: expected a number >= 0, got '1e-5'
-loss = «"crossentropy"                | loss: expected one of balanced_softmax, class_balanced, cross_entropy, focal, logit_
+loss = «"crossentropy"                | loss: expected one of balanced_softmax, class_balanced, cross_entropy, focal
 loss = «"CE"                          | loss: expected one of balanced_softmax
 loss = «"fedlc"                       | loss: expected one of balanced_softmax
 loss = «"contrastive"                 | loss: expected one of balanced_softmax
@@ -158,15 +158,15 @@ schedule = "cosine"; lr_end = «-0.1   | lr_end: expected a number from 0 to 1, 
 schedule = "step"; milestones = «0.5  | milestones: expected a list of rounds, or of shares of them, got 0.5
 schedule = "step"; milestones = «"half" | milestones: expected a list of rounds, or of shares of them, got 'half'
 schedule = "step"; milestones = «{}   | milestones: expected a list of rounds, or of shares of them, got a table
-schedule = "step"; milestones = [«0, 30]    | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [30, «-1]   | milestones[1]: expected a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [0.5, «1.0] | milestones[1]: expected a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«0.0]      | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«75.5]     | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«nan]      | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [«true]     | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
-schedule = "step"; milestones = [0.5, «"0.75"] | milestones[1]: expected a round from 1, or a share of the rounds above 0
-schedule = "step"; milestones = [«[30, 45]] | milestones[0]: expected a round from 1, or a share of the rounds above 0 and
+schedule = "step"; milestones = [«0, 30]    | milestones[0]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [30, «-1]   | milestones[1]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [0.5, «1.0] | milestones[1]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [«0.0]      | milestones[0]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [«75.5]     | milestones[0]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [«nan]      | milestones[0]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [«true]     | milestones[0]: expected a round from 1, or a share of the rounds above 0
+schedule = "step"; milestones = [0.5, «"0.75"] | milestones[1]: expected a round from 1, or a share of the rounds above
+schedule = "step"; milestones = [«[30, 45]] | milestones[0]: expected a round from 1, or a share of the rounds above 0
 schedule = "step"; milestones = «[30, 30]   | milestones: expected different milestones
 schedule = "step"; milestones = [30, «61]   | milestones[1]: expected a round up to the last one, 60, got 61
 schedule = "step"; milestones = [«50, 75]; rounds = 40 | milestones[0]: expected a round up to the last one, 40
@@ -214,19 +214,19 @@ workers = «true                       | workers: expected 'auto' or an integer 
 workers = «"2"                        | workers: expected 'auto' or an integer from 1 to 1024, got '2'
 workers = «"Auto"                     | workers: expected 'auto' or an integer from 1 to 1024, got 'Auto'
 workers = «[1, 2]                     | workers: expected 'auto' or an integer from 1 to 1024, got a list
-device = «"gpu"                       | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"CUDA"                      | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"cuda:"                     | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"cuda:one"                  | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"cuda:1 "                   | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «"auto:0"                    | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «0                           | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
-device = «["cuda:0", "cuda:1"]        | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as cuda:1,
+device = «"gpu"                       | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «"CUDA"                      | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «"cuda:"                     | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «"cuda:one"                  | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «"cuda:1 "                   | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «"auto:0"                    | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «0                           | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «["cuda:0", "cuda:1"]        | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
 checkpoint_every = «0                 | checkpoint_every: expected an integer from 1 to 1000000, got 0
 checkpoint_every = «-5                | checkpoint_every: expected an integer from 1 to 1000000, got -5
 checkpoint_every = «"5"               | checkpoint_every: expected an integer from 1 to 1000000, got '5'
 checkpoint_every = «5.5               | checkpoint_every: expected an integer from 1 to 1000000, got 5.5
-device = «1; checkpoint_every = 0; workers = 0 | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one such as
+device = «1; checkpoint_every = 0; workers = 0 | device: expected one of auto, cpu, cuda, mps, xpu, or a numbered one
 """,
     "report": """
 «sample = false                       | sample: unknown key; nearest: samples

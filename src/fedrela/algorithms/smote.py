@@ -2,8 +2,8 @@
 
 Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
 
-In the space of inputs (tables) whole rows are synthesised. In the space of features (images) the client computes features
-with the received model, and the head also trains on synthetic features. Each class is filled up to the size of the
+In the space of inputs (tables) whole rows are synthesised. In the space of features (images) the client computes
+features with the received model; the head also trains on synthetic features. Each class is filled up to the size of the
 client's largest class; a class of one sample has no neighbours, so the sample is repeated. imbalanced-learn finds the
 neighbours (``pip install 'fedrela[imblearn]'``). The client's weight in the average stays that of its real samples.
 

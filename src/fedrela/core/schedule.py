@@ -1,4 +1,4 @@
-"""When a client re-labels: once at round T, or again every P rounds, and what a client does that was not sampled then."""
+"""When a client re-labels: once at round T, or again every P rounds, and what a client not sampled then does."""
 
 from __future__ import annotations
 

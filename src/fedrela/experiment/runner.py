@@ -92,8 +92,8 @@ def begin(
 ) -> Iterator[RecordedRun]:  # fmt: skip
     """Give a run at its beginning, its folder locked; parameters as for `run`.
 
-    `executor` is a pool to use in place of one of this run's own, and `progress` is called while data are read. `prefix` is
-    a run that did the same up to its newest checkpoint: this one goes on from there.
+    `executor` is a pool to use in place of one of this run's own; `progress` is called while data are read. `prefix`
+    is a run that did the same up to its newest checkpoint: this one goes on from there.
     """
     config = as_config(config)
     with one_thread(), contextlib.ExitStack() as held:

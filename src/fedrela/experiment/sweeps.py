@@ -58,8 +58,8 @@ def sweep(config: Configuration, *, out: str | Path, workers: int | str | None =
     Parameters
     ----------
     config
-        A TOML file, or the same as a dictionary; keys and values stand in its table ``[sweep]``, seeds, baselines and arms
-        in ``[compare]``.
+        A TOML file, or the same as a dictionary; keys and values are in its table ``[sweep]``, seeds, baselines and
+        arms in ``[compare]``.
     out
         A folder, new, empty, or of this sweep; what is finished there is not done again.
     workers

@@ -1,6 +1,6 @@
 """What travels between server and clients, as Flower's records: a task down, an upload or a failure up.
 
-Nothing in a reply is trusted here: whatever is wrong with it becomes a failure, or is left to admission, and is never an
+Nothing in a reply is trusted here: whatever is wrong with it becomes a failure, or is left to admission, never an
 exception.
 """
 
@@ -59,7 +59,7 @@ def as_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
 
 
 def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) -> RecordDict:
-    """Return a task as the content of a message; `broadcast` is the task's own in Flower's form, where it is at hand."""
+    """Return a task as the content of a message; `broadcast` is the task's own in Flower's form, if at hand."""
     shared = as_arrays(task.broadcast) if broadcast is None else broadcast
     own = as_arrays({f"{OWN}{name}": array for name, array in task.own.items()})
     subject = {"subject": task.subject} if task.subject else {}  # Flower cannot count the bytes of an empty text

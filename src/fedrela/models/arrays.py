@@ -29,7 +29,7 @@ class FlatModel:
 
     The module can still be called, and trained by any optimiser. Three things would detach its arrays from the vectors
     and must not be done: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
-    ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module to another device (move it before).
+    ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module to another device (do it before).
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 An operation never changes its input and keeps the dtype. What differs between samples comes as an array with a row per
 sample, so a sample's result depends on its own pixels and its own row only; with the same generator, the first samples
-of a batch get the same views whatever follows them. Moves copy pixels and compute positions in integers; changes of grey
-levels take bytes with 255 as white and agree with Pillow's to within one level.
+of a batch get the same views whatever follows them. Moves copy pixels and compute positions in integers; changes of
+grey levels take bytes with 255 as white and agree with Pillow's to within one level.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The networks of the federated literature: MLP, convolutional networks and ResNets, as bodies without their heads.
 
-A body maps a batch to features; `fedrela.models.build` puts a linear head on it. The convolutional networks have no batch
-normalisation. The small-image ResNets (He et al., 2016) have a 3x3 stem without pooling; width doubles and side halves
-from stage to stage, and a shortcut that changes shape is a 1x1 convolution with normalisation. They end in a global
-average, so images of 32x32 and 64x64 both fit.
+A body maps a batch to features; `fedrela.models.build` puts a linear head on it. The convolutional networks have no
+batch normalisation. The small-image ResNets (He et al., 2016) have a 3x3 stem without pooling; width doubles and side
+halves from stage to stage, and a shortcut that changes shape is a 1x1 convolution with normalisation. They end in a
+global average, so images of 32x32 and 64x64 both fit.
 """
 
 from __future__ import annotations

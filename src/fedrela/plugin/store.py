@@ -1,7 +1,7 @@
 """The labels that a client made, on its own disk, by experiment and client: made once, then only read.
 
-Each pass is one ledger file, written atomically by the first process that comes: a kill leaves all of it or nothing, and
-all processes of a client use the same labels. The ledger holds labels, original labels and their digest.
+Each pass is one ledger file, written atomically by the first process that comes: a kill leaves all of it or nothing,
+and all processes of a client use the same labels. The ledger holds labels, original labels and their digest.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LabelStore:
         return (self.folder / UNDONE).exists()
 
     def record(self, number: int, ledger: Ledger, round: int) -> Ledger:
-        """Store the ledger of pass `number`, from 1, made in `round`; return the stored one, perhaps another process's."""
+        """Store the ledger of pass `number`, from 1, made in `round`; return the one stored, perhaps another's."""
         known = {"round": round, "experiment": self.experiment, "client": self.client}
         path = self.folder / f"pass-{number:04}.json"
         try:

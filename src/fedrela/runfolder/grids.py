@@ -58,8 +58,8 @@ class GridFolder(RecordFolder):
         path
             The folder, made where it is missing.
         record
-            ``kind``; ``name``; ``base``, which must be the same to continue; ``config``, a TOML text; ``cells``, each with
-            the ``folder`` of its run; and ``facts``.
+            ``kind``; ``name``; ``base``, which must be the same to continue; ``config``, a TOML text; ``cells``, each
+            with the ``folder`` of its run; and ``facts``.
         """
         path, whole = Path(path), {"format": FORMAT, **record}
         with writing(path):

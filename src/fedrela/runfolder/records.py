@@ -26,10 +26,10 @@ Record = dict[str, Any]
 def known(name: str, allowed: Collection[str]) -> str:
     """Return `name` where it is one of `allowed`.
 
-    >>> known("../labels", names.WRITABLE)
+    >>> known("../x", names.WRITABLE)
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: expected one of machine.json, relabelling.json, gallery.npz, report.html, got '../labels'
+    fedrela.errors.ArgumentError: expected one of machine.json, relabelling.json, gallery.npz, report.html, got '../x'
     """
     if name not in allowed:
         raise ArgumentError(f"expected one of {', '.join(allowed)}, got {name[:80]!r}")

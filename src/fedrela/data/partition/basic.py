@@ -1,4 +1,4 @@
-"""The other partitions: an even split, a few classes per client, clients as the data has them; and validation samples."""
+"""The other partitions: an even split, a few classes per client, clients as the data has them; validation samples."""
 
 from __future__ import annotations
 

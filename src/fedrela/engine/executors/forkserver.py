@@ -1,4 +1,4 @@
-"""Starting worker processes, forked from a server that has torch loaded, without the user's main module; and how many."""
+"""Starting worker processes, forked from a server that has loaded torch but not the user's main module; how many."""
 
 from __future__ import annotations
 
