@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 
 MOST_LINES = 50  # problems printed per file; the rest is counted
 
-
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration, .toml.", show_default=False)]
 Target = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)]
-Show = Annotated[
-    bool, typer.Option("--show", help="Print the full configuration: defaults too, and the meaning of every key.")
-]
+Show = Annotated[bool, typer.Option("--show", help="Print every key with its value or default, and what it means.")]
 
 
 def check(config: ConfigFile, show: Show = False) -> None:

@@ -31,27 +31,18 @@ List data sources, fetch data sets, and look at the federation of a configuratio
 [bold]Example[/]: fedrela data list; fedrela data fetch cifar10; fedrela data show run.toml --picture clients.svg
 """
 
-
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
 
 FETCHED = [name for name, spec in SOURCES.items() if spec.download]
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(FETCHED)}.", show_default=False)]
 Root = Annotated[Path, typer.Option(metavar="DIR", help="The folder that holds data sets.")]
-BaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Download from here instead, such as a mirror of your own.")
-]
-Picture = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Draw clients and classes into a .svg, .png or .pdf file.")
-]
+BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Download from here, such as a mirror of your own.")]
+Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw clients and classes into .svg, .png or .pdf.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the picture of an earlier call.")]
 Protocol = Annotated[
     str | None,
-    typer.Option(
-        metavar="|".join(PROTOCOLS),
-        help="How classes are split into head, medium and tail.",
-        show_default="as configured",
-    ),
+    typer.Option(metavar="|".join(PROTOCOLS), help="How classes are grouped.", show_default="as configured"),
 ]
 
 

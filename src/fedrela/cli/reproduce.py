@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from fedrela.reproduction.measurement import Reproduction
 
 
-Name = Annotated[
-    str | None,
-    typer.Argument(metavar="[NAME]", help="The paper's label, such as tab:step.", show_default="list the tables"),
-]
+Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Such as tab:step.", show_default="list the tables")]
 ScaleName = Annotated[str, typer.Option("--scale", metavar="paper|cpu|smoke", help="How large the experiment is.")]
 Every = Annotated[bool, typer.Option("--all", help="Run every entry, not only the scale's selection.")]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds data sets.", show_default="data")]

@@ -40,9 +40,7 @@ Workers = Annotated[
     typer.Option(metavar="NUMBER", help="Processes that train; auto: one per core.", show_default="as configured"),
 ]
 EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What carries out the run.")]
-TensorBoard = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Also write TensorBoard events here.", show_default=False)
-]
+TensorBoard = Annotated[Path | None, typer.Option(metavar="DIR", help="Write TensorBoard events.", show_default=False)]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder.", show_default=False)]
 Opener = Callable[[StageBar], AbstractContextManager["RecordedRun"]]
 
