@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.experiment import demo
+from fedrela.experiment import comparison
 from fedrela.experiment.arms import MATCHED
 from fedrela.experiment.comparison import Comparison
 from helpers.small_runs import small
@@ -48,7 +48,7 @@ def test_re_labelling_helps_the_rare_digits(run):
 @pytest.fixture
 def quick(monkeypatch):
     """Let the demonstration run a small configuration."""
-    monkeypatch.setattr(demo, "CONFIG", small())
+    monkeypatch.setattr(comparison, "DEMO", small())
 
 
 @pytest.mark.usefixtures("quick")
