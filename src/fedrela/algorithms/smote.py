@@ -104,11 +104,8 @@ def _between(rows: NDArray[Any], number: int, neighbours: int, rng: np.random.Ge
         from imblearn.over_sampling import SMOTE
     except ImportError as error:
         raise ArgumentError("smote: requires imbalanced-learn; pip install 'fedrela[imblearn]'") from error
-    sampler = SMOTE(
-        sampling_strategy={1: len(rows) + number},
-        k_neighbors=min(neighbours, len(rows) - 1),
-        random_state=int(rng.integers(2**31)),
-    )
+    near, seed = min(neighbours, len(rows) - 1), int(rng.integers(2**31))
+    sampler = SMOTE(sampling_strategy={1: len(rows) + number}, k_neighbors=near, random_state=seed)
     # Its interface requires a second, larger class: copies of a row that it then ignores.
     others = np.repeat(rows[:1], len(rows) + number, axis=0)
     x = np.concatenate([rows, others])

@@ -75,14 +75,7 @@ class Sgd:
 
     def _fused(self, weights: Tensor, gradient: Tensor, buffer: Tensor) -> None:
         torch._fused_sgd_(
-            [weights],
-            [gradient],
-            [buffer],
-            weight_decay=self.weight_decay,
-            momentum=self.momentum,
-            lr=self.lr,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-            is_first_step=self._first,
-        )
+            [weights], [gradient], [buffer],
+            weight_decay=self.weight_decay, momentum=self.momentum, lr=self.lr,
+            dampening=0.0, nesterov=False, maximize=False, is_first_step=self._first,
+        )  # fmt: skip
