@@ -34,8 +34,8 @@ def work(what: str = "reading") -> None:
         for done in range(0, 101, 20):
             bar.count(done, 100, "decoding [bold]\x1b[2J pictures")
         bar.count(0, None, "hashing")
-        bar.receive(50, None)
-        bar.receive(10, 20)
+        bar.count(50, None, "hashing")
+        bar.count(10, 20, "hashing")
 
 
 def test_on_a_terminal_it_shows_what_is_done(monkeypatch):
@@ -52,7 +52,7 @@ def test_foreign_words_are_inert(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", Terminal())
     with progress_bar("\x1b[2J[red]bad[/]") as bar:
-        bar.receive(1, 2)
+        bar.count(1, 2, "reading")
     assert "\\x1b[2J[red]bad[/]" in sys.stderr.getvalue()
     assert "\x1b[2J" not in sys.stderr.getvalue()
 
