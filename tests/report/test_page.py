@@ -20,8 +20,9 @@ from plots.test_style import contrast
 
 TAGS = {
     "html", "head", "meta", "link", "title", "style", "body", "header", "h1", "p", "nav", "ol", "li", "a", "main",
-    "section", "h2", "div", "figure", "figcaption", "svg", "desc", "rect", "g", "path", "use", "defs", "clippath", "text", "table",
-    "caption", "thead", "tbody", "tr", "th", "td", "pre", "code", "dl", "dt", "dd", "ul", "img", "strong", "footer",
+    "section", "h2", "div", "figure", "figcaption", "svg", "desc", "rect", "g", "path", "use", "defs", "clippath",
+    "text", "table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "code", "dl", "dt", "dd", "ul", "img",
+    "strong", "footer",
 }  # fmt: skip
 PLOT = ("text", "path", "use", "g", "defs")
 LINK = re.compile(r"#[a-z0-9-]+|data:,|data:image/png;base64,[A-Za-z0-9+/=]*|http://www\.w3\.org/2000/svg")

@@ -20,8 +20,8 @@ Write the report of a run, a comparison, a sweep or a reproduction: one HTML pag
 [bold]Example[/]: fedrela report runs/digits; fedrela report runs/digits --figures paper --format pdf
 
 The page opens from disk, prints, and needs no network. It is made at the end of every run; this makes it again, also of
-a run that is unfinished. --figures writes every plot at the widths of a paper's column and page. --strip makes a copy of
-the folder without samples, for sharing.
+a run that is unfinished. --figures writes every plot at the widths of a paper's column and page. --strip copies the
+folder without samples, for sharing.
 """
 
 Folder = Annotated[

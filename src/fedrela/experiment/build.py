@@ -53,8 +53,8 @@ def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> 
 def build_data(config: Config, *, source: Source | None = None, progress: Progress | None = None) -> Federation:
     """Build the federation that the ``[data]`` table describes, perhaps from a source of the user's own.
 
-    `progress` is called with (done, total, what) while files are decoded. An error is one line, ``file:line:column: key:
-    what is wrong``, where the data cannot be read or do not allow what is wanted of them.
+    `progress` is called with (done, total, what) while files are decoded. An error is one line, ``file:line:column:
+    key: what is wrong``, where the data cannot be read or do not allow what is wanted of them.
     """
     data = config.data
     files: KeyPath = ("data", "source" if data.root is None else "root")

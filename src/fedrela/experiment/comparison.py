@@ -84,8 +84,8 @@ def compare(config: Configuration, *, out: str | Path, workers: int | str | None
 class Compare:
     """A comparison to be run below a folder.
 
-    The table ``[compare]`` says what is compared; without one the algorithm is, in four arms with three seeds. `name` is
-    how tables call it; by default as the file, or without one as the folder.
+    The table ``[compare]`` says what is compared; without one the algorithm is, in four arms with three seeds. `name`
+    is how tables call it; by default as the file, or without one as the folder.
     """
 
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:

@@ -158,7 +158,7 @@ class Grid:
         return [task for family in families.values() for task in self._family(family)]
 
     def _family(self, cells: Sequence[Cell]) -> Iterator[Segment]:
-        """Yield the tasks of cells that share a prefix: ever longer prefixes, and after each the cells that leave it."""
+        """Yield the tasks of cells that share a prefix: ever longer prefixes, each before the cells that leave it."""
         before, prefix, config = 0, None, prefix_config(cells[0].config)
         name = f"{config.algorithm.name}-s{config.seed}-{address(config)}"
         for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):

@@ -124,9 +124,9 @@ def relabelling_record(problem: Problem, state: ServerState, ledgers: dict[int, 
     """Return moves, histograms of scores and thresholds, over all clients and of each.
 
     Keys: ``flow`` (C, C) moves; ``before`` and ``after``, training samples of each class; ``expected`` moves into each
-    class; ``bound``, how many could move into one at most, floor(tau n) per client; ``z``: bin edges and counts for each
-    class; ``clients``: samples, moves, round, threshold, notes and refusal of each; ``counts``: for each client pairs of
-    a class and its number of training samples, with their original labels.
+    class; ``bound``, how many could move into one at most, floor(tau n) per client; ``z``: bin edges and counts per
+    class; ``clients``: samples, moves, round, threshold, notes and refusal of each; ``counts``: per client pairs of a
+    class and its number of training samples, with their original labels.
     """
     C = problem.num_classes
     flow = sum((ledger.flow for ledger in ledgers.values()), np.zeros((C, C), np.int64))

@@ -1,8 +1,8 @@
 """Heads: linear ones from a seed, and fixed ones on a simplex ETF or on FedLoGe's sparse frame.
 
 A simplex equiangular tight frame (ETF) has C unit vectors, every two of them at the same, largest possible angle. The
-sparse frame of FedLoGe (ICLR 2024, SSE-C) is an ETF with most entries zero, spread apart again by Adam on one thread. Its
-late steps are chaotic, so another version of torch may give another, equally good frame.
+sparse frame of FedLoGe (ICLR 2024, SSE-C) is an ETF with most entries zero, spread apart again by Adam on one thread.
+Its late steps are chaotic, so another version of torch may give another, equally good frame.
 
 A fixed matrix is a non-persistent buffer: it follows its head to another device, and is not sent, averaged or trained.
 """

@@ -269,7 +269,7 @@ def describe_clients(counts: ArrayLike, names: Sequence[str], groups: Groups | N
     sizes, totals = n.sum(axis=1), n.sum(axis=0)
     most, least = int(totals.argmax()), int(totals.argmin())
     said = [
-        f"{plural(int(n.sum()), 'training sample')} of {plural(n.shape[1], 'class')} at {plural(n.shape[0], 'client')}.",
+        f"{plural(n.sum(), 'training sample')} of {plural(n.shape[1], 'class')} at {plural(n.shape[0], 'client')}.",
         f"Clients have from {sizes.min():,} to {sizes.max():,} samples, half of them at most {np.median(sizes):,.0f}.",
         f"The most frequent class is {style.limited(names[most])} with {totals[most]:,} samples,",
         f"the rarest {style.limited(names[least])} with {totals[least]:,}.",

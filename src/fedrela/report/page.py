@@ -78,7 +78,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A sample: a title, pairs of name and value, and a PNG with its text alternative where there is something to see."""
+    """A sample: a title, pairs of name and value, and a PNG with its text alternative if there is something to see."""
 
     title: str
     facts: Sequence[tuple[str, str]] = ()

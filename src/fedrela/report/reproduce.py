@@ -31,7 +31,7 @@ REMARKS = {
 def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
     """Return the table of a reproduction: for every row of the paper's a published and a measured one.
 
-    Where the paper has both arms in a place, they stand in one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
+    Where the paper has both arms in a place, they share one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
     marks what is doubtful in the paper, a hyphen what was not measured.
 
     Parameters

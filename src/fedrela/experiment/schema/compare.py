@@ -166,7 +166,7 @@ class CompareConfig(ConfigTable):
     )
 
     def as_table(self) -> dict[str, Any]:
-        """Return the keys that were given, each baseline as a table; a sweep takes seeds, baselines and arms from no others."""
+        """Return the keys that were given, each baseline as a table; a sweep uses these only."""
         baselines = [baseline.as_table() for baseline in self.baselines or ()]
         values = super().as_table() | ({"baselines": baselines} if baselines else {})
         return {key: value for key, value in values.items() if key in self.model_fields_set}

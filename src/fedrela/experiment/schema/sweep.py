@@ -131,7 +131,7 @@ SET_BY = {  # what a key of [compare] sets in every run
 
 
 def compared(config: Config, key: str) -> tuple[Any, ...]:
-    """Return the seeds, baselines or arms that ``[compare]`` gives; empty where it gives none, defaults do not count."""
+    """Return the seeds, baselines or arms that ``[compare]`` gives, without defaults; empty if none."""
     table = config.compare
     return getattr(table, key) or () if table is not None and key in table.model_fields_set else ()
 
@@ -164,7 +164,7 @@ def _too_many(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
 
 
 def _faults_below(config: Config, baseline: Mapping[str, Any], keys: Sequence[SweptKey]) -> Iterator[Fault]:
-    """Yield the faults of all combinations, over what a baseline lays over the configuration; the same may come again."""
+    """Yield the faults of all combinations, on top of what a baseline sets; one may come twice."""
     from fedrela.experiment.overlay import laid_over, nested  # which need the schema that this is a part of
 
     elsewhere: set[Fault] = set()

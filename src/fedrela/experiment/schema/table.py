@@ -150,7 +150,7 @@ CHANGED = PlainSerializer(changed_options)  # of a table of options, only these 
 def checked_options(
     options: Iterable[Option], given: Mapping[str, Any], owner: str, others: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the values to keep; messages about unknown keys say whose options they are, and which keys stand beside."""
+    """Return the values to keep; messages about unknown keys say whose options they are, and which other keys exist."""
     known = {each.name: each for each in options}
     values, faults = {}, []
     for name, value in given.items():
