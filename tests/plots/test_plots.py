@@ -160,7 +160,7 @@ def test_accuracy_of_a_comparison_has_shared_rounds_once_and_bands(compared, ax)
     band = ax.collections[-1].get_paths()[0].vertices
     at_the_end = band[band[:, 0] == 6][:, 1]
     assert at_the_end.max() == pytest.approx(min(spread["mean"] + spread["deviation"], 1))
-    with pytest.raises(ArgumentError, match="baseline: expected one of FedAvg, FedProx, got x"):
+    with pytest.raises(ArgumentError, match="baseline: expected one of FedAvg, FedProx, got 'x'"):
         plots.accuracy_over_rounds(compared, baseline="x", ax=ax)
 
 

@@ -71,8 +71,8 @@ def class_changes(
         names, before, after, groups, labels = _changes_of(read_source(source), baseline)
     else:
         before, after = map(style.floats, source)
-        names = [str(c) for c in range(before.size)] if names is None else names
-    if not len(names) == before.size == after.size or (groups is not None and groups.of_class.size != before.size):
+    names = style.class_names(names, before.size)
+    if before.size != after.size or (groups is not None and groups.of_class.size != before.size):
         raise ArgumentError(f"before, after, groups: expected {len(names)} values in each, one per class")
     of_class = np.zeros(before.size, np.int64) if groups is None else groups.of_class
     there = np.flatnonzero(~np.isnan(after - before)).tolist()
@@ -95,7 +95,7 @@ def _changes_of(
     if pair is None:
         raise DataError("expected a comparison with a baseline and FedReLa, both with finished runs")
     base, treated, labels = pair
-    shares = [mean_over_seeds(runs, lambda run: (run.accuracy or {})["per_class"])[0] for runs in (base, treated)]
+    shares = [mean_over_seeds([(run.accuracy or {})["per_class"] for run in runs])[0] for runs in (base, treated)]
     return base[0].classes, shares[0], shares[1], base[0].groups, labels
 
 
@@ -138,16 +138,9 @@ def _draw_changes(ax: Axes, rows: list[Change], means: int, groups: Groups | Non
         for x, face in ((row.before, style.PAPER), (row.after, colour)):
             (dot,) = ax.plot(x, y, "o", markersize=6, markerfacecolor=face, markeredgecolor=colour, zorder=3)
             style.tooltips(dot, [tip])
-        ax.annotate(
-            points(row.after - row.before), (1, y), (4, 0), xycoords=("axes fraction", "data"),
-            textcoords="offset points", va="center", ha="left", fontsize="small", annotation_clip=False,
-        )  # fmt: skip
     if means:
         ax.axhline(means - 0.5, color=style.MUTED, linewidth=0.8)
-    ax.set_yticks(range(len(rows)), [name(row.name) for row in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.grid(False, axis="y")
-    ax.grid(True, axis="x")
+    style.name_rows(ax, [row.name for row in rows], [points(row.after - row.before) for row in rows])
     style.percent_axis(ax.xaxis)
     ax.set_xlabel("test accuracy")
     look = {"linestyle": "none", "marker": "o", "markeredgecolor": style.INK}
@@ -189,13 +182,13 @@ def class_counts(
         names = run.classes
     else:
         before, after = map(style.floats, source)
-        names = [str(c) for c in range(before.size)] if names is None else names
-    x, shown = np.arange(len(names)), [style.limited(label) for label in names]
+    names = style.class_names(names, before.size)
+    x = np.arange(len(names))
     looks = (("before", style.LINE, before, -0.2), ("after", style.SERIES[0], after, 0.2))
     for words, colour, counts, shift in looks:
         bars = ax.bar(x + shift, counts, 0.4, color=colour, edgecolor=style.MUTED, linewidth=0.4, label=words)
-        for bar, label, count in zip(bars, shown, counts, strict=True):
-            style.tooltips(bar, [f"{label}, {words}: {style.short(count)}"])
+        named = zip(names, counts, strict=True)
+        style.tooltips(bars, [f"{style.limited(label)}, {words}: {style.short(count)}" for label, count in named])
     _name_bars(ax, names)
     ax.set_ylabel("training samples" if client is None else f"samples of client {client}")
     style.legend_above(ax)
@@ -203,10 +196,8 @@ def class_counts(
 
 
 def _counts_of(run: RunData, client: int | None) -> tuple[Floats, Floats]:
-    counts, record = run.client_counts, run.relabelling
-    if counts is None or record is None or record.get("moved") is None:
-        raise DataError("this run says nothing about class counts before and after re-labelling")
-    if client is None:
+    counts, record = run.client_counts, run.label_moves
+    if client is None or counts is None:
         return style.floats(record["before"]), style.floats(record["after"])
     if not 0 <= client < len(counts):
         raise ArgumentError(f"client: expected an integer from 0 to {len(counts) - 1}, got {client}")
@@ -244,50 +235,39 @@ def moves_into_classes(
     groups = None
     if is_source(source):
         run = read_run(source)
-        record = run.relabelling
-        if record is None or record.get("moved") is None:
-            raise DataError("this run says nothing about where labels went")
+        record = run.label_moves
         moved, expected, limit = style.floats(record["flow"]).sum(axis=0), record["expected"], record["bound"] or None
         names, groups = run.classes, run.groups
     else:
         moved = style.floats(source)
-        names = [str(c) for c in range(moved.size)] if names is None else names
+    names = style.class_names(names, moved.size)
     colours = style.class_colours(groups, moved.size)
     stretches = style.bands(moved.size, MOST_BARS)
     starts, sizes = np.array([s for s, _ in stretches]), np.array([e - s for s, e in stretches])
     heights = np.add.reduceat(moved, starts) / sizes
     bars = ax.bar(starts + (sizes - 1) / 2, heights, 0.72 * sizes, color=[colours[s] for s in starts])
-    for bar, start, height in zip(bars, starts, heights, strict=True):
-        style.tooltips(bar, [f"{style.limited(names[start])}: {style.short(height)}"])
+    placed = list(zip(starts, heights, strict=True))
+    style.tooltips(bars, [f"{style.limited(names[start])}: {style.short(height)}" for start, height in placed])
     if expected is not None:
         means = np.add.reduceat(style.floats(expected), starts) / sizes
         ax.hlines(means, starts - 0.45, starts + sizes - 0.55, color=style.INK, linewidth=1.6, label="expected")
     if len(bars) <= 14:
         tops = heights if expected is None else np.fmax(heights, style.floats(expected))
-        for x, top, height in zip(starts, tops, heights, strict=True):
-            ax.annotate(
-                style.short(height), (x, top), (0, 2), textcoords="offset points", ha="center", fontsize="small"
-            )
+        look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+        for (x, height), top in zip(placed, tops, strict=True):
+            ax.annotate(style.short(height), (x, top), (0, 2), **look)
     if limit is not None and limit <= 5 * max(float(np.nanmax(heights, initial=0)), 1):
-        ax.axhline(
-            limit,
-            color=style.MUTED,
-            linestyle=(0, (2, 2)),
-            linewidth=1,
-            label=f"at most {limit:,.0f}, tau of the samples",
-        )
+        words = f"at most {limit:,.0f}, tau of the samples"
+        ax.axhline(limit, color=style.MUTED, linestyle=(0, (2, 2)), linewidth=1, label=words)
     _name_bars(ax, names)
     ax.set_ylabel("labels moved in")
     style.legend_above(ax)
     return ax
 
 
-def _upright(names: Sequence[str]) -> bool:
-    return len(names) > 14 or sum(min(len(label), 18) for label in names) + 2 * len(names) > 60
-
-
 def _name_bars(ax: Axes, names: Sequence[str]) -> None:
     """Name the bars along the lower axis, some of them where they are many."""
     chosen = range(0, len(names), len(names) // 40 + 1)
-    ax.set_xticks(list(chosen), [name(names[c], 18) for c in chosen], rotation=90 if _upright(names) else 0)
+    upright = len(names) > 14 or sum(min(len(label), 18) for label in names) + 2 * len(names) > 60
+    ax.set_xticks(list(chosen), [name(names[c], 18) for c in chosen], rotation=90 if upright else 0)
     ax.margins(x=0.01)

@@ -77,21 +77,18 @@ def client_classes(
     named = len(names) <= MOST_NAMED_CLASSES
     labels = [_label(band, names) for band in rows.bands]
     colours = style.class_colours(groups, len(names))
-    shades = (
-        [colours[band[0]] for band in rows.bands] if groups is not None else [style.LIGHT["group-0"]] * len(rows.bands)
-    )
+    shades = [style.LIGHT["group-0"] if groups is None else colours[band[0]] for band in rows.bands]
     width = 6.6 if rows.clients.size > 12 else 5.0
     inner = max(0.21 * len(rows.bands), 0.6) if named else 4.2
     style.set_height(ax, inner + 1.6)
-    handles: dict[str, Any] = {}
+    handles = _group_patches(groups)
     if named:
-        handles = _dots(ax, rows, labels, shades, min(width * 0.62 / rows.clients.size, inner / len(rows.bands)))
+        handles |= _dots(ax, rows, labels, shades, min(width * 0.62 / rows.clients.size, inner / len(rows.bands)))
     else:
         _cells(ax, rows, labels)
     _name_axes(ax, rows, labels, named)
     _totals(ax, rows, labels, shades)
     _sizes(ax, rows, 0.36 * len(rows.bands) / inner)
-    handles = _group_patches(groups) | handles
     style.legend_above(ax, list(handles.values()), list(handles))
     return ax
 
@@ -117,9 +114,7 @@ def _counts(
     n = np.asarray(source)
     if n.ndim != 2 or n.dtype.kind not in "iu" or n.size == 0 or n.min() < 0:
         raise ArgumentError(f"counts: expected integers >= 0, (clients, classes), got {n.dtype} {n.shape}")
-    names = [str(c) for c in range(n.shape[1])] if names is None else names
-    if len(names) != n.shape[1]:
-        raise ArgumentError(f"names: expected {n.shape[1]}, one per class, got {len(names)}")
+    names = style.class_names(names, n.shape[1])
     if groups is not None and groups.of_class.shape != n.shape[1:]:
         raise ArgumentError(f"groups: expected {n.shape[1]} classes, got {groups.of_class.size}")
     return n.astype(np.int64, copy=False), names, groups
@@ -186,9 +181,8 @@ def _dot_examples(most: float, largest: float, ringed: bool) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": style.MUTED}
-    chosen = (
-        [most, *(n for n in (1000, 100, 10) if SMALLEST_DOT * most / largest <= n < most / 2.5)][:3] if most else []
-    )
+    smaller = [n for n in (1000, 100, 10) if SMALLEST_DOT * most / largest <= n < most / 2.5]
+    chosen = [most, *smaller][:3] if most else []
     found = {f"{n:,.0f} samples": Line2D([], [], markersize=(largest * n / most) ** 0.5, **look) for n in chosen}
     if ringed:
         limit = max(1, int(SMALLEST_DOT * most / largest))
@@ -201,13 +195,8 @@ def _cells(ax: Axes, rows: ClientRows, labels: list[str]) -> None:
 
     shown = np.ma.masked_less_equal(rows.cells, 0)
     norm = LogNorm(vmin=1, vmax=max(float(rows.cells.max()), 2.0), clip=True)
-    mesh = ax.pcolormesh(
-        np.arange(-0.5, rows.clients.size),
-        np.arange(-0.5, len(labels)),
-        shown,
-        cmap=ListedColormap(style.RISES),
-        norm=norm,
-    )
+    across, down = np.arange(-0.5, rows.clients.size), np.arange(-0.5, len(labels))
+    mesh = ax.pcolormesh(across, down, shown, cmap=ListedColormap(style.RISES), norm=norm)
     mesh.set_clip_on(False)
     figure = ax.get_figure()
     assert figure is not None
@@ -244,10 +233,10 @@ def _totals(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str]) ->
     widths = longest * rows.totals / max(float(rows.totals.max()), 1.0)
     named = len(labels) <= MOST_NAMED_CLASSES
     bars = ax.barh(np.arange(len(labels)), widths, 0.6 if named else 1.0, left=left, color=shades)
-    for bar, label, total in zip(bars, labels, rows.totals, strict=True):
-        style.tooltips(bar, [f"{label}: {style.short(total)}"])
+    shown = [style.short(total) for total in rows.totals]
+    style.tooltips(bars, [f"{label}: {total}" for label, total in zip(labels, shown, strict=True)])
     if named:
-        ax.bar_label(bars, [style.short(total) for total in rows.totals], padding=2, fontsize=7, color=style.MUTED)
+        ax.bar_label(bars, shown, padding=2, fontsize=7, color=style.MUTED)
     ax.text(left, -0.7, "samples per class", color=style.MUTED, fontsize="small", va="bottom")
     ax.set_xlim(-0.6, left + longest * (1.75 if named else 1.1))
 
@@ -256,8 +245,7 @@ def _sizes(ax: Axes, rows: ClientRows, high: float) -> None:
     """Draw the samples of each client in bars above the cells, the largest `high` rows high."""
     heights = -high * rows.sizes / max(int(rows.sizes.max()), 1)
     bars = ax.bar(np.arange(rows.clients.size), heights, 0.6, bottom=-0.7, color=style.MUTED)
-    for bar, client, size in zip(bars, rows.clients, rows.sizes, strict=True):
-        style.tooltips(bar, [f"client {client}: {size:,}"])
+    style.tooltips(bars, [f"client {k}: {size:,}" for k, size in zip(rows.clients, rows.sizes, strict=True)])
     words = f"samples per client, at most {rows.sizes.max():,}"
     ax.text(-0.5, -0.7 - 1.08 * high, words, color=style.MUTED, fontsize="small", va="bottom")
     ax.set_ylim(len(rows.bands) - 0.4, -0.7 - 1.6 * high)

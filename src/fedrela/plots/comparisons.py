@@ -13,7 +13,7 @@ from fedrela.plots import style
 from fedrela.plots.arms import arm_name
 from fedrela.plots.matrices import heat_map
 from fedrela.plots.runs import is_source, read_summary
-from fedrela.text import points
+from fedrela.text import not_one_of, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,15 +61,8 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
             mean, y, "o", color=style.SERIES[0], markerfacecolor=style.SERIES[0] if clear else style.PAPER, markersize=6
         )
         style.tooltips(dot, [f"{style.limited(label)}: {gain_text(*numbers)}"])
-        ax.annotate(
-            gain_text(*numbers), (1, y), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
-            va="center", fontsize="small", annotation_clip=False,
-        )  # fmt: skip
     ax.axvline(0, color=style.MUTED, linewidth=1)
-    ax.set_yticks(range(len(rows)), [style.name(row[0], 30) for row in rows])
-    ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    ax.grid(False, axis="y")
-    ax.grid(True, axis="x")
+    style.name_rows(ax, [row[0] for row in rows], [gain_text(*row[1:]) for row in rows], 30)
     ax.set_xlabel("gain in points")
     words = {
         (True, True): "interval without zero",
@@ -137,9 +130,7 @@ def sensitivity(
     summary = read_summary(source, "sweep")
     arms = arms_of(summary)
     if metric is not None and metric not in (*summary["figures"], MOVED):
-        raise ArgumentError(
-            f"metric: expected one of {', '.join(summary['figures'])}, moved, got {style.limited(metric)}"
-        )
+        raise ArgumentError(f"metric: {not_one_of(metric, [*summary['figures'], MOVED])}")
     if len(summary["keys"]) == 2:
         chosen = next((a for a in arms if baseline in (None, a[0]) and arm in (None, a[1])), None)
         if chosen is None:
@@ -205,15 +196,10 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
         at, y = style.floats(x), style.floats(mean)
         order = np.argsort(at, kind="stable")
         order = order[~np.isnan(y[order])]
-        look: dict[str, Any] = {
-            "marker": MARKERS[k % len(MARKERS)],
-            "markeredgecolor": style.PAPER,
-            "label": style.name(label),
-        }
-        (line,) = ax.plot(at[order], y[order], **look)
-        style.tooltips(
-            line, [f"{label}, {a:g}: {_written(b, percent)}" for a, b in zip(at[order], y[order], strict=True)]
-        )
+        marker = MARKERS[k % len(MARKERS)]
+        (line,) = ax.plot(at[order], y[order], marker=marker, markeredgecolor=style.PAPER, label=style.name(label))
+        found = zip(at[order], y[order], strict=True)
+        style.tooltips(line, [f"{label}, {a:g}: {f'{b:.1%}' if percent else style.short(b)}" for a, b in found])
         spread = style.floats([None] * at.size if deviation is None else deviation)[order]
         if order.size and not np.isnan(spread).all():
             low, high = np.maximum(y[order] - spread, 0), y[order] + spread
@@ -228,10 +214,6 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
     if percent:
         style.percent_axis(ax.yaxis)
     style.legend_above(ax)
-
-
-def _written(value: float, percent: bool) -> str:
-    return f"{value:.1%}" if percent else f"{value:,.1f}".removesuffix(".0")
 
 
 def _surface(ax: Axes, summary: Summary, arm: tuple[str, str], metric: str) -> None:
@@ -288,13 +270,9 @@ def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> Axes:
     for k, metric in enumerate(dict.fromkeys(gain.metric for gain in found)):
         chosen = [gain for gain in found if gain.metric == metric]
         x, y = ([100 * getattr(gain, key) for gain in chosen] for key in ("published", "measured"))
-        look: dict[str, Any] = {
-            "marker": MARKERS[k % len(MARKERS)],
-            "markeredgecolor": style.PAPER,
-            "markersize": 7,
-            "label": style.name(metric),
-        }
-        (dots,) = ax.plot(x, y, linestyle="none", color=style.SERIES[k % len(style.SERIES)], **look)
+        look: dict[str, Any] = {"markeredgecolor": style.PAPER, "markersize": 7, "linestyle": "none"}
+        look |= {"marker": MARKERS[k % len(MARKERS)], "color": style.SERIES[k % len(style.SERIES)]}
+        (dots,) = ax.plot(x, y, label=style.name(metric), **look)
         style.tooltips(dots, [f"{style.limited(g.place)}, {style.limited(metric)}: published {points(g.published)}, "
                         f"measured {points(g.measured)}" for g in chosen])  # fmt: skip
     ax.set(xlim=ends, ylim=ends, xlabel="published gain in points", ylabel="measured gain in points")

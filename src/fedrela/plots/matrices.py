@@ -35,25 +35,9 @@ def heat_map(
 ) -> None:
     """Draw a matrix as coloured cells, with numbers where there is room and a colour bar where there is none.
 
-    Numbers have at most one decimal. Beyond 64 rows or columns a cell is a block of neighbours: its sum, or, of shares
-    of a row, the mean over its rows of the sum over its columns.
-
-    Parameters
-    ----------
-    ax
-        Where to draw.
-    matrix
-        A number for each row and column, NaN or None where there is none.
-    rows, columns
-        Their names.
-    percent
-        Whether numbers are shares, to be written in per cent.
-    diverging
-        Whether numbers are differences, coloured on two sides of zero.
-    from_zero
-        Whether colours begin at zero, or at the least number.
-    row_label, column_label
-        What rows and columns are.
+    Numbers have at most one decimal, in per cent where they are shares (`percent`). Those that are differences
+    (`diverging`) are coloured on two sides of zero. Beyond 64 rows or columns a cell is a block of neighbours: its sum,
+    or, of shares of a row, the mean over its rows of the sum over its columns.
     """
     from matplotlib.colors import ListedColormap
 
@@ -178,7 +162,7 @@ def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None 
         found, names = (shares[-1] - shares[0] if panel == "difference" else shares[0]), run.classes
     else:
         found = _of_rows(source)
-    names = [str(c) for c in range(len(found))] if names is None else names
+    names = style.class_names(names, len(found))
     heat_map(
         ax, found, names, names, percent=True, diverging=panel == "difference",
         row_label="true class", column_label="predicted class",
@@ -212,11 +196,9 @@ def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes = s
     """
     if is_source(source):
         run = read_run(source)
-        if not run.relabelling or run.relabelling.get("moved") is None:
-            raise DataError("this run says nothing about where labels went")
-        found, names = style.floats(run.relabelling["flow"]), run.classes
+        found, names = style.floats(run.label_moves["flow"]), run.classes
     else:
         found = style.floats(source)
-    names = [str(c) for c in range(len(found))] if names is None else names
+    names = style.class_names(names, len(found))
     heat_map(ax, found, names, names, row_label="original class", column_label="new class")
     return ax

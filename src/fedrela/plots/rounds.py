@@ -11,16 +11,8 @@ from numpy.typing import ArrayLike
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.arms import arm_words
-from fedrela.plots.runs import (
-    Floats,
-    GridData,
-    RunData,
-    is_source,
-    mean_and_deviation,
-    mean_over_seeds,
-    read_run,
-    read_source,
-)
+from fedrela.plots.runs import Floats, GridData, RunData, is_source, mean_over_seeds, read_run, read_source
+from fedrela.text import not_one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,8 +55,7 @@ def accuracy_over_rounds(
     """
     if isinstance(source, Mapping):
         for label, values in source.items():
-            rows = np.atleast_2d(style.floats(values))
-            _curve(ax, style.name(label), *mean_and_deviation(rows))
+            _curve(ax, style.name(label), *mean_over_seeds(np.atleast_2d(style.floats(values))))
         words = f"T = {start}"
     else:
         data = read_source(source)
@@ -89,13 +80,8 @@ def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
     if not scored:
         raise DataError("no round of this run was evaluated on a test set")
     x = [number for number, _ in scored]
-    ax.plot(
-        x,
-        style.floats([share[run.headline] for _, share in scored]),
-        color=style.INK,
-        linestyle="-",
-        label=style.name(run.headline),
-    )
+    overall = style.floats([share[run.headline] for _, share in scored])
+    ax.plot(x, overall, color=style.INK, linestyle="-", label=style.name(run.headline))
     for k, (group, colour) in enumerate(zip(run.groups.names, style.group_colours(len(run.groups.names)), strict=True)):
         shares = style.floats([share["groups"][group] for _, share in scored])
         if not np.isnan(shares).all():
@@ -119,7 +105,7 @@ def _arm_curves(ax: Axes, grid: GridData, baseline: str | None, metric: str | No
     if not arms:
         raise DataError("no round of this baseline was evaluated on a test set")
     first = next(iter(arms.values()))[0].first
-    curves = {arm: mean_over_seeds(runs, lambda run: _shares(run, metric)) for arm, runs in arms.items()}
+    curves = {arm: mean_over_seeds([_shares(run, metric) for run in runs]) for arm, runs in arms.items()}
     rounds = min(mean.size for mean, _ in curves.values())
     shared = _shared_rounds([mean[:rounds] for mean, _ in curves.values()], first)
     if shared:
@@ -134,9 +120,7 @@ def arm_runs(grid: GridData, baseline: str) -> dict[str, list[RunData]]:
     """Return the runs of each arm of a baseline that have equally many rounds, some of them evaluated."""
     labels = {found["label"]: found for found in (grid.summary or {}).get("baselines", [])}
     if baseline not in labels:
-        raise ArgumentError(
-            f"baseline: expected one of {', '.join(map(style.name, labels))}, got {style.name(baseline)}"
-        )
+        raise ArgumentError(f"baseline: {not_one_of(baseline, labels)}")
     arms = {arm: grid.of(baseline, arm) for arm in labels[baseline]["arms"]}
     return {
         arm: runs
@@ -196,16 +180,10 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> Axes:
     for k, (label, values) in enumerate(parts.items()):
         height = np.add.reduceat(values, starts) / widths
         share = f"{style.name(label)} ({values.sum() / max(sum(v.sum() for v in parts.values()), 1e-300):.0%})"
-        bars = ax.bar(
-            rounds[starts] + (widths - 1) / 2,
-            height,
-            0.8 * widths,
-            floor,
-            color=style.SERIES[k % len(style.SERIES)],
-            label=share,
-        )
-        for bar, number, seconds in zip(bars, rounds[starts], height, strict=True):
-            style.tooltips(bar, [f"round {number}, {label}: {seconds:.3g} s"])
+        middles, colour = rounds[starts] + (widths - 1) / 2, style.SERIES[k % len(style.SERIES)]
+        bars = ax.bar(middles, height, 0.8 * widths, floor, color=colour, label=share)
+        numbered = zip(rounds[starts], height, strict=True)
+        style.tooltips(bars, [f"round {number}, {label}: {seconds:.3g} s" for number, seconds in numbered])
         floor = floor + height
     ax.set(xlabel="round", ylabel="seconds")
     style.whole_axis(ax.xaxis)

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,13 @@ class RunData:
         return sum(latest.values())
 
     @property
+    def label_moves(self) -> Record:
+        """What is known of re-labelling; a run that has not finished, or keeps it private, is a `DataError`."""
+        if self.relabelling is None or self.relabelling.get("moved") is None:
+            raise DataError("this run says nothing about where labels went")
+        return self.relabelling
+
+    @property
     def samples(self) -> int:
         """Training samples of all clients."""
         return int(sum(self.manifest.data["client_sizes"]))
@@ -218,18 +225,10 @@ class GridData:
         return [run for cell, run in found if run is not None and (cell["baseline"], cell["arm"]) == (baseline, arm)]
 
 
-def mean_over_seeds(
-    runs: Sequence[RunData], values: Callable[[RunData], Sequence[float | None]]
-) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of a row of values over runs; NaN where a run has none."""
-    rows = np.array([values(run) for run in runs], np.float64)
-    return mean_and_deviation(rows)
-
-
-def mean_and_deviation(rows: Floats) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation over the rows; the latter is NaN for a single row."""
-    deviation = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(rows.shape[1], np.nan)
-    return rows.mean(axis=0), deviation
+def mean_over_seeds(rows: Any) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation over rows of values; NaN where a value is None, or where one row is all."""
+    found = np.array(rows, np.float64)
+    return found.mean(axis=0), found.std(axis=0, ddof=1) if len(found) > 1 else np.full(found.shape[1], np.nan)
 
 
 def is_source(source: object) -> bool:

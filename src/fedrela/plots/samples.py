@@ -53,8 +53,8 @@ def score_histogram(
     bars = ax.bar(
         edges[:-1], counts, np.diff(edges), align="edge", color=style.SERIES[0], edgecolor=style.PAPER, linewidth=0.3
     )
-    for bar, low, high, count in zip(bars, edges, edges[1:], counts, strict=False):
-        style.tooltips(bar, [f"{low:.3g} to {high:.3g}: {count:,}"])
+    ranges = zip(edges[:-1], edges[1:], counts, strict=True)
+    style.tooltips(bars, [f"{low:.3g} to {high:.3g}: {count:,}" for low, high, count in ranges])
     if np.any(counts):
         ax.set_yscale("log")
         ax.set_ylim(0.7, None)
@@ -71,8 +71,8 @@ def score_histogram(
 
 def run_scores(run: RunData, group: str | None) -> tuple[Floats, Ints, list[tuple[str, float]]]:
     """Return bin edges and counts of a run's scores, the outermost bins open, and the spread of the thresholds."""
-    record = run.relabelling
-    if record is None or record.get("moved") is None or not record["clients"]:
+    record = run.label_moves
+    if not record["clients"]:
         raise DataError("this run says nothing about scores")
     members = np.arange(len(run.classes)) if group is None else run.groups.members(group)
     inner = style.floats(record["z"]["edges"])
@@ -121,11 +121,7 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
         names, features = run.classes, run.manifest.data["feature_names"]
     else:
         found = source
-        names = (
-            [str(c) for c in range(1 + int(max(np.max(found["old"]), np.max(found["new"]))))]
-            if names is None
-            else names
-        )
+        names = names or [str(c) for c in range(1 + int(max(np.max(found["old"]), np.max(found["new"]))))]
     x = np.asarray(found["samples"])[:most]
     images: Sequence[Any] = visible(x) if x.ndim == 4 else [None] * len(x)
     unusual = [[]] * len(x) if x.ndim == 4 else deviant(x, features)

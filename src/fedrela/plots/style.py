@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.errors import ArgumentError
 from fedrela.metrics.groups import Groups
 from fedrela.text import printable
 
@@ -192,9 +193,33 @@ def class_colours(groups: Groups | None, classes: int) -> list[str]:
     return [colours[g] for g in groups.of_class]
 
 
-def tooltips(artist: Any, texts: Sequence[str]) -> None:
-    """Say what a page shows where a reader points at an artist: a text for each of its marks or cells."""
-    artist.fedrela_tooltips = tuple(texts)
+def tooltips(artist: Any, texts: Iterable[str]) -> None:
+    """Say what a page shows where a reader points at an artist: a text for each of its marks, cells or bars."""
+    if isinstance(artist, tuple):  # a container of bars
+        for bar, text in zip(artist, texts, strict=True):
+            bar.fedrela_tooltips = (text,)
+    else:
+        artist.fedrela_tooltips = tuple(texts)
+
+
+def name_rows(ax: Axes, names: Sequence[str], texts: Sequence[str], longest: int = LONGEST_NAME) -> None:
+    """Name rows at the left, from the top down, and write a text at the right of each."""
+    for y, text in enumerate(texts):
+        ax.annotate(
+            text, (1, y), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
+            fontsize="small", annotation_clip=False,
+        )  # fmt: skip
+    ax.set_yticks(range(len(names)), [name(row, longest) for row in names])
+    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    ax.grid(False, axis="y")
+    ax.grid(True, axis="x")
+
+
+def class_names(names: Sequence[str] | None, classes: int) -> Sequence[str]:
+    """Return the names of classes, by default their ids; another number of names is an `ArgumentError`."""
+    if names is not None and len(names) != classes:
+        raise ArgumentError(f"names: expected {classes}, one per class, got {len(names)}")
+    return [str(c) for c in range(classes)] if names is None else names
 
 
 def percent_axis(axis: Any, decimals: int | None = None) -> None:
