@@ -1,8 +1,15 @@
 """Plots of runs, comparisons and sweeps, one function per figure, drawn by matplotlib.
 
-Each function takes a run (a ``Result`` or its folder), a comparison, a sweep or plain numbers, draws onto `ax` or a new
-figure, and returns the ``Axes``, so that anything can be changed afterwards. matplotlib is loaded when something is
-drawn.
+Each function draws onto `ax`, or a new figure without one, and returns the ``Axes``, so that anything can be changed
+afterwards. matplotlib is loaded when something is drawn. What several functions take:
+
+source
+    A run, a comparison, a sweep or a reproduction: a folder, or an object that has one, such as a ``Result``. Or plain
+    numbers, as each function says.
+names, groups
+    Of the classes, for plain numbers; by default their ids, and no groups. A folder tells its own.
+baseline, arm
+    Of a comparison or sweep, which one; by default the first.
 """
 
 from fedrela.plots.classes import class_changes, class_counts, moves_into_classes

@@ -53,10 +53,8 @@ def class_changes(
     source
         A run: before re-labelling and after the last round. A comparison: one baseline without and with FedReLa, mean
         over seeds. Or a pair of shares per class, before and after.
-    names, groups
-        Of the classes, for plain numbers.
-    baseline
-        Of a comparison, which one; by default the first.
+    names, groups, baseline
+        As in all plots: see `fedrela.plots`.
     labels
         What the two dots are called, for plain numbers.
 
@@ -160,14 +158,8 @@ def class_counts(
 ) -> Axes:
     """Draw the training samples of each class by the labels before and after re-labelling.
 
-    Parameters
-    ----------
-    source
-        A run, or a pair of counts per class, before and after.
-    client
-        Of a run, one client in place of all.
-    names
-        Of the classes, for plain numbers.
+    `source` is a run, of which `client` chooses one client in place of all, or a pair of counts per class, before and
+    after.
 
     Examples
     --------
@@ -197,8 +189,10 @@ def class_counts(
 
 def _counts_of(run: RunData, client: int | None) -> tuple[Floats, Floats]:
     counts, record = run.client_counts, run.label_moves
-    if client is None or counts is None:
+    if client is None:
         return style.floats(record["before"]), style.floats(record["after"])
+    if counts is None:
+        raise DataError("this run does not say which classes its clients have")
     if not 0 <= client < len(counts):
         raise ArgumentError(f"client: expected an integer from 0 to {len(counts) - 1}, got {client}")
     old, new = (np.bincount(labels, minlength=len(run.classes)) for labels in run.moves_of(client))
@@ -216,14 +210,8 @@ def moves_into_classes(
 ) -> Axes:
     """Draw how many labels moved into each class, with the expected number and the limit.
 
-    Expected is the sum of all re-labelling probabilities towards a class; the limit is tau of the samples.
-
-    Parameters
-    ----------
-    source
-        A run, or a number of moves per class.
-    expected, limit, names
-        For plain numbers.
+    Expected is the sum of all re-labelling probabilities towards a class; the limit is tau of the samples. `source` is
+    a run, or a number of moves per class, for which both are given here.
 
     Examples
     --------

@@ -55,14 +55,8 @@ def client_classes(
 
     Up to 60 classes are drawn as dots whose area is proportional to the number of samples, with a ring round those too
     small to see. More are drawn as coloured cells, from the most frequent class to the rarest. Of more than 60 clients,
-    60 are shown, spread over their ranking by size.
-
-    Parameters
-    ----------
-    source
-        A run, or the samples of each class at each client, ``(clients, classes)`` integers.
-    names, groups
-        Of the classes, for plain counts; groups colour the classes.
+    60 are shown, spread over their ranking by size. `source` is a run, or the samples of each class at each client,
+    ``(clients, classes)`` integers; groups colour the classes.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def sensitivity(
         Of a sweep: a group, the headline, or ``moved``; by default all accuracies as lines of one arm, or the
         headline as lines of several arms or as a heat map.
     baseline, arm
-        Of a sweep with several, which one for a heat map.
+        Those of a heat map; by default the first.
 
     Examples
     --------
@@ -245,10 +245,7 @@ class Gain:
 def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> Axes:
     """Draw gains by FedReLa as published against as measured; on the dashed line both agree.
 
-    Parameters
-    ----------
-    source
-        A reproduction, its summary, or a sequence of `Gain`.
+    `source` is a reproduction, its summary, or a sequence of `Gain`.
 
     Examples
     --------

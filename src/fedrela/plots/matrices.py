@@ -22,17 +22,9 @@ PANELS = ("before", "after", "difference")
 
 
 def heat_map(
-    ax: Axes,
-    matrix: Any,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    percent: bool = False,
-    diverging: bool = False,
-    from_zero: bool = True,
-    row_label: str = "",
-    column_label: str = "",
-) -> None:
+    ax: Axes, matrix: Any, rows: Sequence[str], columns: Sequence[str], *, percent: bool = False,
+    diverging: bool = False, from_zero: bool = True, row_label: str = "", column_label: str = "",
+) -> None:  # fmt: skip
     """Draw a matrix as coloured cells, with numbers where there is room and a colour bar where there is none.
 
     Numbers have at most one decimal, in per cent where they are shares (`percent`). Those that are differences
@@ -114,7 +106,8 @@ def _write_numbers(
             place = int((value - low) / max(high - low, 1e-12) * (2 * style.STEPS if diverging else style.STEPS))
             depth = (place - style.STEPS if place >= style.STEPS else style.STEPS - 1 - place) if diverging else place
             colour = style.LIGHT["on-high" if min(depth, style.STEPS - 1) >= style.STEPS // 2 else "on-low"]
-            ax.text(c + 0.5, r + 0.5, texts[r][c], ha="center", va="center", color=colour, fontsize=size)
+            look: dict[str, Any] = {"ha": "center", "va": "center", "color": colour, "fontsize": size}
+            ax.text(c + 0.5, r + 0.5, texts[r][c], in_layout=False, **look)  # inside its cell: needs no room of its own
 
 
 def _colour_bar(ax: Axes, mesh: Any, percent: bool) -> None:
@@ -134,14 +127,8 @@ def _colour_bar(ax: Axes, mesh: Any, percent: bool) -> None:
 def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None = None, ax: Axes = style.NEW) -> Axes:
     """Draw what the model took for what, in per cent of each true class.
 
-    Parameters
-    ----------
-    source
-        A run, or a matrix of counts whose rows are true classes and whose columns are predicted ones.
-    panel
-        Of a run: ``before`` re-labelling, ``after`` the last round, or their ``difference`` in points.
-    names
-        Of the classes, for a plain matrix; by default their ids.
+    `source` is a run, of which `panel` chooses ``before`` re-labelling, ``after`` the last round, or their
+    ``difference`` in points; or a matrix of counts whose rows are true classes and whose columns are predicted ones.
 
     Examples
     --------
@@ -163,10 +150,8 @@ def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None 
     else:
         found = _of_rows(source)
     names = style.class_names(names, len(found))
-    heat_map(
-        ax, found, names, names, percent=True, diverging=panel == "difference",
-        row_label="true class", column_label="predicted class",
-    )  # fmt: skip
+    labels: dict[str, Any] = {"row_label": "true class", "column_label": "predicted class"}
+    heat_map(ax, found, names, names, percent=True, diverging=panel == "difference", **labels)
     return ax
 
 
@@ -180,12 +165,7 @@ def _of_rows(matrix: Any) -> Floats:
 def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes = style.NEW) -> Axes:
     """Draw how many labels of each class became which other class.
 
-    Parameters
-    ----------
-    source
-        A run, or a matrix of moves from class (row) to class (column), such as ``Ledger.flow``.
-    names
-        Of the classes, for a plain matrix; by default their ids.
+    `source` is a run, or a matrix of moves from class (row) to class (column), such as ``Ledger.flow``.
 
     Examples
     --------

@@ -41,10 +41,8 @@ def accuracy_over_rounds(
         A run: its headline accuracy and that of each group of classes. A comparison: all arms of one baseline, mean
         over seeds with a band of one standard deviation. Or a mapping of names to shares, each of shape
         ``(rounds,)`` or ``(seeds, rounds)``.
-    baseline, metric
-        Of a comparison, which baseline (the first) and which accuracy (the headline).
-    start
-        T for plain numbers.
+    baseline, metric, start
+        Of a comparison, which baseline (the first) and which accuracy (the headline); T for plain numbers.
 
     Examples
     --------
@@ -158,12 +156,7 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> Axes:
     """Draw the seconds of each round: training, evaluation, re-labelling.
 
     Re-labelling is summed over clients, which may work side by side, so its part is the most that it can be. Beyond
-    120 rounds a bar is the mean of neighbouring rounds.
-
-    Parameters
-    ----------
-    source
-        A run, or a mapping of names to seconds per round.
+    120 rounds a bar is the mean of neighbouring rounds. `source` is a run, or a mapping of names to seconds per round.
 
     Examples
     --------

@@ -29,14 +29,8 @@ def score_histogram(
 ) -> Axes:
     """Draw how the scores z are distributed, with the thresholds above which samples may move.
 
-    Parameters
-    ----------
-    source
-        A run, or scores of any shape.
-    group
-        Of a run: scores towards the classes of this group; by default towards all.
-    thresholds
-        For plain scores.
+    `source` is a run, of which `group` chooses scores towards the classes of one group, or scores of any shape, for
+    which `thresholds` are given here.
 
     Examples
     --------
@@ -50,9 +44,8 @@ def score_histogram(
     else:
         counts, edges = np.histogram(style.floats(source).ravel(), bins=49)
         marks = [("", float(z)) for z in thresholds]
-    bars = ax.bar(
-        edges[:-1], counts, np.diff(edges), align="edge", color=style.SERIES[0], edgecolor=style.PAPER, linewidth=0.3
-    )
+    look: dict[str, Any] = {"align": "edge", "color": style.SERIES[0], "edgecolor": style.PAPER, "linewidth": 0.3}
+    bars = ax.bar(edges[:-1], counts, np.diff(edges), **look)
     ranges = zip(edges[:-1], edges[1:], counts, strict=True)
     style.tooltips(bars, [f"{low:.3g} to {high:.3g}: {count:,}" for low, high, count in ranges])
     if np.any(counts):
@@ -99,10 +92,8 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
     source
         A run, or a mapping with ``samples`` (n, channels, height, width) uint8 or (n, features), ``old`` and ``new``
         class ids, and where known ``posterior`` and ``rho``, the re-labelling probability.
-    names
-        Of the classes, for plain arrays.
-    most
-        How many samples.
+    names, most
+        Of the classes, for plain arrays; how many samples to draw.
 
     Examples
     --------
@@ -238,9 +229,8 @@ def decision_boundary(
         handles[label] = ax.scatter(points[y == c, 0], points[y == c, 1], s=12, color=colour, alpha=0.7, linewidths=0)
     if moved is not None:
         ringed = points[np.asarray(moved, np.int64)]
-        handles["re-labelled"] = ax.scatter(
-            ringed[:, 0], ringed[:, 1], s=36, facecolors="none", edgecolors=style.INK, linewidths=0.8
-        )
+        look: dict[str, Any] = {"s": 36, "facecolors": "none", "edgecolors": style.INK, "linewidths": 0.8}
+        handles["re-labelled"] = ax.scatter(*ringed.T, **look)
     margin = 0.06 * np.maximum(np.ptp(points, axis=0), 1e-9)
     low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
     axes = [np.linspace(low[k], high[k], GRID) for k in range(2)]

@@ -43,16 +43,9 @@ def save(figure: Figure, format: str, salt: str = "fedrela") -> bytes:
 
 
 def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
-    """Return a figure as an ``svg`` element for a page.
+    """Return a figure as an ``svg`` element for a page, with a title and a description for readers who do not see it.
 
-    Parameters
-    ----------
-    figure
-        Drawn in fedrela's style.
-    name
-        Letters, digits and hyphens that no other figure of the page has.
-    title, description
-        What a reader hears who does not see the figure.
+    `name` is of letters, digits and hyphens, and no other figure of the page has it.
     """
     found: list[Any] = figure.findobj(lambda artist: hasattr(artist, "fedrela_tooltips"))
     for number, artist in enumerate(found):
@@ -64,15 +57,15 @@ def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
     _rename_ids(root, name)
     box = root.get("viewBox", "")
     root.attrib.clear()
-    root.attrib |= {
-        "viewBox": box, "role": "img", "aria-labelledby": f"{name}-title {name}-desc", "class": "plot",
-        "xmlns": SVG,
-    }  # fmt: skip
+    root.attrib |= {"viewBox": box, "role": "img", "aria-labelledby": f"{name}-title {name}-desc"}
+    root.attrib |= {"class": "plot", "xmlns": SVG}
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
         element.text = printable(text)
         root.insert(place, element)
-    return _text_of(root)
+    for element in root.iter():
+        element.tag = str(element.tag).removeprefix(f"{{{SVG}}}")
+    return ET.tostring(root, encoding="unicode")
 
 
 def _add_tooltips(root: ET.Element, gid: str, texts: tuple[str, ...]) -> None:
@@ -98,8 +91,8 @@ def _clean(root: ET.Element) -> None:
             if tag in ("metadata", "style") or hidden:
                 parent.remove(child)
     for element in root.iter():
-        if isinstance(element.text, str) and element.tag != f"{{{SVG}}}title":
-            element.text = element.text if element.tag == f"{{{SVG}}}text" else None
+        if element.tag not in (f"{{{SVG}}}title", f"{{{SVG}}}text"):
+            element.text = None
         element.tail = "\n" if element.tag in (f"{{{SVG}}}g", f"{{{SVG}}}defs") else None
         if "style" in element.attrib:
             element.attrib["style"] = _style(element.attrib["style"])
@@ -131,12 +124,6 @@ def _rename_ids(root: ET.Element, name: str) -> None:
             element.set("href", "#" + new[element.attrib.pop(LINK).removeprefix("#")])
         if "clip-path" in element.attrib:
             element.set("clip-path", f"url(#{new[element.attrib['clip-path'][5:-1]]})")
-
-
-def _text_of(root: ET.Element) -> str:
-    for element in root.iter():
-        element.tag = str(element.tag).removeprefix(f"{{{SVG}}}")
-    return ET.tostring(root, encoding="unicode")
 
 
 def describe_lines(figure: Figure) -> str:
