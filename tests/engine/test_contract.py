@@ -105,7 +105,7 @@ def test_a_server_without_a_usable_model_ends_the_run(serial, algorithm, message
 
 
 def test_an_algorithm_that_needs_features_says_so(serial):
-    with pytest.raises(ArgumentError, match="two_heads: needs the features"):
+    with pytest.raises(ArgumentError, match="two_heads: needs a model's features"):
         Made(algorithm=TwoHeads(), make=plain).begin(serial)
 
 

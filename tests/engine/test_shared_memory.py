@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,22 +67,24 @@ def test_a_small_block_lies_in_shared_memory_and_a_large_one_in_the_folder(tmp_p
 
 @pytest.mark.parametrize("room", [0, 4095])
 def test_without_room_in_shared_memory_a_block_is_a_file(tmp_path, monkeypatch, room):
-    monkeypatch.setattr(shared_memory, "_free", lambda _: room)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=room))
     with Block.create(4096, folder=tmp_path / "new") as block:
         assert block.place.identity[0] == device(tmp_path / "new")
 
 
 def test_where_shared_memory_fails_a_block_is_a_file(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(shared_memory, "_free", lambda _: 1 << 40)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
     monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "file" / "below")
     with Block.create(4096, folder=tmp_path) as block:
         assert block.place.identity[0] == device(tmp_path)
 
 
-def test_room_of_a_folder_that_is_not_there_is_none(tmp_path):
-    assert shared_memory._free(tmp_path / "missing") == 0
-    assert shared_memory._free(tmp_path) > 0
+def test_where_there_is_no_shared_memory_a_block_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "missing")
+    with Block.create(4096, folder=tmp_path) as block:
+        assert block.place.identity[0] == device(tmp_path)
+    assert not (tmp_path / "missing").exists()
 
 
 def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
@@ -97,20 +101,15 @@ def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("offset", "shape", "message"),
-    [(57, (1,), "bytes 57 to 65"), (-8, (1,), "bytes -8 to 0"), (0, (3, 3), "bytes 0 to 72")],
-)
-def test_an_array_outside_the_block_is_refused(offset, shape, message):
-    with Block.create(64) as block, pytest.raises(ArgumentError, match=message):
+@pytest.mark.parametrize(("offset", "shape"), [(57, (1,)), (-8, (1,)), (0, (3, 3))])
+def test_an_array_outside_the_block_is_refused(offset, shape):
+    with Block.create(64) as block, pytest.raises((TypeError, ValueError)):
         block.array(offset, shape, np.float64)
 
 
-def test_an_empty_block_is_no_special_case_and_a_negative_one_is_refused():
+def test_an_empty_block_is_no_special_case():
     with Block.create(0) as block:
         assert block.array(0, (0, 5), np.float32).shape == (0, 5)
-    with pytest.raises(ArgumentError, match="expected a size >= 0"):
-        Block.create(-1)
 
 
 def test_arrays_outlive_their_block_and_a_closed_block_gives_no_more():

@@ -37,31 +37,11 @@ Expected = Mapping[int, int | None]
 
 @dataclass(frozen=True, eq=False)
 class Admission:
-    """Who takes part in a round's average, and why others do not.
+    """Who takes part in a round's average, and why others do not."""
 
-    Attributes
-    ----------
-    admitted
-        By ascending client id; each has exactly the declared arrays, in their order, as plain arrays.
-    excluded
-        Client (None where the sender is unknown) and reason of every upload left out, sorted.
-    norms
-        ||weights - reference|| of each admitted client; empty without a reference.
-    """
-
-    admitted: tuple[Upload, ...]
-    excluded: tuple[tuple[int | None, str], ...]
-    norms: Mapping[int, float]
-
-    @property
-    def norm_median(self) -> float | None:
-        """Median of the norms of the admitted."""
-        return statistics.median(self.norms.values()) if self.norms else None
-
-    @property
-    def norm_max(self) -> float | None:
-        """Largest norm of the admitted."""
-        return max(self.norms.values(), default=None)
+    admitted: tuple[Upload, ...]  # by ascending client id; each has exactly the declared arrays, as plain arrays
+    excluded: tuple[tuple[int | None, str], ...]  # sender (None where it is unknown) and reason, sorted
+    norms: Mapping[int, float]  # ||weights - reference|| of each admitted client; empty without a reference
 
 
 class _RefusedError(Exception):
@@ -102,17 +82,17 @@ def admit(
     """
     _check_arguments(specs, reference, norm_limit)
     excluded: list[tuple[int | None, str]] = []
-    sent: dict[int, list[Upload]] = {}
+    sent: dict[int, list[object]] = {}
     for upload in uploads:
-        try:
-            addressed = _addressed(upload, round, expected)
-            sent.setdefault(addressed.client, []).append(addressed)
-        except _RefusedError as refused:
-            excluded.append((_sender(upload), str(refused)))
+        client, reason = _address(upload, round, expected)
+        if client is None or reason:
+            excluded.append((client, reason))
+        else:
+            sent.setdefault(client, []).append(upload)
     admitted: dict[int, Upload] = {}
     norms: dict[int, float] = {}
     for client in sorted(sent):
-        checked = [_check_content(upload, expected[client], specs, reference) for upload in sent[client]]
+        checked = [_check_content(each, client, round, expected[client], specs, reference) for each in sent[client]]
         passed = [each for each in checked if not isinstance(each, str)]
         if len(passed) == len(checked) and all(_same(passed[0][0], copy) for copy, _ in passed[1:]):
             admitted[client], norms[client] = passed[0]
@@ -152,9 +132,8 @@ def _check_arguments(specs: ArraySpecs, reference: NDArray[Any] | None, norm_lim
         _check_array("weights", reference, specs["weights"])
         _square("weights", reference, None)
     except _RefusedError as refused:
-        raise ArgumentError(
-            f"expected the weights that clients received, got {refused}", argument="reference"
-        ) from None
+        what = f"expected the weights that clients received, got {refused}"
+        raise ArgumentError(what, argument="reference") from None
 
 
 def _whole(value: object) -> int | None:
@@ -163,35 +142,29 @@ def _whole(value: object) -> int | None:
     return number if 0 <= number <= LARGEST_WHOLE else None
 
 
-def _sender(upload: object) -> int | None:
-    return _whole(getattr(upload, "client", None)) if type(upload) is Upload else None
-
-
-def _addressed(upload: object, round: int, expected: Expected) -> Upload:
-    """Return the upload if it is one of this round from a chosen client."""
+def _address(upload: object, round: int, expected: Expected) -> tuple[int | None, str]:
+    """Return the sender, None where it is unknown, and why its upload is no one of this round, empty where it is."""
     if type(upload) is not Upload:
-        raise _RefusedError("not an upload")
-    client = _sender(upload)
+        return None, "not an upload"
+    client = _whole(getattr(upload, "client", None))
     if client is None:
-        raise _RefusedError("unknown sender")
+        return None, "unknown sender"
     if client not in expected:
-        raise _RefusedError("sender not chosen")
-    if _whole(getattr(upload, "round", None)) != round:
-        raise _RefusedError("wrong round")
-    return Upload(client, round, getattr(upload, "samples", 0), getattr(upload, "arrays", {}))
+        return client, "sender not chosen"
+    return client, "" if _whole(getattr(upload, "round", None)) == round else "wrong round"
 
 
 def _check_content(
-    upload: Upload, samples: int | None, specs: ArraySpecs, reference: NDArray[Any] | None
+    upload: object, client: int, round: int, samples: int | None, specs: ArraySpecs, reference: NDArray[Any] | None
 ) -> tuple[Upload, float] | str:
     """Return the upload in plain form and its norm (0 without a reference), or why it is left out."""
     try:
-        count = _whole(upload.samples)
+        count = _whole(getattr(upload, "samples", None))
         if not count:
             raise _RefusedError("wrong number of samples")
         if samples is not None and count != samples:
             raise _RefusedError(f"wrong number of samples: {count} where {samples} is known")
-        arrays, norm = _read(upload.arrays, specs), 0.0
+        arrays, norm = _read(getattr(upload, "arrays", None), specs), 0.0
         for name, spec in specs.items():
             _check_array(name, arrays[name], spec)
             origin = reference if name == "weights" else None
@@ -199,7 +172,7 @@ def _check_content(
             norm = norm if origin is None else float(np.sqrt(square))
     except _RefusedError as refused:
         return str(refused)
-    return Upload(upload.client, upload.round, count, arrays), norm
+    return Upload(client, round, count, arrays), norm
 
 
 def _read(arrays: object, specs: ArraySpecs) -> dict[str, NDArray[Any]]:
@@ -225,14 +198,11 @@ def _read(arrays: object, specs: ArraySpecs) -> dict[str, NDArray[Any]]:
 
 
 def _check_array(name: str, values: NDArray[Any], spec: ArraySpec) -> None:
-    if values.shape != spec.shape:
-        raise _RefusedError(
-            f"wrong shape: {name}: {printable(values.shape, LONGEST_TEXT)} where {spec.shape} is expected"
-        )
-    if values.dtype != np.dtype(spec.dtype):
-        raise _RefusedError(
-            f"wrong dtype: {name}: {printable(values.dtype, LONGEST_TEXT)} where {spec.dtype} is expected"
-        )
+    pairs = {"shape": (values.shape, spec.shape), "dtype": (values.dtype, np.dtype(spec.dtype))}
+    for what, (got, declared) in pairs.items():
+        if got != declared:
+            got = printable(got, LONGEST_TEXT)
+            raise _RefusedError(f"wrong {what}: {name}: {got} where {declared} is expected")
 
 
 def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> float:

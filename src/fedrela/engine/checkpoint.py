@@ -16,7 +16,9 @@ from fedrela.runfolder import Checkpoint, RunFolder
 def save(run: Run, folder: RunFolder) -> None:
     """Write a checkpoint of the round just done."""
     state = run.state
-    arrays = {"weights": state.weights, "has_state": state.has_state, **_moves(run)}
+    moved = np.flatnonzero(run.current_labels != run.problem.y_train)
+    arrays: dict[str, NDArray[Any]] = {"weights": state.weights, "has_state": state.has_state}
+    arrays |= {"moves.sample": moved, "moves.label": run.current_labels[moved]}
     arrays |= {f"server.{name}": array for name, array in state.server.items()}
     ids = np.flatnonzero(state.has_state)
     if run.stores_client_state and ids.size:
@@ -62,9 +64,3 @@ def _restore(run: Run, checkpoint: Checkpoint) -> None:
     state.relabelled = {int(client): int(round) for client, round in record["relabelled"].items()}
     state.moved = {int(client): int(number) for client, number in record["moved"].items()}
     state.relabel_metrics = {int(client): dict(metrics) for client, metrics in record["relabel_metrics"].items()}
-
-
-def _moves(run: Run) -> dict[str, NDArray[Any]]:
-    """Return which samples' labels were changed, and their new labels."""
-    changed = np.flatnonzero(run.current_labels != run.problem.y_train)
-    return {"moves.sample": changed, "moves.label": run.current_labels[changed]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from fedrela.algorithms.local import Samples
 from fedrela.engine.problem import STATE, Plan, Problem, RunArrays
 from fedrela.engine.relabelling import relabel_client
 from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared, share
-from fedrela.engine.tasks import ClientRelabelling, ClientResult, NoStepError, Task
+from fedrela.engine.tasks import ClientResult, NoStepError, Task
 from fedrela.errors import ArgumentError
 from fedrela.files.mapped import Place
 from fedrela.models.arrays import FlatModel
@@ -33,35 +32,19 @@ SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend o
 
 @dataclass(frozen=True)
 class ClientSetup:
-    """What a process needs to do the work of clients; it is sent to each process once per run.
-
-    Attributes
-    ----------
-    plan, arrays, scaling
-        How clients train, what they exchange and keep, and how stored samples become inputs.
-    inputs, labels, test
-        Stored training samples, their original labels, and the test samples.
-    index, starts
-        Sample ids of all clients one after the other, and where each client's begin.
-    validation
-        Ids of the samples held back.
-    current_labels
-        Labels that clients train on now, by sample id.
-    client_state
-        What each client keeps between rounds, one row per client; None where nothing is kept here.
-    """
+    """What a process needs to do the work of clients; it is sent to each process once per run."""
 
     plan: Plan
     arrays: RunArrays
     scaling: Scaling
-    inputs: ArrayHandle
-    labels: ArrayHandle
+    inputs: ArrayHandle  # stored training samples
+    labels: ArrayHandle  # their original labels
     test: ArrayHandle
-    index: ArrayHandle
-    starts: NDArray[np.int64]
-    validation: NDArray[np.int64]
-    current_labels: RowsHandle
-    client_state: RowsHandle | None
+    index: ArrayHandle  # sample ids of all clients, one client after the other
+    starts: NDArray[np.int64]  # where each client's ids begin
+    validation: NDArray[np.int64]  # ids of the samples held back
+    current_labels: RowsHandle  # by sample id
+    client_state: RowsHandle | None  # one row per client; None where nothing is kept here
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, arrays: RunArrays, memory: SharedMemory, with_state: bool) -> ClientSetup:
@@ -132,10 +115,8 @@ class ClientRunner:
     def __call__(self, task: Task) -> ClientResult:
         """Carry out a task."""
         work = {"train": self._train, "ask": self._answer, "score": self._score, "score_local": self._score_local}
-        start = time.perf_counter()
         with torch_stream(self.device, self.plan.seed, task.kind, task.round, task.client):
-            samples, relabelling = work[task.kind](task)
-        return ClientResult(samples, relabelling, time.perf_counter() - start)
+            return work[task.kind](task)
 
     def shared(self, handle: RowsHandle) -> SharedArrays:
         """Return shared arrays, attached at their first use."""
@@ -166,26 +147,25 @@ class ClientRunner:
             arrays.close()
         self._attached.clear()
 
-    def _train(self, task: Task) -> tuple[int, ClientRelabelling | None]:
+    def _train(self, task: Task) -> ClientResult:
         """Re-label where that is due, train, and leave upload and new state in the client's row."""
-        plan, context = self.plan, self._context(task)
-        samples, relabelling = len(context.samples), None
+        plan, classes = self.plan, self.arrays.sizes.classes
+        context = self._context(task, self.labels if task.relabel else self.current_labels)
+        own, relabelling = context.samples, None
         if task.relabel:
             state = self._state(task)
-            scores = state["scores"][:samples] if task.has_state and "scores" in state else None
+            scores = state["scores"][: len(own)] if task.has_state and "scores" in state else None
             relabelling = relabel_client(context, plan.algorithm, plan.relabel, scores)
-            self._set_labels(context, np.asarray(relabelling.ledger.labels, np.int64))
-        else:
-            self._set_labels(context, self.current_labels[context.samples.index])
-        own = context.samples
+            own.labels = np.asarray(relabelling.ledger.labels, np.int64)
+            context.counts = np.bincount(own.labels, minlength=classes)
         context.samples = plan.algorithm.prepare(context)
         if plan.relabel.collects(task.round, plan.train.rounds) and context.samples.index is own.index:
-            context.scores = np.full((samples, self.arrays.sizes.classes), np.nan, np.float32)
+            context.scores = np.full((len(own), classes), np.nan, np.float32)
         sent = dict(plan.algorithm.client(context) or {})
         if context.steps == 0:
             raise NoStepError("no step")
         self._write_results(task, context, sent)
-        return samples, relabelling
+        return ClientResult(len(own), relabelling)
 
     def _write_results(self, task: Task, context: ClientContext, sent: dict[str, Any]) -> None:
         """Write what the client sends and its new state into its row."""
@@ -202,52 +182,48 @@ class ClientRunner:
             if context.scores is not None:
                 state["scores"][: len(context.scores)] = context.scores
 
-    def _answer(self, task: Task) -> tuple[int, None]:
+    def _answer(self, task: Task) -> ClientResult:
         """Answer in an exchange."""
-        algorithm, context = self.plan.algorithm, self._context(task)
-        self._set_labels(context, self.current_labels[context.samples.index])
+        algorithm, context = self.plan.algorithm, self._context(task, self.current_labels)
         answer = algorithm.answer(task.subject, context)
         specs = algorithm.answers(task.subject, self.arrays.sizes)
         copy_declared(f"{algorithm.name}: {task.subject}", self.shared(task.output).row(task.row), answer, specs)
-        return len(context.samples), None
+        return ClientResult(len(context.samples))
 
-    def _score(self, task: Task) -> tuple[int, None]:
+    def _score(self, task: Task) -> ClientResult:
         """Score one batch of an evaluation set with the global model."""
         self._receive(task)
-        self.model.module.eval()
         validation = task.subject == "validation"
         ids = self.setup.validation if validation else np.arange(len(self.test))
         at = slice(task.row * SCORE_BATCH, (task.row + 1) * SCORE_BATCH)
         inputs = self.inputs if validation else self.test
-        logits = self._logits(self.plan.algorithm.logits, inputs, ids[at], task)
-        self.shared(task.output).row()["scores"][at] = logits
-        return len(logits), None
+        self.shared(task.output).row()["scores"][at] = self._logits(self.plan.algorithm.logits, inputs, ids[at], task)
+        return ClientResult(len(ids[at]))
 
-    def _score_local(self, task: Task) -> tuple[int, None]:
+    def _score_local(self, task: Task) -> ClientResult:
         """Score the test set with the client's own model."""
         self._receive(task)
-        self.model.module.eval()
-        row = self.shared(task.output).row(task.row)["scores"]
-        for start in range(0, len(self.test), SCORE_BATCH):
-            at = np.arange(start, min(start + SCORE_BATCH, len(self.test)))
-            row[at] = self._logits(self.plan.algorithm.local_logits, self.test, at, task)
-        return len(self.test), None
+        scores, ids = self.shared(task.output).row(task.row)["scores"], np.arange(len(self.test))
+        for start in range(0, len(ids), SCORE_BATCH):
+            at = slice(start, start + SCORE_BATCH)
+            scores[at] = self._logits(self.plan.algorithm.local_logits, self.test, ids[at], task)
+        return ClientResult(len(ids))
 
     @torch.no_grad()
     def _logits(self, score: Any, inputs: torch.Tensor, ids: NDArray[np.int64], task: Task) -> NDArray[Any]:
+        self.model.module.eval()
         raw = inputs.index_select(0, torch.from_numpy(ids)).to(self.device)
         x = self.setup.scaling.apply(raw, self.model.vector.dtype)
         logits: NDArray[Any] = score(self.model.module, x, self._received(task)).float().cpu().numpy()
         return logits
 
-    def _context(self, task: Task) -> ClientContext:
-        """Return what the algorithm is given at a client, with its original labels."""
+    def _context(self, task: Task, labels: NDArray[np.int64]) -> ClientContext:
+        """Return what the algorithm is given at a client, with its part of these labels of all samples."""
         setup, plan = self.setup, self.plan
         state = self._receive(task)
         index = self.samples_of(task.client)
         view = crop_and_flip if plan.train.augment and self.inputs.ndim == 4 else None
-        labels = self.labels[index]
-        samples = Samples(self.inputs, index, labels, setup.scaling, self.device, view, self.model.vector.dtype)
+        samples = Samples(self.inputs, index, labels[index], setup.scaling, self.device, view, self.model.vector.dtype)
         own = {name.removeprefix("state."): a.copy() for name, a in state.items() if name.startswith("state.")}
         return ClientContext(
             seed=plan.seed,
@@ -257,16 +233,11 @@ class ClientRunner:
             model=self.model,
             share=self.split,
             samples=samples,
-            counts=np.bincount(labels, minlength=self.arrays.sizes.classes),
+            counts=np.bincount(samples.labels, minlength=self.arrays.sizes.classes),
             local=plan.local(task.round),
             received=self._received(task),
             state=own if task.has_state else {},
         )
-
-    def _set_labels(self, context: ClientContext, labels: NDArray[np.int64]) -> None:
-        """Make `labels` the ones that the client trains on."""
-        context.samples.labels = labels
-        context.counts = np.bincount(labels, minlength=self.arrays.sizes.classes)
 
     def _receive(self, task: Task) -> Mapping[str, NDArray[Any]]:
         """Load the weights received and the client's private arrays, and return its state."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrela.algorithms.base import Algorithm, ArraySpec
 from fedrela.engine.client import SCORE_BATCH
@@ -30,17 +29,15 @@ def evaluate(run: Run, subject: str = "test") -> Scores | None:
 def evaluate_locally(run: Run) -> dict[str, Any]:
     """Score what each client would use for itself, on the test set weighted by the client's own class shares.
 
-    Returns
-    -------
-    dict
-        ``clients``: accuracy of each client, ``mean``: over clients, ``weighted``: by their number of samples.
+    The result has the accuracy of each client, their mean, and their mean weighted by numbers of samples.
     """
     problem, algorithm = run.problem, run.plan.algorithm
     counts = np.stack([np.bincount(problem.y_train[s.train], minlength=problem.num_classes) for s in problem.shards])
     if type(algorithm).local_logits is Algorithm.local_logits and not algorithm.private:
-        recall = np.tile(_recall(evaluate(run)), (run.clients, 1))
+        scores = [evaluate(run)] * run.clients
     else:
-        recall = _recall_of_clients(run)
+        scores = [_evaluate_client(run, client) for client in range(run.clients)]
+    recall = np.stack([np.nan_to_num(each.per_class) for each in scores if each is not None])
     accuracy = (counts * recall).sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
     return {
         "clients": accuracy.tolist(),
@@ -49,24 +46,18 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
     }
 
 
+def _evaluate_client(run: Run, client: int) -> Scores:
+    """Score the test set with a client's own model."""
+    labels = run.problem.y_test
+    scores = run.memory.make("scores local", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
+    _finish(run, run.tasks("score_local", run.state.round, [client], scores))
+    return score(scores.row()["scores"], labels, None)
+
+
 def accuracy_record(scores: Scores) -> dict[str, Any]:
     """Return the accuracies of a round as plain values."""
     record = scores.as_record()
     return {name: record[name] for name in ("overall", "balanced", "groups", "per_class", "macro_f1")}
-
-
-def _recall_of_clients(run: Run) -> NDArray[np.float64]:
-    """Return each client's recall of each class with its private arrays, one client after the other."""
-    problem, broadcast, recall = run.problem, run.write_broadcast(), []
-    scores = run.memory.make("scores local", {"scores": ArraySpec((len(problem.y_test), problem.num_classes))})
-    for client in range(run.clients):
-        _finish(run, [run.task("score_local", run.state.round, client, broadcast, scores, 0)])
-        recall.append(_recall(score(scores.row()["scores"], problem.y_test, None)))
-    return np.stack(recall)
-
-
-def _recall(scores: Scores | None) -> NDArray[np.float64]:
-    return np.nan_to_num(scores.per_class) if scores is not None else np.empty(0)
 
 
 def _finish(run: Run, tasks: list[Task]) -> None:

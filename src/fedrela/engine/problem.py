@@ -22,41 +22,23 @@ from fedrela.models.inputs import Scaling
 from fedrela.models.layout import Layout, ParameterSplit
 from fedrela.records import Shard
 
+STATE = "client_state."  # before the names of a client's new state in a row of uploads
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The data of a run.
+    """The data of a run."""
 
-    Attributes
-    ----------
-    x_train, y_train
-        Stored samples and their original labels; the shards index them.
-    x_test, y_test
-        The test set.
-    shards
-        One per client.
-    num_classes
-        C.
-    groups
-        Groups of classes in which accuracy is reported.
-    scaling
-        How stored samples become inputs of a model.
-    class_names
-        As reports show them.
-    auxiliary
-        Indices of training samples that an algorithm's server asks for, from before imbalance.
-    """
-
-    x_train: NDArray[Any]
-    y_train: NDArray[np.int64]
+    x_train: NDArray[Any]  # samples as they are stored; the shards index them
+    y_train: NDArray[np.int64]  # their original labels
     x_test: NDArray[Any]
     y_test: NDArray[np.int64]
-    shards: Sequence[Shard]
+    shards: Sequence[Shard]  # one per client
     num_classes: int
-    groups: Groups
-    scaling: Scaling
+    groups: Groups  # groups of classes in which accuracy is reported
+    scaling: Scaling  # how stored samples become inputs of a model
     class_names: tuple[str, ...] = ()
-    auxiliary: NDArray[np.int64] | None = None
+    auxiliary: NDArray[np.int64] | None = None  # training samples, from before imbalance, for a server that asks
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -68,25 +50,10 @@ class Problem:
         """Whether samples are images, which can be augmented."""
         return self.x_train.ndim == 4
 
-    @property
-    def largest(self) -> int:
-        """Samples of the largest client."""
-        return max((len(shard.train) for shard in self.shards), default=0)
-
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run's result depends on, beside its data.
-
-    Attributes
-    ----------
-    seed, train, relabel, algorithm
-        How clients train and re-label, and the baseline algorithm.
-    make
-        Makes the model; the algorithm may add to it.
-    device
-        Where models are trained.
-    """
+    """Everything that a run's result depends on, beside its data; `make` makes the model, to which `algorithm` may add."""
 
     seed: int
     train: TrainOptions
@@ -98,40 +65,19 @@ class Plan:
     def local(self, round: int) -> Local:
         """Return how clients train in a round."""
         train = self.train
-        return Local(
-            lr=train.lr * train.factor(round) * self.relabel.scale(round, train.rounds),
-            epochs=train.epochs,
-            batch_size=train.batch_size,
-            momentum=train.momentum,
-            weight_decay=train.weight_decay,
-            clip=train.clip,
-            loss=train.loss,
-        )
-
-
-STATE = "client_state."  # before the names of a client's new state in a row of uploads
+        lr = train.lr * train.factor(round) * self.relabel.scale(round, train.rounds)
+        step = {"momentum": train.momentum, "weight_decay": train.weight_decay, "clip": train.clip}
+        return Local(lr, train.epochs, train.batch_size, loss=train.loss, **step)
 
 
 @dataclass(frozen=True)
 class RunArrays:
-    """The arrays that server and clients exchange and keep.
+    """The arrays that server and clients exchange and keep."""
 
-    Attributes
-    ----------
-    sizes
-        What the algorithm's shapes depend on.
-    layout
-        Of the shared arrays in the vector of weights.
-    upload
-        What a client sends after training.
-    client_state
-        What a client keeps between rounds: the algorithm's state, private arrays, collected logits.
-    """
-
-    sizes: Sizes
-    layout: Layout
-    upload: dict[str, ArraySpec]
-    client_state: dict[str, ArraySpec]
+    sizes: Sizes  # what the algorithm's shapes depend on
+    layout: Layout  # of the shared arrays in the vector of weights
+    upload: dict[str, ArraySpec]  # what a client sends after training
+    client_state: dict[str, ArraySpec]  # what it keeps: the algorithm's state, private arrays, collected logits
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, model: FlatModel) -> RunArrays:
@@ -144,7 +90,7 @@ class RunArrays:
             classes=problem.num_classes,
             clients=len(problem.shards),
             inputs=problem.input_shape,
-            largest=problem.largest,
+            largest=max((len(shard.train) for shard in problem.shards), default=0),
         )
         state = {f"state.{name}": spec for name, spec in plan.algorithm.keeps(sizes).items()}
         if private.size:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import ClientContext
-from fedrela.algorithms.local import Samples
 from fedrela.core import Relabelling, relabel
 from fedrela.core.draws import expected_flow, random_moves
 from fedrela.core.equations import ClassGroups, z_scores
@@ -32,27 +31,21 @@ BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on
 def relabel_client(
     context: ClientContext, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
 ) -> ClientRelabelling:
-    """Re-label a client's samples, which hold their original labels.
+    """Re-label a client's samples, which hold their original labels, by the model as it was received.
 
-    Parameters
-    ----------
-    context
-        With the model as it was received; it is the same afterwards.
-    algorithm
-        Says what is scored.
-    plan
-        Options and limits.
-    scores
-        Logits of the client's last training epoch, where they were collected, (n, C).
+    Where they were collected, `scores` are the logits of the client's last training epoch, (n, C).
     """
     start = time.perf_counter()
-    original = context.samples.labels
+    original, classes = context.samples.labels, context.counts.size
+    allowed = np.ones((classes, classes), bool)
+    for pair in plan.forbidden:
+        allowed[pair] = False
     Q = posterior(context, algorithm, plan, scores)
     done = relabel(
         Q,
         original,
-        num_classes=context.counts.size,
-        allowed=_allowed(plan, context.counts.size),
+        num_classes=classes,
+        allowed=allowed if plan.forbidden else None,
         eligible=_eligible(Q, original, plan.min_agreement),
         seed=context.stream("relabel"),
         **plan.keywords(context.client),
@@ -74,10 +67,8 @@ def posterior(
     rng, module = context.stream("posterior"), context.model.module
     before = context.model.vector.clone() if plan.train_mode else None
     module.train(plan.train_mode and len(context.samples) > 1)
-    with (
-        torch_stream(context.samples.device, context.seed, "posterior", context.round, context.client),
-        torch.no_grad(),
-    ):
+    device = context.samples.device
+    with torch_stream(device, context.seed, "posterior", context.round, context.client), torch.no_grad():
         for _ in range(plan.passes):
             for at, x in _batches(context, plan, rng):
                 logits = algorithm.logits(module, x, context.received)
@@ -92,7 +83,7 @@ def _batches(
     context: ClientContext, plan: RelabelPlan, rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
     """Yield samples in order and as they are, or as the official collection does: shuffled, small, augmented."""
-    samples: Samples = context.samples
+    samples = context.samples
     order = rng.permutation(len(samples)) if plan.train_mode else np.arange(len(samples))
     size = context.local.batch_size if plan.train_mode else BATCH
     starts = list(range(0, len(order), size))
@@ -108,14 +99,6 @@ def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     wide = logits.astype(np.float64)
     powers = np.exp(wide - wide.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _allowed(plan: RelabelPlan, classes: int) -> NDArray[np.bool_] | None:
-    if not plan.forbidden:
-        return None
-    allowed = np.ones((classes, classes), bool)
-    allowed[tuple(np.array(plan.forbidden).T)] = False
-    return allowed
 
 
 def _eligible(Q: NDArray[np.float64], labels: NDArray[np.int64], floor: float) -> NDArray[np.bool_] | None:

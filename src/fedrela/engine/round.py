@@ -6,10 +6,11 @@ admitted, and none of them otherwise.
 
 from __future__ import annotations
 
+import contextlib
+import statistics
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,11 +19,10 @@ from fedrela.engine.admission import Admission, admit
 from fedrela.engine.evaluation import accuracy_record, evaluate
 from fedrela.engine.problem import STATE
 from fedrela.engine.server import aggregate, hold_exchanges
-from fedrela.engine.state import Run
-from fedrela.engine.tasks import ClientRelabelling, ClientResult
+from fedrela.engine.state import Collected, Run
 from fedrela.errors import RunFailedError, TooFewClientsError
 from fedrela.metrics import Scores
-from fedrela.records import Failure, FailureKind, RoundRecord, Upload
+from fedrela.records import Failure, FailureKind, RoundRecord
 from fedrela.runfolder import RunFolder
 
 Failures = Mapping[int, Failure]
@@ -37,10 +37,6 @@ class Timing:
     evaluate_seconds: float = 0.0
     relabel_seconds: float = 0.0
 
-    def as_record(self) -> dict[str, Any]:
-        """Return plain values."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True, eq=False)
 class RoundResult:
@@ -49,16 +45,6 @@ class RoundResult:
     record: RoundRecord
     timing: Timing
     ledgers: dict[int, Ledger]
-
-
-@dataclass
-class Training:
-    """What the clients of a round brought back: uploads, re-labellings and rows by client; or why they failed."""
-
-    uploads: list[Upload] = field(default_factory=list)
-    relabellings: dict[int, ClientRelabelling] = field(default_factory=dict)
-    rows: dict[int, int] = field(default_factory=dict)
-    failed: dict[int, Failure] = field(default_factory=dict)
 
 
 def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | None = None) -> RoundResult:
@@ -80,88 +66,60 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
     confusion = _confusion_before_relabelling(run, round, timing)
     start = time.perf_counter()
 
-    chosen = choose(run, round)
-    failed = hold_exchanges(run, round, chosen, missing, deadline)
-    training = relabel_and_train(run, round, chosen, {**missing, **failed}, deadline)
-    admission = admit_uploads(run, round, chosen, training)
-    enough = len(admission.admitted) >= run.plan.train.min_clients
-    if not enough:
-        _raise_if_run_failed(run, round, training, admission)
-    _note_failures(folder, round, training.failed, missing)
-    if enough:
-        aggregate(run, round, admission.admitted)
-        keep_results(run, round, training, admission)
-    else:
-        run.state.skipped += 1
-        training.relabellings = {}
-    run.state.round = round
-
-    timing.train_seconds = time.perf_counter() - start
-    timing.relabel_seconds = sum(each.seconds for each in training.relabellings.values())
-    test, validation = evaluate_if_due(run, timing)
-    record = _record(run, chosen, training, admission, enough, test, validation, confusion)
-    return RoundResult(record, timing, {client: each.ledger for client, each in training.relabellings.items()})
-
-
-def choose(run: Run, round: int) -> list[int]:
-    """Return the ascending ids of the clients of a round."""
     chosen: list[int] = run.plan.train.chosen(run.plan.seed, round, run.clients).tolist()
-    return chosen
-
-
-def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures, deadline: float) -> Training:
-    """Have the chosen clients re-label where that is due, and train; the largest begin first."""
-    uploads = run.memory.make("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
-    broadcast = run.write_broadcast()
-    sizes = _sizes(run, chosen)
-    empty = {client: Failure(FailureKind.NO_SAMPLES) for client, size in sizes.items() if not size}
-    training = Training(failed={**failed, **empty})
-    relabel, rounds, relabelled = run.plan.relabel, run.plan.train.rounds, run.state.relabelled
-    tasks = [
-        run.task("train", round, client, broadcast, uploads, row,
-                 relabel=relabel.due(round, rounds, relabelled.get(client)))
-        for row, client in enumerate(chosen)
-        if client not in training.failed
-    ]  # fmt: skip
-    tasks.sort(key=lambda task: (-sizes[task.client], task.client))
-    for result in run.executor.run(tasks, deadline=deadline or None):
-        task, value = tasks[result.position], result.value
-        if not isinstance(value, ClientResult):
-            training.failed[task.client] = result.failure or Failure(FailureKind.ERROR, "no result")
-            continue
-        row = uploads.row(task.row)
-        sent = Upload(task.client, round, value.samples, {name: row[name] for name in run.arrays.upload})
-        training.uploads.append(value.upload or sent)
-        training.rows[task.client] = task.row
-        if value.relabelling is not None:
-            training.relabellings[task.client] = value.relabelling
-    return training
-
-
-def admit_uploads(run: Run, round: int, chosen: list[int], training: Training) -> Admission:
-    """Check every upload, and leave out those that cannot be averaged."""
-    return admit(
-        training.uploads,
+    failed = hold_exchanges(run, round, chosen, missing, deadline)
+    collected = relabel_and_train(run, round, chosen, {**missing, **failed}, deadline)
+    admission = admit(
+        collected.uploads,
         round=round,
-        expected=_sizes(run, chosen),
+        expected={client: run.sizes[client] for client in chosen},
         specs=run.arrays.upload,
         reference=run.state.weights,
         norm_limit=run.plan.train.norm_limit,
     )
+    enough = len(admission.admitted) >= run.plan.train.min_clients
+    if not enough:
+        _raise_if_run_failed(run, round, collected, admission)
+    _note_failures(folder, round, collected.failed, missing)
+    if enough:
+        aggregate(run, round, admission.admitted)
+        keep_results(run, round, collected, admission)
+    else:
+        run.state.skipped += 1
+        collected.relabellings = {}
+    run.state.round = round
+
+    timing.train_seconds = time.perf_counter() - start
+    timing.relabel_seconds = sum(each.seconds for each in collected.relabellings.values())
+    test, validation = evaluate_if_due(run, timing)
+    record = _record(run, chosen, collected, admission, enough, test, validation, confusion)
+    return RoundResult(record, timing, {client: each.ledger for client, each in collected.relabellings.items()})
 
 
-def keep_results(run: Run, round: int, training: Training, admission: Admission) -> None:
+def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures, deadline: float) -> Collected:
+    """Have the chosen clients re-label where that is due, and train; the largest begin first."""
+    output = run.memory.make("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
+    empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if not run.sizes[client]}
+    failed = {**failed, **empty}
+    tasks = run.tasks("train", round, [client for client in chosen if client not in failed], output)
+    tasks.sort(key=lambda task: (-run.sizes[task.client], task.client))
+    collected = run.collect(tasks, output, run.arrays.upload, deadline)
+    collected.failed = failed | collected.failed
+    return collected
+
+
+def keep_results(run: Run, round: int, collected: Collected, admission: Admission) -> None:
     """Keep the new labels and states of the admitted clients, and drop those of the others."""
     state = run.state
     state.skipped = 0
     admitted = [upload.client for upload in admission.admitted]
     for client in admitted if run.stores_client_state else ():
-        row = run.memory["uploads"].row(training.rows[client])
+        row = run.memory["uploads"].row(collected.rows[client])
         for name, array in run.memory["client_state"].row(client).items():
             array[...] = row[f"{STATE}{name}"]
         state.has_state[client] = True
-    training.relabellings = {c: training.relabellings[c] for c in admitted if c in training.relabellings}
-    for client, done in training.relabellings.items():
+    collected.relabellings = {c: collected.relabellings[c] for c in admitted if c in collected.relabellings}
+    for client, done in collected.relabellings.items():
         run.current_labels[run.problem.shards[client].train] = done.ledger.labels
         state.relabelled[client], state.moved[client] = round, len(done.ledger)
         state.relabel_metrics[client] = {
@@ -178,20 +136,24 @@ def evaluate_if_due(run: Run, timing: Timing) -> tuple[Scores | None, Scores | N
     train, round = run.plan.train, run.state.round
     if round % train.evaluate_every and round != train.rounds:
         return None, None
-    start = time.perf_counter()
-    scores = evaluate(run), evaluate(run, "validation")
-    timing.evaluate_seconds += time.perf_counter() - start
-    return scores
+    with _timed(timing):
+        return evaluate(run), evaluate(run, "validation")
 
 
 def _confusion_before_relabelling(run: Run, round: int, timing: Timing) -> list[list[int]] | None:
     """Return the confusion matrix of the model that clients re-label with, in the first round of re-labelling."""
     if round != run.plan.relabel.schedule.first(run.plan.train.rounds):
         return None
-    start = time.perf_counter()
-    scores = evaluate(run)
-    timing.evaluate_seconds += time.perf_counter() - start
+    with _timed(timing):
+        scores = evaluate(run)
     return None if scores is None else scores.as_record()["confusion"]
+
+
+@contextlib.contextmanager
+def _timed(timing: Timing) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    timing.evaluate_seconds += time.perf_counter() - start
 
 
 def _note_failures(folder: RunFolder | None, round: int, failed: Failures, missing: Failures) -> None:
@@ -201,52 +163,42 @@ def _note_failures(folder: RunFolder | None, round: int, failed: Failures, missi
         folder.note_exclusions(round, new)
 
 
-def _raise_if_run_failed(run: Run, round: int, training: Training, admission: Admission) -> None:
+def _raise_if_run_failed(run: Run, round: int, collected: Collected, admission: Admission) -> None:
     """Stop where no client can train at all, or where too few could too often; the round can be tried again then."""
     train, skipped = run.plan.train, run.state.skipped + 1
-    example = "".join(f"; client {client}: {reason}" for client, reason in _excluded(training, admission)[:1])
-    some_tried = any(failure.kind != FailureKind.NOT_CONNECTED for failure in training.failed.values())
-    if some_tried and not training.uploads and round == 1 and train.deadline == 0:
+    example = "".join(f"; client {client}: {reason}" for client, reason in _excluded(collected, admission)[:1])
+    some_tried = any(failure.kind != FailureKind.NOT_CONNECTED for failure in collected.failed.values())
+    if some_tried and not collected.uploads and round == 1 and train.deadline == 0:
         raise RunFailedError(f"round 1: no client could train{example}")
     if skipped >= train.give_up:
         few = f"fewer than {train.min_clients} clients for {skipped} rounds in a row"
         raise TooFewClientsError(f"round {round}: {few}{example}; see excluded in rounds.jsonl, then resume")
 
 
-def _sizes(run: Run, clients: list[int]) -> dict[int, int]:
-    return {client: len(run.problem.shards[client].train) for client in clients}
-
-
-def _excluded(training: Training, admission: Admission) -> list[tuple[int | None, str]]:
+def _excluded(collected: Collected, admission: Admission) -> list[tuple[int | None, str]]:
     """Return who is left out and why; unknown senders come first."""
-    failed = [(client, str(failure)) for client, failure in training.failed.items()]
+    failed = [(client, str(failure)) for client, failure in collected.failed.items()]
     excluded: list[tuple[int | None, str]] = [*failed, *admission.excluded]
     return sorted(excluded, key=lambda each: (-1 if each[0] is None else each[0], each[1]))
 
 
 def _record(
-    run: Run,
-    chosen: list[int],
-    training: Training,
-    admission: Admission,
-    enough: bool,
-    test: Scores | None,
-    validation: Scores | None,
-    confusion: list[list[int]] | None,
-) -> RoundRecord:
-    admitted = admission.admitted if enough else ()
-    relabelled = sorted((client, len(each.ledger)) for client, each in training.relabellings.items())
+    run: Run, chosen: list[int], collected: Collected, admission: Admission, enough: bool,
+    test: Scores | None, validation: Scores | None, confusion: list[list[int]] | None,
+) -> RoundRecord:  # fmt: skip
+    admitted, norms = admission.admitted if enough else (), admission.norms.values()
+    relabelled = sorted((client, len(each.ledger)) for client, each in collected.relabellings.items())
     return RoundRecord(
         round=run.state.round,
         accuracy=None if test is None else accuracy_record(test),
         loss=None if test is None or not np.isfinite(test.loss) else test.loss,
         chosen=chosen,
         admitted=[upload.client for upload in admitted],
-        excluded=_excluded(training, admission),
+        excluded=_excluded(collected, admission),
         moved=None if run.executor.remote_clients else sum(number for _, number in relabelled),
         skipped=not enough,
-        norm_median=admission.norm_median,
-        norm_max=admission.norm_max,
+        norm_median=statistics.median(norms) if norms else None,
+        norm_max=max(norms, default=None),
         samples=[upload.samples for upload in admitted],
         relabelled=relabelled,
         validation=None if validation is None else accuracy_record(validation),

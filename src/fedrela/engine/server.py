@@ -26,19 +26,15 @@ LARGEST = 1e12  # far beyond what any model learns with; from there on float32 s
 def hold_exchanges(
     run: Run, round: int, chosen: Sequence[int], missing: Mapping[int, Failure], deadline: float
 ) -> dict[int, Failure]:
-    """Hold every exchange that comes before the training of this round, in the algorithm's order.
+    """Hold every exchange that comes before the training of this round, and return the clients that failed in one.
 
-    Returns
-    -------
-    dict
-        Clients that failed in an exchange: they sit out the rest of the round. Those of `missing` that did so before
-        are not asked again.
+    They sit out the rest of the round. Those of `missing` that failed in an exchange before are not asked again.
     """
     failed = {client: failure for client, failure in missing.items() if failure.exchange}
     for exchange in run.plan.algorithm.exchanges():
         if exchange.due(round):
             everybody = range(run.clients) if exchange.who == "all" else chosen
-            asked = [client for client in everybody if client not in failed and len(run.problem.shards[client].train)]
+            asked = [client for client in everybody if client not in failed and run.sizes[client]]
             failed |= _hold(run, round, exchange, asked, deadline)
     return failed
 
@@ -46,23 +42,14 @@ def hold_exchanges(
 def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: float) -> dict[int, Failure]:
     algorithm, name = run.plan.algorithm, exchange.name
     specs = dict(algorithm.answers(name, run.arrays.sizes))
-    broadcast, answers = run.write_broadcast(), run.memory.make(f"exchange {name}", specs, len(asked))
-    tasks = [run.task("ask", round, client, broadcast, answers, row, subject=name) for row, client in enumerate(asked)]
-    uploads, failed = list[Upload](), dict[int, Failure]()
-    for result in run.executor.run(tasks, deadline=deadline or None):
-        client = asked[result.position]
-        if result.failure is None:
-            samples, upload = result.value.samples, result.value.upload
-            uploads.append(upload or Upload(client, round, samples, answers.row(result.position)))
-        else:
-            failed[client] = result.failure
-    expected = {client: len(run.problem.shards[client].train) for client in asked}
-    admission = admit(uploads, round=round, expected=expected, specs=specs, reference=None, norm_limit=0.0)
+    answers = run.memory.make(f"exchange {name}", specs, len(asked))
+    collected = run.collect(run.tasks("ask", round, asked, answers, name), answers, specs, deadline)
+    expected = {client: run.sizes[client] for client in asked}
+    admission = admit(collected.uploads, round=round, expected=expected, specs=specs, reference=None, norm_limit=0.0)
     if admission.admitted:
         _on_server(run, round, admission.admitted, name, partial(algorithm.absorb, name))
-    refused = {client: reason for client, reason in admission.excluded if client is not None}
-    failed |= {client: Failure(FailureKind.REFUSED, reason) for client, reason in refused.items()}
-    return {client: replace(failure, exchange=name) for client, failure in failed.items()}
+    refused = {c: Failure(FailureKind.REFUSED, reason) for c, reason in admission.excluded if c is not None}
+    return {client: replace(failure, exchange=name) for client, failure in (collected.failed | refused).items()}
 
 
 def aggregate(run: Run, round: int, uploads: Sequence[Upload]) -> None:
@@ -87,19 +74,10 @@ def _on_server(
 
     The state is kept as copies: an array of the model or of an upload would change later.
     """
-    context = _server_context(run, round, uploads)
-    with one_thread(), torch_stream(run.runner.device, run.plan.seed, name, round):
-        result = work(context)
-    run.state.server = {name: np.array(array) for name, array in context.state.items()}
-    return result
-
-
-def _server_context(run: Run, round: int, uploads: Sequence[Upload]) -> ServerContext:
-    plan, runner = run.plan, run.runner
-    weights = run.state.weights.view()
+    plan, runner, weights = run.plan, run.runner, run.state.weights.view()
     weights.flags.writeable = False
     runner.load(weights)
-    return ServerContext(
+    context = ServerContext(
         seed=plan.seed,
         round=round,
         rounds=plan.train.rounds,
@@ -112,6 +90,10 @@ def _server_context(run: Run, round: int, uploads: Sequence[Upload]) -> ServerCo
         model=runner.model,
         auxiliary=_auxiliary(run),
     )
+    with one_thread(), torch_stream(runner.device, plan.seed, name, round):
+        result = work(context)
+    run.state.server = {name: np.array(array) for name, array in context.state.items()}
+    return result
 
 
 def _auxiliary(run: Run) -> tuple[Tensor, Tensor] | None:

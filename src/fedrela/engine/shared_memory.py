@@ -7,9 +7,8 @@ with the last process that maps them, also after a kill.
 from __future__ import annotations
 
 import contextlib
-import math
 import mmap
-import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,38 +28,24 @@ ALIGNMENT = 64  # bytes, one cache line
 
 
 class Block:
-    """Bytes that other processes can attach; see `create` and `attach`.
-
-    Attributes
-    ----------
-    place
-        What another process attaches it with; small, hashable, can be pickled.
-    """
+    """Bytes that other processes can attach by their `place`; see `create` and `attach`."""
 
     def __init__(self, place: Place, file: MappedFile | None) -> None:
-        self.place = place
+        self.place = place  # small, hashable, can be pickled
         self._file = file
         self._bytes: mmap.mmap | None = place.map(writable=True)
 
     @classmethod
     def create(cls, size: int, *, folder: str | Path | None = None, limit: int = LIMIT) -> Block:
-        """Make a block of zeros.
+        """Make a block of zeros, of `size` bytes.
 
-        Parameters
-        ----------
-        size
-            In bytes.
-        folder
-            Where a block lies that shared memory has no room for; by default the folder for temporary files.
-        limit
-            A block larger than this is always a file.
+        It lies in shared memory, or where that has no room or the block is larger than `limit`, in a file in `folder`,
+        by default the folder for temporary files.
         """
-        if size < 0:
-            raise ArgumentError(f"expected a size >= 0, got {size}", argument="block")
         size = max(size, 1)  # an empty file cannot be mapped
         file = None
-        if size <= min(limit, _free(SHARED_MEMORY)):
-            with contextlib.suppress(DataError, OSError):  # another process took the room meanwhile
+        with contextlib.suppress(DataError, OSError):  # there is no such folder, or another process took the room
+            if size <= min(limit, shutil.disk_usage(SHARED_MEMORY).free):
                 file = MappedFile(SHARED_MEMORY, size)
         file = file or MappedFile(folder or tempfile.gettempdir(), size)
         return cls(file.place, file)
@@ -74,13 +59,10 @@ class Block:
         """Return an array on the block's own bytes from `offset` on."""
         if self._bytes is None:
             raise ArgumentError("it is closed; make another", argument="block")
-        return _view(self._bytes, offset, shape, dtype)
+        return np.ndarray(shape, dtype, buffer=self._bytes, offset=offset)
 
     def close(self) -> None:
-        """Release the block; after its maker has done so, no other process can attach it.
-
-        Its memory is freed with the last array on it.
-        """
+        """Release the block; no other process can attach it then, and its memory is freed with the last array on it."""
         self._bytes = None
         if self._file is not None:
             self._file.close()
@@ -107,7 +89,7 @@ class ArrayHandle:
 
     def open(self) -> NDArray[Any]:
         """Return the array, read-only, without a copy."""
-        return _view(self.place.map(writable=False), self.offset, self.shape, self.dtype)
+        return np.ndarray(self.shape, self.dtype, buffer=self.place.map(writable=False), offset=self.offset)
 
     def close(self) -> None:
         """Release the copy; workers that have not opened it yet no longer can."""
@@ -116,19 +98,9 @@ class ArrayHandle:
 
 
 def share(array: NDArray[Any], folder: str | Path | None = None) -> ArrayHandle:
-    """Make an array readable in workers.
+    """Make an array readable in workers; the handle must be kept while they may open it, and closed then.
 
-    Parameters
-    ----------
-    array
-        One that is mapped from a file on disk stays there; any other is copied once into a `Block`.
-    folder
-        See `Block.create`.
-
-    Returns
-    -------
-    ArrayHandle
-        To be kept while workers may open it, and closed then.
+    An array that is mapped from a file on disk stays there; any other is copied once into a `Block`.
     """
     if array.dtype.hasobject:
         raise ArgumentError(f"expected an array of plain values, got {array.dtype}; convert it", argument="share")
@@ -192,13 +164,7 @@ class SharedArrays:
 
 
 class SharedMemory:
-    """The shared arrays of a run by name, each made at its first use.
-
-    Parameters
-    ----------
-    folder
-        Where blocks lie that are too large for shared memory.
-    """
+    """The shared arrays of a run by name, each made at its first use; `folder` is for what is too large for memory."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -239,10 +205,8 @@ def copy_declared(owner: str, target: Mapping[str, NDArray[Any]], arrays: Mappin
     for name, spec in specs.items():
         array = np.asarray(arrays[name])
         if array.shape != spec.shape or array.dtype != spec.dtype:
-            raise ArgumentError(
-                f"{owner}: {name!r}: {spec.dtype} of shape {spec.shape} is declared, got {array.dtype} of shape "
-                f"{array.shape}"
-            )
+            got = f"got {array.dtype} of shape {array.shape}"
+            raise ArgumentError(f"{owner}: {name!r}: {spec.dtype} of shape {spec.shape} is declared, {got}")
         target[name][...] = array
 
 
@@ -270,19 +234,3 @@ def _on_disk(array: NDArray[Any]) -> tuple[Place, int] | None:
         return place_of(root.filename, offset + array.nbytes), offset
     except FileNotFoundError:  # removed since
         return None
-
-
-def _view(data: mmap.mmap, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    dtype = np.dtype(dtype)
-    end = offset + dtype.itemsize * math.prod(shape)
-    if offset < 0 or end > len(data):
-        raise ArgumentError(f"it has {len(data)} bytes, and bytes {offset} to {end} were asked for", argument="block")
-    return np.ndarray(shape, dtype, buffer=data, offset=offset)
-
-
-def _free(folder: Path) -> int:
-    try:
-        room = os.statvfs(folder)
-    except OSError:
-        return 0
-    return room.f_bavail * room.f_frsize

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,45 +10,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.algorithms.base import ArraySpecs
 from fedrela.engine.client import ClientRunner
-from fedrela.engine.executors import Executor, load_runner
+from fedrela.engine.executors import Executor
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.executors.worker import CannotSendError
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.shared_memory import SharedArrays, SharedMemory
-from fedrela.engine.tasks import Task, TaskKind
+from fedrela.engine.tasks import ClientRelabelling, ClientResult, Task, TaskKind
+from fedrela.records import Failure, FailureKind, Upload
 
 
 @dataclass
 class ServerState:
-    """What changes from round to round, beside the current labels and the clients' states.
+    """What changes from round to round, beside the current labels and the clients' states."""
 
-    Attributes
-    ----------
-    round
-        The last round that is done, 0 before the first.
-    weights
-        The shared arrays, one vector.
-    server
-        What the algorithm's server keeps.
-    has_state
-        Which clients have a state from an earlier round.
-    relabelled
-        In which round each client re-labelled last.
-    moved
-        How many labels of each client were changed.
-    relabel_metrics
-        Threshold, expected moves and histogram of each client's last re-labelling, for the report.
-    skipped
-        Rounds in a row that had too few clients.
-    """
+    round: int  # the last one that is done, 0 before the first
+    weights: NDArray[Any]  # the shared arrays, one vector
+    server: dict[str, NDArray[Any]]  # what the algorithm's server keeps
+    has_state: NDArray[np.bool_]  # which clients have a state from an earlier round
+    relabelled: dict[int, int] = field(default_factory=dict)  # in which round each client re-labelled last
+    moved: dict[int, int] = field(default_factory=dict)  # how many labels of each client were changed
+    relabel_metrics: dict[int, dict[str, Any]] = field(default_factory=dict)  # of each client's last re-labelling
+    skipped: int = 0  # rounds in a row that had too few clients
 
-    round: int
-    weights: NDArray[Any]
-    server: dict[str, NDArray[Any]]
-    has_state: NDArray[np.bool_]
-    relabelled: dict[int, int] = field(default_factory=dict)
-    moved: dict[int, int] = field(default_factory=dict)
-    relabel_metrics: dict[int, dict[str, Any]] = field(default_factory=dict)
-    skipped: int = 0
+
+@dataclass
+class Collected:
+    """What clients brought back: uploads, re-labellings and rows of shared memory by client; or why they failed."""
+
+    uploads: list[Upload] = field(default_factory=list)
+    relabellings: dict[int, ClientRelabelling] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    failed: dict[int, Failure] = field(default_factory=dict)
 
 
 class Run:
@@ -61,41 +57,23 @@ class Run:
         Does the clients' work; where the plan cannot be sent to processes, this process does, and `note` says so.
     folder
         Where arrays lie that are too large for shared memory.
-
-    Attributes
-    ----------
-    runner
-        The server's own: it scores, and lends its model to a server that trains.
-    arrays
-        What server and clients exchange and keep.
-    memory
-        Shared arrays: broadcast, uploads, current_labels, client_state.
-    state
-        How far the run is.
-    stores_client_state
-        Whether the clients' states are kept here, and not at remote clients.
     """
 
     def __init__(self, problem: Problem, plan: Plan, executor: Executor, folder: Path | None = None) -> None:
-        self.problem, self.plan = problem, plan
+        self.problem, self.plan, self.clients = problem, plan, len(problem.shards)
+        self.sizes = [len(shard.train) for shard in problem.shards]  # n_k
         self.memory = SharedMemory(folder)
         self.runner = ClientRunner.create(problem, plan, self.memory, keeps_state=not executor.remote_clients)
         self.arrays = self.runner.arrays
-        self.stores_client_state = self.runner.setup.client_state is not None
-        model = self.runner.model
-        server = plan.algorithm.start(model.module, self.arrays.sizes, plan.seed)
+        self.stores_client_state = self.runner.setup.client_state is not None  # here, and not at remote clients
+        server = plan.algorithm.start(self.runner.model.module, self.arrays.sizes, plan.seed)
         self.state = ServerState(
             round=0,
-            weights=self.runner.split.shared.read(model),
+            weights=self.runner.split.shared.read(self.runner.model),
             server={name: np.array(array) for name, array in server.items()},
             has_state=np.zeros(self.clients, bool),
         )
-        self.executor, self.note = load_runner(executor, self.runner)
-
-    @property
-    def clients(self) -> int:
-        """Number of all clients, K."""
-        return len(self.problem.shards)
+        self.executor, self.note = _load(executor, self.runner)
 
     @property
     def current_labels(self) -> NDArray[np.int64]:
@@ -110,19 +88,51 @@ class Run:
         """Write what every client receives to shared memory."""
         return self.memory.write_broadcast(self.broadcast())
 
-    def task(
-        self, kind: TaskKind, round: int, client: int, broadcast: SharedArrays, output: SharedArrays, row: int,
-        **more: Any,
-    ) -> Task:  # fmt: skip
-        """Return a task for a client, with its own message and whether it has a state."""
-        message = self.plan.algorithm.message(self.state.server, client)
-        has_state = bool(self.state.has_state[client])
-        return Task(
-            kind, round, client, broadcast.handle, output.handle, row, message=message, has_state=has_state, **more
-        )
+    def tasks(
+        self, kind: TaskKind, round: int, clients: Iterable[int], output: SharedArrays, subject: str = ""
+    ) -> list[Task]:
+        """Return a task for each of these clients, with a row of `output`; what they receive is written now."""
+        plan, state, broadcast = self.plan, self.state, self.write_broadcast().handle
+        return [
+            Task(
+                kind, round, client, broadcast, output.handle, row, subject=subject,
+                message=plan.algorithm.message(state.server, client),
+                has_state=bool(state.has_state[client]),
+                relabel=kind == "train" and plan.relabel.due(round, plan.train.rounds, state.relabelled.get(client)),
+            )
+            for row, client in enumerate(clients)
+        ]  # fmt: skip
+
+    def collect(self, tasks: Sequence[Task], output: SharedArrays, specs: ArraySpecs, deadline: float) -> Collected:
+        """Have clients carry out tasks, and return what they bring back."""
+        collected = Collected()
+        for position, value, failure in self.executor.run(tasks, deadline=deadline or None):
+            client, row = tasks[position].client, tasks[position].row
+            if not isinstance(value, ClientResult):
+                collected.failed[client] = failure or Failure(FailureKind.ERROR, "no result")
+                continue
+            arrays = {name: array for name, array in output.row(row).items() if name in specs}
+            collected.uploads.append(value.upload or Upload(client, tasks[position].round, value.samples, arrays))
+            collected.rows[client] = row
+            if value.relabelling is not None:
+                collected.relabellings[client] = value.relabelling
+        return collected
 
     def close(self) -> None:
         """Release what the run holds; the executor stays open."""
         self.runner.close()
         self.memory.close()
         self.runner.setup.close()
+
+
+def _load(executor: Executor, runner: ClientRunner) -> tuple[Executor, str]:
+    """Load the clients' work into an executor; where it cannot be sent to processes, return this one, and a note."""
+    note = ""
+    if isinstance(executor, Pool):
+        try:
+            executor.load(ClientRunner, runner.setup)
+            return executor, note
+        except CannotSendError as error:
+            executor, note = SerialExecutor(), f"runs in one process, since this cannot be sent to another: {error}"
+    executor.load(lambda runner: runner, runner)
+    return executor, note

@@ -15,86 +15,44 @@ from fedrela.errors import FedrelaError
 from fedrela.records import Failure, FailureKind, Upload
 from fedrela.text import one_line
 
+# A client re-labels where that is due, and trains; it answers in an exchange; one batch of an evaluation set is scored;
+# the test set is scored with a client's own model.
 TaskKind = Literal["train", "ask", "score", "score_local"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work.
-
-    Attributes
-    ----------
-    kind
-        ``"train"``: a client re-labels where that is due, and trains; ``"ask"``: it answers in an exchange;
-        ``"score"``: one batch of an evaluation set; ``"score_local"``: the test set with a client's own model.
-    round, client
-        For which client, and when.
-    broadcast
-        Where the arrays lie that every client receives.
-    output, row
-        Where the resulting arrays belong.
-    message
-        What this client alone receives.
-    has_state
-        Whether the client has a state from an earlier round.
-    relabel
-        Whether re-labelling is due.
-    subject
-        Name of the exchange, or of the evaluation set.
-    """
+    """One piece of work."""
 
     kind: TaskKind
     round: int
     client: int
-    broadcast: RowsHandle
-    output: RowsHandle
+    broadcast: RowsHandle  # what every client receives
+    output: RowsHandle  # where the resulting arrays belong, in this row
     row: int
-    message: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    has_state: bool = False
-    relabel: bool = False
-    subject: str = ""
+    message: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what this client alone receives
+    has_state: bool = False  # whether the client has a state from an earlier round
+    relabel: bool = False  # whether re-labelling is due
+    subject: str = ""  # name of the exchange, or of the evaluation set
 
 
 @dataclass(frozen=True, eq=False)
 class ClientRelabelling:
-    """What one client's re-labelling did.
-
-    Attributes
-    ----------
-    ledger
-        Which labels were changed.
-    threshold
-        What a score had to pass for each class, (C,).
-    expected
-        Expected number of moves into each class, (C,).
-    histogram
-        How often the samples' scores for each class fall into each bin of `fedrela.metrics.Z_EDGES`, (C, bins).
-    seconds
-        What it cost.
-    """
+    """What one client's re-labelling did."""
 
     ledger: Ledger
-    threshold: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    histogram: NDArray[np.int64]
+    threshold: NDArray[np.float64]  # what a score had to pass for each class, (C,)
+    expected: NDArray[np.float64]  # expected number of moves into each class, (C,)
+    histogram: NDArray[np.int64]  # scores for each class in each bin of `fedrela.metrics.Z_EDGES`, (C, bins)
     seconds: float
 
 
 @dataclass(frozen=True, eq=False)
 class ClientResult:
-    """What a client's work returns beside the arrays in its row.
-
-    Attributes
-    ----------
-    samples, relabelling, seconds
-        The client's n_k, what it re-labelled, and what its work cost.
-    upload
-        What a remote client sent, in place of a row.
-    """
+    """What a client's work returns beside the arrays in its row; a remote client sends an upload in place of a row."""
 
     samples: int
     relabelling: ClientRelabelling | None = None
-    seconds: float = 0.0
     upload: Upload | None = None
 
 

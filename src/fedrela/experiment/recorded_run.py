@@ -64,7 +64,7 @@ class RecordedRun:
             with writing(self.folder.path):
                 for client, ledger in sorted(done.ledgers.items()):
                     ledger.save(self.folder.ledger_path(client), overwrite=True)
-            self.folder.append_timing(done.timing.as_record())
+            self.folder.append_timing(vars(done.timing))
             self.folder.append_round(done.record.as_record())
             if done.record.round % self.every == 0 or done.record.round == last:
                 checkpoint.save(self.run, self.folder)

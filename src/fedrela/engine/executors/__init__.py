@@ -14,30 +14,19 @@ from fedrela.engine.executors.forkserver import usable_cores, warm_up
 from fedrela.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from fedrela.engine.client import ClientRunner
-    from fedrela.engine.executors.pool import Pool
-    from fedrela.engine.executors.serial import SerialExecutor
     from fedrela.engine.tasks import TaskResult
 
 MOST_WORKERS = 1024
 
 
 class Executor(Protocol):
-    """Does the clients' work: in processes, in this process, or at remote clients.
+    """Does the clients' work: in processes, in this process, or at remote clients."""
 
-    Attributes
-    ----------
-    size
-        How many tasks are carried out at a time.
-    remote_clients
-        Whether clients keep their labels and states themselves, so that neither is known here.
-    """
-
-    remote_clients: bool
+    remote_clients: bool  # whether clients keep their labels and states themselves, so that neither is known here
 
     @property
     def size(self) -> int:
-        """See above."""
+        """How many tasks are carried out at a time."""
 
     def load(self, make: Callable[[Any], Any], setup: Any, /) -> None:
         """Prepare for the tasks of a run."""
@@ -71,51 +60,22 @@ def open_executor(
     clients
         More workers than that would have nothing to do.
     """
-    executor, note = _open(_number(workers, device), clients)
-    with executor:
-        yield executor, note
-
-
-def load_runner(executor: Executor, runner: ClientRunner) -> tuple[Executor, str]:
-    """Load the clients' work into an executor; return the one to use, and a note where that is another.
-
-    Work that cannot be sent to processes is done in this one.
-    """
-    from fedrela.engine.client import ClientRunner
     from fedrela.engine.executors.pool import Pool
     from fedrela.engine.executors.serial import SerialExecutor
     from fedrela.engine.executors.worker import CannotSendError
-
-    note = ""
-    if isinstance(executor, Pool):
-        try:
-            executor.load(ClientRunner, runner.setup)
-            return executor, note
-        except CannotSendError as error:
-            executor, note = SerialExecutor(), f"runs in one process, since this cannot be sent to another: {error}"
-    executor.load(lambda runner: runner, runner)
-    return executor, note
-
-
-def _number(workers: int | str, device: str) -> int:
     from fedrela.models.runtime import device_of
 
     if workers == "auto":
-        return usable_cores() if device_of(device) == "cpu" else 1
-    if type(workers) is int and 1 <= workers <= MOST_WORKERS:
-        return workers
-    raise ArgumentError(f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {workers!r}", argument="workers")
-
-
-def _open(number: int, clients: int | None) -> tuple[Pool | SerialExecutor, str]:
-    from fedrela.engine.executors.pool import Pool
-    from fedrela.engine.executors.serial import SerialExecutor
-    from fedrela.engine.executors.worker import CannotSendError
-
-    number = min(number, clients or number)
-    if number == 1:
-        return SerialExecutor(), ""
-    try:
-        return Pool(number), ""
-    except CannotSendError as error:
-        return SerialExecutor(), f"runs in one process, since others cannot be started: {error}"
+        workers = usable_cores() if device_of(device) == "cpu" else 1
+    if type(workers) is not int or not 1 <= workers <= MOST_WORKERS:
+        what = f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {workers!r}"
+        raise ArgumentError(what, argument="workers")
+    number, note = min(workers, clients or workers), ""
+    executor: Pool | SerialExecutor = SerialExecutor()
+    if number > 1:
+        try:
+            executor = Pool(number)
+        except CannotSendError as error:
+            note = f"runs in one process, since others cannot be started: {error}"
+    with executor:
+        yield executor, note

@@ -62,18 +62,10 @@ def _no_main() -> Iterator[None]:
 
 
 def usable_cores(root: str | Path = "/") -> int:
-    """Return the number of workers that ``workers = "auto"`` stands for.
+    """Return the number of workers that ``workers = "auto"`` stands for; ``proc`` and ``sys`` lie in `root`.
 
-    Parameters
-    ----------
-    root
-        Where ``proc`` and ``sys`` lie.
-
-    Returns
-    -------
-    int
-        The cores this process may run on, or the share of them that its control group (a container's limit, say)
-        grants, rounded up, where that is less; at least 1.
+    These are the cores that this process may run on, or where that is less, the share of them that its control group
+    (a container's limit, say) grants, rounded up; at least 1.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = [share for folder in _control_groups(Path(root)) for share in _shares(folder)]

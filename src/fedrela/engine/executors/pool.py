@@ -36,18 +36,7 @@ AHEAD_BYTES = 1 << 15  # a larger task must not wait in the pipe of a worker tha
 
 
 class Pool:
-    """Worker processes for several runs, one after the other.
-
-    Parameters
-    ----------
-    size
-        The number of workers.
-
-    Raises
-    ------
-    CannotSendError
-        Where processes cannot be started.
-    """
+    """Worker processes for several runs, one after the other; `CannotSendError` where they cannot be started."""
 
     remote_clients = False
 
@@ -68,17 +57,7 @@ class Pool:
     def load(self, make: Callable[[Any], Work], setup: Any) -> None:
         """Let every worker call ``work = make(setup)`` once, in place of what it had loaded before.
 
-        Parameters
-        ----------
-        make
-            A function of an importable module.
-        setup
-            Anything that can be pickled.
-
-        Raises
-        ------
-        CannotSendError
-            Where either cannot be pickled, or the call fails in a worker.
+        Where either cannot be pickled, or the call fails in a worker, that is a `CannotSendError`.
         """
         with self._exclusive():
             self._load = None
@@ -92,24 +71,12 @@ class Pool:
             self._load = message
 
     def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
-        """Hand out the tasks and yield what becomes of them, in order of arrival.
+        """Call ``work(task)`` with each task in some worker, and yield what becomes of them, in order of arrival.
 
-        Parameters
-        ----------
-        tasks
-            Small things that can be pickled; ``work(task)`` is called with each.
-        deadline
-            Seconds from this call. A task not finished by then fails with `FailureKind.DEADLINE`.
-
-        Yields
-        ------
-        TaskResult
-            One for every task.
+        A task not finished `deadline` seconds after the first was handed out fails with `FailureKind.DEADLINE`.
         """
         end = math.inf if deadline is None else time.monotonic() + deadline
-        return self._run(deque(Job(position, task) for position, task in enumerate(tasks)), end)
-
-    def _run(self, jobs: deque[Job], end: float) -> Generator[TaskResult, None, None]:
+        jobs = deque(Job(position, task) for position, task in enumerate(tasks))
         with self._exclusive():
             if self._load is None:
                 raise ArgumentError("nothing is loaded; load work first", argument="workers")
@@ -232,9 +199,8 @@ def _load_all(workers: list[Worker], message: bytes) -> None:
         for worker in workers:
             failure = worker.receive().failure
             if failure is not None:
-                raise CannotSendError(
-                    f"workers: the work cannot be loaded in another process, {failure}; use one process"
-                )
+                text = f"workers: the work cannot be loaded in another process, {failure}; use one process"
+                raise CannotSendError(text)
     except BaseException as error:
         for worker in workers:
             worker.end()

@@ -12,7 +12,6 @@ from fedrela.errors import ArgumentError
 from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind
 
-DEADLINE = Failure(FailureKind.DEADLINE)
 Work = Callable[[Any], Any]
 
 
@@ -27,9 +26,7 @@ class SerialExecutor:
 
     size = 1
     remote_clients = False
-
-    def __init__(self) -> None:
-        self._work: Work | None = None
+    _work: Work | None = None
 
     def load(self, make: Callable[[Any], Work], setup: Any) -> None:
         """Call ``work = make(setup)``, in place of what was loaded before."""
@@ -40,16 +37,13 @@ class SerialExecutor:
     def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
         """Do the tasks and yield what becomes of them, in sequence.
 
-        A task that ends more than `deadline` seconds after this call fails with `FailureKind.DEADLINE`; from then on
+        A task that ends more than `deadline` seconds after the first was begun fails with `FailureKind.DEADLINE`; from then on
         no other is begun.
         """
         end = math.inf if deadline is None else time.monotonic() + deadline
-        return self._run(enumerate(tasks), end)
-
-    def _run(self, tasks: Iterable[tuple[int, Any]], end: float) -> Generator[TaskResult, None, None]:
         if self._work is None:
             raise ArgumentError("nothing is loaded; load work first", argument="workers")
-        for position, task in tasks:
+        for position, task in enumerate(tasks):
             result = TaskResult(position)
             if time.monotonic() < end:
                 try:
@@ -57,7 +51,8 @@ class SerialExecutor:
                         result = TaskResult(position, self._work(task))
                 except Exception as error:
                     result = TaskResult(position, failure=failure_of(error))
-            yield result if time.monotonic() < end else TaskResult(position, failure=DEADLINE)
+            late = TaskResult(position, failure=Failure(FailureKind.DEADLINE))
+            yield result if time.monotonic() < end else late
 
     def close(self) -> None:
         """Release the work."""

@@ -59,22 +59,12 @@ class Job:
 
 
 class Worker:
-    """One worker process as the pool sees it; replies come in the sequence of the messages.
-
-    Attributes
-    ----------
-    connection
-        What to wait on for a reply.
-    jobs
-        Those sent and not yet answered; the first is the one being worked on.
-    is_swift
-        Whether its last task took so little time that waiting for the next one counts.
-    """
+    """One worker process as the pool sees it; replies come in the sequence of the messages."""
 
     def __init__(self) -> None:
-        self.jobs: deque[Job] = deque()
-        self.is_swift = False
-        self.connection, theirs = Pipe()
+        self.jobs: deque[Job] = deque()  # sent and not yet answered; the first is the one being worked on
+        self.is_swift = False  # whether its last task took so little time that waiting for the next one counts
+        self.connection, theirs = Pipe()  # what to wait on for a reply
         try:
             self._process = forkserver.start(serve, theirs)
         except Exception as error:
@@ -125,35 +115,25 @@ def serve(connection: Connection) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     gc.freeze()  # what is there by now stays: without it, dropping a former run's work would look at all of torch
-    loaded = _LoadedWork()
-    try:
+    loaded: list[Work] = []
+
+    def load(how: tuple[Callable[[Any], Work], Any]) -> None:
+        make, setup = how
+        loaded.clear()
+        gc.collect()
+        loaded.append(make(setup))
+
+    with contextlib.suppress(EOFError, OSError):  # the parent has closed the pool, or is gone
         while True:
             message = memoryview(connection.recv_bytes())
-            action = loaded.load if message[:1] == LOAD else loaded.do
+            action = load if message[:1] == LOAD else loaded[0]  # the pool sends no task before a load has succeeded
             connection.send_bytes(_reply(action, message[1:]))
-    except (EOFError, OSError):  # the parent has closed the pool, or is gone
-        return
-
-
-class _LoadedWork:
-    work: Work | None = None
-
-    def load(self, how: tuple[Callable[[Any], Work], Any]) -> None:
-        make, setup = how
-        self.work = None
-        gc.collect()
-        self.work = make(setup)
-
-    def do(self, task: Any) -> Any:
-        assert self.work is not None  # the pool sends no task before a load has succeeded
-        return self.work(task)
 
 
 def _reply(action: Work, body: memoryview) -> bytes:
     began = time.monotonic()
     try:
-        value = action(loads(body))
-        return dumps(Reply(value, None, began, time.monotonic()))
+        return dumps(Reply(action(loads(body)), None, began, time.monotonic()))
     except Exception as error:
         return dumps(Reply(None, failure_of(error), began, time.monotonic()))
 
