@@ -33,24 +33,14 @@ def client_app(client: Callable[[], FlowerClient]) -> ClientApp:
     return app
 
 
-def server_app(work: Callable[[Grid], Any]) -> ServerApp:
-    """Return an app that does some work with a grid."""
-    app = ServerApp()
-
-    @app.main()
-    def main(grid: Grid, context: Context) -> None:
-        work(grid)
-
-    return app
-
-
 def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: int) -> Any:
     """Do some work with a grid of Flower's simulator, and return what it returns; its clients are processes of Ray."""
     from flwr.simulation import run_simulation
 
-    done: dict[str, Any] = {}
+    server, done = ServerApp(), dict[str, Any]()
 
-    def caught(grid: Grid) -> None:
+    @server.main()
+    def main(grid: Grid, context: Context) -> None:
         try:
             done["result"] = work(grid)
         except BaseException as error:  # in a thread of the simulator, which would report it in many lines
@@ -58,7 +48,7 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
 
     backend: Any = {"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": cores}}
     with _quiet():
-        run_simulation(server_app(caught), app, num_supernodes=clients, backend_config=backend)
+        run_simulation(server, app, num_supernodes=clients, backend_config=backend)
     if "error" in done:
         raise done["error"]
     return done["result"]

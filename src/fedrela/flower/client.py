@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -11,7 +11,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.problem import STATE
 from fedrela.engine.shared_memory import SharedMemory
-from fedrela.engine.tasks import ClientResult, Task, failure_of
+from fedrela.engine.tasks import Task, failure_of
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.flower.client_state import StateStore, StoredState
 from fedrela.flower.codec import CONFIG, TaskMessage, as_failure, as_reply, read_task
@@ -46,7 +46,7 @@ class FlowerClient:
             task = read_task(message.content)
             if task.client != client_of(context):
                 raise ArgumentError(f"client {client_of(context)}: the task is for client {task.client}")
-            store = StateStore(_root(context, self.root), task.experiment, task.client)
+            store = StateStore(str(context.node_config.get("state-dir", self.root)), task.experiment, task.client)
             with store.locked(), one_thread():
                 content = as_reply(self._carry_out(task, store))
         except Exception as error:  # the server is told a reason, not a traceback
@@ -66,7 +66,12 @@ class FlowerClient:
         row = self.runner.shared(task.output).row()
         if message.kind == "train":
             if self._may_have_state(message.round):
-                store.write(self._after(message, before, result, row))
+                arrays = {name: np.array(row[f"{STATE}{name}"]) for name in self.runner.arrays.client_state}
+                after = replace(before, round=message.round, arrays=arrays)
+                if result.relabelling is not None:
+                    labels = np.asarray(result.relabelling.ledger.labels, np.int64)
+                    after = replace(after, relabelled=message.round, labels=labels)
+                store.write(after)
             row = {name: row[name] for name in self.runner.arrays.upload}
         return Upload(message.client, message.round, result.samples, row)
 
@@ -96,15 +101,6 @@ class FlowerClient:
             has_state=bool(arrays.client_state) and before.round > 0, relabel=due, subject=message.subject,
         )  # fmt: skip
 
-    def _after(
-        self, message: TaskMessage, before: StoredState, result: ClientResult, row: dict[str, Any]
-    ) -> StoredState:
-        arrays = {name: np.array(row[f"{STATE}{name}"]) for name in self.runner.arrays.client_state}
-        if result.relabelling is None:
-            return StoredState(message.round, before.relabelled, before.labels, arrays)
-        labels = np.asarray(result.relabelling.ledger.labels, np.int64)
-        return StoredState(message.round, message.round, labels, arrays)
-
 
 def client_of(context: Context) -> int:
     """Return which client a node is: its ``partition-id``."""
@@ -112,7 +108,3 @@ def client_of(context: Context) -> int:
     if type(number) is not int or number < 0:
         raise ArgumentError(f"expected partition-id=NUMBER, got {number!r}", argument="node-config")
     return number
-
-
-def _root(context: Context, default: Path) -> Path:
-    return Path(str(context.node_config.get("state-dir", default)))

@@ -27,24 +27,12 @@ _FILE = re.compile(r"round-(\d{6,9})")
 
 @dataclass(frozen=True, eq=False)
 class StoredState:
-    """A client's state after a round.
+    """A client's state after a round."""
 
-    Attributes
-    ----------
-    round
-        Its round; 0 before the first.
-    relabelled
-        The round in which it re-labelled last, or None.
-    labels
-        Current labels of all its samples; None while they are the original ones.
-    arrays
-        What the algorithm keeps.
-    """
-
-    round: int = 0
-    relabelled: int | None = None
-    labels: NDArray[np.int64] | None = None
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    round: int = 0  # 0 before the first
+    relabelled: int | None = None  # the round in which it re-labelled last
+    labels: NDArray[np.int64] | None = None  # current ones of all its samples; None while they are the original ones
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the algorithm keeps
 
 
 class StateStore:
@@ -66,9 +54,8 @@ class StateStore:
         try:
             data = read_plain(path, LARGEST)
         except OSError:
-            raise IntegrityError(
-                f"{path}: is missing, though this round counted; restore the client's folder"
-            ) from None
+            what = f"{path}: is missing, though this round counted; restore the client's folder"
+            raise IntegrityError(what) from None
         seal, _, body = data.partition(b"\n")
         if seal.decode("ascii", "replace") != digest(body):
             raise IntegrityError(f"{path}: does not match its digest; it was changed or damaged")

@@ -25,29 +25,17 @@ LONGEST_REASON = 200  # characters of what a client says went wrong
 
 @dataclass(frozen=True, eq=False)
 class TaskMessage:
-    """A task as a remote client receives it.
-
-    Attributes
-    ----------
-    kind, round, client, subject
-        As of a `fedrela.engine.tasks.Task`.
-    experiment
-        The name that client states are kept under.
-    admitted, durable
-        The last round in which the client was admitted, 0 for none; and the last round that the server cannot lose.
-    broadcast, own
-        What every client receives, and what this one alone does.
-    """
+    """A task as a remote client receives it; see `fedrela.engine.tasks.Task`."""
 
     kind: TaskKind
     round: int
     client: int
     subject: str
-    experiment: str
-    admitted: int
-    durable: int
+    experiment: str  # the name that client states are kept under
+    admitted: int  # the last round in which the client was admitted, 0 for none
+    durable: int  # the last round that the server cannot lose
     broadcast: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    own: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    own: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what this client alone receives
 
 
 PLAIN = ("kind", "round", "client", "experiment", "admitted", "durable")

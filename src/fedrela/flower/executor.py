@@ -39,13 +39,6 @@ class FlowerExecutor:
         Of the configuration; clients with another one are ignored.
     patience
         Seconds to wait for clients to connect, and for replies where the configuration has no deadline.
-
-    Attributes
-    ----------
-    admitted
-        The last round in which each client was admitted.
-    durable
-        The last round that this server cannot lose.
     """
 
     remote_clients = True
@@ -54,8 +47,8 @@ class FlowerExecutor:
         self._grid, self._experiment, self._patience = grid, experiment, patience
         self._roster = Roster(grid, fingerprint, patience)
         self._runner: ClientRunner | None = None
-        self.admitted: dict[int, int] = {}
-        self.durable = 0
+        self.admitted: dict[int, int] = {}  # the last round in which each client was admitted
+        self.durable = 0  # the last round that this server cannot lose
 
     @property
     def size(self) -> int:
@@ -88,6 +81,7 @@ class FlowerExecutor:
 
     def _send(self, tasks: dict[int, Task], seconds: float) -> Iterator[TaskResult]:
         """Send tasks to the clients that are connected, and yield their results."""
+        assert self._runner is not None
         nodes = self._roster.find({task.client for task in tasks.values()})
         sent: dict[int, Message] = {}
         broadcasts: dict[Place, dict[str, Array]] = {}  # one for all that are sent the same
@@ -95,9 +89,14 @@ class FlowerExecutor:
             if task.client not in nodes:
                 yield TaskResult(position, failure=Failure(FailureKind.NOT_CONNECTED))
                 continue
-            message, place = self._message(task), task.broadcast.place
+            place = task.broadcast.place
             if place not in broadcasts:
-                broadcasts[place] = as_arrays(message.broadcast)
+                broadcasts[place] = as_arrays(self._runner.shared(task.broadcast).row())
+            admitted = self.admitted.get(task.client, 0)
+            message = TaskMessage(
+                task.kind, task.round, task.client, task.subject, self._experiment, admitted, self.durable,
+                own=task.message,
+            )  # fmt: skip
             sent[position] = Message(
                 as_content(message, broadcasts[place]), nodes[task.client], TYPES[task.kind],
                 group_id=str(task.round), ttl=seconds + 60,
@@ -128,11 +127,3 @@ class FlowerExecutor:
         if said.client != task.client:  # a client may answer for itself only
             return TaskResult(position, failure=Failure(FailureKind.REFUSED, "answers for another client"))
         return TaskResult(position, ClientResult(said.samples, upload=said))
-
-    def _message(self, task: Task) -> TaskMessage:
-        assert self._runner is not None
-        return TaskMessage(
-            task.kind, task.round, task.client, task.subject, self._experiment,
-            self.admitted.get(task.client, 0), self.durable,
-            broadcast=self._runner.shared(task.broadcast).row(), own=task.message,
-        )  # fmt: skip

@@ -15,17 +15,7 @@ PAUSE = 0.2  # seconds between two looks
 
 
 class Roster:
-    """The clients that are connected.
-
-    Parameters
-    ----------
-    grid
-        Flower's way to the nodes.
-    fingerprint
-        Of the configuration; nodes with another one are ignored.
-    patience
-        Seconds to wait for clients that are missing when they are first looked for.
-    """
+    """The clients that are connected; the parameters are those of `FlowerExecutor`."""
 
     def __init__(self, grid: Grid, fingerprint: str, patience: float) -> None:
         self._grid, self._fingerprint, self._patience = grid, fingerprint, patience
@@ -57,13 +47,9 @@ class Roster:
         seconds = max(end - time.monotonic(), self._patience / 10)
         asked = [Message(RecordDict(), node, "query.hello", ttl=seconds + 60) for node in unknown]
         for reply in self._grid.send_and_receive(asked, timeout=seconds):
-            self._meet(reply)
-
-    def _meet(self, reply: Message) -> None:
-        node = reply.metadata.src_node_id
-        said: Mapping[str, Any] = {} if reply.has_error() else reply.content.config_records.get(CONFIG, {})
-        client = said.get("client")
-        if type(client) is int and said.get("fingerprint") == self._fingerprint:
-            self.nodes[client] = node
-        elif not reply.has_error():
-            self._strangers.add(node)
+            said: Mapping[str, Any] = {} if reply.has_error() else reply.content.config_records.get(CONFIG, {})
+            client, node = said.get("client"), reply.metadata.src_node_id
+            if type(client) is int and said.get("fingerprint") == self._fingerprint:
+                self.nodes[client] = node
+            elif not reply.has_error():
+                self._strangers.add(node)

@@ -56,7 +56,7 @@ class FedrelaStrategy:
     def start(self, execution: Execution, watch: Callable[[RoundRecord | None], None] | None = None) -> Any:
         """Carry out all rounds that are left, and return the result; `watch` is called before and after each."""
         records = execution.folder.rounds()
-        self._note_admitted(execution, (RoundRecord.from_record(record) for record in records))
+        self._note_admitted(execution, map(RoundRecord.from_record, records))
         self.executor.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
         tell = watch or (lambda done: None)
         tell(None)
