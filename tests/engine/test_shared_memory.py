@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,9 +27,9 @@ from fedrela.engine.shared_memory import (
     SHARED_MEMORY,
     Block,
     SharedArrays,
+    SharedMemory,
     _offsets,
     copy_declared,
-    share,
 )
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import mapped
@@ -47,7 +48,7 @@ def script(code, *args):
 
 
 def test_a_block_is_zeros_and_its_arrays_are_views_of_it():
-    with Block.create(64) as block:
+    with closing(Block.create(64)) as block:
         whole, part = block.array(0, (8,), np.int64), block.array(8, (2, 3), "int64")
         assert not whole.any()
         part[:] = [[1, 2, 3], [4, 5, 6]]
@@ -68,7 +69,7 @@ def test_a_small_block_lies_in_shared_memory_and_a_large_one_in_the_folder(tmp_p
 @pytest.mark.parametrize("room", [0, 4095])
 def test_without_room_in_shared_memory_a_block_is_a_file(tmp_path, monkeypatch, room):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=room))
-    with Block.create(4096, folder=tmp_path / "new") as block:
+    with closing(Block.create(4096, folder=tmp_path / "new")) as block:
         assert block.place.identity[0] == device(tmp_path / "new")
 
 
@@ -76,13 +77,13 @@ def test_where_shared_memory_fails_a_block_is_a_file(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
     monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "file" / "below")
-    with Block.create(4096, folder=tmp_path) as block:
+    with closing(Block.create(4096, folder=tmp_path)) as block:
         assert block.place.identity[0] == device(tmp_path)
 
 
 def test_where_there_is_no_shared_memory_a_block_is_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "missing")
-    with Block.create(4096, folder=tmp_path) as block:
+    with closing(Block.create(4096, folder=tmp_path)) as block:
         assert block.place.identity[0] == device(tmp_path)
     assert not (tmp_path / "missing").exists()
 
@@ -103,12 +104,12 @@ def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
 
 @pytest.mark.parametrize(("offset", "shape"), [(57, (1,)), (-8, (1,)), (0, (3, 3))])
 def test_an_array_outside_the_block_is_refused(offset, shape):
-    with Block.create(64) as block, pytest.raises((TypeError, ValueError)):
+    with closing(Block.create(64)) as block, pytest.raises((TypeError, ValueError)):
         block.array(offset, shape, np.float64)
 
 
 def test_an_empty_block_is_no_special_case():
-    with Block.create(0) as block:
+    with closing(Block.create(0)) as block:
         assert block.array(0, (0, 5), np.float32).shape == (0, 5)
 
 
@@ -137,9 +138,9 @@ def test_a_closed_block_cannot_be_attached_even_if_another_file_took_its_number(
 
 def test_a_process_may_end_with_arrays_and_blocks_open():
     done = script(
-        "import numpy; from fedrela.engine.shared_memory import Block, share\n"
+        "import numpy; from fedrela.engine.shared_memory import Block, SharedMemory\n"
         "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block.attach(block.place)\n"
-        "view = again.array(50, (50,), 'uint8'); handle = share(numpy.arange(9)); read = handle.open()\n"
+        "view = again.array(50, (50,), 'uint8'); memory = SharedMemory(); handle = memory.share(numpy.arange(9)); read = handle.open()\n"
         "block.close()\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -190,8 +191,7 @@ def on_disk(folder, mode="r"):
 )
 def test_a_mapped_array_is_shared_by_its_file(tmp_path, pick):
     array = pick(on_disk(tmp_path))
-    handle = share(array)
-    assert handle.block is None
+    handle = SharedMemory().share(array)
     assert Path(handle.place.path) == tmp_path / "a.npy"
     result = loads(dumps(handle)).open()
     assert result.dtype == array.dtype
@@ -219,44 +219,45 @@ def changed(array):
 )
 def test_any_other_array_is_copied_once(tmp_path, make):
     array = make(tmp_path)
-    handle = share(array)
-    assert handle.block is not None
+    memory = SharedMemory()
+    handle = memory.share(array)
+    assert Path(handle.place.path) != tmp_path / "a.npy"
     sent = loads(dumps(handle))
     assert sent == handle
-    assert sent.block is None
     result = sent.open()
     assert (result.dtype, result.shape) == (array.dtype, array.shape)
     np.testing.assert_array_equal(result, array)
     assert not result.flags.writeable
-    handle.close()
+    memory.close()
     with pytest.raises(IntegrityError):
         sent.open()
 
 
 def test_a_file_removed_replaced_or_cut_since_is_noticed(tmp_path):
     array = on_disk(tmp_path)
-    handle = share(array)
+    memory = SharedMemory()
+    handle = memory.share(array)
     (tmp_path / "b.npy").write_bytes((tmp_path / "a.npy").read_bytes())
     os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
     with pytest.raises(IntegrityError, match=r"a\.npy"):
         handle.open()
     os.truncate(tmp_path / "a.npy", 100)
     with pytest.raises(IntegrityError, match=r"a\.npy: expected 248 bytes, the file has 100"):
-        share(array)
+        memory.share(array)
     (tmp_path / "a.npy").unlink()
-    handle = share(array)
-    assert handle.block is not None
+    handle = memory.share(array)
     np.testing.assert_array_equal(handle.open(), array)
 
 
 def test_an_array_of_objects_is_refused():
     with pytest.raises(ArgumentError, match="plain values"):
-        share(np.array(["text", None], dtype=object))
+        SharedMemory().share(np.array(["text", None], dtype=object))
 
 
 def test_workers_read_shared_arrays(tmp_path):
     arrays = {"mapped": on_disk(tmp_path)[2:5], "memory": np.arange(5.0)}
-    handles = {name: share(array, tmp_path) for name, array in arrays.items()}
+    memory = SharedMemory(tmp_path)
+    handles = {name: memory.share(array) for name, array in arrays.items()}
     with Pool(2) as pool:
         pool.load(toy_work.read, handles)
         done = list(pool.run([*arrays, *arrays]))

@@ -16,7 +16,7 @@ from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.local import Samples
 from fedrela.engine.problem import STATE, Plan, Problem, RunArrays
 from fedrela.engine.relabelling import relabel_client
-from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared, share
+from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared
 from fedrela.engine.tasks import ClientResult, NoStepError, Task
 from fedrela.errors import ArgumentError
 from fedrela.files.mapped import Place
@@ -57,20 +57,15 @@ class ClientSetup:
             plan=plan,
             arrays=arrays,
             scaling=problem.scaling,
-            inputs=share(problem.x_train, memory.folder),
-            labels=share(problem.y_train, memory.folder),
-            test=share(problem.x_test, memory.folder),
-            index=share(np.concatenate([empty, *(shard.train for shard in problem.shards)]), memory.folder),
+            inputs=memory.share(problem.x_train),
+            labels=memory.share(problem.y_train),
+            test=memory.share(problem.x_test),
+            index=memory.share(np.concatenate([empty, *(shard.train for shard in problem.shards)])),
             starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             validation=np.concatenate([empty, *(shard.validation for shard in problem.shards)]),
             current_labels=labels.handle,
             client_state=memory.make("client_state", arrays.client_state, len(lengths)).handle if with_state else None,
         )
-
-    def close(self) -> None:
-        """Release the data."""
-        for array in (self.inputs, self.labels, self.test, self.index):
-            array.close()
 
 
 def make_model(plan: Plan, num_classes: int) -> FlatModel:

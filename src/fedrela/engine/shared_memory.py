@@ -11,7 +11,7 @@ import mmap
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,49 +67,19 @@ class Block:
         if self._file is not None:
             self._file.close()
 
-    def __enter__(self) -> Block:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 @dataclass(frozen=True)
 class ArrayHandle:
-    """Where workers find an array to read; see `share`. It can be pickled, and owns its copy in this process."""
+    """Where workers find an array to read; see `SharedMemory.share`."""
 
     place: Place
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    block: Block | None = field(default=None, repr=False, compare=False)
-
-    def __reduce__(self) -> tuple[type[ArrayHandle], tuple[Any, ...]]:
-        return ArrayHandle, (self.place, self.offset, self.shape, self.dtype)
 
     def open(self) -> NDArray[Any]:
         """Return the array, read-only, without a copy."""
         return np.ndarray(self.shape, self.dtype, buffer=self.place.map(writable=False), offset=self.offset)
-
-    def close(self) -> None:
-        """Release the copy; workers that have not opened it yet no longer can."""
-        if self.block is not None:
-            self.block.close()
-
-
-def share(array: NDArray[Any], folder: str | Path | None = None) -> ArrayHandle:
-    """Make an array readable in workers; the handle must be kept while they may open it, and closed then.
-
-    An array that is mapped from a file on disk stays there; any other is copied once into a `Block`.
-    """
-    if array.dtype.hasobject:
-        raise ArgumentError(f"expected an array of plain values, got {array.dtype}; convert it", argument="share")
-    found = _on_disk(array)
-    if found is not None:
-        return ArrayHandle(*found, array.shape, array.dtype)
-    block = Block.create(array.nbytes, folder=folder)
-    block.array(0, array.shape, array.dtype)[...] = array
-    return ArrayHandle(block.place, 0, array.shape, array.dtype, block)
 
 
 @dataclass(frozen=True)
@@ -164,11 +134,12 @@ class SharedArrays:
 
 
 class SharedMemory:
-    """The shared arrays of a run by name, each made at its first use; `folder` is for what is too large for memory."""
+    """The shared arrays of a run by name, and arrays to read; in `folder` lies what is too large for shared memory."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self._arrays: dict[str, SharedArrays] = {}
+        self._copies: list[Block] = []
 
     def __getitem__(self, name: str) -> SharedArrays:
         return self._arrays[name]
@@ -190,10 +161,22 @@ class SharedMemory:
             target[...] = arrays[name]
         return broadcast
 
+    def share(self, array: NDArray[Any]) -> ArrayHandle:
+        """Make an array readable in workers: one that is mapped from a file on disk stays there, others are copied."""
+        if array.dtype.hasobject:
+            raise ArgumentError(f"expected an array of plain values, got {array.dtype}; convert it", argument="share")
+        found = _on_disk(array)
+        if found is None:
+            block = Block.create(array.nbytes, folder=self.folder)
+            block.array(0, array.shape, array.dtype)[...] = array
+            self._copies.append(block)
+            found = block.place, 0
+        return ArrayHandle(*found, array.shape, array.dtype)
+
     def close(self) -> None:
-        """Release all of them."""
-        for arrays in self._arrays.values():
-            arrays.close()
+        """Release everything; workers that have not opened it yet no longer can."""
+        for block in [*(arrays.block for arrays in self._arrays.values()), *self._copies]:
+            block.close()
 
 
 def copy_declared(owner: str, target: Mapping[str, NDArray[Any]], arrays: Mapping[str, Any], specs: ArraySpecs) -> None:

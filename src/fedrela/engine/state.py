@@ -122,7 +122,6 @@ class Run:
         """Release what the run holds; the executor stays open."""
         self.runner.close()
         self.memory.close()
-        self.runner.setup.close()
 
 
 def _load(executor: Executor, runner: ClientRunner) -> tuple[Executor, str]:

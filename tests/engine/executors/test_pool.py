@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def pool():
 
 @pytest.fixture
 def counter():
-    with Block.create(8) as block:
+    with closing(Block.create(8)) as block:
         yield block
 
 

@@ -14,17 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import wait
 from typing import Any
 
-from fedrela.engine.executors.worker import (
-    LOAD,
-    TASK,
-    CannotSendError,
-    Job,
-    Reply,
-    Work,
-    Worker,
-    WorkerDiedError,
-    dumps,
-)
+from fedrela.engine.executors.worker import LOAD, TASK, CannotSendError, Job, Reply, Worker, WorkerDiedError, dumps
 from fedrela.engine.tasks import TaskResult, failure_of
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.records import Failure, FailureKind
@@ -54,7 +44,7 @@ class Pool:
             self.close()
             raise
 
-    def load(self, make: Callable[[Any], Work], setup: Any) -> None:
+    def load(self, make: Callable[[Any], Any], setup: Any) -> None:
         """Let every worker call ``work = make(setup)`` once, in place of what it had loaded before.
 
         Where either cannot be pickled, or the call fails in a worker, that is a `CannotSendError`.

@@ -12,8 +12,6 @@ from fedrela.errors import ArgumentError
 from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind
 
-Work = Callable[[Any], Any]
-
 
 class SerialExecutor:
     """A `fedrela.engine.executors.pool.Pool` of one worker, which is this process; nothing is pickled.
@@ -26,9 +24,9 @@ class SerialExecutor:
 
     size = 1
     remote_clients = False
-    _work: Work | None = None
+    _work: Callable[[Any], Any] | None = None
 
-    def load(self, make: Callable[[Any], Work], setup: Any) -> None:
+    def load(self, make: Callable[[Any], Any], setup: Any) -> None:
         """Call ``work = make(setup)``, in place of what was loaded before."""
         self._work = None
         with one_thread():
