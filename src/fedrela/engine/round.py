@@ -72,7 +72,7 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
     admission = admit(
         collected.uploads,
         round=round,
-        expected={client: run.sizes[client] for client in chosen},
+        expected={client: run.samples[client] for client in chosen},
         specs=run.arrays.upload,
         reference=run.state.weights,
         norm_limit=run.plan.train.norm_limit,
@@ -99,10 +99,10 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
 def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures, deadline: float) -> Collected:
     """Have the chosen clients re-label where that is due, and train; the largest begin first."""
     output = run.memory.make("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
-    empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if not run.sizes[client]}
+    empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if not run.samples[client]}
     failed = {**failed, **empty}
     tasks = run.tasks("train", round, [client for client in chosen if client not in failed], output)
-    tasks.sort(key=lambda task: (-run.sizes[task.client], task.client))
+    tasks.sort(key=lambda task: (-run.samples[task.client], task.client))
     collected = run.collect(tasks, output, run.arrays.upload, deadline)
     collected.failed = failed | collected.failed
     return collected

@@ -34,7 +34,7 @@ def hold_exchanges(
     for exchange in run.plan.algorithm.exchanges():
         if exchange.due(round):
             everybody = range(run.clients) if exchange.who == "all" else chosen
-            asked = [client for client in everybody if client not in failed and run.sizes[client]]
+            asked = [client for client in everybody if client not in failed and run.samples[client]]
             failed |= _hold(run, round, exchange, asked, deadline)
     return failed
 
@@ -44,7 +44,7 @@ def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: 
     specs = dict(algorithm.answers(name, run.arrays.sizes))
     answers = run.memory.make(f"exchange {name}", specs, len(asked))
     collected = run.collect(run.tasks("ask", round, asked, answers, name), answers, specs, deadline)
-    expected = {client: run.sizes[client] for client in asked}
+    expected = {client: run.samples[client] for client in asked}
     admission = admit(collected.uploads, round=round, expected=expected, specs=specs, reference=None, norm_limit=0.0)
     if admission.admitted:
         _on_server(run, round, admission.admitted, name, partial(algorithm.absorb, name))

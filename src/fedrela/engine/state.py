@@ -61,7 +61,7 @@ class Run:
 
     def __init__(self, problem: Problem, plan: Plan, executor: Executor, folder: Path | None = None) -> None:
         self.problem, self.plan, self.clients = problem, plan, len(problem.shards)
-        self.sizes = [len(shard.train) for shard in problem.shards]  # n_k
+        self.samples = [len(shard.train) for shard in problem.shards]  # n_k of each client
         self.memory = SharedMemory(folder)
         self.runner = ClientRunner.create(problem, plan, self.memory, keeps_state=not executor.remote_clients)
         self.arrays = self.runner.arrays
