@@ -104,7 +104,7 @@ def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
 
 @pytest.mark.parametrize(("offset", "shape"), [(57, (1,)), (-8, (1,)), (0, (3, 3))])
 def test_an_array_outside_the_block_is_refused(offset, shape):
-    with closing(Block.create(64)) as block, pytest.raises((TypeError, ValueError)):
+    with closing(Block.create(64)) as block, pytest.raises(ValueError, match="buffer"):
         block.array(offset, shape, np.float64)
 
 

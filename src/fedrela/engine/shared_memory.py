@@ -7,6 +7,7 @@ with the last process that maps them, also after a kill.
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import shutil
 import tempfile
@@ -59,7 +60,7 @@ class Block:
         """Return an array on the block's own bytes from `offset` on."""
         if self._bytes is None:
             raise ArgumentError("it is closed; make another", argument="block")
-        return np.ndarray(shape, dtype, buffer=self._bytes, offset=offset)
+        return np.frombuffer(self._bytes, dtype, math.prod(shape), offset).reshape(shape)
 
     def close(self) -> None:
         """Release the block; no other process can attach it then, and its memory is freed with the last array on it."""
@@ -79,7 +80,8 @@ class ArrayHandle:
 
     def open(self) -> NDArray[Any]:
         """Return the array, read-only, without a copy."""
-        return np.ndarray(self.shape, self.dtype, buffer=self.place.map(writable=False), offset=self.offset)
+        data = self.place.map(writable=False)
+        return np.frombuffer(data, self.dtype, math.prod(self.shape), self.offset).reshape(self.shape)
 
 
 @dataclass(frozen=True)
