@@ -140,7 +140,8 @@ def test_a_process_may_end_with_arrays_and_blocks_open():
     done = script(
         "import numpy; from fedrela.engine.shared_memory import Block, SharedMemory\n"
         "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block.attach(block.place)\n"
-        "view = again.array(50, (50,), 'uint8'); memory = SharedMemory(); handle = memory.share(numpy.arange(9)); read = handle.open()\n"
+        "view = again.array(50, (50,), 'uint8')\n"
+        "memory = SharedMemory(); handle = memory.share(numpy.arange(9)); read = handle.open()\n"
         "block.close()\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -53,13 +53,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run's result depends on, beside its data; `make` makes the model, to which `algorithm` may add."""
+    """Everything that a run's result depends on, beside its data."""
 
     seed: int
     train: TrainOptions
     relabel: RelabelPlan
     algorithm: Algorithm
-    make: Callable[[], nn.Module]
+    make: Callable[[], nn.Module]  # makes the model, to which the algorithm may add
     device: str = "cpu"
 
     def local(self, round: int) -> Local:

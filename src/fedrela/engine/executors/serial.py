@@ -35,8 +35,8 @@ class SerialExecutor:
     def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
         """Do the tasks and yield what becomes of them, in sequence.
 
-        A task that ends more than `deadline` seconds after the first was begun fails with `FailureKind.DEADLINE`; from then on
-        no other is begun.
+        A task that ends more than `deadline` seconds after the first was begun fails with `FailureKind.DEADLINE`; from
+        then on no other is begun.
         """
         end = math.inf if deadline is None else time.monotonic() + deadline
         if self._work is None:
