@@ -52,7 +52,7 @@ def test_foreign_words_are_inert(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", Terminal())
     with progress_bar("\x1b[2J[red]bad[/]") as bar:
-        bar.count(1, 2, "reading")
+        bar.count(1, 2, "\x1b[2J[red]bad[/]")
     assert "\\x1b[2J[red]bad[/]" in sys.stderr.getvalue()
     assert "\x1b[2J" not in sys.stderr.getvalue()
 
