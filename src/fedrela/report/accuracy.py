@@ -12,20 +12,18 @@ from fedrela import plots
 from fedrela.plots.runs import RunData
 from fedrela.plots.style import limited
 from fedrela.report.numbers import listed
-from fedrela.report.page import Block, Figure, Section, Table, Text
+from fedrela.report.page import Block, Figure, Table, Text
 from fedrela.text import percent, plural, points
 
 MOST_ROWS = 30  # classes of a table; more are in the plot alone
 
 
-def over_rounds(run: RunData) -> Section:
+def over_rounds(run: RunData) -> list[Block]:
     """Return accuracy over rounds, overall and by group, with a mark at T."""
-    heading = "Accuracy over rounds"
     if not any(record.accuracy for record in run.rounds):
-        return Section("rounds", heading, [Text("No round was scored on a test set.")])
+        return [Text("No round was scored on a test set.")]
     said = _course(run)
-    draw = partial(plots.accuracy_over_rounds, run)
-    return Section("rounds", heading, [Figure("accuracy", "Accuracy on the test set", draw, said), Text(said)])
+    return [Figure("accuracy", "Accuracy on the test set", partial(plots.accuracy_over_rounds, run), said), Text(said)]
 
 
 def _course(run: RunData) -> str:
@@ -49,15 +47,15 @@ def _change(before: float | None, after: float | None) -> str:
     return points(None if before is None or after is None else after - before)
 
 
-def by_class(run: RunData) -> Section:
+def by_class(run: RunData) -> list[Block]:
     """Return the accuracy of every class before T and after the last round."""
-    heading, accuracy, before = "Accuracy by class", run.accuracy, run.recalls_before
+    accuracy, before = run.accuracy, run.recalls_before
     if accuracy is None:
-        return Section("classes", heading, [Text("There is no test set.")])
+        return [Text("There is no test set.")]
     after = accuracy["per_class"]
     if before is None:
         why = f"Round {run.first}, before which accuracy would be compared, has not been reached."
-        return Section("classes", heading, [Text(why), *_class_table(run, None, after)])
+        return [Text(why), *_class_table(run, None, after)]
     both = [(b, a) for b, a in zip(before, after, strict=True) if b is not None and a is not None]
     risen, fallen = sum(a > b for b, a in both), sum(a < b for b, a in both)
     said = f"{plural(risen, 'class')} rose and {fallen:,} fell, of {len(after):,}."
@@ -65,7 +63,7 @@ def by_class(run: RunData) -> Section:
         said += " Round 1 is the first of re-labelling: before it the model was untrained."
     title = f"Before round {run.first} and after round {run.last_scored}"
     figure = Figure("classes", title, partial(plots.class_changes, run), said)
-    return Section("classes", heading, [Text(said), figure, *_class_table(run, before, after)])
+    return [Text(said), figure, *_class_table(run, before, after)]
 
 
 def _class_table(run: RunData, before: Sequence[float | None] | None, after: Sequence[float | None]) -> list[Block]:
@@ -85,14 +83,12 @@ def _class_table(run: RunData, before: Sequence[float | None] | None, after: Seq
     return [Table(columns, rows, ("class", "group"), "Training samples and accuracy on the test set")]
 
 
-def confusion(run: RunData) -> Section:
+def confusion(run: RunData) -> list[Block]:
     """Return what the model took for what, before T, at the end, and the difference."""
-    heading = "What was taken for what"
     found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
     there = {panel: np.array(matrix, np.float64) for panel, matrix in found.items() if matrix is not None}
     if not there:
-        why = "There is no test set." if run.result else "It is written when a run has finished."
-        return Section("confusion", heading, [Text(why)])
+        return [Text("There is no test set." if run.result else "It is written when a run has finished.")]
     titles = {"before": f"Before round {run.first}", "after": f"After round {run.last_scored}"}
     said = {panel: _errors(run, matrix) for panel, matrix in there.items()}
     if len(there) == 2:
@@ -103,7 +99,7 @@ def confusion(run: RunData) -> Section:
     ]
     what = "Rows are true classes, columns predicted ones, in per cent of the row; the diagonal is what was right."
     words = " ".join(f"{panel.capitalize()}: {said[panel]}" for panel in there)
-    return Section("confusion", heading, [Text(what), *figures, Text(words)])
+    return [Text(what), *figures, Text(words)]
 
 
 def _errors(run: RunData, n: Any) -> str:

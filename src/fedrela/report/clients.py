@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fedrela import plots
+from fedrela.metrics.heterogeneity import measure_heterogeneity
 from fedrela.plots.clients import describe_clients
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import RunData
-from fedrela.plots.style import limited
-from fedrela.report.heterogeneity import heterogeneity_facts
+from fedrela.plots.style import limited, short
 from fedrela.report.numbers import seconds, size
-from fedrela.report.page import Block, Facts, Figure, Section, Table, Text
+from fedrela.report.page import Block, Facts, Figure, Table, Text
 from fedrela.text import plural
 
 MOST_ROWS = 40
@@ -24,13 +26,13 @@ LONGEST_REASON = 160
 SOME_ROUNDS = 8
 
 
-def who_has_what(run: RunData) -> Section:
+def who_has_what(run: RunData) -> list[Block]:
     """Return the clients by classes, with measures of imbalance and heterogeneity."""
-    heading, counts = "Who has what", run.client_counts
+    counts = run.client_counts
     if counts is None:
         sizes = np.array(run.manifest.data["client_sizes"])
         said = f"{plural(sizes.size, 'client')} have from {sizes.min():,} to {sizes.max():,} training samples. "
-        return Section("clients", heading, [Text(said + "Their classes are written when a run has finished.")])
+        return [Text(said + "Their classes are written when a run has finished.")]
     said = describe_clients(counts, run.classes, run.groups)
     width = 6.6 if len(counts) > 12 else 5.0
     draw, caption = partial(plots.client_classes, run), f"Original labels, before any was moved. {said}"
@@ -41,10 +43,48 @@ def who_has_what(run: RunData) -> Section:
         blocks.append(Table(("measure", "here", "what it means"), rows, ("measure", "what it means")))
     if note := run.manifest.data["note"]:
         blocks.append(Text(f"Partition: {note}", "muted"))
-    return Section("clients", heading, blocks)
+    return blocks
 
 
-def lost_clients(run: RunData) -> Section:
+@dataclass(frozen=True)
+class Fact:
+    """A measure: what it is called, what it is here, what it means."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+def effective_clients(client_counts: ArrayLike) -> tuple[str, ...]:
+    """Return for each class over how many clients it is effectively spread, with one decimal; 0.0 where it is absent.
+
+    >>> effective_clients([[30, 0, 0], [10, 20, 0]])
+    ('1.6', '1.0', '0.0')
+    """
+    return tuple(f"{clients:,.1f}" for clients in measure_heterogeneity(client_counts).effective_clients)
+
+
+def heterogeneity_facts(client_counts: ArrayLike) -> tuple[Fact, ...]:
+    """Measure a (clients, classes) count matrix and put the numbers into words.
+
+    Examples
+    --------
+    >>> [f"{fact.name} {fact.value}" for fact in heterogeneity_facts([[30, 0], [10, 20]])][:2]
+    ['imbalance ratio 2', 'class absence 25.0%']
+    """
+    found = measure_heterogeneity(client_counts)
+    spread = np.array([clients for clients in found.effective_clients if clients > 0])
+    spreads = " / ".join(map(short, (spread.min(), float(np.median(spread)), spread.max())))
+    return (
+        Fact("imbalance ratio", short(found.imbalance_ratio), "IR of the training set: largest class over smallest"),
+        Fact("class absence", f"{found.absence_rate:.1%}", "pairs of a client and a class without a sample"),
+        Fact("local/global mismatch", f"{found.mismatch:.1%}", "pairs of classes that a client has in reverse order"),
+        Fact("effective clients", spreads, "clients a class is spread over: least, median, most"),
+        Fact("total variation", f"{found.total_variation:.3f}", "mean distance from the global class mix, 0 to 1"),
+    )
+
+
+def lost_clients(run: RunData) -> list[Block]:
     """Return whose updates did not count and why, and the rounds that had too few clients."""
     turns: dict[tuple[int, str], list[int]] = {}
     for record in run.rounds:
@@ -67,7 +107,7 @@ def lost_clients(run: RunData) -> Section:
     if skipped:
         said = f"Too few clients were left in {plural(len(skipped), 'round')} ({_some(skipped)}): the model stayed."
         blocks.append(Text(said))
-    return Section("lost", "Clients lost", blocks)
+    return blocks
 
 
 def _some(rounds: list[int]) -> str:
@@ -80,21 +120,19 @@ def _some(rounds: list[int]) -> str:
     return shown if len(rounds) <= SOME_ROUNDS else f"{shown} … {rounds[-1]}"
 
 
-def cost(run: RunData) -> Section:
+def cost(run: RunData) -> list[Block]:
     """Return time and bytes per round, and what FedReLa added: the only section that differs between machines."""
     blocks: list[Block] = [Facts(_bytes(run))]
     if run.timing:
         times = [np.array([record.get(span, 0.0) for record in run.timing]) for span in SPANS.values()]
         middle = seconds(float(np.median(times[0] + times[1])))
         said = f"{plural(len(run.timing), 'round')} of {middle} each at the median."
-        note = (
-            "Re-labelling is summed over clients, which may work side by side: its part is drawn as the most it can be."
-        )
+        note = "Re-labelling is summed over clients, which may work side by side: the part drawn is the most it can be."
         figure = Figure("time", "Seconds per round", partial(plots.cost, run), said, note if run.enabled else "")
         blocks += [Facts(_times(run, times)), figure]
     if run.machine:
         blocks.append(Text(f"This section alone depends on the machine. {_machine(run.machine)}", "muted"))
-    return Section("cost", "Cost", blocks)
+    return blocks
 
 
 def _bytes(run: RunData) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from fedrela.report.numbers import seconds
 from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text
 from fedrela.report.relabelling import gallery
 from fedrela.report.reproduce import reproduce_page
-from fedrela.report.run import without_paths
+from fedrela.report.run import SAMPLES, without_paths
 from fedrela.report.sweep import sweep_page
 from fedrela.runfolder.grids import GridFolder
 from fedrela.text import plural
@@ -27,14 +27,9 @@ NAMED = ("ratio", "factor", "alpha")  # of imbalance and partition, where they h
 
 
 def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
-    """Return the page of a grid; of one without a summary yet, how far it is.
+    """Return the page of a grid, with `samples` or without; of one without a summary yet, how far it is.
 
-    Parameters
-    ----------
-    folder
-        The grid. Nothing else is read, and where the folder lies does not matter.
-    samples
-        With False no sample is shown.
+    Nothing but the folder is read, and where it lies does not matter.
     """
     kind, runs = folder.record["kind"], GridData.read(folder)
     if runs.summary is not None:
@@ -82,10 +77,9 @@ def _samples(folder: GridFolder) -> Section:
     """Return the gallery of the first finished run with FedReLa."""
     for cell in folder.cells:
         if cell["arm"] in ("fedrela", "fedrela-drop") and (folder.place(cell) / "result.json").exists():
-            found = gallery(RunData.read(folder.run_folder(cell)))
             said = Text(f"From {limited(cell['baseline'])} with seed {cell['seed']}, {cell['folder']}.", "muted")
-            return Section(found.key, found.title, [said, *found.blocks])
-    return Section("samples", "Re-labelled samples", [])
+            return Section("samples", SAMPLES, [said, *gallery(RunData.read(folder.run_folder(cell)))])
+    return Section("samples", SAMPLES, [])
 
 
 def _cost(runs: GridData) -> Section:

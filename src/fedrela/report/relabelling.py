@@ -13,7 +13,7 @@ from fedrela.plots.runs import RunData
 from fedrela.plots.samples import deviant, png, run_scores, visible
 from fedrela.plots.style import limited
 from fedrela.report.numbers import listed
-from fedrela.report.page import Block, Figure, Picture, Pictures, Section, Table, Text
+from fedrela.report.page import Block, Figure, Picture, Pictures, Table, Text
 from fedrela.text import plural
 
 MOST_NOTES, LONGEST_NOTE = 12, 160
@@ -35,11 +35,10 @@ def why_not(run: RunData) -> str:
     return "" if run.relabelling["clients"] else "No client was chosen at or after the first round of re-labelling."
 
 
-def where_labels_went(run: RunData) -> Section:
+def where_labels_went(run: RunData) -> list[Block]:
     """Return the moves from class to class, and those into each class beside what was expected."""
-    heading = "Where labels went"
     if why := why_not(run):
-        return Section("moves", heading, [Text(why)])
+        return [Text(why)]
     record, said = run.relabelling or {}, _moves(run)
     blocks: list[Block] = [Text(said)]
     if record["moved"]:
@@ -51,7 +50,7 @@ def where_labels_went(run: RunData) -> Section:
         "counts", "Training samples per class, by the labels before and after", partial(plots.class_counts, run),
         f"Labels before: {_counted(run, record['before'])}. After: {_counted(run, record['after'])}.",
     )  # fmt: skip
-    return Section("moves", heading, [*blocks, counts, *_notes(record["clients"])])
+    return [*blocks, counts, *_notes(record["clients"])]
 
 
 def _counted(run: RunData, counts: list[int]) -> str:
@@ -101,11 +100,10 @@ def _notes(clients: Mapping[str, Any]) -> list[Block]:
     return [Table(("kind", "what", "clients"), rows[:MOST_NOTES], ("kind", "what"), caption)]
 
 
-def scores(run: RunData) -> Section:
+def scores(run: RunData) -> list[Block]:
     """Return the distribution of z for the classes of each group, with the thresholds."""
-    heading = "Scores and thresholds"
     if why := why_not(run):
-        return Section("scores", heading, [Text(why)])
+        return [Text(why)]
     normalize = run.config["relabel"]["normalize"]
     said = (
         "For each sample and each class that it might move to, z is how much the model's probability of that class "
@@ -121,18 +119,18 @@ def scores(run: RunData) -> Section:
         words = f"{plural(int(counts.sum()), 'score')}.{above} The outermost bars hold all that is beyond."
         draw = partial(plots.score_histogram, run, group=group)
         blocks.append(Figure(f"scores-{k}", f"z towards {limited(group)} classes", draw, words))
-    return Section("scores", heading, blocks)
+    return blocks
 
 
-def gallery(run: RunData, *, samples: bool = True) -> Section:
+def gallery(run: RunData, *, samples: bool = True) -> list[Block]:
     """Return moved samples of several clients, the most probable moves of each."""
-    heading, found, why = "Re-labelled samples", run.gallery, why_not(run)
+    found, why = run.gallery, why_not(run)
     if not samples:
         why = why or "Samples are left out of this page."
     elif not why and (found is None or not len(found["old"])):
         why = "No label moved." if run.moved == 0 else "Samples were not kept in this run folder."
     if why or found is None:
-        return Section("samples", heading, [Text(why)])
+        return [Text(why)]
     clients = len(set(found["client"].tolist()))
     said = (
         f"{plural(len(found['old']), 'sample')} of {plural(clients, 'client')}, taken from the clients in turn, each "
@@ -145,7 +143,7 @@ def gallery(run: RunData, *, samples: bool = True) -> Section:
             "those of the other samples shown, in their own units"
         )  # fmt: skip
         caption = f"Below each: the features that deviate most from {how}."
-    return Section("samples", heading, [Text(said), Pictures(_pictures(run, found), caption)])
+    return [Text(said), Pictures(_pictures(run, found), caption)]
 
 
 def _pictures(run: RunData, found: dict[str, Any]) -> list[Picture]:

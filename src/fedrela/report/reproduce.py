@@ -32,14 +32,8 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
     """Return the table of a reproduction: for every row of the paper's a published and a measured one.
 
     Where the paper has both arms in a place, they share one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
-    marks what is doubtful in the paper, a hyphen what was not measured.
-
-    Parameters
-    ----------
-    summary
-        Of a reproduction.
-    split
-        Return a table for each place along the columns' axes, for where there is less room than in a paper.
+    marks what is doubtful in the paper, a hyphen what was not measured. With `split` there is a table for each place
+    along the columns' axes, for where there is less room than in a paper.
     """
     across = _places(summary, summary["columns"])
     if not split or len(across) < 2:
@@ -107,9 +101,8 @@ def doubts(summary: Summary) -> list[str]:
 
 def reproduce_values(summary: Summary) -> Values:
     """Return a reproduction for programs: one row per entry and metric, in per cent."""
-    axes = list(
-        dict.fromkeys([*summary["rows"], *summary["columns"], *(a for e in summary["entries"] for a in e["at"])])
-    )
+    others = [axis for entry in summary["entries"] for axis in entry["at"]]
+    axes = list(dict.fromkeys([*summary["rows"], *summary["columns"], *others]))
     columns = [*axes, "arm", "metric", "published", "measured_mean", "measured_deviation", "seeds", "doubtful"]
     rows: list[list[Value]] = []
     for entry in summary["entries"]:

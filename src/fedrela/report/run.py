@@ -16,23 +16,28 @@ from fedrela.runfolder import RunFolder
 from fedrela.text import percent, plural
 
 ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
+SAMPLES = "Re-labelled samples"  # the section that pages of comparisons have too
 
 
 def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
-    """Return the page of a run, whether it has finished or not.
+    """Return the page of a run, finished or not, with `samples` or without.
 
-    Parameters
-    ----------
-    folder
-        The run. Nothing else is read, and where the folder lies does not matter.
-    samples
-        With False no sample is shown.
+    Nothing but the folder is read, and where it lies does not matter.
     """
     run = RunData.read(folder, samples=samples)
     sections = [
-        opening(run), over_rounds(run), by_class(run), confusion(run), where_labels_went(run),
-        gallery(run, samples=samples), who_has_what(run), scores(run), cost(run), lost_clients(run), configuration(run),
-    ]  # fmt: skip
+        Section("summary", "", opening(run)),
+        Section("rounds", "Accuracy over rounds", over_rounds(run)),
+        Section("classes", "Accuracy by class", by_class(run)),
+        Section("confusion", "What was taken for what", confusion(run)),
+        Section("moves", "Where labels went", where_labels_went(run)),
+        Section("samples", SAMPLES, gallery(run, samples=samples)),
+        Section("clients", "Who has what", who_has_what(run)),
+        Section("scores", "Scores and thresholds", scores(run)),
+        Section("cost", "Cost", cost(run)),
+        Section("lost", "Clients lost", lost_clients(run)),
+        Section("configuration", "Configuration and versions", configuration(run), print_break=True),
+    ]
     foot = f"Made by fedrela {run.manifest.version} from the run folder alone."
     return Page(title(run), lead(run), sections, foot)
 
@@ -79,21 +84,20 @@ def _relabelling(run: RunData) -> str:
     return f"clients {what} from round {run.first}{again} on ({level}){rate}"
 
 
-def opening(run: RunData) -> Section:
+def opening(run: RunData) -> list[Block]:
     """Return what stands above the table of contents: the accuracies, and what they are of."""
     blocks: list[Block] = []
     if run.status != "done":
         blocks.append(Text(f"This run is unfinished: {run.status} of {run.all_rounds}.", "warning"))
     accuracy = run.accuracy
     if accuracy is None:
-        said = [Text("There is no test set, so this page tells no accuracy.")] if run.rounds else []
-        return Section("summary", "", [*blocks, *said])
+        return [*blocks, *([Text("There is no test set, so this page tells no accuracy.")] if run.rounds else [])]
     pairs = [(run.headline, percent(accuracy[run.headline]))]
     pairs += [(limited(group), percent(share)) for group, share in accuracy["groups"].items()]
     pairs += [(key.upper(), f"{accuracy[key]:.3f}") for key in ("auroc", "auprc") if accuracy.get(key) is not None]
     if run.enabled:
         pairs.append(("labels moved", "private" if run.moved is None else f"{run.moved:,}"))
-    return Section("summary", "", [*blocks, Facts(pairs, large=True), Text(_meaning(run), "muted")])
+    return [*blocks, Facts(pairs, large=True), Text(_meaning(run), "muted")]
 
 
 def _meaning(run: RunData) -> str:
@@ -114,7 +118,7 @@ def _meaning(run: RunData) -> str:
     return " ".join(said)
 
 
-def configuration(run: RunData) -> Section:
+def configuration(run: RunData) -> list[Block]:
     """Return the full configuration, versions and digests: what it takes to run the same again."""
     text = without_paths(run.toml)
     said = "Every key, defaults included; [engine], on which no result depends, is left out."
@@ -124,8 +128,7 @@ def configuration(run: RunData) -> Section:
     pairs = [*manifest.packages.items(), ("format", manifest.format), ("configuration, sha256", manifest.config_sha256)]
     if "weights_sha256" in result:
         pairs.append(("final weights, sha256", result["weights_sha256"]))
-    blocks: list[Block] = [Text(said), Code(text), Facts(pairs)]
-    return Section("configuration", "Configuration and versions", blocks, print_break=True)
+    return [Text(said), Code(text), Facts(pairs)]
 
 
 def without_paths(toml: str) -> str:

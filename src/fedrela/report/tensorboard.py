@@ -74,14 +74,8 @@ class TensorBoardLog:
 def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
     """Write a run, finished or not, for TensorBoard, or every run of a grid into a folder of its own.
 
-    Parameters
-    ----------
-    there
-        The run, or runs that belong together.
-    path
-        A folder for its events, new or without any.
-    figures
-        Whether to add the plots of a run's report; they stand at its last round.
+    `path` is a folder for its events, new or without any. With `figures` the plots of a run's report are added; they
+    stand at its last round.
     """
     if isinstance(there, RunFolder):
         log, records = TensorBoardLog(path), there.rounds()
