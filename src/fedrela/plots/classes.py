@@ -141,8 +141,7 @@ def _draw_changes(ax: Axes, rows: list[Change], means: int, groups: Groups | Non
     style.name_rows(ax, [row.name for row in rows], [points(row.after - row.before) for row in rows])
     style.percent_axis(ax.xaxis)
     ax.set_xlabel("test accuracy")
-    look = {"linestyle": "none", "marker": "o", "markeredgecolor": style.INK}
-    handles = [Line2D([], [], markerfacecolor=face, **look) for face in (style.PAPER, style.INK)]  # type: ignore[arg-type]
+    handles = [style.dot(style.INK, filled) for filled in (False, True)]
     words = [name(label) for label in labels]
     if groups is not None:
         shown = sorted({row.group for row in rows})

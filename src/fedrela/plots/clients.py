@@ -192,14 +192,10 @@ def _cells(ax: Axes, rows: ClientRows, labels: list[str]) -> None:
     across, down = np.arange(-0.5, rows.clients.size), np.arange(-0.5, len(labels))
     mesh = ax.pcolormesh(across, down, shown, cmap=ListedColormap(style.RISES), norm=norm)
     mesh.set_clip_on(False)
-    figure = ax.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(mesh, ax=ax, orientation="horizontal", shrink=0.5, aspect=40, pad=0.01)
+    bar = style.colour_bar(ax, mesh, orientation="horizontal", shrink=0.5, aspect=40, pad=0.01)
     bar.set_label("samples of a class at a client")
     bar.ax.xaxis.set_major_formatter("{x:,.0f}")
     bar.minorticks_off()
-    bar.outline.set_visible(False)
-    bar.ax.grid(False)
 
 
 def _name_axes(ax: Axes, rows: ClientRows, labels: list[str], named: bool) -> None:

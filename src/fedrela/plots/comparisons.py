@@ -45,8 +45,6 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
     >>> [text.get_text() for text in ax.texts]
     ['+12.0 [+5.0, +19.0]', '+1.0 [-2.0, +4.0]']
     """
-    from matplotlib.lines import Line2D
-
     plain = not is_source(source) and not isinstance(source, Mapping)
     rows = list(source) if plain else gain_rows(read_summary(source, "compare"), base, treated)
     rows = [row for row in rows if row[1] is not None][:MOST_ROWS]
@@ -57,22 +55,16 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
         kinds.add((clear, interval))
         if interval:
             ax.plot([low, high], [y, y], "|-", color=style.SERIES[0], linewidth=1.4, markersize=7)
-        (dot,) = ax.plot(
-            mean, y, "o", color=style.SERIES[0], markerfacecolor=style.SERIES[0] if clear else style.PAPER, markersize=6
-        )
+        face = style.SERIES[0] if clear else style.PAPER
+        (dot,) = ax.plot(mean, y, "o", color=style.SERIES[0], markerfacecolor=face, markersize=6)
         style.tooltips(dot, [f"{style.limited(label)}: {gain_text(*numbers)}"])
     ax.axvline(0, color=style.MUTED, linewidth=1)
     style.name_rows(ax, [row[0] for row in rows], [gain_text(*row[1:]) for row in rows], 30)
     ax.set_xlabel("gain in points")
-    words = {
-        (True, True): "interval without zero",
-        (False, True): "within noise: interval holds zero",
-        (False, False): "no interval",
-    }
+    words = {(True, True): "interval without zero", (False, True): "within noise: interval holds zero"}
+    words[False, False] = "no interval"
     shown = [kind for kind in words if kind in kinds]
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": style.SERIES[0]}
-    handles = [Line2D([], [], markerfacecolor=style.SERIES[0] if clear else style.PAPER, **look) for clear, _ in shown]
-    style.legend_above(ax, handles, [words[kind] for kind in shown])
+    style.legend_above(ax, [style.dot(style.SERIES[0], clear) for clear, _ in shown], [words[kind] for kind in shown])
     style.set_height(ax, 1.1 + 0.22 * max(len(rows), 2))
     return ax
 

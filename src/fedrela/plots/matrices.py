@@ -62,7 +62,10 @@ def heat_map(
     if found.shape[1] <= MOST_NUMBERS and found.shape[0] <= 2 * MOST_NUMBERS:
         _write_numbers(ax, found, texts, low, high, diverging)
     else:
-        _colour_bar(ax, mesh, percent)
+        bar = style.colour_bar(ax, mesh, shrink=0.7, aspect=25, pad=0.02)
+        bar.ax.tick_params(colors=style.MUTED)
+        if percent:
+            style.percent_axis(bar.ax.yaxis, 0)
     style.set_height(ax, min(1.1 + max(0.26 * found.shape[0], 0.9), 6.0))
 
 
@@ -108,19 +111,6 @@ def _write_numbers(
             colour = style.LIGHT["on-high" if min(depth, style.STEPS - 1) >= style.STEPS // 2 else "on-low"]
             look: dict[str, Any] = {"ha": "center", "va": "center", "color": colour, "fontsize": size}
             ax.text(c + 0.5, r + 0.5, texts[r][c], in_layout=False, **look)  # inside its cell: needs no room of its own
-
-
-def _colour_bar(ax: Axes, mesh: Any, percent: bool) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    figure = ax.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(mesh, ax=ax, shrink=0.7, aspect=25, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.grid(False)
-    bar.ax.tick_params(colors=style.MUTED)
-    if percent:
-        bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 
 
 @style.plot

@@ -247,13 +247,7 @@ def open_folder(path: str | Path) -> RunFolder | GridFolder:
 
 
 def read_source(source: Any) -> RunData | GridData:
-    """Read a run, a comparison, a sweep or a reproduction.
-
-    Parameters
-    ----------
-    source
-        A folder, or an object that has one, such as a ``Result``, a ``Comparison`` or a ``Sweep``.
-    """
+    """Read a run, a comparison, a sweep or a reproduction from its folder, or from an object that has a ``folder``."""
     if isinstance(source, RunData | GridData):
         return source
     folder = source if isinstance(source, RunFolder | GridFolder) else open_folder(getattr(source, "folder", source))
@@ -269,15 +263,7 @@ def read_run(source: Any) -> RunData:
 
 
 def read_summary(source: Any, kind: str) -> Mapping[str, Any]:
-    """Return the summary of a comparison, a sweep or a reproduction, or the one given.
-
-    Parameters
-    ----------
-    source
-        As for `read_source`, or a summary.
-    kind
-        ``compare``, ``sweep`` or ``reproduce``.
-    """
+    """Return the summary of a finished ``compare``, ``sweep`` or ``reproduce``; a summary is returned as it is."""
     if isinstance(source, Mapping):
         found: Mapping[str, Any] | None = source
     else:

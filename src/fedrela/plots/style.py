@@ -229,6 +229,24 @@ def percent_axis(axis: Any, decimals: int | None = None) -> None:
     axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
 
 
+def colour_bar(ax: Axes, mesh: Any, **place: Any) -> Any:
+    """Draw the colour bar of a mesh, without a frame, and return it."""
+    figure = ax.get_figure()
+    assert figure is not None
+    bar = figure.colorbar(mesh, ax=ax, **place)
+    bar.outline.set_visible(False)
+    bar.ax.grid(False)
+    return bar
+
+
+def dot(colour: str, filled: bool) -> Any:
+    """Return a dot for a legend, filled or open."""
+    from matplotlib.lines import Line2D
+
+    face = colour if filled else PAPER
+    return Line2D([], [], linestyle="none", marker="o", color=colour, markerfacecolor=face)
+
+
 def whole_axis(axis: Any) -> None:
     """Set ticks at integers only, with thousands apart."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter

@@ -30,13 +30,13 @@ def share(value: float | None, digits: int = 1) -> str:
     return NONE if value is None else f"{100 * value:.{digits}f}"
 
 
-def spread_percent(spread: Spread) -> str:
-    """Write mean and standard deviation over seeds in per cent.
+def spread_percent(spread: Spread | None) -> str:
+    """Write mean and standard deviation over seeds in per cent, a hyphen where there is none.
 
     >>> spread_percent({"mean": 0.525, "deviation": 0.012}), spread_percent({"mean": 0.5, "deviation": None})
     ('52.5 ± 1.2', '50.0')
     """
-    return _with_deviation(share(spread["mean"]), share(spread["deviation"]))
+    return NONE if spread is None else _with_deviation(share(spread["mean"]), share(spread["deviation"]))
 
 
 def spread_count(spread: Spread) -> str:

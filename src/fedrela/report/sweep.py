@@ -10,12 +10,11 @@ from fedrela import plots
 from fedrela.plots.arms import arm_name, arm_words, score_words, seeds_words
 from fedrela.plots.comparisons import HELD_BACK, arms_of, points_of, value_text
 from fedrela.plots.style import limited
-from fedrela.report.numbers import NONE, Spread, Value, Values, listed, spread_count, spread_percent, values_of
+from fedrela.report.numbers import NONE, Value, Values, listed, spread_count, spread_percent, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
 from fedrela.text import percent, plural, points
 
 Summary = Mapping[str, Any]
-Point = Mapping[str, Any]
 MOVED = "labels moved"
 PARTS = ("mean", "deviation")
 MOST_FAILURES = 8
@@ -38,7 +37,7 @@ def sweep_table(summary: Summary) -> Table:
             *_who(summary, point["baseline"], point["arm"]),
             *(value_text(point["values"][key]) for key in keys),
             *(spread_percent(point["figures"][metric]) for metric in metrics),
-            *([_validation(point)] if validated else []),
+            *([spread_percent(point["validation"])] if validated else []),
             spread_count(point["figures"]["moved"]),
         ]
         for point in summary["points"]
@@ -58,10 +57,11 @@ def wide_table(summary: Summary) -> Table | None:
     for baseline, arm in arms_of(summary):
         found = {_address(point["values"], keys): point for point in points_of(summary, baseline, arm)}
         for metric in metrics:
+            write = spread_count if metric == "moved" else spread_percent
             for down in summary["values"][first[0]] if first else [None]:
                 start = dict.fromkeys(first, down)
                 cells = [found.get(_address({**start, last: value}, keys)) for value in across]
-                shown = (NONE if point is None else _cell(point["figures"][metric], metric) for point in cells)
+                shown = (NONE if point is None else write(point["figures"][metric]) for point in cells)
                 label = MOVED if metric == "moved" else metric
                 rows.append([*_who(summary, baseline, arm), label, *map(value_text, start.values()), *shown])
     words = [*_who(summary), "metric", *first]
@@ -94,14 +94,6 @@ def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list
     """Return baseline and arm, the names of their columns without any; a sweep without arms has no such column."""
     named = any(point["arm"] != "as given" for point in summary["points"])
     return [baseline, *([arm_words(arm)] if named else [])]
-
-
-def _cell(spread: Spread, metric: str) -> str:
-    return spread_count(spread) if metric == "moved" else spread_percent(spread)
-
-
-def _validation(point: Point) -> str:
-    return NONE if point["validation"] is None else spread_percent(point["validation"])
 
 
 def _plain(value: object) -> Value:
