@@ -114,16 +114,14 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
         found = source
         names = names or [str(c) for c in range(1 + int(max(np.max(found["old"]), np.max(found["new"]))))]
     x = np.asarray(found["samples"])[:most]
-    images: Sequence[Any] = visible(x) if x.ndim == 4 else [None] * len(x)
-    unusual = [[]] * len(x) if x.ndim == 4 else deviant(x, features)
     columns = min(ACROSS, max(len(x), 1))
     pitch = 1.6 if x.ndim == 4 else 0.15 * (FEATURES + 3.5)
-    for i, image in enumerate(images):
+    for i, (image, unusual) in enumerate(looks(x, features)):
         row, column = divmod(i, columns)
         left, top = 1.15 * column, pitch * row
         lines = [f"{names[int(found['old'][i])]} → {names[int(found['new'][i])]}"]
         lines += [f"{words} {found[key][i]:.3f}" for words, key in LINES if key in found]
-        lines += [f"{feature} {value}" for feature, value in unusual[i]]
+        lines += [f"{feature} {value}" for feature, value in unusual]
         if image is not None:
             ax.imshow(image, extent=(left, left + 1, top + 1, top), cmap="gray", vmin=0, vmax=255)
         for k, line in enumerate(lines):
@@ -139,13 +137,15 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
 LINES = (("posterior", "posterior"), ("re-labelling", "rho"))
 
 
-def deviant(rows: NDArray[Any], names: Sequence[str] | None, standardized: bool = False) -> list[list[tuple[str, str]]]:
-    """Return for each table row the features that deviate most, by name, with their values."""
-    x = rows.astype(np.float64)
+def looks(x: NDArray[Any], names: Sequence[str] | None, standardized: bool = False) -> list[tuple[Any, Any]]:
+    """Return what there is to see of each sample: a picture, or the features that deviate most, with their values."""
+    if x.ndim == 4:
+        return [(image, ()) for image in visible(x)]
+    x = x.astype(np.float64)
     deviation = x if standardized else (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
     names = names or [f"feature {j}" for j in range(x.shape[1])]
-    most = np.argsort(-np.abs(deviation), axis=1, kind="stable")[:, :FEATURES]
-    return [[(names[j], f"{x[i, j]:+.2f}".replace("-", "−")) for j in row] for i, row in enumerate(most.tolist())]
+    most = np.argsort(-np.abs(deviation), axis=1, kind="stable")[:, :FEATURES].tolist()
+    return [(None, [(names[j], f"{x[i, j]:+.2f}".replace("-", "−")) for j in row]) for i, row in enumerate(most)]
 
 
 def visible(samples: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrela import plots
 from fedrela.plots.runs import RunData
-from fedrela.plots.samples import deviant, png, run_scores, visible
+from fedrela.plots.samples import looks, png, run_scores
 from fedrela.plots.style import limited
 from fedrela.report.numbers import listed
 from fedrela.report.page import Block, Figure, Picture, Pictures, Table, Text
@@ -147,18 +147,14 @@ def gallery(run: RunData, *, samples: bool = True) -> list[Block]:
 
 
 def _pictures(run: RunData, found: dict[str, Any]) -> list[Picture]:
-    x, data = found["samples"], run.manifest.data
-    seen = x.ndim == 4
-    images: list[Any] = visible(x) if seen else [None] * len(x)
-    unusual: Any = [()] * len(x) if seen else deviant(x, data["feature_names"], data["standardized"])
-    pictures = []
-    for i, image in enumerate(images):
+    data, pictures = run.manifest.data, []
+    for i, (image, unusual) in enumerate(looks(found["samples"], data["feature_names"], data["standardized"])):
         old, new = (limited(run.classes[int(found[key][i])]) for key in ("old", "new"))
         facts = [
             ("posterior", f"{found['posterior'][i]:.3f}"),
             ("re-labelling", f"{found['rho'][i]:.3f}"),
             ("client", f"{found['client'][i]:,}"),
-            *((limited(feature), value) for feature, value in unusual[i]),
+            *((limited(feature), value) for feature, value in unusual),
         ]
         alt = f"Sample of client {found['client'][i]:,}, class {old}, re-labelled {new}"
         pictures.append(Picture(f"{old} → {new}", facts, None if image is None else png(image), alt))
