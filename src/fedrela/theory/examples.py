@@ -61,13 +61,13 @@ def example_1(minority: int, majority: int, *, by_size: bool = True) -> Example1
         raise ArgumentError(f"expected two or more samples per class, got {minority} and {majority}")
     counts = np.array([[minority - 1, 1], [1, majority - 1]])
     clients = Clients.of(counts, None if by_size else [1, 1])
-    j, l = clients.aggregated
+    minor, major = clients.aggregated
     local = tuple(local_threshold(*row) for row in zip(clients.minority, clients.majority, strict=True))
     return Example1(
         local=(float(local[0]), float(local[1])),
         bayes=bayes_threshold(minority, majority),
-        printed=j / l,
-        corrected=l / j,
+        printed=minor / major,
+        corrected=major / minor,
         true=aggregated_threshold(clients),
     )
 
