@@ -21,8 +21,8 @@ __version__ = "0.1.0"
 __all__ = ["Ledger", "Preview", "Relabeler", "Relabelling", "Schedule", "preview", "relabel", "undo"]
 
 _SUBPACKAGES = (
-    "algorithms", "core", "data", "engine", "errors", "experiment", "flower", "losses", "metrics", "models", "plugin",
-    "report", "reproduction", "testing",
+    "algorithms", "core", "data", "engine", "errors", "experiment", "flower", "losses", "metrics", "models", "plots",
+    "plugin", "report", "reproduction", "testing", "theory",
 )  # fmt: skip
 
 

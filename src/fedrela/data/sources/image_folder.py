@@ -68,6 +68,7 @@ def load(
     cache, progress
         See `fedrela.data.cache.cached_arrays`.
     """
+    _check_form(size, channels)
     listing = _listing("image_folder", root_folder(root), train_list, test_list, test)
     return _load("image_folder", listing, size, channels, cache, progress)
 
@@ -76,6 +77,7 @@ def load_tiny_imagenet(
     root: PathOrNone = None, *, size: int = 64, cache: PathOrNone = None, progress: Progress | None = None
 ) -> Source:
     """Return Tiny-ImageNet from ``root/tiny-imagenet-200`` or `root`; its annotated ``val`` part is the test set."""
+    _check_form(size)
     base = root_folder(root)
     folder = base / "tiny-imagenet-200" if (base / "tiny-imagenet-200").is_dir() else base
     if not (folder / "train").is_dir():
@@ -94,6 +96,7 @@ def load_imagenet_lt(
     progress: Progress | None = None,
 ) -> Source:
     """Return ImageNet-LT: ImageNet's ``train`` and ``val`` folders in `root`, and the two lists beside them."""
+    _check_form(size)
     listing = _listing("imagenet_lt", root_folder(root), train_list, test_list, None)
     return _load("imagenet_lt", listing, size, 3, cache, progress)
 
@@ -101,10 +104,6 @@ def load_imagenet_lt(
 def _load(
     name: str, listing: Listing, size: int, channels: int, cache: PathOrNone, progress: Progress | None
 ) -> Source:
-    if isinstance(size, bool) or not 1 <= size <= LARGEST:
-        raise ArgumentError(f"expected from 1 to {LARGEST} pixels, got {size!r}", argument="size")
-    if channels not in MODES:
-        raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
     parts = {"x_train": listing.train, "x_test": listing.test}
 
     def decode(new: NewArray) -> None:
@@ -118,6 +117,13 @@ def _load(
     arrays = cached_arrays(name, files, options, list(parts), decode, folder=cache, progress=progress)
     y_train, y_test = (np.array([label for _, label in samples], np.int64) for samples in parts.values())
     return Source(name, arrays["x_train"], y_train, arrays["x_test"], y_test, listing.class_names)
+
+
+def _check_form(size: int, channels: int = 3) -> None:
+    if isinstance(size, bool) or not 1 <= size <= LARGEST:
+        raise ArgumentError(f"expected from 1 to {LARGEST} pixels, got {size!r}", argument="size")
+    if channels not in MODES:
+        raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
 
 
 def _listing(name: str, root: Path, train_list: str | None, test_list: str | None, test: str | None) -> Listing:
