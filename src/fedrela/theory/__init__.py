@@ -1,4 +1,4 @@
-"""The paper's Section 3 and Appendix A: decision boundaries of local and aggregated models, before and after re-labelling.
+"""The paper's Section 3 and Appendix A: boundaries of local and aggregated models, before and after re-labelling.
 
 Two classes, j (the global minority) and l (the global majority). Clients share the class-conditional densities P_j and
 P_l and differ in their priors, so every boundary in the section is a threshold on the likelihood ratio P_j(x) / P_l(x):

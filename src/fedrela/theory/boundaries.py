@@ -141,7 +141,8 @@ def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> f
 
     It is the ratio r at which sum_k w_k eta~_j^(k) reaches 1/2, so
 
-        r = [sum_k w_k pi_l^(k) (1 - 2 rho_{l -> j}^(k)) / D_k(r)] / [sum_k w_k pi_j^(k) (1 - 2 rho_{j -> l}^(k)) / D_k(r)]
+        r = [sum_k w_k pi_l^(k) (1 - 2 rho_{l -> j}^(k)) / D_k(r)]
+            / [sum_k w_k pi_j^(k) (1 - 2 rho_{j -> l}^(k)) / D_k(r)]
         D_k(r) = pi_j^(k) r + pi_l^(k)
 
     The left side of ``margin(r) = 0`` rises in r for constant rho, and in rho for every r: whatever the weights and
