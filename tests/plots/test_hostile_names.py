@@ -50,7 +50,7 @@ def test_hostile_names_of_many_classes(classes):
 names_of = st.lists(st.text(st.characters(codec=None), max_size=30), min_size=2, max_size=80)
 
 
-@examples(8, 300)
+@examples(40, 1_000)
 @given(names_of, st.integers(1, 90), st.integers(0, 2**32 - 1), st.booleans())
 def test_any_picture_is_safe(names, clients, seed, grouped):
     counts = matrix(clients, len(names), seed)
