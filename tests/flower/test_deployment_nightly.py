@@ -17,7 +17,6 @@ from fedrela.core import Ledger
 from fedrela.experiment import Result, begin, run
 from fedrela.experiment.flower_app import export_flower
 from fedrela.flower.client_state import StateStore
-from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 from helpers.deployment import BIN, deployed, free_port
 from helpers.flower_federations import assert_equal, digits
@@ -54,13 +53,11 @@ def rounds_in(folder):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def with_the_same_losses(config, out, history):
-    """Return the embedded run in which the same clients are lost."""
+def with_the_same_losses(config, out, there):
+    """Return the embedded run in which the same clients are lost as in the run at `there`."""
     with begin(config, out=out) as execution:
-        for record in history:
-            if record["excluded"]:
-                lost = Failure(FailureKind.NO_REPLY)
-                execution.folder.note_exclusions(record["round"], {client: lost for client, _ in record["excluded"]})
+        for round, failures in RunFolder.open(there).exclusions().items():
+            execution.folder.note_exclusions(round, failures)
         return execution.complete()
 
 
@@ -155,7 +152,7 @@ def test_a_node_with_a_key_comes_back_as_itself_with_its_labels(tmp_path):
     assert 1 in history[1]["admitted"]
     assert any(1 not in record["admitted"] for record in history[2:])  # in which round depends on the moment
     assert 1 in history[-1]["admitted"]
-    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))
+    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", out))
     assert_relabelled_once(tmp_path, history, tmp_path / "here")
 
 
@@ -182,7 +179,7 @@ def test_a_node_killed_before_in_and_after_the_round_of_re_labelling_keeps_its_l
     history = Result.load(out).history()
     assert sum(len(record["excluded"]) for record in history) >= 1
     assert history[-1]["admitted"] == list(CLIENTS)
-    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))
+    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", out))
     assert_relabelled_once(tmp_path, history, tmp_path / "here")
 
 
@@ -217,4 +214,4 @@ def test_a_node_that_never_answers_is_left_out_and_the_run_ends(tmp_path):
     history = Result.load(out).history()
     reasons = {record["round"]: dict(record["excluded"]).get(2, "") for record in history}
     assert all(reasons[round].startswith(("deadline", "no reply", "not connected")) for round in (2, 3, 4)), reasons
-    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", history))
+    assert_equal(Result.load(out), with_the_same_losses(config, tmp_path / "here", out))
