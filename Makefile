@@ -29,7 +29,7 @@ lint: $(READY)       ## style and types
 test: lint           ## style, types and every test at its everyday counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
-nightly: $(READY)    ## every test at its nightly counts, about an hour on two cores
+nightly: $(READY)    ## every test at its nightly counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -qq --nightly --durations=20 --durations-min=20
 
 coverage: $(READY)   ## branch coverage of the tests at their everyday counts

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream
-from fedrela.theory.boundaries import Clients, Floats, aggregated_threshold, bayes_threshold, local_threshold, margin
+from fedrela.theory.boundaries import Clients, Floats, aggregated_threshold, bayes_threshold, local_threshold
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,3 @@ def _sigmoid(values: NDArray[np.float64]) -> Floats:
 
 def _normal(x: float) -> float:
     return (1 + math.erf(x / math.sqrt(2))) / 2
-
-
-__all__ = ["Example1", "TwoGaussians", "aggregation_gap", "dirichlet_clients", "example_1", "margin"]
