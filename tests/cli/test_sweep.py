@@ -39,9 +39,9 @@ def test_it_ends_with_a_table_a_choice_and_a_report(run):
     assert lines[1] == "2 runs, 3 rounds, 1 of them shared by several runs"
     found = Sweep.load("runs/sweep/small")
     for point in found.points:
-        figures = [f"{100 * point['figures'][name]['mean']:.1f}" for name in ("majority", "minority", "overall")]
-        figures += [f"{100 * point['validation']['mean']:.1f}", f"{point['figures']['moved']['mean']:.0f}"]
-        assert re.search(rf"^{point['values']['relabel.tau']} +{' +'.join(figures)}$", done.out, re.M)
+        shown = [f"{100 * point['metrics'][name]['mean']:.1f}" for name in ("majority", "minority", "overall")]
+        shown += [f"{100 * point['validation']['mean']:.1f}", f"{point['metrics']['moved']['mean']:.0f}"]
+        assert re.search(rf"^{point['values']['relabel.tau']} +{' +'.join(shown)}$", done.out, re.M)
     chosen = found.choice[0]["values"]["relabel.tau"]
     assert f"FedAvg: balanced accuracy on what clients hold back is highest at relabel.tau = {chosen} (" in done.out
     assert "There the test set says: majority " in done.out

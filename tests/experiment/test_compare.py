@@ -61,20 +61,20 @@ def test_the_summary_says_what_the_runs_say(tmp_path, executor):
     assert Comparison.load(tmp_path / "c") == found
     record, baseline = found.record, found.record["baselines"][0]
     assert (record["kind"], record["name"], record["score"], record["seeds"]) == ("compare", "c", "last", [1, 2])
-    assert (record["headline"], record["figures"]) == ("overall", ["majority", "minority", "overall"])
+    assert (record["headline"], record["metrics"]) == ("overall", ["majority", "minority", "overall"])
     assert (baseline["label"], baseline["algorithm"], list(baseline["arms"])) == (
         "FedAvg",
         "fedavg",
         [*MATCHED, "random"],
     )
     results = {(cell.arm, cell.seed): plan.grid.result(cell) for cell in plan.grid.cells}
-    for arm, figures in baseline["arms"].items():
+    for arm, found in baseline["arms"].items():
         overall = [results[arm, seed].accuracy["overall"] for seed in (1, 2)]
-        assert figures["overall"]["values"] == overall
-        assert np.isclose(figures["overall"]["mean"], np.mean(overall))
-        assert np.isclose(figures["overall"]["deviation"], np.std(overall, ddof=1))
-        assert figures["minority"]["values"] == [results[arm, seed].groups["minority"] for seed in (1, 2)]
-        assert figures["moved"]["values"] == [results[arm, seed].moved for seed in (1, 2)]
+        assert found["overall"]["values"] == overall
+        assert np.isclose(found["overall"]["mean"], np.mean(overall))
+        assert np.isclose(found["overall"]["deviation"], np.std(overall, ddof=1))
+        assert found["minority"]["values"] == [results[arm, seed].groups["minority"] for seed in (1, 2)]
+        assert found["moved"]["values"] == [results[arm, seed].moved for seed in (1, 2)]
     assert baseline["arms"]["fedrela"]["moved"] == baseline["arms"]["random"]["moved"]
     assert baseline["arms"]["fedrela"]["moved"]["mean"] > baseline["arms"]["baseline"]["moved"]["mean"] == 0
     assert [(pair["base"], pair["treated"]) for pair in baseline["pairs"]] == list(PAIRS[:3])

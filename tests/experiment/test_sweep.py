@@ -150,7 +150,7 @@ def test_the_summary_says_what_the_runs_say(tmp_path):
     record = found.record
     assert record == Sweep.load(tmp_path / "small").record
     assert (record["kind"], record["name"], record["seeds"]) == ("sweep", "small", [5, 7])
-    assert (record["figures"], record["headline"]) == (["majority", "minority", "overall"], "overall")
+    assert (record["metrics"], record["headline"]) == (["majority", "minority", "overall"], "overall")
     assert (record["keys"], record["values"]) == (["relabel.tau"], TAUS)
     rows = {(row["arm"], row["relabel.tau"], row["seed"]): row for row in found.rows()}
     assert len(rows) == len(found.rows()) == 8
@@ -162,22 +162,22 @@ def test_the_summary_says_what_the_runs_say(tmp_path):
         assert row["validation"] == result.record["validation"]["balanced"]
     for point in found.points:
         of = [rows[point["arm"], point["values"]["relabel.tau"], seed]["overall"] for seed in (5, 7)]
-        assert point["figures"]["overall"]["mean"] == pytest.approx(sum(of) / 2)
-        assert point["figures"]["overall"]["deviation"] == pytest.approx(abs(of[0] - of[1]) / 2**0.5)
+        assert point["metrics"]["overall"]["mean"] == pytest.approx(sum(of) / 2)
+        assert point["metrics"]["overall"]["deviation"] == pytest.approx(abs(of[0] - of[1]) / 2**0.5)
     assert [choice["arm"] for choice in found.choice] == ["fedrela"], "tau does nothing without re-labelling"
     (choice,) = found.choice
     taus = {point["values"]["relabel.tau"]: point for point in found.points if point["arm"] == "fedrela"}
     best = max(taus, key=lambda tau: taus[tau]["validation"]["mean"])
     assert choice["values"] == {"relabel.tau": best}
-    assert choice["test"]["overall"] == taus[best]["figures"]["overall"]["mean"]
-    assert choice["best_test"] == max(point["figures"]["overall"]["mean"] for point in taus.values())
+    assert choice["test"]["overall"] == taus[best]["metrics"]["overall"]["mean"]
+    assert choice["best_test"] == max(point["metrics"]["overall"]["mean"] for point in taus.values())
     assert record["why_no_choice"] == ""
 
 
 def point(value, validation, overall, moved):
     spread = {name: {"mean": mean} for name, mean in {"overall": overall, "moved": moved}.items()}
     held_back = None if validation is None else {"mean": validation}
-    return {"baseline": "h", "arm": "a", "values": {"k": value}, "figures": spread, "validation": held_back}
+    return {"baseline": "h", "arm": "a", "values": {"k": value}, "metrics": spread, "validation": held_back}
 
 
 def test_of_equal_values_the_one_that_moves_less_is_chosen():
@@ -202,11 +202,11 @@ def test_values_that_change_baselines_and_groups(tmp_path):
     imbalances = [{"kind": "step", "ratio": 6, "minority": [0]}, {"kind": "long_tail", "factor": 6}]
     swept = {"algorithm.name": ["fedavg", "fedprox"], "data.imbalance": imbalances}
     found = sweep(quick(sweep=swept, data={"validation": 0.2}), out=tmp_path)
-    assert found.record["figures"] == ["majority", "minority", "head", "medium", "tail", "overall"]
+    assert found.record["metrics"] == ["majority", "minority", "head", "medium", "tail", "overall"]
     assert {point["baseline"] for point in found.points} == {"as swept"}
     for step, tailed in zip(found.points[::2], found.points[1::2], strict=True):
-        assert step["figures"]["head"]["mean"] is tailed["figures"]["minority"]["mean"] is None
-        assert None not in (step["figures"]["minority"]["mean"], tailed["figures"]["head"]["mean"])
+        assert step["metrics"]["head"]["mean"] is tailed["metrics"]["minority"]["mean"] is None
+        assert None not in (step["metrics"]["minority"]["mean"], tailed["metrics"]["head"]["mean"])
     assert len(found.choice) == 1
 
 
@@ -214,9 +214,9 @@ def test_a_run_that_fails_leaves_a_gap(tmp_path):
     table = quick(sweep={"train.lr": [0.05, 1e30]}, train={**QUICK, "give_up": 1}, data={"validation": 0.2})
     good, bad = sweep(table, out=tmp_path / "a").points
     assert "failed" not in good
-    assert good["figures"]["overall"]["mean"] > 0
+    assert good["metrics"]["overall"]["mean"] > 0
     assert "fewer than 1 clients" in bad["failed"]
-    assert (bad["figures"]["overall"]["mean"], bad["validation"]) == (None, None)
+    assert (bad["metrics"]["overall"]["mean"], bad["validation"]) == (None, None)
     assert Sweep.load(tmp_path / "a").choice[0]["values"] == {"train.lr": 0.05}
     with pytest.raises(FedrelaError, match=r"no run could be done: .*fewer than 1 clients"):
         sweep(quick(sweep={"train.lr": [1e29, 1e30]}, train={**QUICK, "give_up": 1}), out=tmp_path / "b")

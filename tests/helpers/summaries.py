@@ -35,7 +35,7 @@ def compare_summary(seeds: int = 3, label: str = "FedAvg", names: tuple[str, ...
     baselines = [{"label": label, "algorithm": "fedavg", "arms": arms, "pairs": pairs}]
     return {
         "format": "fedrela-summary-1", "kind": "compare", "name": "digits", "score": "last", "headline": names[-1],
-        "figures": list(names), "seeds": list(range(1, seeds + 1)), "baselines": baselines,
+        "metrics": list(names), "seeds": list(range(1, seeds + 1)), "baselines": baselines,
     }  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def sweep_summary(keys: int) -> Record:
     points = [
         {
             "baseline": "FedAvg", "arm": "as given", "values": dict(zip(values, chosen, strict=True)),
-            "figures": {
+            "metrics": {
                 "minority": spread(0.5 + k / 100, 0.01, 2), "overall": spread(0.8 + k / 100, 0.01, 2),
                 "moved": spread(10.0 + k, 1.0, 2),
             },
@@ -57,11 +57,11 @@ def sweep_summary(keys: int) -> Record:
     choice = {
         "baseline": "FedAvg", "arm": "as given", "by": "balanced accuracy on what clients hold back",
         "values": points[0]["values"], "validation": 0.7, "test": {"minority": 0.5, "overall": 0.8},
-        "best_test_values": points[-1]["values"], "best_test": points[-1]["figures"]["overall"]["mean"],
+        "best_test_values": points[-1]["values"], "best_test": points[-1]["metrics"]["overall"]["mean"],
     }  # fmt: skip
     return {
         "format": "fedrela-summary-1", "kind": "sweep", "name": "digits", "headline": "overall",
-        "figures": ["minority", "overall"], "seeds": [1, 2], "keys": list(values), "values": values, "points": points,
+        "metrics": ["minority", "overall"], "seeds": [1, 2], "keys": list(values), "values": values, "points": points,
         "choice": [choice], "why_no_choice": "",
     }  # fmt: skip
 
@@ -90,6 +90,6 @@ def reproduce_summary() -> Record:
     return {
         "format": "fedrela-summary-1", "kind": "reproduce", "name": "tab:step", "title": "Step imbalance",
         "scale": "smoke", "seeds": [1, 2, 3], "rows": ["dataset", "IR"], "columns": ["minority share"],
-        "figures": [{"name": "Majority", "of": "majority"}, {"name": "Minority", "of": "minority"}],
+        "metrics": [{"name": "Majority", "of": "majority"}, {"name": "Minority", "of": "minority"}],
         "entries": entries, "ours": ["momentum 0.9"], "reduction": ["digits in place of F-MNIST"], "notes": [],
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Heterogeneity figures against their definitions, cell by cell."""
+"""Heterogeneity metrics against their definitions, cell by cell."""
 
 from __future__ import annotations
 

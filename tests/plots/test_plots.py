@@ -324,7 +324,7 @@ def test_wrong_counts_are_refused(ax):
 def test_gains_of_a_comparison(compared, ax):
     plots.gains(compared, ax=ax)
     summary = json.loads((compared.folder / "summary.json").read_text())
-    found = [p["differences"][f] for b in summary["baselines"] for p in b["pairs"] for f in summary["figures"]]
+    found = [p["differences"][f] for b in summary["baselines"] for p in b["pairs"] for f in summary["metrics"]]
     dots = [line.get_xydata()[0] for line in ax.get_lines() if line.get_marker() == "o"]
     np.testing.assert_allclose(dots, [[100 * d["mean"], y] for y, d in enumerate(found)])
     whiskers = [line.get_xdata() for line in ax.get_lines() if line.get_marker() == "|"]
@@ -337,10 +337,10 @@ def test_a_sweep_of_one_key(swept, ax):
     plots.sensitivity(swept, ax=ax)
     points = json.loads((swept.folder / "summary.json").read_text())["points"]
     for name, places in lines(ax).items():
-        np.testing.assert_allclose(places, [[p["values"]["relabel.tau"], p["figures"][name]["mean"]] for p in points])
+        np.testing.assert_allclose(places, [[p["values"]["relabel.tau"], p["metrics"][name]["mean"]] for p in points])
     ax.clear()
     plots.sensitivity(swept, metric="moved", ax=ax)
-    np.testing.assert_allclose(lines(ax)["FedAvg"][:, 1], [p["figures"]["moved"]["mean"] for p in points])
+    np.testing.assert_allclose(lines(ax)["FedAvg"][:, 1], [p["metrics"]["moved"]["mean"] for p in points])
     with pytest.raises(ArgumentError, match="metric: expected one of"):
         plots.sensitivity(swept, metric="x", ax=ax)
 

@@ -234,7 +234,7 @@ def test_the_page_of_a_table_of_the_paper(reproduced):
 
 def test_gains_that_the_paper_prints_as_such():
     summary = reproduce_summary()
-    summary["figures"] = [{"name": "gain", "of": "minority", "gain": True}]
+    summary["metrics"] = [{"name": "gain", "of": "minority", "gain": True}]
     summary["entries"] = [entry for entry in summary["entries"] if entry["arm"] == "+FedReLa"]
     assert [(gain.published, gain.measured) for gain in table_gains(summary)] == [(0.77, 0.6)]
 
@@ -252,7 +252,7 @@ def test_the_figure_of_tau():
     assert sensitivity_figures(summary) == []  # several axes
     some = {**summary["entries"][1], "published": {}}
     entries = [{**some, "at": {"tau": tau}} for tau in ("Original", "1%", "3%", "5%")]
-    summary |= {"entries": entries, "figures": [*summary["figures"], {"name": "Relabeled", "of": "moved"}]}
+    summary |= {"entries": entries, "metrics": [*summary["metrics"], {"name": "Relabeled", "of": "moved"}]}
     drawn = sensitivity_figures(summary)
     assert [figure.name for figure in drawn] == ["measured-accuracy", "measured-moved"]
     assert "Minority: from 60.0% at 1 to 60.0% at 5" in describe_lines(new_figure(drawn[0].draw))

@@ -119,7 +119,7 @@ def test_sweeps_long_and_wide(keys):
     if wide is not None:
         assert len(wide.rows) == 3 * 2 ** (keys - 1)  # two metrics and the labels moved
         points = {tuple(point["values"].values()): point for point in summary["points"]}
-        mean = points[(0.1,) if keys == 1 else (0.05, 0.8)]["figures"]["minority"]["mean"]
+        mean = points[(0.1,) if keys == 1 else (0.05, 0.8)]["metrics"]["minority"]["mean"]
         assert wide.rows[0][-1] == f"{100 * mean:.1f} ± 1.0"
     rows = read_csv(all_tables(summary)["table.csv"].decode())
     assert [float(row["relabel.tau"]) for row in rows] == [p["values"]["relabel.tau"] for p in summary["points"]]
@@ -168,7 +168,7 @@ def test_published_and_measured_one_below_the_other():
 
 def test_one_arm_a_place_and_labels_moved():
     summary = reproduce_summary()
-    summary["figures"].append({"name": "Relabeled", "of": "moved"})
+    summary["metrics"].append({"name": "Relabeled", "of": "moved"})
     entries = [entry for entry in summary["entries"] if entry["at"]["minority share"] == "10%"]
     for entry in entries:
         entry["at"] = {"variant": f"with {entry['arm']}"}

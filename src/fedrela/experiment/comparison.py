@@ -115,7 +115,7 @@ class Compare:
             "name": self.grid.name,
             "score": self.table.score,
             "headline": first.record["headline"],
-            "figures": metric_names(first),
+            "metrics": metric_names(first),
             "seeds": list(self.table.seeds),
             "baselines": [self._baseline(baseline, failures.get(baseline.label)) for baseline in self.baselines],
         }

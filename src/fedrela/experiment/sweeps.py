@@ -45,7 +45,7 @@ class Sweep(GridSummary):
         """
         return [
             {"baseline": point["baseline"], "arm": point["arm"], "seed": seed, **point["values"]}
-            | {name: spread["values"][i] for name, spread in point["figures"].items()}
+            | {name: spread["values"][i] for name, spread in point["metrics"].items()}
             | {"validation": point["validation"]["values"][i] if point["validation"] else None}
             for point in self.points
             for i, seed in enumerate(self.record["seeds"])
@@ -149,12 +149,12 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
         raise FedrelaError(f"{grid.out}: no run could be done: {next(iter(grid.failures.values()))}")
     headline = str(next(iter(results.values())).record["headline"])
     groups = dict.fromkeys(name for result in results.values() for name in metric_names(result)[:-1])
-    figures = [*groups, headline]
+    metrics = [*groups, headline]
     families = [
         _groups(family, lambda cell: repr(cell.values))
         for family in _groups(grid.cells, lambda cell: (cell.baseline, cell.arm))
     ]
-    points = [[_point(cells, grid, results, figures) for cells in family] for family in families]
+    points = [[_point(cells, grid, results, metrics) for cells in family] for family in families]
     several = [points[i] for i, family in enumerate(families) if len({cells[0].name for cells in family}) > 1]
     choice = [found for family in several if (found := choice_of(family, headline))]
     return {
@@ -162,7 +162,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
         "kind": "sweep",
         "name": grid.name,
         "headline": headline,
-        "figures": figures,
+        "metrics": metrics,
         "seeds": list(dict.fromkeys(cell.seed for cell in grid.cells)),
         "keys": list(values),
         "values": dict(values),
@@ -180,7 +180,7 @@ def _groups(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> list[list
     return list(found.values())
 
 
-def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], figures: Sequence[str]) -> Record:
+def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], metrics: Sequence[str]) -> Record:
     done = [results.get(cell.name) for cell in cells]
     runs = [{} if result is None else {**result.accuracy, **metrics_of(result)} for result in done]
     validation = [None if result is None else result.record.get("validation", {}).get("balanced") for result in done]
@@ -189,7 +189,7 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], fig
         "baseline": cells[0].baseline,
         "arm": cells[0].arm,
         "values": dict(cells[0].values),
-        "figures": {name: Spread.of([run.get(name) for run in runs]).as_record() for name in [*figures, "moved"]},
+        "metrics": {name: Spread.of([run.get(name) for run in runs]).as_record() for name in [*metrics, "moved"]},
         "validation": None if all(value is None for value in validation) else Spread.of(validation).as_record(),
         **({} if failure is None else {"failed": failure}),
     }
@@ -201,20 +201,20 @@ def choice_of(points: Sequence[Record], headline: str) -> Record | None:
     Of equal ones it is the one that moved fewer labels, then the one that comes first.
     """
     candidates = [point for point in points if point["validation"] and point["validation"]["mean"] is not None]
-    scored = [point for point in points if point["figures"][headline]["mean"] is not None]
+    scored = [point for point in points if point["metrics"][headline]["mean"] is not None]
     if not candidates or not scored:
         return None
-    chosen = max(candidates, key=lambda point: (point["validation"]["mean"], -(point["figures"]["moved"]["mean"] or 0)))
-    best = max(scored, key=lambda point: point["figures"][headline]["mean"])
+    chosen = max(candidates, key=lambda point: (point["validation"]["mean"], -(point["metrics"]["moved"]["mean"] or 0)))
+    best = max(scored, key=lambda point: point["metrics"][headline]["mean"])
     return {
         "baseline": chosen["baseline"],
         "arm": chosen["arm"],
         "by": HELD_BACK,
         "values": chosen["values"],
         "validation": chosen["validation"]["mean"],
-        "test": {name: spread["mean"] for name, spread in chosen["figures"].items() if name != "moved"},
+        "test": {name: spread["mean"] for name, spread in chosen["metrics"].items() if name != "moved"},
         "best_test_values": best["values"],
-        "best_test": best["figures"][headline]["mean"],
+        "best_test": best["metrics"][headline]["mean"],
     }
 
 

@@ -79,7 +79,7 @@ def gain_rows(summary: Summary, base: str, treated: str) -> list[tuple[str, Any,
         for baseline in summary["baselines"]
         for pair in baseline["pairs"]
         if (pair["base"], pair["treated"]) == (base, treated)
-        for metric in summary["figures"]
+        for metric in summary["metrics"]
     ]
 
 
@@ -121,13 +121,13 @@ def sensitivity(
         return ax
     summary = read_summary(source, "sweep")
     arms = arms_of(summary)
-    if metric is not None and metric not in (*summary["figures"], MOVED):
-        raise ArgumentError(f"metric: {not_one_of(metric, [*summary['figures'], MOVED])}")
+    if metric is not None and metric not in (*summary["metrics"], MOVED):
+        raise ArgumentError(f"metric: {not_one_of(metric, [*summary['metrics'], MOVED])}")
     if len(summary["keys"]) == 2:
         chosen = next((a for a in arms if baseline in (None, a[0]) and arm in (None, a[1])), None)
         if chosen is None:
             raise ArgumentError("baseline, arm: not in this sweep")
-        _surface(ax, summary, chosen, metric or summary["figures"][-1])
+        _surface(ax, summary, chosen, metric or summary["metrics"][-1])
     elif len(summary["keys"]) == 1:
         _over_one_key(ax, summary, arms, metric)
     else:
@@ -159,12 +159,12 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
     key = summary["keys"][0]
     if len(arms) == 1 and metric is None:
         found = points_of(summary, *arms[0])
-        lines = {style.name(label): [point["figures"][label] for point in found] for label in summary["figures"]}
+        lines = {style.name(label): [point["metrics"][label] for point in found] for label in summary["metrics"]}
         if all(point["validation"] for point in found):
             lines[HELD_BACK] = [point["validation"] for point in found]
     else:
-        metric = metric or summary["figures"][-1]
-        lines = {style.name(arm_name(*a)): [p["figures"][metric] for p in points_of(summary, *a)] for a in arms}
+        metric = metric or summary["metrics"][-1]
+        lines = {style.name(arm_name(*a)): [p["metrics"][metric] for p in points_of(summary, *a)] for a in arms}
     values = summary["values"][key]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         at = [[point["values"][key] for point in points_of(summary, *a)] for a in arms]
@@ -213,7 +213,7 @@ def _surface(ax: Axes, summary: Summary, arm: tuple[str, str], metric: str) -> N
     first, last = summary["keys"]
     rows, columns = summary["values"][first], summary["values"][last]
     found = {
-        (repr(point["values"][first]), repr(point["values"][last])): point["figures"][metric]["mean"]
+        (repr(point["values"][first]), repr(point["values"][last])): point["metrics"][metric]["mean"]
         for point in points_of(summary, *arm)
     }
     matrix = [[found.get((repr(row), repr(column))) for column in columns] for row in rows]
@@ -279,7 +279,7 @@ def table_gains(summary: Summary) -> list[Gain]:
     found = [
         (place, metric["name"], *(_gain(both, metric, source) for source in ("published", "measured")))
         for place, both in arms.items()
-        for metric in summary["figures"]
+        for metric in summary["metrics"]
         if metric["of"] != MOVED
     ]
     return [Gain(place, words, a, b) for place, words, a, b in found if a is not None and b is not None]

@@ -57,14 +57,14 @@ def compare_table(summary: Summary) -> Table:
         base, treated = baseline["arms"][pair["base"]], baseline["arms"][pair["treated"]]
         cells = (
             paper_cell(base[metric]["mean"], treated[metric]["mean"], pair["differences"][metric]["mean"])
-            for metric in summary["figures"]
+            for metric in summary["metrics"]
         )
         what = pair_name(pair["base"], pair["treated"])
         rows.append((baseline["label"], what, *cells, spread_count(treated["moved"])))
     seeds = len(summary["seeds"])
     mean = f"mean over {seeds} seeds" if seeds > 1 else "one seed"
     caption = f"{score_words(summary)}: without (with) FedReLa, and the gain or trade-off in points; {mean}"
-    return _table(("baseline", "pair", *summary["figures"], MOVED), rows, f"{caption}{_drop(summary)}.")
+    return _table(("baseline", "pair", *summary["metrics"], MOVED), rows, f"{caption}{_drop(summary)}.")
 
 
 def difference_table(summary: Summary) -> Table:
@@ -73,14 +73,14 @@ def difference_table(summary: Summary) -> Table:
         (
             baseline["label"],
             pair_name(pair["base"], pair["treated"]),
-            *(interval_points(pair["differences"][metric]) for metric in summary["figures"]),
+            *(interval_points(pair["differences"][metric]) for metric in summary["metrics"]),
         )
         for baseline, pair in pairs(summary)
     ]
     words = "Paired differences in points"
     if len(summary["seeds"]) > 1:
         words += f", mean over {len(summary['seeds'])} seeds with the 95 % interval of Student's t"
-    return _table(("baseline", "pair", *summary["figures"]), rows, f"{words}{_drop(summary)}.")
+    return _table(("baseline", "pair", *summary["metrics"]), rows, f"{words}{_drop(summary)}.")
 
 
 def arms_table(summary: Summary) -> Table:
@@ -89,14 +89,14 @@ def arms_table(summary: Summary) -> Table:
         (
             baseline["label"],
             arm_words(arm),
-            *(spread_percent(found[metric]) for metric in summary["figures"]),
+            *(spread_percent(found[metric]) for metric in summary["metrics"]),
             spread_count(found["moved"]),
         )
         for baseline in summary["baselines"]
         for arm, found in baseline["arms"].items()
     ]
     caption = f"{score_words(summary)}; {seeds_words(summary)}{_drop(summary)}."
-    return _table(("baseline", "arm", *summary["figures"], MOVED), rows, caption)
+    return _table(("baseline", "arm", *summary["metrics"], MOVED), rows, caption)
 
 
 def compare_values(summary: Summary) -> Values:
@@ -110,7 +110,7 @@ def compare_values(summary: Summary) -> Values:
         for arm, found in baseline["arms"].items():
             of_arm = [pair for pair in baseline["pairs"] if pair["treated"] == arm]
             for pair in of_arm or [None]:
-                for metric in summary["figures"]:
+                for metric in summary["metrics"]:
                     row = [baseline["label"], baseline["algorithm"], arm, metric]
                     row += [*values_of(found[metric], INTERVAL[:2]), pair and pair["base"]]
                     row += values_of(pair and pair["differences"][metric], INTERVAL)
@@ -196,7 +196,7 @@ def verdicts(summary: Summary) -> dict[tuple[str, str], str]:
     kinds: dict[tuple[str, str], dict[str, list[str]]] = {}
     for baseline, pair in pairs(summary):
         found = kinds.setdefault((pair["base"], pair["treated"]), {})
-        for metric in summary["figures"]:
+        for metric in summary["metrics"]:
             difference = pair["differences"][metric]
             words = f"{limited(baseline['label'])} {limited(metric)} {points(difference['mean'])}"
             if difference["mean"] is not None:
@@ -225,7 +225,7 @@ def meaning(summary: Summary) -> str:
 
 def _curves(summary: Summary, runs: GridData) -> list[Block]:
     """Return accuracy over rounds: the headline, and the group of the rarest classes."""
-    metrics = summary["figures"]
+    metrics = summary["metrics"]
     shown = dict.fromkeys([metrics[-1], metrics[max(len(metrics) - 2, 0)]])
     seeds = len(summary["seeds"])
     band = f"Mean over {seeds} seeds; bands are one standard deviation." if seeds > 1 else "One seed."

@@ -47,7 +47,7 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
 
 
 def _table(summary: Summary, across: Sequence[tuple[str, ...]], words: str) -> Table:
-    rows_of, metrics = row_axes(summary), summary["figures"]
+    rows_of, metrics = row_axes(summary), summary["metrics"]
     cells, sources = _cells(summary, rows_of), _sources(summary)
     rows = []
     for row in _places(summary, rows_of):
@@ -107,7 +107,7 @@ def reproduce_values(summary: Summary) -> Values:
     rows: list[list[Value]] = []
     for entry in summary["entries"]:
         place = [entry["at"].get(axis) for axis in axes]
-        for metric in summary["figures"]:
+        for metric in summary["metrics"]:
             of = metric["of"]
             spread, factor = (entry["measured"] or {}).get(of), 1 if of == "moved" else 100
             measured = values_of(spread, ("mean", "deviation"), factor)
@@ -203,7 +203,7 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
     shown: list[Block] = []
     for source in ("measured", "published"):
         for moved in (False, True):
-            metrics = [metric for metric in summary["figures"] if (metric["of"] == "moved") == moved]
+            metrics = [metric for metric in summary["metrics"] if (metric["of"] == "moved") == moved]
             lines = {
                 metric["name"]: ([x for x, _ in there], [entry_value(e, metric["of"], source) for _, e in there], None)
                 for metric in metrics

@@ -28,7 +28,7 @@ def sweep_tables(summary: Summary) -> list[Table]:
 
 def sweep_table(summary: Summary) -> Table:
     """Return one row per point: the values of the keys, all metrics, and the labels moved."""
-    keys, metrics = summary["keys"], summary["figures"]
+    keys, metrics = summary["keys"], summary["metrics"]
     validated = any(point["validation"] for point in summary["points"])
     words = [*_who(summary), *keys]
     columns = [*words, *metrics, *([HELD_BACK] if validated else []), MOVED]
@@ -36,9 +36,9 @@ def sweep_table(summary: Summary) -> Table:
         [
             *_who(summary, point["baseline"], point["arm"]),
             *(value_text(point["values"][key]) for key in keys),
-            *(spread_percent(point["figures"][metric]) for metric in metrics),
+            *(spread_percent(point["metrics"][metric]) for metric in metrics),
             *([spread_percent(point["validation"])] if validated else []),
-            spread_count(point["figures"]["moved"]),
+            spread_count(point["metrics"]["moved"]),
         ]
         for point in summary["points"]
     ]
@@ -48,7 +48,7 @@ def sweep_table(summary: Summary) -> Table:
 
 def wide_table(summary: Summary) -> Table | None:
     """Return a row per metric (and value of the first of two keys), a column per value of the last key; else None."""
-    keys, metrics = summary["keys"], [*summary["figures"], "moved"]
+    keys, metrics = summary["keys"], [*summary["metrics"], "moved"]
     if len(keys) not in (1, 2):
         return None
     *first, last = keys
@@ -61,7 +61,7 @@ def wide_table(summary: Summary) -> Table | None:
             for down in summary["values"][first[0]] if first else [None]:
                 start = dict.fromkeys(first, down)
                 cells = [found.get(_address({**start, last: value}, keys)) for value in across]
-                shown = (NONE if point is None else write(point["figures"][metric]) for point in cells)
+                shown = (NONE if point is None else write(point["metrics"][metric]) for point in cells)
                 label = MOVED if metric == "moved" else metric
                 rows.append([*_who(summary, baseline, arm), label, *map(value_text, start.values()), *shown])
     words = [*_who(summary), "metric", *first]
@@ -71,12 +71,12 @@ def wide_table(summary: Summary) -> Table | None:
 
 def sweep_values(summary: Summary) -> Values:
     """Return a sweep for programs: one row per point, shares in per cent."""
-    keys, metrics = summary["keys"], summary["figures"]
+    keys, metrics = summary["keys"], summary["metrics"]
     names = [*metrics, "validation", "moved"]
     columns = ["baseline", "arm", *keys, *(f"{name}_{part}" for name in names for part in PARTS), "seeds"]
     rows: list[list[Value]] = []
     for point in summary["points"]:
-        found = point["figures"]
+        found = point["metrics"]
         shares = [*(found[metric] for metric in metrics), point["validation"]]
         spreads = [value for share in shares for value in values_of(share, PARTS)]
         spreads += values_of(found["moved"], PARTS, 1)
@@ -128,7 +128,7 @@ def _opening(summary: Summary) -> list[Block]:
 
 def _plots(summary: Summary) -> list[Block]:
     """Return lines over one key, heat maps over two; of more keys nothing."""
-    metrics, arms = summary["figures"], arms_of(summary)
+    metrics, arms = summary["metrics"], arms_of(summary)
     seeds = len(summary["seeds"])
     band = "Mean over seeds; bands are one standard deviation." if seeds > 1 else "One seed."
     if len(summary["keys"]) == 1 and len(arms) == 1:
@@ -162,9 +162,9 @@ def _figure(
 
 def choice_words(summary: Summary, choice: Mapping[str, Any]) -> str:
     """Say which value the validation split would choose, and what the test set says of it."""
-    headline = summary["figures"][-1]
+    headline = summary["metrics"][-1]
     chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
-    test = listed([f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["figures"]])
+    test = listed([f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["metrics"]])
     said = (
         f"{limited(arm_name(choice['baseline'], choice['arm']))}: {choice['by']} is highest at {chosen} "
         f"({percent(choice['validation'])}), so that is what one would choose. There the test set says: {test}."

@@ -111,7 +111,7 @@ class Reproduction:
             "scale": self.scale,
             "seeds": list(self.seeds),
             "pair": list(table.pair),
-            "figures": [{"name": metric.name, "of": metric.of, "gain": metric.gain} for metric in table.metrics],
+            "metrics": [{"name": metric.name, "of": metric.of, "gain": metric.gain} for metric in table.metrics],
             "rows": list(table.rows),
             "columns": list(table.columns),
             "entries": [{**asdict(cell), "measured": self._measured(cell)} for cell in table.cells],
