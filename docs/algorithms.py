@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment.registries import traffic
-from fedrela.options import expected
+from fedrela.options import expected, options_of
 
 PAGE = Path(__file__).with_name("algorithms.md")
 HEAD = """# Algorithms
@@ -36,15 +36,13 @@ def page() -> str:
 
 
 def parameters(name: str) -> str:
-    from fedrela.experiment.registries import algorithms
-
-    facts = next(each for each in algorithms() if each.name == name)
-    if not facts.parameters:
+    declared = options_of(ALGORITHMS[name].Params)
+    if not declared:
         return "No parameters.\n"
     lines = ["| parameter | symbol | default | allowed | what it is |", "|---|---|---|---|---|"]
-    for one in facts.parameters:
+    for one in declared:
         lines.append(f"| `{one.name}` | {one.symbol or '-'} | `{one.default}` | {expected(one)} | {one.help} |")
-    chosen = [one.name for one in facts.parameters if one.words]
+    chosen = [one.name for one in declared if one.words]
     note = f"\nNamed options that follow the original code or another reading: {', '.join(chosen)}.\n" if chosen else ""
     return "\n".join(lines) + "\n" + note
 

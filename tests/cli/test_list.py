@@ -11,7 +11,7 @@ import pytest
 from fedrela.algorithms import ALGORITHMS
 from fedrela.data.sources import SOURCES
 from fedrela.experiment import registries
-from fedrela.models import MODELS, build, model_options
+from fedrela.models import MODELS, ModelSpec, build, model_options
 from fedrela.options import options_of
 from fedrela.reproduction.paper_table import paper_tables
 
@@ -40,12 +40,12 @@ def test_every_algorithm_with_every_parameter(run):
 
 
 def test_what_leaves_a_client_is_what_the_algorithm_says():
-    for facts in registries.algorithms():
-        sent = " ".join(facts.sends)
-        assert all(name in sent for name in ALGORITHMS[facts.name].uploads if name != "weights")
-        for exchange in ALGORITHMS[facts.name]().exchanges():
-            assert all(n in sent for n in ALGORITHMS[facts.name]().answers(exchange.name, registries.ANY_SIZES))
-    assert {facts.name: facts.sends for facts in registries.algorithms()}["fedavg"] == ()
+    for name, kind in ALGORITHMS.items():
+        sent = " ".join(registries.sent_besides_weights(name))
+        assert all(array in sent for array in kind.uploads if array != "weights")
+        for exchange in kind().exchanges():
+            assert all(array in sent for array in kind().answers(exchange.name, registries.ANY_SIZES))
+    assert registries.sent_besides_weights("fedavg") == []
 
 
 def test_every_model_with_its_options_and_size(run):
@@ -54,11 +54,11 @@ def test_every_model_with_its_options_and_size(run):
     lines = {line.split(" ")[0]: line for line in rows(done.out)}
     for name in MODELS:
         assert all(f"{option} = " in lines[name] for option in model_options(name))
-    assert lines["mlp"] == "mlp hidden = [200] 616,610"
-    assert lines["simple_cnn"] == "simple_cnn - 62,006"
-    assert lines["resnet8"] == 'resnet8 width = 64, norm = "batch" 1,227,594'
+    assert lines["mlp"] == "mlp hidden = [200] 616,610 multilayer perceptron"
+    assert lines["simple_cnn"] == "simple_cnn - 62,006 LeNet-like CNN of NIID-Bench"
+    assert lines["resnet8"] == 'resnet8 width = 64, norm = "batch" 1,227,594 ResNet-8 for small images'
     small = build("resnet20", registries.COLOUR_PICTURE, registries.TEN_CLASSES)
-    assert lines["resnet20"].endswith(f" {sum(p.numel() for p in small.parameters()):,}")
+    assert f" {sum(p.numel() for p in small.parameters()):,} " in lines["resnet20"]
 
 
 def test_a_model_that_takes_no_such_pictures_has_no_size(monkeypatch):
@@ -67,8 +67,8 @@ def test_a_model_that_takes_no_such_pictures_has_no_size(monkeypatch):
 
         raise ArgumentError("input_shape: a table is needed")
 
-    monkeypatch.setitem(MODELS, "tables_only", needs_tables)
-    assert {facts.name: facts.parameters for facts in registries.models()}["tables_only"] is None
+    monkeypatch.setitem(MODELS, "tables_only", ModelSpec(needs_tables, "for tables alone"))
+    assert registries.model_size("tables_only") is None
 
 
 def test_every_source_with_its_options(run):

@@ -138,7 +138,7 @@ def test_double_precision_starts_from_the_same_values():
 
 def test_the_table_is_sorted_and_its_options_are_known():
     assert list(MODELS) == sorted(MODELS)
-    assert {name: model_options(name) for name in ("cnn", "resnet20", "resnet50")} == {
+    assert {name: list(model_options(name)) for name in ("cnn", "resnet20", "resnet50")} == {
         "cnn": [],
         "resnet20": ["width", "norm"],
         "resnet50": ["norm"],

@@ -7,15 +7,15 @@ from importlib import resources
 
 import pytest
 
+from fedrela.data.sources import SOURCES, load
 from fedrela.errors import ArgumentError
 from fedrela.experiment.overlay import laid_over
 from fedrela.models import build
-from fedrela.reproduction.estimate import SIZES, expected_seconds, round_work, training_samples
+from fedrela.reproduction.estimate import expected_seconds, round_work, training_samples
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, number, paper_table, paper_tables
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
-SHAPES = {"digits": (1, 8, 8), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
 PLACES = [(name, scale) for name in NAMES for scale in SCALES]
 
 
@@ -50,8 +50,13 @@ def test_networks_have_features_for_a_frame_of_all_classes():
                     kinds.add((found.model.name, tuple(found.model.options.items()), found.data.source))
     assert len(kinds) == 3
     for model, options, source in kinds:
-        classes = SIZES[source][2]
-        assert build(model, SHAPES[source], classes, **dict(options)).num_features >= classes
+        size = SOURCES[source].size
+        assert build(model, size.shape, size.classes, **dict(options)).num_features >= size.classes
+
+
+def test_the_size_that_digits_declares_is_that_of_its_arrays():
+    digits = load("digits")
+    assert SOURCES["digits"].size == (len(digits.y_train), len(digits.y_test), digits.num_classes, (1, 8, 8))
 
 
 @pytest.mark.parametrize("table", list(paper_tables()), ids=lambda table: table.label)

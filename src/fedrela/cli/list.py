@@ -11,7 +11,7 @@ from rich.console import Console
 from fedrela.arguments import check_choice
 from fedrela.cli.terminal import console, print_line, print_table, print_text_table
 from fedrela.data.sources import SOURCES
-from fedrela.options import expected
+from fedrela.options import expected, options_of
 
 What = Annotated[
     str | None, typer.Argument(metavar="[algorithms|models|sources|tables]", help="Which of them.", show_default="all")
@@ -38,36 +38,34 @@ def list_names(what: What = None, model: Model = "mlp") -> None:
 
 
 def _algorithms(screen: Console, model: str) -> None:
-    from fedrela.experiment import registries
-    from fedrela.experiment.registries import traffic
+    from fedrela.experiment.registries import ALGORITHMS, sent_besides_weights, traffic
 
-    known = list(registries.algorithms())
-    costs = {each.name: traffic(each.name, model) for each in known}
-    facts = [(each.name, each.description, each.paper, ", ".join(each.sends) or "-") for each in known]
+    costs = {name: traffic(name, model) for name in ALGORITHMS}
+    sent = {name: ", ".join(sent_besides_weights(name)) or "-" for name in ALGORITHMS}
+    facts = [(name, kind.description, kind.paper, sent[name]) for name, kind in ALGORITHMS.items()]
     print_text_table(screen, ("algorithm", "what it does", "paper", "sent besides the weights"), facts)
     sizes = [(name, *map(_sizes, (cost.up, cost.exchanges, cost.down, cost.kept))) for name, cost in costs.items()]
     print_text_table(screen, ("algorithm", "sends", "answers", "receives", "keeps"), sizes)
     print_line(screen, f"In bytes, besides the weights of {model}: {costs['fedavg'].weights:,}.", "dim")
     print_line(screen)
-    for each in filter(lambda facts: facts.parameters, known):
-        print_line(screen, each.name, "bold")
-        rows = [(p.name, p.symbol or "-", _value(p.default), expected(p), p.help) for p in each.parameters]
-        print_text_table(screen, ("parameter", "symbol", "default", "allowed", "what it is"), rows)
+    for name, kind in ALGORITHMS.items():
+        if parameters := options_of(kind.Params):
+            print_line(screen, name, "bold")
+            rows = [(p.name, p.symbol or "-", _value(p.default), expected(p), p.help) for p in parameters]
+            print_text_table(screen, ("parameter", "symbol", "default", "allowed", "what it is"), rows)
     print_line(screen, "An algorithm and its parameters are keys of [algorithm].", "dim")
 
 
 def _models(screen: Console, _: str) -> None:
-    from fedrela.experiment import registries
+    from fedrela.experiment.registries import MODELS, model_options, model_size
 
-    rows = [
-        (
-            each.name,
-            ", ".join(f"{option} = {_value(default)}" for option, default in each.options.items()) or "-",
-            "-" if each.parameters is None else f"{each.parameters:,}",
-        )
-        for each in registries.models()
-    ]
-    print_table(screen, ("model", "options", "parameters"), rows, words=("model", "options"))
+    rows = []
+    for name, spec in MODELS.items():
+        options = ", ".join(f"{option} = {_value(default)}" for option, default in model_options(name).items())
+        size = model_size(name)
+        rows.append((name, options or "-", "-" if size is None else f"{size:,}", spec.description))
+    columns = ("model", "options", "parameters", "what it is")
+    print_table(screen, columns, rows, words=("model", "options", "what it is"))
     print_line(screen)
     print_line(screen, "A model and its options are keys of [model]; parameters for 32x32x3 and 10 classes.", "dim")
 

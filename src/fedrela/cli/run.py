@@ -96,7 +96,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         return
     if there.running:
         raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
-    if there.read_json("machine.json").get("elsewhere"):
+    if there.read_json("machine.json").get("remote_clients"):
         _resume_on_flower(there, number)
         return
     from fedrela import experiment

@@ -18,10 +18,9 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.errors import DataError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
-from fedrela.experiment.plan import build_plan
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin, resume
+from fedrela.experiment.runner import begin, build_plan, resume
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault

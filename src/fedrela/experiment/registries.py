@@ -1,9 +1,8 @@
-"""What a configuration may name, as facts for people: algorithms, models, and what each algorithm costs in bytes."""
+"""What a configuration may name (`ALGORITHMS`, `MODELS`), what it sends, and how many bytes that takes."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fedrela.algorithms import ALGORITHMS, Algorithm, ArraySpec, Exchange, Sizes
@@ -11,7 +10,9 @@ from fedrela.errors import ArgumentError
 from fedrela.models import MODELS, build, model_options
 from fedrela.models.arrays import FlatModel
 from fedrela.models.layout import ParameterSplit
-from fedrela.options import Option, options_of
+from fedrela.options import options_of
+
+__all__ = ["ALGORITHMS", "MODELS", "Traffic", "model_options", "model_size", "sent_besides_weights", "traffic"]
 
 COLOUR_PICTURE, TEN_CLASSES = (3, 32, 32), 10
 CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
@@ -19,37 +20,15 @@ CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
 ANY_SIZES = Sizes(64, 64, TEN_CLASSES, features=8, clients=CLIENTS, inputs=COLOUR_PICTURE, largest=LARGEST)
 
 
-class AlgorithmFacts(NamedTuple):
-    """An algorithm: what it is, authors and year, what leaves a client beside the weights, and its parameters."""
+def sent_besides_weights(algorithm: str) -> list[str]:
+    """Return what leaves a client besides the weights.
 
-    name: str
-    label: str
-    description: str
-    paper: str
-    sends: tuple[str, ...]
-    parameters: tuple[Option, ...]
-
-
-class ModelFacts(NamedTuple):
-    """A model: its options with their defaults, and its parameters for 32x32x3 and 10 classes, if it takes those."""
-
-    name: str
-    options: dict[str, Any]
-    parameters: int | None
-
-
-def algorithms() -> Iterator[AlgorithmFacts]:
-    """Yield every algorithm.
-
-    >>> facts = {each.name: each for each in algorithms()}
-    >>> facts["fedprox"].parameters[0].help
-    'weight of the proximal term'
+    >>> sent_besides_weights("scaffold"), sent_besides_weights("climb")
+    (['control'], ['loss (every 5 rounds, all clients)'])
     """
-    for name, kind in ALGORITHMS.items():
-        baseline = kind()
-        sent = [array for array in kind.uploads if array != "weights"]
-        sent += [_answers(baseline, exchange) for exchange in baseline.exchanges()]
-        yield AlgorithmFacts(name, kind.label, kind.description, kind.paper, tuple(sent), options_of(kind.Params))
+    kind = ALGORITHMS[algorithm]
+    sent = [array for array in kind.uploads if array != "weights"]
+    return sent + [_answers(kind(), exchange) for exchange in kind().exchanges()]
 
 
 def _answers(baseline: Algorithm, exchange: Exchange) -> str:
@@ -58,18 +37,12 @@ def _answers(baseline: Algorithm, exchange: Exchange) -> str:
     return f"{names} ({when}{', all clients' if exchange.who == 'all' else ''})"
 
 
-def models() -> Iterator[ModelFacts]:
-    """Yield every model.
+def model_size(name: str) -> int | None:
+    """Return the number of parameters for 32x32x3 and 10 classes; None where a model does not take those.
 
-    >>> {each.name: each.parameters for each in models()}["simple_cnn"]
+    >>> model_size("simple_cnn")
     62006
     """
-    for name, make in MODELS.items():
-        defaults = inspect.signature(make).parameters
-        yield ModelFacts(name, {option: defaults[option].default for option in model_options(name)}, _size(name))
-
-
-def _size(name: str) -> int | None:
     try:
         model = build(name, COLOUR_PICTURE, TEN_CLASSES)
     except ArgumentError:

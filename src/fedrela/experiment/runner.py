@@ -1,4 +1,7 @@
-"""Run a configuration: `run` from beginning to end, `begin` and `resume` for callers that watch progress."""
+"""Run a configuration: `run` from beginning to end, `begin` and `resume` for callers that watch progress.
+
+`build_plan` is the step between a federation and the engine.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,37 @@ import contextlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from fedrela.algorithms import Algorithm
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.algorithms import ALGORITHMS, Algorithm
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
 from fedrela.engine.executors import Executor, open_executor
+from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, IntegrityError
-from fedrela.experiment.build import build_data
+from fedrela.experiment.build import build_data, groups_of, located
 from fedrela.experiment.load import config_sha256, load_config, parse_config
-from fedrela.experiment.plan import build_plan
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
-from fedrela.experiment.schema import Config
+from fedrela.experiment.schema import Config, check_fits
+from fedrela.experiment.schema.problems import WrongConfigError
+from fedrela.experiment.schema.table import Fault
 from fedrela.experiment.toml.writer import toml_text
+from fedrela.models import build, contract
 from fedrela.models.contract import Model
-from fedrela.models.runtime import one_thread
+from fedrela.models.inputs import Scaling
+from fedrela.models.runtime import device_of, dtype_of, one_thread
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder
 
@@ -142,6 +153,56 @@ def _make(config: Config, federation: Federation, held: contextlib.ExitStack, gi
     return made
 
 
+def build_plan(
+    config: Config, federation: Federation, model: Model | None = None, algorithm: Algorithm | None = None
+) -> tuple[Problem, Plan]:
+    """Return what the engine learns from, and how; model and algorithm may be the user's own.
+
+    A model is a module, or a function of input shape and number of classes that makes one.
+    """
+    algorithm = algorithm or ALGORITHMS[config.algorithm.name](**config.algorithm.params)
+    problem = _problem(config, federation, algorithm)
+    keys = {"model": ("model", "name"), **{name: ("model", name) for name in config.model.options}}
+    with located(config, keys, ("model", "name")):
+        make = _maker(config, problem, model)
+        make()
+    check_fits(config, clients=len(problem.shards), classes=problem.num_classes)
+    if config.train.augment and not problem.is_image:
+        what = "crops and flips need images, and these samples are tables"
+        raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
+    plan = Plan(config.seed, config.train, config.relabel, algorithm, make, device_of(config.engine.device))
+    return problem, plan
+
+
+def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:
+    trained = np.concatenate([shard.train for shard in federation.shards])
+    return Problem(
+        x_train=federation.x_train,
+        y_train=np.asarray(federation.y_train, np.int64),
+        x_test=federation.x_test,
+        y_test=np.asarray(federation.y_test, np.int64),
+        shards=federation.shards,
+        num_classes=federation.source.num_classes,
+        groups=groups_of(federation, config.data.protocol),
+        scaling=Scaling.fit(federation.x_train, trained, pixel_max=federation.source.pixel_max),
+        class_names=tuple(federation.source.class_names),
+        auxiliary=_first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
+    )
+
+
+def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:
+    table, sizes = config.model, (problem.input_shape, problem.num_classes)
+    if model is not None:
+        return contract.given(model, *sizes)
+    options = {"projection": table.projection, "dtype": dtype_of(table.dtype), **table.options}
+    return partial(build, table.name, *sizes, seed=config.seed, **options)
+
+
+def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
+    """Return the ids of the first samples of every class."""
+    return np.concatenate([np.flatnonzero(labels == label)[:number] for label in np.unique(labels)])
+
+
 def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
     gallery = config.report.gallery_size if config.report.samples else 0
     recorded = RecordedRun(made, folder, config.engine.checkpoint_every, gallery, config_sha256(config))
@@ -190,7 +251,7 @@ def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "engine": config.engine.as_table(),
-        "elsewhere": executor.remote_clients,
+        "remote_clients": executor.remote_clients,
     }
 
 

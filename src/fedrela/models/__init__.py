@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,24 +19,45 @@ from fedrela.models.runtime import seeded
 from fedrela.text import unknown
 
 __all__ = [
-    "MODELS", "Classifier", "FlatModel", "Plain", "adapt", "build", "has_split", "model_options", "need_split",
-    "num_features",
+    "MODELS", "Classifier", "FlatModel", "ModelSpec", "Plain", "adapt", "build", "has_split", "model_options",
+    "need_split", "num_features",
 ]  # fmt: skip
 
-# name -> function of the input shape and the model's own options, which returns the body and its number of features
-MODELS: dict[str, Callable[..., networks.Body]] = {
-    "cnn": networks.cnn,
-    "cnn_small": networks.cnn_small,
-    "convnet": networks.convnet,
-    "logistic": networks.logistic,
-    "mlp": networks.mlp,
-    "resnet18": networks.resnet18,
-    "resnet20": networks.resnet20,
-    "resnet32": networks.resnet32,
-    "resnet34": networks.resnet34,
-    "resnet50": networks.resnet50,
-    "resnet8": networks.resnet8,
-    "simple_cnn": networks.simple_cnn,
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model as the registry lists it.
+
+    Attributes
+    ----------
+    make
+        A function of the input shape and the model's own options, which returns the body and its number of features.
+    description
+        What it is, in one line.
+    cost
+        Input shape -> price of a training sample, where `cnn_small` on grey images of 28x28 costs 1: measured on one
+        core, save that of ``resnet50``, which is estimated from its operations.
+    """
+
+    make: Callable[..., networks.Body]
+    description: str
+    cost: Mapping[tuple[int, ...], float] = field(default_factory=dict)
+
+
+GREY, COLOUR = (1, 28, 28), (3, 32, 32)
+MODELS: dict[str, ModelSpec] = {
+    "cnn": ModelSpec(networks.cnn, "CNN of McMahan et al. (2017)"),
+    "cnn_small": ModelSpec(networks.cnn_small, "small strided CNN", {GREY: 1.0, COLOUR: 2.3}),
+    "convnet": ModelSpec(networks.convnet, "CNN of CLIMB", {GREY: 7.8, COLOUR: 10.7}),
+    "logistic": ModelSpec(networks.logistic, "logistic regression"),
+    "mlp": ModelSpec(networks.mlp, "multilayer perceptron", {(1, 8, 8): 0.11}),
+    "resnet18": ModelSpec(networks.resnet18, "ResNet-18 for small images", {COLOUR: 400.0}),
+    "resnet20": ModelSpec(networks.resnet20, "ResNet-20 for small images"),
+    "resnet32": ModelSpec(networks.resnet32, "ResNet-32 for small images"),
+    "resnet34": ModelSpec(networks.resnet34, "ResNet-34 for small images", {COLOUR: 760.0}),
+    "resnet50": ModelSpec(networks.resnet50, "ResNet-50 for images of ImageNet's size", {(3, 224, 224): 2_800.0}),
+    "resnet8": ModelSpec(networks.resnet8, "ResNet-8 for small images", {COLOUR: 100.0}),
+    "simple_cnn": ModelSpec(networks.simple_cnn, "LeNet-like CNN of NIID-Bench", {GREY: 0.9, COLOUR: 1.2}),
 }
 
 
@@ -78,25 +100,26 @@ def build(
     ...
     fedrela.errors.ArgumentError: model: expected one of cnn, ..., got 'resnet81'; nearest: resnet8
     """
-    make = MODELS[check_choice("model", name, MODELS)]
+    known = model_options(name)
     for option in options:
-        if option not in model_options(name):
-            raise ArgumentError(unknown("option", option, model_options(name), f"model {name!r}"), argument=option)
+        if option not in known:
+            raise ArgumentError(unknown("option", option, known, f"model {name!r}"), argument=option)
     shape, classes = sizes("input_shape", input_shape), check_integer("num_classes", num_classes, 2)
     if dtype not in (torch.float32, torch.float64):
         raise ArgumentError(f"expected torch.float32 or torch.float64, got {dtype}", argument="dtype")
     with seeded(check_integer("seed", seed, 0), "model"):
-        body, width = make(shape, **options)
+        body, width = MODELS[name].make(shape, **options)
         if check_integer("projection", projection, 0):
             body = nn.Sequential(body, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection))
             width = projection
         return Classifier(body, width, classes).to(dtype)
 
 
-def model_options(name: str) -> list[str]:
-    """Return the names of a model's own options.
+def model_options(name: str) -> dict[str, Any]:
+    """Return a model's own options with their defaults.
 
     >>> model_options("mlp"), model_options("resnet8"), model_options("logistic")
-    (['hidden'], ['width', 'norm'], [])
+    ({'hidden': (200,)}, {'width': 64, 'norm': 'batch'}, {})
     """
-    return list(inspect.signature(MODELS[check_choice("model", name, MODELS)]).parameters)[1:]
+    _, *own = inspect.signature(MODELS[check_choice("model", name, MODELS)].make).parameters.values()
+    return {option.name: option.default for option in own}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedrela.arguments import check_choice
 from fedrela.data.cache import Progress as Reading
-from fedrela.data.sources import load
+from fedrela.data.sources import SOURCES, load
 from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.grid import Cell, Grid
@@ -16,7 +16,7 @@ from fedrela.experiment.summary import FORMAT, metrics_of
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
-from fedrela.reproduction.paper_table import NO_FILES, SCALES, PaperCell, PaperMetric, PaperTable, paper_table
+from fedrela.reproduction.paper_table import SCALES, PaperCell, PaperMetric, PaperTable, paper_table
 from fedrela.runfolder.records import Record
 
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one per seed
@@ -84,7 +84,7 @@ class Reproduction:
         `progress` is called with (done, total, what) while files are decoded, which happens once.
         """
         wanted = {cell.config.data.source: cell.config.data.options for cell in self.grid.cells}
-        for source in sorted(wanted.keys() - set(NO_FILES)):
+        for source in sorted(name for name in wanted if SOURCES[name].has_files):
             try:
                 load(source, self.root, progress=progress, **wanted[source])
             except DataError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.arguments import check_choice
+from fedrela.data.sources import SOURCES
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import laid_over, nested
@@ -24,7 +25,6 @@ NAMES = (
     "tail_improvement", "sensitive", "sensitivity", "trelabel_sensitivity", "zscore", "period_sensitivity", "ablation",
 )  # fmt: skip
 SCALES = ("paper", "cpu", "smoke")
-NO_FILES = ("digits",)  # sources that come with a package
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class PaperTable:
         table: dict[str, Any] = {}
         for layer in layers:
             table = laid_over(table, layer)
-        if root is not None and table["data"]["source"] not in NO_FILES:
+        if root is not None and SOURCES[table["data"]["source"]].has_files:
             table = laid_over(table, {"data": {"root": root}})
         return parse_config(table, name=f"{self.label} at scale {scale}, {', '.join(place.values())}")
 

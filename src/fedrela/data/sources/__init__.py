@@ -8,11 +8,11 @@ from typing import Any
 from fedrela.data.cache import PathOrNone, Progress
 from fedrela.data.sources import cifar, digits, fashion_mnist, gaussians, image_folder, npz, table
 from fedrela.data.sources.arrays import from_arrays
-from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
+from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
 from fedrela.errors import ArgumentError
 from fedrela.text import unknown
 
-__all__ = ["SOURCES", "Download", "RemoteFile", "Source", "SourceSpec", "from_arrays", "load"]
+__all__ = ["SOURCES", "DataSize", "Download", "RemoteFile", "Source", "SourceSpec", "from_arrays", "load"]
 
 SOURCES: dict[str, SourceSpec] = {
     "cifar10": cifar.CIFAR10_SPEC,

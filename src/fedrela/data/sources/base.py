@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,15 @@ def archive(url: str, size: int, sha256: str, folder: str) -> Download:
     return Download((RemoteFile(url, size, sha256),), folder)
 
 
+class DataSize(NamedTuple):
+    """How large a data set is: training samples, test samples, classes, and the shape of one sample."""
+
+    train: int
+    test: int
+    classes: int
+    shape: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class SourceSpec:
     """A data source as the registry lists it.
@@ -112,6 +121,8 @@ class SourceSpec:
         Where its files are looked for; ``ROOT`` is the folder that the configuration names.
     download
         What can be fetched; None where the files come from elsewhere.
+    size
+        How large it is, if that is always the same.
     """
 
     load: Callable[..., Source]
@@ -119,6 +130,12 @@ class SourceSpec:
     description: str
     files: str
     download: Download | None = None
+    size: DataSize | None = None
+
+    @property
+    def has_files(self) -> bool:
+        """Whether it is read from files below a root folder."""
+        return "root" in inspect.signature(self.load).parameters
 
     @property
     def options(self) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
-from fedrela.data.sources.base import Source, SourceSpec, archive
+from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
 from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.data.sources.reading import archive_members, read_exactly, reading, root_folder
 from fedrela.errors import DataError
@@ -166,6 +166,7 @@ CIFAR10_SPEC = SourceSpec(
         "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
         folder="cifar-10-batches-bin",
     ),
+    DataSize(50_000, 10_000, 10, (3, 32, 32)),
 )
 CIFAR100_SPEC = SourceSpec(
     load_cifar100,
@@ -178,4 +179,5 @@ CIFAR100_SPEC = SourceSpec(
         "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
         folder="cifar-100-binary",
     ),
+    DataSize(50_000, 10_000, 100, (3, 32, 32)),
 )

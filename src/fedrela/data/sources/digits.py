@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrela.data.sources.base import Source, SourceSpec
+from fedrela.data.sources.base import DataSize, Source, SourceSpec
 from fedrela.data.sources.labels import stratified
 
 TEST_SHARE = 0.2
@@ -32,4 +32,5 @@ SPEC = SourceSpec(
     "scikit-learn's digits",
     "1,797 grey images of 8x8, 10 classes; a fifth of every class is the test set",
     "none: it comes with scikit-learn",
+    size=DataSize(1_438, 359, 10, (1, 8, 8)),
 )

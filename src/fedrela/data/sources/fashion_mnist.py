@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import BLOCK, NewArray, PathOrNone, Progress, cached_arrays
-from fedrela.data.sources.base import Download, RemoteFile, Source, SourceSpec
+from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
 from fedrela.data.sources.reading import Readable, read_exactly, reading, root_folder
 from fedrela.errors import DataError
 
@@ -151,4 +151,5 @@ SPEC = SourceSpec(
     "70,000 grey images of 28x28, 10 classes",
     "ROOT/FashionMNIST/raw, ROOT, Debian's package dataset-fashion-mnist",
     Download(tuple(RemoteFile(BASE_URL + name, size, sha256) for name, size, sha256 in FILES), path="FashionMNIST/raw"),
+    DataSize(60_000, 10_000, 10, (1, 28, 28)),
 )

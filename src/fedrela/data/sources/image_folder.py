@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
-from fedrela.data.sources.base import Source, SourceSpec, archive
+from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
 from fedrela.data.sources.labels import check_class_names
 from fedrela.data.sources.reading import inside, read_text, reading, root_folder
 from fedrela.errors import ArgumentError, DataError
@@ -306,6 +306,7 @@ IMAGENET_LT_SPEC = SourceSpec(
     "ImageNet-LT",
     "ImageNet's images as its two list files name them, 1,000 classes",
     "ROOT/train, ROOT/val and the lists in ROOT",
+    size=DataSize(115_846, 50_000, 1000, (3, 224, 224)),
 )
 # The course that made it states no sum. Size and SHA-256 of the archive as others hold it:
 # https://huggingface.co/datasets/cnak47/cv-datasets/commit/6931f66584bf3a507711a644f6803fa5f419faf1

@@ -6,7 +6,6 @@ are none, it is checked without loading torch, which the models and algorithms n
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_origin, get_type_hints
 
@@ -74,16 +73,15 @@ class ModelConfig(ConfigTable):
         return self
 
     def _defaults(self) -> dict[str, Any]:
-        from fedrela.models import MODELS, model_options
+        from fedrela.models import model_options
 
-        parameters = inspect.signature(MODELS[self.name]).parameters
-        return {name: parameters[name].default for name in model_options(self.name)}
+        return model_options(self.name)
 
     def _faults(self, key: str, value: Any) -> list[Fault]:
         from fedrela.models import MODELS
         from fedrela.models.networks import NORMS
 
-        hint = get_type_hints(MODELS[self.name])[key]
+        hint = get_type_hints(MODELS[self.name].make)[key]
         if key == "norm" and not (isinstance(value, str) and value in NORMS):
             return [Fault((key,), not_one_of(value, NORMS))]
         if not isinstance(value, tuple) or not get_origin(hint):
