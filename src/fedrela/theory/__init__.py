@@ -12,13 +12,26 @@ from fedrela.theory.boundaries import (
     aggregated_threshold,
     balance_condition,
     bayes_threshold,
-    is_balanced,
+    directed,
     local_threshold,
+    margin,
+    needed_rho,
+    parameter_threshold,
     posterior,
+    posterior_rho,
+    printed_condition,
+    printed_directed_threshold,
     printed_threshold,
     relabelled_posterior,
 )
-from fedrela.theory.examples import Example1, TwoGaussians, aggregation_gap, dirichlet_clients, example_1
+from fedrela.theory.examples import (
+    Example1,
+    TwoGaussians,
+    aggregation_gap,
+    dirichlet_clients,
+    example_1,
+    print_error,
+)
 
 __all__ = [
     "Clients",
@@ -28,11 +41,18 @@ __all__ = [
     "aggregation_gap",
     "balance_condition",
     "bayes_threshold",
+    "directed",
     "dirichlet_clients",
     "example_1",
-    "is_balanced",
     "local_threshold",
+    "margin",
+    "needed_rho",
+    "parameter_threshold",
     "posterior",
+    "posterior_rho",
+    "print_error",
+    "printed_condition",
+    "printed_directed_threshold",
     "printed_threshold",
     "relabelled_posterior",
 ]

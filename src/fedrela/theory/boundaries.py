@@ -1,8 +1,8 @@
-"""Thresholds on the likelihood ratio: Lemmas 1 to 3, condition (1) and both remarks, as printed and as they hold.
+"""Thresholds on the likelihood ratio: Lemmas 1 to 3, condition (1) and the remark on directions, printed and corrected.
 
 The printed Lemma 3 and the set S^[w] before it replace sum_k w_k pi_j^(k) P_j / D_k by sum_k w_k pi_j^(k) P_j, which
 drops each client's own denominator D_k(x) = pi_j^(k) P_j(x) + pi_l^(k) P_l(x). That is exact only where all clients
-have the same priors. `printed_threshold` is the formula in print, `aggregated_threshold` the boundary itself.
+have the same priors. Names that begin with `printed` are formulas in print; the others hold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.errors import ArgumentError
 
 Floats = NDArray[np.float64]
-Rho = float | Floats | Callable[[float], ArrayLike]  # one for all clients, one per client, or a function of the ratio
+Rho = float | Floats | Callable[[Floats], Floats]  # one for all clients, one per client, or a function of eta_j^(k)
+GRID = 481
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,17 @@ class Clients:
         """The aggregated priors pi_j^[w] and pi_l^[w]; with weights by size they are the global priors."""
         return float(self.weights @ self.minority), float(self.weights @ self.majority)
 
+    @property
+    def thresholds(self) -> Floats:
+        """The boundary of every client, pi_l^(k) / pi_j^(k), (K,)."""
+        with np.errstate(divide="ignore"):
+            return self.majority / self.minority
+
+    @property
+    def contradicting(self) -> float:
+        """The weight of the clients on which class j is not the rarer one; below 2 pi_j with weights by size."""
+        return float(self.weights[self.minority >= self.majority].sum())
+
 
 def bayes_threshold(minority: float, majority: float) -> float:
     """Return Lemma 1's boundary, pi_l / pi_j: infinite where class j has no sample.
@@ -109,8 +121,7 @@ def posterior(ratio: ArrayLike, minority: ArrayLike, majority: ArrayLike) -> Flo
     >>> float(posterior(9.0, 0.1, 0.9))
     0.5
     """
-    r = np.asarray(ratio, np.float64)
-    joint = np.asarray(minority) * r
+    joint = np.asarray(minority) * np.asarray(ratio, np.float64)
     return np.asarray(joint / (joint + np.asarray(majority)))
 
 
@@ -122,6 +133,19 @@ def relabelled_posterior(eta: ArrayLike, rho: ArrayLike, back: ArrayLike = 0.0) 
     """
     eta = np.asarray(eta, np.float64)
     return np.asarray(eta * (1 - np.asarray(back)) + (1 - eta) * np.asarray(rho))
+
+
+def posterior_rho(eta: ArrayLike, factor: float) -> Floats:
+    """Return the rho that divides every threshold by `factor`, at a client and after aggregation, exactly.
+
+    It is eta (f - 1) / (1 + eta (f - 1)): about proportional to a small posterior, as Section 3.2 asks, and below 0.5
+    on the boundary. After it the odds of class j are f times what they were, so that a logistic model stays one.
+
+    >>> round(float(posterior_rho(0.2, 4.0)), 6), float(relabelled_posterior(0.2, posterior_rho(0.2, 4.0)))
+    (0.375, 0.5)
+    """
+    more = np.asarray(eta, np.float64) * (factor - 1)
+    return np.asarray(more / (1 + more))
 
 
 def printed_threshold(clients: Clients, rho: ArrayLike = 0.0) -> float:
@@ -145,15 +169,12 @@ def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> f
             / [sum_k w_k pi_j^(k) (1 - 2 rho_{j -> l}^(k)) / D_k(r)]
         D_k(r) = pi_j^(k) r + pi_l^(k)
 
-    The left side of ``margin(r) = 0`` rises in r for constant rho, and in rho for every r: whatever the weights and
-    priors, re-labelling l to j lowers the threshold. This is what survives of the lemma.
-
     Parameters
     ----------
     clients
         Priors and weights.
     rho, back
-        Probability of re-labelling l to j, and j to l: one number, one per client, or a function of the ratio.
+        Probability of re-labelling l to j, and j to l: one number, one per client, or a function of eta_j^(k).
 
     Returns
     -------
@@ -168,45 +189,90 @@ def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> f
     >>> round(aggregated_threshold(same), 6), round(printed_threshold(same), 6)
     (9.0, 9.0)
     """
-    grid = np.linspace(-60.0, 60.0, 2401)  # log ratios; beyond e^60 nothing is left of either class
-    margins = np.array([margin(float(np.exp(at)), clients, rho, back) for at in grid])
-    above = np.flatnonzero(margins > 0)
-    if not above.size:
-        return float("inf")
-    if above[0] == 0:
-        return 0.0
-    low, high = float(grid[above[0] - 1]), float(grid[above[0]])
-    for _ in range(60):
-        middle = (low + high) / 2
-        if margin(float(np.exp(middle)), clients, rho, back) > 0:
-            high = middle
-        else:
-            low = middle
-    return float(np.exp((low + high) / 2))
+    low, high = -60.0, 60.0  # log ratios; beyond e^60 nothing is left of either class
+    for _ in range(5):
+        grid = np.linspace(low, high, GRID)
+        above = np.flatnonzero(margin(np.exp(grid), clients, rho, back) > 0)
+        if not above.size:
+            return float("inf")
+        if above[0] == 0:
+            return 0.0
+        low, high = float(grid[above[0] - 1]), float(grid[above[0]])
+    return float(np.exp(high))
 
 
-def margin(ratio: float, clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> float:
-    """Return sum_k w_k (eta~_j^(k) - eta~_l^(k)) at a likelihood ratio; positive where class j is predicted."""
-    eta = posterior(ratio, clients.minority, clients.majority)
-    moved = relabelled_posterior(eta, _at(rho, ratio), _at(back, ratio))
-    return float(clients.weights @ (2 * moved - 1))
+def margin(ratio: ArrayLike, clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> Floats:
+    """Return sum_k w_k (eta~_j^(k) - eta~_l^(k)) at likelihood ratios; positive where class j is predicted."""
+    eta = posterior(np.asarray(ratio)[..., None], clients.minority, clients.majority)
+    forth, again = (each(eta) if callable(each) else np.asarray(each) for each in (rho, back))
+    return np.asarray((2 * relabelled_posterior(eta, forth, again) - 1) @ clients.weights)
 
 
-def balance_condition(clients: Clients, minority: float, majority: float, rho: ArrayLike = 0.0) -> float:
+def parameter_threshold(clients: Clients) -> float:
+    """Return the boundary of averaged parameters of logistic regressions that fit their clients exactly.
+
+    Their intercepts differ by the logarithms of the thresholds, so it is the weighted geometric mean of these.
+
+    >>> round(parameter_threshold(Clients.of([[1, 1], [1, 1]], [1, 3])), 6)
+    1.0
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.exp(clients.weights @ np.log(clients.thresholds)))
+
+
+def directed(clients: Clients, rho: float) -> tuple[Floats, Floats]:
+    """Return rho_{l -> j}^(k) and rho_{j -> l}^(k) where local priors set the direction, as the remark in Appendix A.
+
+    For `aggregated_threshold`. With one rho for all, it lowers the threshold exactly where `clients.contradicting`
+    is below 1/2 (clients with equal priors aside), which pi_j <= 1/4 guarantees under weights by size.
+
+    >>> [rho.tolist() for rho in directed(Clients.of([[1, 9], [9, 1]]), 0.3)]
+    [[0.3, 0.0], [0.0, 0.3]]
+    """
+    minor, major = clients.minority, clients.majority
+    return np.where(major > minor, rho, 0.0), np.where(major < minor, rho, 0.0)
+
+
+def printed_directed_threshold(clients: Clients, rho: float) -> float:
+    """Return the same boundary as printed: infinite where all clients agree with the global order.
+
+    >>> printed_directed_threshold(Clients.of([[1, 9], [2, 8]]), 0.3)
+    inf
+    """
+    agrees, contradicts = clients.majority > clients.minority, clients.majority < clients.minority
+    above = float(clients.weights @ (clients.majority * (1 - 2 * rho) * agrees))
+    below = float(clients.weights @ (clients.minority * (1 - 2 * rho) * contradicts))
+    return above / below if below else float("inf")
+
+
+def printed_condition(clients: Clients, minority: float, majority: float, rho: ArrayLike = 0.0) -> float:
     """Return the left side of condition (1) as printed; the paper says that a value below 1 balances.
 
         [sum_k w_k pi_l^(k) (1 - 2 rho^(k)) / pi_l] / [sum_k w_k pi_j^(k) / pi_j]
 
-    >>> round(balance_condition(Clients.of([[10, 90]]), 0.1, 0.9, rho=0.3), 6)
+    >>> round(printed_condition(Clients.of([[10, 90]]), 0.1, 0.9, rho=0.3), 6)
     0.4
     """
     return printed_threshold(clients, rho) / bayes_threshold(minority, majority)
 
 
-def is_balanced(clients: Clients, minority: float, majority: float, rho: Rho = 0.0) -> bool:
-    """Whether the aggregated boundary lies below the global one, pi_l / pi_j, which condition (1) is meant to tell."""
-    return margin(bayes_threshold(minority, majority), clients, rho) > 0
+def balance_condition(clients: Clients, minority: float, majority: float, rho: Rho = 0.0) -> float:
+    """Return condition (1) corrected: below 1 where the aggregated boundary lies below the global one, pi_l / pi_j.
+
+        [sum_k w_k eta_l^(k) (1 - 2 rho^(k))] / [sum_k w_k eta_j^(k)]   where P_j / P_l = pi_l / pi_j
+
+    >>> round(balance_condition(Clients.of([[10, 90]]), 0.1, 0.9, rho=0.3), 6)
+    0.4
+    """
+    at = bayes_threshold(minority, majority)
+    of_j = float(clients.weights @ posterior(at, clients.minority, clients.majority))
+    return 1 - float(margin(at, clients, rho)) / of_j
 
 
-def _at(rho: Rho, ratio: float) -> Floats:
-    return np.asarray(rho(ratio) if callable(rho) else rho, np.float64)
+def needed_rho(clients: Clients, minority: float, majority: float) -> float:
+    """Return the rho, one for all clients, that takes back what their differences add to the threshold.
+
+    >>> needed_rho(Clients.of([[10, 90]]), 0.1, 0.9)
+    0.0
+    """
+    return max(0.0, (1 - 1 / balance_condition(clients, minority, majority)) / 2)

@@ -10,12 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError
 from fedrela.streams import stream
-from fedrela.theory.boundaries import Clients, Floats, aggregated_threshold, bayes_threshold, local_threshold
+from fedrela.theory.boundaries import (
+    Clients,
+    Floats,
+    aggregated_threshold,
+    bayes_threshold,
+    parameter_threshold,
+    printed_threshold,
+)
 
 
 @dataclass(frozen=True)
 class Example1:
-    """Example 1 of the paper in numbers; all but the weights are thresholds on P_j / P_l.
+    """Example 1 of the paper in numbers, all thresholds on P_j / P_l.
 
     Attributes
     ----------
@@ -29,6 +36,8 @@ class Example1:
         The same with the two in their places.
     true
         Of the aggregated posterior itself.
+    parameters
+        Of averaged parameters, where each client fits its own data to the end.
     """
 
     local: tuple[float, float]
@@ -36,6 +45,7 @@ class Example1:
     printed: float
     corrected: float
     true: float
+    parameters: float
 
 
 def example_1(minority: int, majority: int, *, by_size: bool = True) -> Example1:
@@ -59,36 +69,40 @@ def example_1(minority: int, majority: int, *, by_size: bool = True) -> Example1
     """
     if minority < 2 or majority < 2:
         raise ArgumentError(f"expected two or more samples per class, got {minority} and {majority}")
-    counts = np.array([[minority - 1, 1], [1, majority - 1]])
-    clients = Clients.of(counts, None if by_size else [1, 1])
-    minor, major = clients.aggregated
-    local = tuple(local_threshold(*row) for row in zip(clients.minority, clients.majority, strict=True))
+    clients = Clients.of([[minority - 1, 1], [1, majority - 1]], None if by_size else [1, 1])
+    first, second = clients.thresholds.tolist()
     return Example1(
-        local=(float(local[0]), float(local[1])),
+        local=(first, second),
         bayes=bayes_threshold(minority, majority),
-        printed=minor / major,
-        corrected=major / minor,
+        printed=1 / printed_threshold(clients),
+        corrected=printed_threshold(clients),
         true=aggregated_threshold(clients),
+        parameters=parameter_threshold(clients),
     )
 
 
 @dataclass(frozen=True)
 class TwoGaussians:
-    """Two classes on a line with unit variance: class l around 0, class j around `distance`.
+    """Two classes on a line with unit variance, as the source `gaussians`: l around -d / 2, and j around d / 2.
 
     >>> TwoGaussians(2.0).point(1.0)
-    1.0
+    0.0
     """
 
     distance: float = 2.0
 
+    def densities(self, x: ArrayLike) -> tuple[Floats, Floats]:
+        """Return P_j(x) and P_l(x)."""
+        at, half = np.asarray(x, np.float64), self.distance / 2
+        return _density(at - half), _density(at + half)
+
     def ratio(self, x: ArrayLike) -> Floats:
         """Return P_j(x) / P_l(x)."""
-        return np.exp(self.distance * (np.asarray(x, np.float64) - self.distance / 2))
+        return np.exp(self.distance * np.asarray(x, np.float64))
 
     def point(self, threshold: float) -> float:
         """Return where the likelihood ratio reaches a threshold."""
-        return math.log(threshold) / self.distance + self.distance / 2
+        return math.log(threshold) / self.distance if threshold > 0 else -math.inf
 
     def recalls(self, threshold: float) -> tuple[float, float]:
         """Return the recall of class j and of class l under a threshold.
@@ -96,21 +110,33 @@ class TwoGaussians:
         >>> [round(recall, 3) for recall in TwoGaussians(2.0).recalls(1.0)]
         [0.841, 0.841]
         """
-        x = self.point(threshold)
-        return _normal(self.distance - x), _normal(x)
+        x, half = self.point(threshold), self.distance / 2
+        return _normal(half - x), _normal(half + x)
 
 
 def dirichlet_clients(
     clients: int, alpha: float, *, minority: float = 0.1, samples: int = 10_000, seed: int = 0
 ) -> Clients:
-    """Return clients whose shares of both classes are drawn from a Dirichlet distribution, as the paper splits data.
+    """Return clients to whom the samples of each class go by shares from a Dirichlet distribution, as in the paper.
 
-    Clients whose share of all samples is below one sample are left out.
+    Clients without a sample are left out.
     """
-    rng = stream(seed, "theory clients")
-    shares = rng.dirichlet(np.full(clients, alpha), 2).T
-    counts = shares * np.array([minority, 1 - minority]) * samples
-    return Clients.of(counts[counts.sum(axis=1) >= 1])
+    rng, rare = stream(seed, "theory clients"), round(minority * samples)
+    shares = rng.dirichlet(np.full(clients, alpha), 2)
+    counts = np.stack([rng.multinomial(n, share) for n, share in zip((rare, samples - rare), shares, strict=True)], 1)
+    return Clients.of(counts[counts.sum(axis=1) > 0])
+
+
+def print_error(
+    clients: int, alpha: float, *, minority: float, samples: int, rho: float = 0.0, draws: int = 200
+) -> float:
+    """Return the median of true over printed threshold, over the clients of seeds 0, 1, 2, ...
+
+    >>> round(print_error(20, 100, minority=0.1, samples=100_000, rho=0.3, draws=20), 2)
+    1.0
+    """
+    drawn = [dirichlet_clients(clients, alpha, minority=minority, samples=samples, seed=seed) for seed in range(draws)]
+    return float(np.median([aggregated_threshold(each, rho) / printed_threshold(each, rho) for each in drawn]))
 
 
 def aggregation_gap(parameters: ArrayLike, weights: ArrayLike, x: ArrayLike) -> float:
@@ -144,6 +170,10 @@ def aggregation_gap(parameters: ArrayLike, weights: ArrayLike, x: ArrayLike) -> 
 
 def _sigmoid(values: NDArray[np.float64]) -> Floats:
     return np.asarray(1 / (1 + np.exp(-values)))
+
+
+def _density(x: Floats) -> Floats:
+    return np.asarray(np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi))
 
 
 def _normal(x: float) -> float:
