@@ -29,8 +29,8 @@ lint: $(READY)       ## style and types
 test: lint           ## style, types and every test at its everyday counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
-nightly: $(READY)    ## every test at its nightly counts
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -qq --nightly --durations=20 --durations-min=20
+nightly: $(READY)    ## every test at its nightly counts; goes on where it stopped (NIGHTLY=--keep: also after a change)
+	$(BIN)/python tests/nightly.py --workers $(WORKERS) $(NIGHTLY)
 
 coverage: $(READY)   ## branch coverage of the tests at their everyday counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --cov=fedrela --cov-branch --cov-report=term:skip-covered
@@ -50,4 +50,4 @@ docs: $(READY)       ## HTML pages in docs/_build
 	$(BIN)/sphinx-build -W -q docs docs/_build
 
 clean:               ## remove what the other targets made
-	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .nightly

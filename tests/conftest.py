@@ -1,21 +1,20 @@
-"""Counts of the batteries: everyday by default, `--nightly` for the long ones, with a line of progress every minute."""
+"""Counts of the batteries: everyday by default, `--nightly` for the long ones, recorded for `tests/nightly.py`."""
 
 from __future__ import annotations
 
+import functools
+import json
 import os
-import time
-from collections.abc import Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 # Tests run in several processes: a linear-algebra library that starts threads in each only makes them wait.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-
-# Nightly, tests that take minutes start first, so that no worker is left alone with one of them at the end.
-LONG = (
-    "crash/test_kill_points", "crash/test_random_kills", "flower/test_deployment_nightly", "runfolder/test_fuzz",
-    "data/test_unpack", "core/test_repeated_requests", "flower/test_faults", "core/test_properties",
-)  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,39 +27,82 @@ def pytest_configure(config: pytest.Config) -> None:
     from helpers import batteries
 
     batteries.NIGHTLY = config.getoption("--nightly")
-    if batteries.NIGHTLY and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(NightlyProgress(config))
+    if batteries.RECORD in os.environ:
+        folder = Path(os.environ[batteries.RECORD])
+        config.pluginmanager.register(Counting(folder))
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(Recording(folder))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--nightly"):
-        items.sort(key=lambda item: next((at for at, name in enumerate(LONG) if name in item.nodeid), len(LONG)))
+class Counting:
+    """Counts the inputs of tests, in every process that runs some; leaves out the tests that were done before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._done = set(json.loads((folder / "done.json").read_text()))
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in self._done])
+        items[:] = [item for item in items if item.nodeid not in self._done]
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        found = getattr(getattr(item, "obj", None), "hypothesis", None)
+        if found is not None and not hasattr(found.inner_test, "counted"):
+            found.inner_test = counted(found.inner_test)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self) -> None:
+        from helpers import batteries
+
+        batteries.write_counts()  # before the end of the test is written: whoever sees that sees all its counts
 
 
-class NightlyProgress:
-    """Prints once a minute how many tests are done, and names every test that took a minute or more."""
+def counted(test: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a Hypothesis test that counts the examples which it does not reject."""
+    from helpers import batteries
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config, self._began = config, time.monotonic()
-        self._done = self._failed = self._total = 0
-        self._said = 0.0
+    @functools.wraps(test)
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        result = test(*args, **kwargs)
+        batteries.tried()
+        return result
+
+    counting.counted = True  # type: ignore[attr-defined]
+    return counting
+
+
+class Recording:
+    """Writes how each test ended; ends this process and its workers when the one that started it has gone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / "ends.jsonl").open("a", buffering=1)
+        self._outcomes: dict[str, tuple[str, float]] = {}
+        threading.Thread(target=end_with, args=[int(os.environ["NIGHTLY_PIPE"])], daemon=True).start()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._total = len(session.items)
+        if session.items:
+            self._write(collected=len(session.items))
 
     def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
-        self._total = len(list(ids))
+        self._write(collected=len(list(ids)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._failed += report.failed
-        if report.when == "call" and report.duration >= 60:
-            self._say(f"{report.duration / 60:.1f} min for {report.nodeid}")
-        if report.when == "teardown":
-            self._done += 1
-            if time.monotonic() - self._said >= 60:
-                self._said = time.monotonic()
-                self._say(f"{self._done:,} of {self._total:,} tests done, {self._failed} failed")
+        outcome, seconds = self._outcomes.pop(report.nodeid, ("passed", 0.0))
+        if report.outcome != "passed" and outcome != "failed":
+            outcome = report.outcome
+        seconds += report.duration
+        if report.when in ("setup", "call"):
+            self._outcomes[report.nodeid] = outcome, seconds
+        else:  # teardown, or a worker that died
+            self._write(test=report.nodeid, outcome=outcome, seconds=round(seconds, 3))
 
-    def _say(self, text: str) -> None:
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        reporter.write_line(f"[{(time.monotonic() - self._began) / 60:5.1f} min] {text}")
+    def pytest_unconfigure(self) -> None:
+        self._file.close()
+
+    def _write(self, **record: object) -> None:
+        self._file.write(json.dumps(record) + "\n")
+
+
+def end_with(pipe: int) -> None:
+    """Wait until the other end of a pipe is closed, then kill this process and all that it started."""
+    os.read(pipe, 1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)

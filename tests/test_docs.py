@@ -28,6 +28,30 @@ def test_the_page_of_algorithms_is_up_to_date():
     assert (DOCS / "algorithms.md").read_text() == made["page"](), "run python docs/algorithms.py"
 
 
+def test_the_last_nightly_run_on_the_page_is_that_of_the_counts():
+    made = runpy.run_path(str(DOCS / "guarantees.py"))
+    assert made["page"]() == GUARANTEES, "run python docs/guarantees.py"
+
+
+def test_the_page_shows_the_counts_of_a_nightly_run(tmp_path):
+    made = runpy.run_path(str(DOCS / "guarantees.py"))["part"]
+    counts = tmp_path / "nightly.json"
+    made.__globals__["COUNTS"] = counts
+    assert made() == "No full nightly run has been recorded yet.\n"
+    row = {"inputs": 12_000, "faults": 30, "violations": 1, "passed": 4, "failed": 1, "skipped": 0, "seconds": 7}
+    late = {"problem": "stopped after 90 minutes", "reached": {"tests/a.py::test_b": 1234}}
+    run = {
+        "commit": "0123456789abcdef", "uncommitted_changes": False, "kept_from": [], "complete": False, "minutes": 93,
+        "date": "2026-01-02", "batteries": {"B1": row}, "failures": ["tests/a.py::test_a"], "not_ended": {"a": late},
+    }  # fmt: skip
+    counts.write_text(json.dumps(run))
+    text = made()
+    assert text.startswith("Run in part on 2026-01-02, 93 minutes, commit `0123456789ab`.\n")
+    assert "Failed: `tests/a.py::test_a`." in text
+    assert "Not ended: a, stopped after 90 minutes; `tests/a.py::test_b` reached 1,234 inputs." in text
+    assert "| B1 | 12,000 | 30 | 1 | 4 | 1 | 0 | 7 |" in text
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_what_is_sent_is_what_the_algorithm_names(name):
     assert ("weights", *traffic(name).up) == ALGORITHMS[name].uploads

@@ -92,6 +92,7 @@ def test_refused_with_the_first_index(kind, place):
         assert not done.rho.any()
         outlook = fedrela.preview(give(case.Q, i, j), case.y, num_classes=5)
         assert (outlook.refusal, outlook.refused_at) == (done.refusal, done.refused_at)
+        batteries.tried(faults=1)
 
 
 @pytest.mark.parametrize("place", range(10))
@@ -106,6 +107,7 @@ def test_odd_but_valid(kind, place):
         assert done.refusal is None
         np.testing.assert_array_equal(done.labels, plain.labels)
         np.testing.assert_array_equal(done.rho, plain.rho)
+        batteries.tried()
 
 
 def test_the_earliest_of_several_bad_rows_is_named():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import fedrela
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.core_cases import make
 
 
@@ -25,6 +25,7 @@ class Client(RuleBasedStateMachine):
         self.file = self.folder / "ledger.json"
 
     def teardown(self):
+        tried()
         shutil.rmtree(self.folder)
 
     @initialize(n=st.integers(1, 60), C=st.integers(2, 8), seed=st.integers(0, 10_000))
@@ -54,6 +55,7 @@ class Client(RuleBasedStateMachine):
     @rule()
     def relabel_with_a_broken_model(self):
         start = self.case.y if self.ledger is None else fedrela.undo(self.ledger)
+        tried(0, faults=1)
         done = fedrela.relabel(self.posterior * np.nan, start)
         assert done.refusal
         assert np.array_equal(done.labels, self.case.y)
@@ -66,6 +68,7 @@ class Client(RuleBasedStateMachine):
     @rule(leftover=st.binary(max_size=20))
     def crash_and_resume(self, leftover):
         """Memory is gone; a half-written file aside may be left; what is on disk decides."""
+        tried(0, faults=1)
         (self.folder / ".ledger.json.000000000000.part").write_bytes(leftover)
         self.labels, self.ledger = self.case.y.copy(), None
         if self.file.exists():

@@ -22,7 +22,7 @@ from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.worker import CannotSendError
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import is_taken
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.forks import KILLED, drive, ended, fork
 from helpers.survivors import PARENT, SESSION, processes, shared_bytes, wait_for
 from helpers.tiny_run import ROUNDS, VARIANTS, Variant, difference, everything
@@ -75,10 +75,12 @@ SEEN: list[int] = []  # how many workers there were when a run was killed
 
 def try_run(variant: Variant, path: Path, wanted: dict, instants: list[float]) -> tuple[int, list[str]]:
     """Kill a run at some instants of its attempts, then let it end; return how many kills hit, and what is wrong."""
+    tried()
     hits, wrong = 0, []
     for seconds in [*instants, None]:
         ending, found = strike(variant, path, seconds)
         hits, wrong = hits + (ending == KILLED), wrong + found
+        tried(0, faults=ending == KILLED)
         if ending != KILLED:
             break
     return hits, wrong + list(filter(None, [difference(everything(path), wanted)]))
@@ -150,6 +152,7 @@ def test_the_command_killed_at_random_instants_ends_with_the_same_bytes(tmp_path
         assert not carry_out(config, path)
         assert difference(everything(path), everything(tmp_path / "whole")) == ""
         kills, runs = kills + sum(hit), runs + 1
+        tried(faults=sum(hit))
 
 
 if __name__ == "__main__":

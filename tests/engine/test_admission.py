@@ -44,6 +44,7 @@ def one_bad_among_ten(kind: str, specs: ArraySpecs, place: int, seed: int) -> in
     rest = good[:place] + good[place + 1 :]
     reason = KINDS[kind]
     cases = spoilt(kind, good[place], reference)
+    batteries.tried(len(cases), faults=len(cases))
     for bad in cases:
         arrived = [*rest[place // 2 :], *bad, *rest[: place // 2]]
         admission = admit(arrived, round=ROUND, expected=expected, specs=specs, reference=reference)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import commented_toml, config_toml, parse_config
-from helpers.batteries import examples
+from helpers.batteries import examples, tried
 from helpers.layouts import DRESSES, LAYOUTS, MARK
 
 VALID = {
@@ -132,5 +132,6 @@ def test_the_file_before_mutation_is_valid(layout, dress):
 def test_truncated_at_every_character():
     text = config_toml(parse_config({"data": {"source": "csv", "root": "a", "options": {"ignore": ["é", "b"]}}}))
     outcomes = [outcome(text[:end]) for end in range(len(text) + 1)]
+    tried(len(outcomes))
     assert outcomes[0] == outcomes[-1] == "valid"
     assert len(set(outcomes)) > 200

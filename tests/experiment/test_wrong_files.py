@@ -9,6 +9,7 @@ from fedrela.experiment.load import load_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
 from fedrela.experiment.schema.table import ConfigTable, comments_of
+from helpers.batteries import tried
 from helpers.wrong_files import CASES, all_files
 
 FILES = all_files()
@@ -25,6 +26,7 @@ def test_a_wrong_file_gets_one_line_with_its_place(case, tmp_path, monkeypatch):
         assert message.startswith(f"run.toml:{line}:{column}: {words}"), text
         assert message.isprintable()
         assert error.value.exit_code == 2
+        tried()
 
 
 def test_the_battery_has_its_size():

@@ -6,7 +6,7 @@ import pytest
 
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.engine_federations import snapshot
 from helpers.failing import Failing, way
 from helpers.hundred import CLIENTS, ROUNDS, begin, by_hand, problem, rounds
@@ -39,6 +39,7 @@ def check(plan: Dropouts, executor) -> list[dict[str, bytes]]:
             assert (record.moved, record.relabelled, done.ledgers) == (0, [], {})
             assert state["labels"] == states[-1]["labels"]
         states.append(state)
+    tried(faults=sum(map(len, plan.lost.values())))
     return states[1:]
 
 

@@ -10,7 +10,7 @@ from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import ArraySpec
 from fedrela.engine.admission import admit
 from fedrela.records import Upload
-from helpers.batteries import count
+from helpers.batteries import count, tried
 
 CLIENTS, SIZE = 12, 40
 SPECS = {"weights": ArraySpec((SIZE,)), "steps": ArraySpec((), "int64")}
@@ -70,6 +70,7 @@ def test_what_came_in_time_is_averaged_as_if_nothing_else_had_come():
             assert means[0] == means[1] == by_hand(good).tobytes()
         kinds |= {reason for _, reason in excluded}
         copies += len(arrived) - len(good) - len(excluded)
+        tried(faults=len(arrived) - len(good))
     assert kinds == {"wrong round", "sender not chosen", "sent twice"}
     assert copies > 20
 

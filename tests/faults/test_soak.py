@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.experiment import begin
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.forks import drive
 
 CONFIG: dict[str, Any] = {
@@ -48,6 +48,7 @@ def main(folder: Path, rounds: int) -> None:
     states = []
     with begin(config, out=folder / "run") as execution:
         for done in execution.rounds():
+            tried()
             if done.record.round in (rounds // 2, rounds):
                 states.append(state())
     print(json.dumps(states))

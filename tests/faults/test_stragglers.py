@@ -11,7 +11,7 @@ import pytest
 
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.failing import FOREVER, Failing, SilentClient
 from helpers.hundred import begin, problem, rounds
 
@@ -35,6 +35,7 @@ def check(executor, plan: dict[tuple[int, int], float], above: float) -> None:
     for (round, client), seconds in plan.items():
         if seconds == above:
             assert late[round].get(client) == "deadline"
+    tried(faults=sum(map(len, late.values())))
     assert {reason for reasons in late.values() for reason in reasons.values()} == {"deadline"}
     with SerialExecutor() as serial:
         expected = list(rounds(begin(PROBLEM, Failing(), serial, absent=late, give_up=9)))

@@ -17,7 +17,7 @@ from fedrela.engine.admission import admit
 from fedrela.flower.codec import ARRAYS, METRICS, TaskMessage, as_content, as_reply, read_reply, read_task
 from fedrela.records import Upload
 from fedrela.streams import stream
-from helpers.batteries import count
+from helpers.batteries import count, tried
 
 SPECS = {"weights": ArraySpec((40,)), "control": ArraySpec((3, 2)), "steps": ArraySpec((), "int64")}
 EXPECTED, ROUND = {0: 12, 1: 30}, 4
@@ -107,6 +107,7 @@ def test_damaged_replies_never_raise_and_are_admitted_only_whole(damage):
     whole = {name: array.tobytes() for name, array in upload(1).arrays.items()}
     outcomes = {"unreadable": 0, "left out": 0, "admitted": 0}
     for case in range(count(500, 25_000)):
+        tried(faults=1)
         content = damage(stream(7, f"damaged replies {damage.__name__}", case))
         if content is None:
             outcomes["unreadable"] += 1

@@ -19,7 +19,7 @@ from fedrela.flower.client_state import StateStore, StoredState
 from fedrela.flower.codec import ARRAYS, METRICS
 from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.flower_federations import assert_equal, digits, federate, grid_of
 from helpers.in_process import InProcessGrid
 
@@ -175,6 +175,7 @@ def test_malformed_replies_cost_their_sender_only(tmp_path):
         done = serve(config, grid, out=tmp_path / str(case), experiment="x", patience=1.0)
         assert done.history()[0]["admitted"] == [1, 2, 3], (case, reasons(done))
         assert done.weights_sha256 == without.weights_sha256
+        tried(faults=1)
 
 
 def test_what_a_client_stores(tmp_path):

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -27,6 +27,7 @@ from fedrela.report.run import run_page
 from fedrela.report.tables import TABLES, all_tables, heading
 from fedrela.runfolder import RunFolder
 from fedrela.text import printable
+from helpers.batteries import tried
 from helpers.payloads import PAYLOADS
 from helpers.small_runs import small
 from helpers.summaries import compare_summary, reproduce_summary, sweep_summary
@@ -141,9 +142,11 @@ def known_by(text: str) -> str:
     return printable(text).strip()[:LONG_ENOUGH].strip()
 
 
-def cases(place: str) -> list[tuple[str, Record, set[str]]]:
+def cases(place: str) -> Iterator[tuple[str, Record, set[str]]]:
     made, shown = PLACES[place]
-    return [(text, made(text), shown) for text in PAYLOADS]
+    for text in PAYLOADS:
+        yield text, made(text), shown
+        tried()
 
 
 def test_the_counts_of_the_battery():
@@ -250,6 +253,7 @@ def hostile_run(run: RunFolder, place, text: str) -> RunFolder:
 
 def test_the_page_of_a_run(run, tmp_path):
     for number, text in enumerate(PAYLOADS):
+        tried(len(RUN_PLACES))
         words = "".join(read_page(render(run_page(hostile_run(run, tmp_path / f"{number}", text)))).words)
         for place in RUN_PLACES:
             assert f"{place} {printable(text)[:LONG_ENOUGH].rstrip()}" in words, place

@@ -11,7 +11,7 @@ import pytest
 from fedrela.errors import DataError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.disk_faults import Fail, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create
 
@@ -73,6 +73,7 @@ def test_a_failing_step_loses_nothing_and_can_be_tried_again(error, fast_folder,
         assert "\n" not in errors[0]
         assert compared(path) == wanted, (number, fail.hit)
         assert check_sound(path) == 6
+        tried(faults=1)
 
 
 def test_the_line_says_where_and_why(fast_folder):

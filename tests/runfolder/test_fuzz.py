@@ -17,7 +17,7 @@ import numpy as np
 from fedrela.errors import DataError, IntegrityError
 from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.damage import CHANGES, by_chance, by_hand, forged_arrays, forged_manifest
 from helpers.toy_run import DEADLINE, arrays_of, carry_on, compared, record_of, round_record, states
 
@@ -111,6 +111,7 @@ def main(base: Path, cases: int) -> None:
     for number in range(cases):
         what, end = one_case(base, base / "case", number)
         ends[end] += 1
+        tried(faults=1)
         wrong += [] if end in ENDS else [f"{number}: {what}: {end}"]
     watch.armed = False
     print(json.dumps({"ends": ends, "wrong": wrong, "seen": watch.seen}))

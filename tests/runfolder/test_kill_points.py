@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
+from helpers.batteries import tried
 from helpers.disk_faults import WRITES, Kill, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, Tell, carry_on, check_promises, check_sound, compared, nothing
 
@@ -56,6 +57,7 @@ def killed(scenario: Callable[..., None], path: Path, number: int, moment: str) 
 
 def try_point(path: Path, scenario: Callable[..., None], notes: Notes, number: int, moment: str) -> str:
     """Kill, look, carry on, compare; return what is wrong, or nothing."""
+    tried(faults=1)
     try:
         if not killed(scenario, path, number, moment):
             return "was not killed"

@@ -12,7 +12,7 @@ import pytest
 
 from fedrela.files import operations
 from fedrela.streams import stream
-from helpers.batteries import count
+from helpers.batteries import count, tried
 from helpers.disk_faults import Notes
 from helpers.power_loss import Disk
 from helpers.toy_run import carry_on, check_promises, compared
@@ -56,8 +56,8 @@ def test_a_power_loss_breaks_no_promise(fast_folder: Path, no_sync: None) -> Non
     wanted = compared(fast_folder / "run")
     found = list(states(fast_folder, notes))
     assert len(found) >= 1000
-    tried = np.linspace(0, len(found) - 1, min(len(found), count(500, 10_000))).astype(int).tolist()
-    for number in tried:
+    chosen = np.linspace(0, len(found) - 1, min(len(found), count(500, 10_000))).astype(int).tolist()
+    for number in chosen:
         tree, step = found[number]
         place = fast_folder / f"state{number}"
         place.mkdir()
@@ -69,4 +69,5 @@ def test_a_power_loss_breaks_no_promise(fast_folder: Path, no_sync: None) -> Non
             error.add_note(f"after step {step} of {len(notes.done)}: {notes.done[step - 1][:2]}")
             raise
         assert compared(place / "run") == wanted
+        tried(faults=1)
         shutil.rmtree(place)
