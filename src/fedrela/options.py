@@ -19,6 +19,8 @@ fedrela.errors.ArgumentError: mu: expected a number >= 0 and < 1, got 1
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
@@ -31,6 +33,8 @@ from fedrela.errors import ArgumentError
 from fedrela.text import not_one_of, shown
 
 LARGEST = sys.float_info.max  # also of integers, which Python would let grow without end
+MOST_CLIENTS = 1_000_000
+MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
 
 _DECLARED: dict[type, tuple[Option, ...]] = {}
 Choices = Iterable[str] | Callable[[], Iterable[str]]
@@ -124,6 +128,11 @@ def expected(option: Option) -> str:
     'a number > 0 or one of cosine, step'
     """
     return option.form or " or ".join(_in_words(option, kind) for kind in option.types)
+
+
+def without_none(option: Option) -> Option:
+    """Return the option as it is where None means left out, so that messages do not offer it."""
+    return replace(option, type=functools.reduce(operator.or_, [kind for kind in option.types if kind is not NoneType]))
 
 
 def _fits(option: Option, kind: Any, value: Any) -> bool:

@@ -193,14 +193,17 @@ def test_ten_thousand_clients_cost_index_memory_only():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kind": "dirichlet", "clients": 3}, "alpha: kind 'dirichlet' needs it"),
-        ({"kind": "dirichlet", "alpha": 1.0}, "clients: kind 'dirichlet' needs it"),
-        ({"kind": "iid"}, "clients: kind 'iid' needs it"),
+        ({"kind": "dirichlet", "clients": 3}, "alpha: .+ is missing; kind 'dirichlet' needs it"),
+        ({"kind": "dirichlet", "alpha": 1.0}, "clients: .+ is missing; kind 'dirichlet' needs it"),
+        ({"kind": "iid"}, "clients: .+ is missing; kind 'iid' needs it"),
         ({"kind": "iid", "clients": 3, "alpha": 1.0}, "alpha: kind 'iid' does not use it"),
-        ({"kind": "shards", "clients": 3}, "classes_per_client: kind 'shards' needs it"),
+        ({"kind": "shards", "clients": 3}, "classes_per_client: .+ is missing; kind 'shards' needs it"),
         ({"kind": "natural", "min_size": 3}, "min_size: kind 'natural' does not use it"),
         ({"kind": "blocks"}, "kind: expected one of dirichlet, iid, natural, shards"),
-        ({"kind": "dirichlet", "clients": 0, "alpha": 1.0}, "clients: expected at least 1"),
+        (
+            {"kind": "dirichlet", "clients": 0, "alpha": 1.0},
+            "clients: expected an integer from 1 to .+, got 0",
+        ),
         ({"kind": "dirichlet", "clients": 2, "alpha": 0.0}, "alpha: expected a number from"),
         ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "scheme": "even"}, "scheme: expected one of"),
         ({"kind": "dirichlet", "clients": 2, "alpha": 1.0, "numpy_seed": 1, "min_size": 5}, "min_size: numpy_seed"),

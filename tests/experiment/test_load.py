@@ -27,9 +27,9 @@ from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 def test_the_example_of_the_design():
     config = parse_config(EXAMPLE)
     assert config.seed == 1
-    assert config.data.imbalance.plan() == Imbalance("step", ratio=20.0, minority=(0, 1, 2))
+    assert config.data.imbalance == Imbalance("step", ratio=20.0, minority=(0, 1, 2))
     plan = PartitionPlan("dirichlet", clients=10, alpha=0.3, scheme="proportional", min_size=5)
-    assert config.data.partition.plan() == plan
+    assert config.data.partition == plan
     assert (config.model.name, config.model.options) == ("mlp", {"hidden": (64,)})
     assert config.report.samples is False
     for table in ("algorithm", "train", "relabel", "engine"):  # the example writes the defaults down
@@ -42,26 +42,26 @@ def test_an_empty_file_is_the_default_experiment():
     config, recipe = parse_config("# nothing\n"), Recipe()
     assert config == Config() == parse_config({})
     assert (config.seed, config.data.source, config.data.root) == (recipe.seed, "digits", None)
-    assert config.data.imbalance.plan() == recipe.imbalance
-    assert config.data.partition.plan() == dataclasses.replace(recipe.partition, scheme="proportional", min_size=10)
+    assert config.data.imbalance == recipe.imbalance
+    assert config.data.partition == dataclasses.replace(recipe.partition, scheme="proportional", min_size=10)
     assert (config.data.validation, config.data.standardize) == (recipe.validation, recipe.standardize)
 
 
 @pytest.mark.parametrize(("table", "plan"), IMBALANCES)
 def test_every_kind_of_imbalance(table, plan):
-    found = parse_config({"data": {"imbalance": table}}).data.imbalance.plan()
+    found = parse_config({"data": {"imbalance": table}}).data.imbalance
     lists = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     assert found == (plan or Imbalance(**lists))
 
 
 @pytest.mark.parametrize(("table", "filled"), PARTITIONS)
 def test_every_kind_of_partition(table, filled):
-    assert parse_config({"data": {"partition": table}}).data.partition.plan() == PartitionPlan(**(table | filled))
+    assert parse_config({"data": {"partition": table}}).data.partition == PartitionPlan(**(table | filled))
 
 
 @pytest.mark.parametrize(("table", "_"), PARTITIONS[:6])
 def test_defaults_that_are_written_down_are_those_of_the_plan(table, _):
-    labels, written = np.arange(400) % 4, parse_config({"data": {"partition": table}}).data.partition.plan()
+    labels, written = np.arange(400) % 4, parse_config({"data": {"partition": table}}).data.partition
     silent = PartitionPlan(**table).apply(labels, seed=3).parts
     assert [part.tolist() for part in written.apply(labels, seed=3).parts] == [part.tolist() for part in silent]
 
@@ -116,7 +116,7 @@ def test_a_configuration_cannot_be_changed():
     config = parse_config("")
     with pytest.raises(ValueError, match="frozen"):
         config.seed = 2
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(dataclasses.FrozenInstanceError):
         config.data.partition.clients = 2
 
 

@@ -77,7 +77,7 @@ kind = "step"; ratio = 2; order = [«true, 0]   | order[0]: expected a class id 
 """,
     "data.partition": """
 kind = "dirichlet"; alpha = 0.3       | clients: an integer from 1 to 1000000 is missing; kind 'dirichlet'
-clients = 10                          | alpha: a number from 0.01 to 1e+06 is missing; kind 'dirichlet'
+clients = 10                          | alpha: a number from 0.01 to 1000000 is missing; kind 'dirichlet'
 kind = "iid"                          | clients: an integer from 1 to 1000000 is missing; kind 'iid' needs it
 kind = "shards"; clients = 4          | classes_per_client: an integer from 1 to 1000000000 is missing
 kind = «"dirichlett"; clients = 4     | kind: expected one of dirichlet, iid, natural, shards, got 'dirich
@@ -92,10 +92,10 @@ clients = «1000001; alpha = 1         | clients: expected an integer from 1 to 
 clients = «1000000000000; alpha = 1; min_size = 0 | clients: expected an integer from 1 to 1000000
 clients = 1; alpha = 1; min_size = «1000000001 | min_size: expected an integer from 0 to 1000000000
 kind = "shards"; clients = 1; classes_per_client = «1000000001 | classes_per_client: expected an integer from 1 to 1
-clients = 10; alpha = «0              | alpha: expected a number from 0.01 to 1e+06, got 0
-clients = 10; alpha = «1e7            | alpha: expected a number from 0.01 to 1e+06, got 10000000.0
-clients = 10; alpha = «"0.3"          | alpha: expected a number from 0.01 to 1e+06, got '0.3'
-clients = 10; alpha = «[0.3]          | alpha: expected a number from 0.01 to 1e+06, got a list
+clients = 10; alpha = «0              | alpha: expected a number from 0.01 to 1000000, got 0
+clients = 10; alpha = «1e7            | alpha: expected a number from 0.01 to 1000000, got 10000000.0
+clients = 10; alpha = «"0.3"          | alpha: expected a number from 0.01 to 1000000, got '0.3'
+clients = 10; alpha = «[0.3]          | alpha: expected a number from 0.01 to 1000000, got a list
 clients = 10; alpha = 1; scheme = «"even"   | scheme: expected one of proportional, multinomial, niid_bench, equal
 clients = 10; alpha = 1; min_size = «-1     | min_size: expected an integer from 0 to 1000000000, got -1
 clients = 10; alpha = 1; numpy_seed = «4294967296 | numpy_seed: expected an integer from 0 to 4294967295

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
 from fedrela.core.checks import as_labels
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError, DataError, WrongKeyError
+from fedrela.options import expected, options_of, without_none
+
+Kinds = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]  # kind -> options that it needs, and may have beside
 
 ALPHA_RANGE = (1e-6, 1e9)  # beyond it a draw is one-hot or even to the last bit
 
@@ -37,3 +43,22 @@ def check_alpha(alpha: float) -> float:
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not low <= alpha <= high:
         raise ArgumentError(f"expected a number from {low:g} to {high:g}, got {alpha!r}", argument="alpha")
     return float(alpha)
+
+
+def unused_by_kind(options: Any, kinds: Kinds) -> dict[str, str]:
+    """Return the options that the chosen `kind` does not use, with the reason."""
+    used = {"kind", *kinds[options.kind][0], *kinds[options.kind][1]}
+    why = f"kind {options.kind!r} does not use it"
+    return {each.name: why for each in options_of(type(options)) if each.name not in used}
+
+
+def check_kind(options: Any, kinds: Kinds) -> None:
+    """Raise where the chosen `kind` lacks an option that it needs, or has one that it does not use."""
+    unused = options.unused()
+    for each in options_of(type(options)):
+        value = getattr(options, each.name)
+        if value is None and each.name in kinds[options.kind][0]:
+            what = f"{expected(without_none(each))} is missing; kind {options.kind!r} needs it"
+            raise ArgumentError(what, argument=each.name)
+        if value != each.default and each.name in unused:
+            raise WrongKeyError(f"{unused[each.name]}; leave it out", argument=each.name)

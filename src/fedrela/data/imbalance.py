@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_integer
-from fedrela.data.checks import check_labels
+from fedrela.data.checks import Kinds, check_kind, check_labels, unused_by_kind
 from fedrela.errors import ArgumentError, DataError
+from fedrela.options import MOST_SAMPLES, Options, option
 from fedrela.streams import stream
+from fedrela.text import shown
 
 Ints = NDArray[np.int64]
-KINDS = {
-    "natural": (),
-    "step": ("ratio", "minority", "side", "largest", "order"),
-    "long_tail": ("factor", "largest", "order"),
+KINDS: Kinds = {
+    "natural": ((), ()),
+    "step": (("ratio",), ("minority", "side", "largest", "order")),
+    "long_tail": (("factor",), ("largest", "order")),
 }
 SIDES = ("last", "first")
+ORDERS = ("natural", "random")
 
 
 def long_tail_counts(num_classes: int, largest: int, factor: float) -> NDArray[np.int64]:
@@ -110,7 +113,7 @@ def class_order(num_classes: int, order: str | Sequence[int] = "natural", *, see
     ([0, 1, 2], [2, 0, 1])
     """
     if isinstance(order, str):
-        check_choice("order", order, ("natural", "random"))
+        check_choice("order", order, ORDERS)
         if order == "natural":
             return np.arange(num_classes)
         return stream(check_integer("seed", seed, 0), "class order").permutation(num_classes)
@@ -150,45 +153,69 @@ class Selection(NamedTuple):
     minority: NDArray[np.int64] | None
 
 
-@dataclass(frozen=True)
-class Imbalance:
-    """Global imbalance as a configuration states it.
+def _class_ids(value: Sequence[Any]) -> tuple[int, ...]:
+    for i, c in enumerate(value):
+        if type(c) is not int or c < 0:
+            raise ArgumentError(f"expected a class id >= 0, got {shown(c)}", item=(i,))
+    return tuple(value)
 
-    Attributes
-    ----------
-    kind
-        ``"natural"`` leaves the data as it is, ``"step"`` has two levels, ``"long_tail"`` falls exponentially.
-    ratio
-        Step: largest over smallest class.
-    minority, side
-        Step: see `step_counts`. A share is taken along `order`; named ids are ids whatever the order.
-    factor
-        Long tail: largest over smallest class.
-    largest
-        Samples of a majority or head class. By default the largest number with which every class has enough
-        samples; in a balanced data set that is the size of a class, as in the official code.
-    order
-        Classes from head to tail, see `class_order`.
+
+def _check_minority(value: Any) -> float | tuple[int, ...]:
+    if isinstance(value, list | tuple):
+        ids = _class_ids(value)
+        minority_classes(max(ids, default=0) + 1, ids)
+        return ids
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise ArgumentError(f"expected a list of class ids, or a share from 0 to 1, got {shown(value)}")
+
+
+def _check_order(value: Any) -> str | tuple[int, ...]:
+    if isinstance(value, list | tuple):
+        class_order(len(value), _class_ids(value))
+        return tuple(value)
+    return check_choice("order", value, ORDERS, ", or a list of class ids,")
+
+
+@dataclass(frozen=True)
+class Imbalance(Options):
+    """Global imbalance: how many samples of each class are left; each kind has options of its own.
+
+    A share of minority classes is taken along `order`; named ids are ids whatever the order. In a balanced data set the
+    `largest` that is taken by default is the size of a class, as in the official code.
     """
 
-    kind: str = "natural"
-    ratio: float | None = None
-    minority: float | tuple[int, ...] = 0.5
-    side: str = "last"
-    factor: float | None = None
-    largest: int | None = None
-    order: str | tuple[int, ...] = "natural"
+    kind: str = option(
+        "natural", "natural: as the source is; step: two levels; long_tail: falling exponentially", choices=tuple(KINDS)
+    )
+    ratio: float | None = option(None, "step: largest over smallest class", ge=1)
+    minority: float | tuple[int, ...] = option(
+        0.5,
+        "step: ids of the minority classes, or their share of all classes",
+        check=_check_minority,
+        form="a list of class ids, or a share from 0 to 1",
+    )
+    side: str = option("last", "step: whether a share means the last classes or the first", choices=SIDES)
+    factor: float | None = option(None, "long_tail: largest over smallest class", ge=1)
+    largest: int | None = option(
+        None, "samples of the largest class; left out: as many as every class allows", ge=1, le=MOST_SAMPLES
+    )
+    order: str | tuple[int, ...] = option(
+        "natural",
+        "classes from head to tail: natural (by id), random, or every id once",
+        check=_check_order,
+        form=f"one of {', '.join(ORDERS)}, or a list of class ids",
+    )
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, tuple(KINDS))
-        for field in fields(self)[1:]:
-            if field.name not in KINDS[self.kind] and getattr(self, field.name) != field.default:
-                raise ArgumentError(f"kind {self.kind!r} does not use it; leave it out", argument=field.name)
-        for name, kind in (("ratio", "step"), ("factor", "long_tail")):
-            if self.kind == kind and getattr(self, name) is None:
-                raise ArgumentError(f"kind {kind!r} needs it: largest over smallest class, at least 1", argument=name)
-        if self.largest is not None:
-            check_integer("largest", self.largest, 1)
+        super().__post_init__()
+        check_kind(self, KINDS)
+        if isinstance(self.minority, tuple):
+            minority_classes(max(self.minority, default=0) + 1, self.minority, side=self.side)
+
+    def unused(self) -> dict[str, str]:
+        """Return the options of other kinds."""
+        return unused_by_kind(self, KINDS)
 
     def apply(self, labels: ArrayLike, num_classes: int, *, seed: int) -> Selection:
         """Choose the samples that stay.

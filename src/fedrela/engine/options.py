@@ -18,13 +18,11 @@ from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
 from fedrela.core.options import RelabelOptions
 from fedrela.errors import ArgumentError, WrongKeyError
-from fedrela.options import Options, option, options_of
+from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option, options_of
 from fedrela.streams import stream
 from fedrela.text import shown
 
 MOST_ROUNDS = 1_000_000
-MOST_CLIENTS = 1_000_000
-MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
 SCHEDULES = {"constant": (), "step": ("milestones", "gamma"), "cosine": ("lr_end",)}  # with the options of each
 
 PASSES = ("passes", "augment", "train_mode")  # how posteriors are computed where they are not collected

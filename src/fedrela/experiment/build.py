@@ -64,7 +64,7 @@ def build_data(config: Config, *, source: Source | None = None, progress: Progre
         options: dict[str, KeyPath] = {name: ("data", "options", name) for name in SOURCES[data.source].options}
         with located(config, options | {"root": ("data", "root")}, files):
             source = load(data.source, data.root, progress=progress, **data.options)
-    recipe = Recipe(config.seed, data.imbalance.plan(), data.partition.plan(), data.validation, data.standardize)
+    recipe = Recipe(config.seed, data.imbalance, data.partition, data.validation, data.standardize)
     with located(config, _recipe_keys(recipe), files):
         return build_federation(source, recipe, origin=origin)
 

@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from fedrela.arguments import check_choice, check_integer
-from fedrela.data.checks import check_alpha
+from fedrela.data.checks import Kinds, check_kind, unused_by_kind
 from fedrela.data.partition.base import Partition
 from fedrela.data.partition.basic import iid, natural, shards
-from fedrela.data.partition.by_dirichlet import SCHEMES, dirichlet_partition
+from fedrela.data.partition.by_dirichlet import LARGEST_NUMPY_SEED, SCHEMES, dirichlet_partition
 from fedrela.errors import ArgumentError, DataError
+from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option
 
-# kind -> what it needs, what it may have beside that
-KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+KINDS: Kinds = {
     "dirichlet": (("clients", "alpha"), ("scheme", "min_size", "numpy_seed")),
     "iid": (("clients",), ("min_size",)),
     "natural": ((), ("clients",)),
     "shards": (("clients", "classes_per_client"), ()),
 }
-LEAST = {"clients": 1, "min_size": 0, "numpy_seed": 0, "classes_per_client": 1}
+DEFAULTS: dict[str, dict[str, Any]] = {"dirichlet": {"scheme": "proportional", "min_size": 10}, "iid": {"min_size": 1}}
+OFFICIAL = {"scheme": "multinomial", "min_size": 0}  # what numpy_seed implies
 
 
 @dataclass(frozen=True)
-class PartitionPlan:
-    """How samples go to clients; what a kind does not use must be left out.
+class PartitionPlan(Options):
+    """Which client gets which samples; each kind has options of its own, see the function of its name.
 
-    Attributes
-    ----------
-    kind
-        ``"dirichlet"``, ``"iid"``, ``"natural"`` (the client ids of the source) or ``"shards"``.
-    clients
-        K; for ``"natural"`` None means one client per id.
-    alpha, scheme, min_size, numpy_seed
-        See `fedrela.data.dirichlet`; `min_size` also for ``"iid"``.
-    classes_per_client
-        See `fedrela.data.shards`.
+    A `scheme` and `min_size` that are left out become what the kind does by default.
     """
 
-    kind: str = "dirichlet"
-    clients: int | None = None
-    alpha: float | None = None
-    scheme: str | None = None
-    min_size: int | None = None
-    numpy_seed: int | None = None
-    classes_per_client: int | None = None
+    kind: str = option(
+        "dirichlet",
+        "dirichlet: proportions drawn for every class; iid: an even split; natural: the source's own "
+        "client ids; shards: a few classes per client",
+        choices=tuple(KINDS),
+    )
+    clients: int | None = option(
+        None, "number of clients; natural: left out, one client per id of the source", ge=1, le=MOST_CLIENTS
+    )
+    alpha: float | None = option(None, "dirichlet: small values give each client few classes", ge=0.01, le=1e6)
+    scheme: str | None = option(
+        None, "dirichlet: how proportions become samples; proportional unless numpy_seed is given", choices=SCHEMES
+    )
+    min_size: int | None = option(
+        None, "dirichlet, iid: samples of the smallest client; 0 allows empty clients", ge=0, le=MOST_SAMPLES
+    )
+    numpy_seed: int | None = option(
+        None, "dirichlet: follow the official code's stream with this seed", ge=0, le=LARGEST_NUMPY_SEED
+    )
+    classes_per_client: int | None = option(None, "shards: classes that each client sees", ge=1, le=MOST_SAMPLES)
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, tuple(KINDS))
-        needed, possible = KINDS[self.kind]
-        for field in fields(self)[1:]:
-            value = getattr(self, field.name)
-            if value is None and field.name in needed:
-                raise ArgumentError(f"kind {self.kind!r} needs it", argument=field.name)
-            if value is not None and field.name not in needed + possible:
-                raise ArgumentError(f"kind {self.kind!r} does not use it; leave it out", argument=field.name)
-            if value is not None and field.name in LEAST:
-                check_integer(field.name, value, LEAST[field.name])
-        if self.alpha is not None:
-            check_alpha(self.alpha)
-        if self.scheme is not None:
-            check_choice("scheme", self.scheme, tuple(SCHEMES))
-        if self.numpy_seed is not None and self.min_size:
-            what = "numpy_seed follows the official code, which has none"
-            raise ArgumentError(f"{what}; leave it out", argument="min_size")
-        if self.numpy_seed is not None and self.scheme not in (None, "multinomial"):
-            what = "numpy_seed follows the official code, which is multinomial"
-            raise ArgumentError(f"{what}; leave it out", argument="scheme")
+        super().__post_init__()
+        check_kind(self, KINDS)
+        official = self.numpy_seed is not None
+        for name, value in (OFFICIAL if official else DEFAULTS.get(self.kind, {})).items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+            elif official and getattr(self, name) != value:
+                what = f"numpy_seed follows the official code, which has {value!r}; leave it out"
+                raise ArgumentError(what, argument=name)
+
+    def unused(self) -> dict[str, str]:
+        """Return the options of other kinds."""
+        return unused_by_kind(self, KINDS)
 
     def apply(self, labels: ArrayLike, client_ids: ArrayLike | None = None, *, seed: int) -> Partition:
         """Split samples with these labels over the clients.
@@ -80,11 +77,12 @@ class PartitionPlan:
             if client_ids is None:
                 raise DataError("this source has no client ids, which kind 'natural' needs", argument="partition")
             return Partition(natural(client_ids, self.clients, seed=seed))
-        clients = self.clients or 0
+        clients, min_size = self.clients or 0, self.min_size or 0
         if self.kind == "iid":
-            return Partition(iid(labels, clients, seed=seed, min_size=1 if self.min_size is None else self.min_size))
+            return Partition(iid(labels, clients, seed=seed, min_size=min_size))
         if self.kind == "shards":
             return Partition(shards(labels, clients, self.classes_per_client or 0, seed=seed))
-        scheme, alpha = self.scheme or "proportional", float(self.alpha or np.nan)
-        options = {"seed": seed, "min_size": 10 if self.min_size is None else self.min_size}
-        return dirichlet_partition(labels, clients, alpha, scheme=scheme, numpy_seed=self.numpy_seed, **options)
+        scheme, alpha = self.scheme or "", self.alpha or 0.0
+        return dirichlet_partition(
+            labels, clients, alpha, seed=seed, scheme=scheme, min_size=min_size, numpy_seed=self.numpy_seed
+        )

@@ -121,7 +121,7 @@ class AlgorithmConfig(ConfigTable):
         if given:
             values = checked_options(self._options(), given, f"algorithm {self.name!r}", ["name"])
             keep_changed(given, values, {option.name: option.default for option in self._options()})
-            self.check_rules(lambda: self.kind()(**self.params))
+            self.kind()(**self.params)
         return self
 
     def _options(self) -> tuple[Option, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.experiment.schema.table import BrokenRuleError, Fault
 from fedrela.experiment.toml.positions import KeyPath, Origin
 from fedrela.experiment.toml.reader import complaint
@@ -29,12 +29,10 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Faul
         path: KeyPath = found["loc"]
         rule = found.get("ctx", {}).get("error")
         if isinstance(rule, BrokenRuleError):
-            for fault in rule.faults:
-                whole, missing = (*path, *fault.path), fault.at == "table"
-                what = f"{_wanted_at(model, whole)} is missing; {fault.what}" if missing else fault.what
-                yield Fault(whole, what, "value" if missing else fault.at)
+            yield from (fault._replace(path=(*path, *fault.path)) for fault in rule.faults)
         elif isinstance(rule, ArgumentError):
-            yield Fault((*path, *([rule.argument] if rule.argument else []), *rule.item), rule.reason)
+            at: Literal["key", "value"] = "key" if isinstance(rule, WrongKeyError) else "value"
+            yield Fault((*path, *([rule.argument] if rule.argument else []), *rule.item), rule.reason, at)
         elif found["type"] == "extra_forbidden":
             yield Fault(path, _unknown_key(model, path), "key")
         elif found["type"] == "missing":

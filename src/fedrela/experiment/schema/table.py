@@ -6,10 +6,7 @@ they are used: ``[train]`` is `fedrela.engine.options.TrainOptions`, checked her
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -17,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.experiment.toml.positions import KeyPath, Places, Position
-from fedrela.options import Option, Options, checked, options_of
+from fedrela.options import Option, Options, checked, options_of, without_none
 from fedrela.text import not_one_of, shown, unknown
 
 Declared = TypeVar("Declared", bound=Options)
@@ -26,13 +23,12 @@ Declared = TypeVar("Declared", bound=Options)
 class Fault(NamedTuple):
     """One thing that is wrong: the path below the value that was checked, what it is, and which part of it to show.
 
-    A wrong value is shown at the value, a key that must not be there at the key, and one that is missing at the
-    table that lacks it.
+    A wrong value is shown at the value, a key that must not be there at the key.
     """
 
     path: KeyPath
     what: str
-    at: Literal["key", "value", "table"] = "value"
+    at: Literal["key", "value"] = "value"
 
     def position(self, places: Places) -> Position:
         """Return where to look in the text."""
@@ -76,23 +72,6 @@ class ConfigTable(BaseModel):
         """Return what each key means, in one line."""
         return {name: field.description or "" for name, field in type(self).model_fields.items()}
 
-    def check_used(self, chooser: str, used: Collection[str]) -> None:
-        """Complain of keys that are given though the choice made by the key `chooser` does not use them."""
-        unused = set(type(self).model_fields) - {chooser, *used}
-        what = f"{chooser} {getattr(self, chooser)!r} does not use it; leave it out"
-        given = [name for name in type(self).model_fields if name in unused & self.model_fields_set]
-        raise_any(Fault((name,), what, "key") for name in given if getattr(self, name) is not None)
-
-    def check_rules(self, *rules: Callable[[], object]) -> None:
-        """Call what states the rules; an `ArgumentError` becomes a fault at the key that it names."""
-        for rule in rules:
-            try:
-                rule()
-            except ArgumentError as error:
-                missing = getattr(self, error.argument, None) is None
-                at: Literal["table", "value"] = "table" if missing else "value"
-                raise BrokenRuleError([Fault((error.argument, *error.item), error.reason, at)]) from None
-
 
 def plain_table(value: Any) -> Any:
     """Return a table as plain values; any other value as it is. Options that are not used or None are left out."""
@@ -113,7 +92,8 @@ def comments_of(table: ConfigTable | Options) -> dict[str, str]:
 
 
 def _comment(option: Option) -> str:
-    return option.help if callable(option.words) or not option.words else f"{option.help} ({', '.join(option.choices)})"
+    words = () if callable(option.words) else option.choices
+    return option.help if all(word in option.help for word in words) else f"{option.help} ({', '.join(words)})"
 
 
 def _own_first(kind: type[Options]) -> list[str]:
@@ -122,8 +102,11 @@ def _own_first(kind: type[Options]) -> list[str]:
     return list(dict.fromkeys([*(name for name in kind.__annotations__ if name in names), *names]))
 
 
-def options_table(kind: type[Declared]) -> PlainValidator:
-    """Return the rule that a value is a table of declared options; it becomes an instance of their class."""
+def options_table(kind: type[Declared], *, strict: bool = False) -> PlainValidator:
+    """Return the rule that a value is a table of declared options; it becomes an instance of their class.
+
+    An option that is not used must be left out, or have its default where the rule is not `strict`.
+    """
 
     def check(value: Any) -> Declared:
         if isinstance(value, kind):
@@ -131,8 +114,8 @@ def options_table(kind: type[Declared]) -> PlainValidator:
         if not isinstance(value, Mapping):
             raise ArgumentError(f"expected a table, got {shown(value)}")
         table = kind(**checked_options(options_of(kind), value, "this table"))
-        unused, changed = table.unused(), changed_options(table)
-        raise_any(Fault((name,), f"{why}; leave it out", "key") for name, why in unused.items() if name in changed)
+        unused, given = table.unused().items(), value if strict else changed_options(table)
+        raise_any(Fault((name,), f"{why}; leave it out", "key") for name, why in unused if name in given)
         return table
 
     return PlainValidator(check)
@@ -145,6 +128,7 @@ def changed_options(table: Options) -> dict[str, Any]:
 
 
 CHANGED = PlainSerializer(changed_options)  # of a table of options, only these are written out
+FULL = PlainSerializer(plain_table)  # all that are used, since a kind replaces its table
 
 
 def checked_options(
@@ -169,7 +153,7 @@ def checked_options(
 def _kept(option: Option, value: Any) -> Any:
     """Return the value to keep; None means left out, which a table cannot say, so that messages do not offer it."""
     if option.check is None and NoneType in option.types:
-        option = replace(option, type=functools.reduce(operator.or_, set(option.types) - {NoneType}))
+        option = without_none(option)
     kept = checked(option, value)
     return float(kept) if option.type is float and type(kept) is int else kept
 
