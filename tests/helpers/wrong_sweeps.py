@@ -34,7 +34,7 @@ WHOLE = {
     ),
     "swept: a value that is no list": (
         "[sweep]\n'model.hidden' = [[8], «8]",
-        'sweep."model.hidden"[1]: expected a list, each item an integer, got 8',
+        'sweep."model.hidden"[1]: expected a list of integers, one per layer, got 8',
     ),
     "swept: not a number": (
         "[sweep]\n'relabel.tau' = [«nan]",

@@ -34,21 +34,21 @@ projection = «[64]                    | projection: expected an integer from 0 
 dtype = «"float16"                    | dtype: expected one of float32, float64, got 'float16'; nearest: float
 dtype = «"bfloat16"                   | dtype: expected one of float32, float64, got 'bfloat16'
 dtype = «32                           | dtype: expected one of float32, float64, got 32
-hidden = «64                          | hidden: expected a list, each item an integer, got 64
-hidden = «"64"                        | hidden: expected a list, each item an integer, got '64'
-hidden = «true                        | hidden: expected a list, each item an integer, got true
-hidden = «{ a = 64 }                  | hidden: expected a list, each item an integer, got a table
+hidden = «64                          | hidden: expected a list of integers, one per layer, got 64
+hidden = «"64"                        | hidden: expected a list of integers, one per layer, got '64'
+hidden = «true                        | hidden: expected a list of integers, one per layer, got true
+hidden = «{ a = 64 }                  | hidden: expected a list of integers, one per layer, got a table
 hidden = [«0]                         | hidden[0]: expected an integer from 1 to 1000000, got 0
 hidden = [64, «-32]                   | hidden[1]: expected an integer from 1 to 1000000, got -32
 hidden = [64, «1000001]               | hidden[1]: expected an integer from 1 to 1000000, got 1000001
-hidden = [64, «32.0]                  | hidden[1]: expected an integer, got 32.0
-hidden = [64, 32, «"16"]              | hidden[2]: expected an integer, got '16'
-hidden = [«true, 64]                  | hidden[0]: expected an integer, got true
-hidden = [«[64], 32]                  | hidden[0]: expected an integer, got a list
-hidden = [«0, 64, "a"]                | hidden[0]: expected an integer from 1 to 1000000, got 0 (and 1 more)
+hidden = [64, «32.0]                  | hidden[1]: expected an integer from 1 to 1000000, got 32.0
+hidden = [64, 32, «"16"]              | hidden[2]: expected an integer from 1 to 1000000, got '16'
+hidden = [«true, 64]                  | hidden[0]: expected an integer from 1 to 1000000, got true
+hidden = [«[64], 32]                  | hidden[0]: expected an integer from 1 to 1000000, got a list
+hidden = [«0, 64, "a"]                | hidden[0]: expected an integer from 1 to 1000000, got 0
 name = "resnet8"; width = «0          | width: expected an integer from 1 to 1000000, got 0
-name = "resnet8"; width = «16.0       | width: expected an integer, got 16.0
-name = "resnet20"; width = «[16]      | width: expected an integer, got a list
+name = "resnet8"; width = «16.0       | width: expected an integer from 1 to 1000000, got 16.0
+name = "resnet20"; width = «[16]      | width: expected an integer from 1 to 1000000, got a list
 name = "resnet8"; norm = «"layer"     | norm: expected one of batch, group, got 'layer'
 name = "resnet18"; norm = «"bacth"    | norm: expected one of batch, group, got 'bacth'; nearest: batch
 name = "resnet50"; norm = «true       | norm: expected one of batch, group, got true

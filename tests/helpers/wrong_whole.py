@@ -28,7 +28,7 @@ WHOLE = {
     "comparison as list": ("compare = «[1, 2]", "compare: expected a table, got a list"),
     "sweep as number": ("sweep = «3", "sweep: expected a table, got 3"),
     "a header for a loss": ("[train]\n«[train.loss]\nname = 'focal'", "train.loss: expected one of balanced_softmax"),
-    "a header for hidden": ("«[model.hidden]\nlayers = 2", "model.hidden: expected a list, each item an integer,"),
+    "a header for hidden": ("«[model.hidden]\nlayers = 2", "model.hidden: expected a list of integers, one per layer,"),
     "fewer clients than the quorum": (
         "[train]\nmin_clients = «6\n[data]\npartition = { kind = 'iid', clients = 5 }",
         "train.min_clients: expected at most 5, the number of clients in a round, got 6",

@@ -18,11 +18,15 @@ Kinds = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]  # kind -> options
 ALPHA_RANGE = (1e-6, 1e9)  # beyond it a draw is one-hot or even to the last bit
 
 
+def first(wrong: NDArray[np.bool_]) -> int | None:
+    """Return the first index at which something is wrong, or None."""
+    return int(np.argmax(wrong)) if wrong.any() else None
+
+
 def check_labels(labels: ArrayLike) -> NDArray[np.int64]:
     """Return `labels` as int64, or raise."""
     y = as_labels(labels).astype(np.int64, copy=False)
-    if y.size and y.min() < 0:
-        i = int(np.argmax(y < 0))
+    if (i := first(y < 0)) is not None:
         raise DataError(f"classes count from 0, got {y[i]} at index {i}; renumber the classes", argument="labels")
     return y
 

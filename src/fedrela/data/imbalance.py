@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_integer
-from fedrela.data.checks import Kinds, check_kind, check_labels, unused_by_kind
+from fedrela.data.checks import Kinds, check_kind, check_labels, first, unused_by_kind
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import MOST_SAMPLES, Options, option
 from fedrela.streams import stream
@@ -263,6 +263,5 @@ def _check(num_classes: int, largest: int, name: str, value: float) -> None:
 
 
 def _check_range(labels: Ints, num_classes: int) -> None:
-    if labels.size and labels.max() >= num_classes:
-        i = int(np.argmax(labels >= num_classes))
+    if (i := first(labels >= num_classes)) is not None:
         raise DataError(f"expected classes 0 to {num_classes - 1}, got {labels[i]} at index {i}", argument="labels")

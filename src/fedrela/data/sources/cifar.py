@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
+from fedrela.data.checks import first
 from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
 from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.data.sources.reading import archive_members, read_exactly, reading, root_folder
 from fedrela.errors import DataError
 
 PIXELS = 3 * 32 * 32
-BLOCK_RECORDS = 1000
 LONGEST_NAMES = 1 << 16
 ARRAYS = ("x_train", "y_train", "x_test", "y_test", "names")
 
@@ -128,28 +128,22 @@ def _decode_records(
     expected = len(y) * edition.record_bytes
     if size != expected:
         raise DataError(f"{where}: expected {expected} bytes, got {size}; get it again")
-    for start in range(0, len(y), BLOCK_RECORDS):
-        number = min(BLOCK_RECORDS, len(y) - start)
-        raw = np.frombuffer(read_exactly(stream, number * edition.record_bytes, where), np.uint8)
-        rows = raw.reshape(number, edition.record_bytes)
-        labels = rows[:, edition.label_bytes - 1]
-        if labels.max() >= edition.classes:
-            i = int(labels.argmax())
-            raise DataError(f"{where}: record {start + i}: label {labels[i]}; 0 to {edition.classes - 1} are classes")
-        x[start : start + number] = rows[:, edition.label_bytes :].reshape(number, 3, 32, 32)
-        y[start : start + number] = labels
+    rows = np.frombuffer(read_exactly(stream, size, where), np.uint8).reshape(len(y), edition.record_bytes)
+    y[:] = rows[:, edition.label_bytes - 1]
+    if (i := first(y >= edition.classes)) is not None:
+        raise DataError(f"{where}: record {i}: label {y[i]}; 0 to {edition.classes - 1} are classes")
+    x[:] = rows[:, edition.label_bytes :].reshape(x.shape)
 
 
 def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """Yield name, size and stream of every file of the edition."""
+    """Yield name, size and stream of every file of the edition; a stream must be read before the next is asked for."""
     wanted = [*edition.train, *edition.test, edition.names]
-    if place.is_file():
-        limit = 2 * edition.record_bytes * sum((edition.train | edition.test).values()) + (1 << 22)
-        yield from archive_members(place, [f"{edition.folder}/{name}" for name in wanted], limit)
+    if place.is_dir():
+        for name in wanted:
+            with (place / name).open("rb") as file:
+                yield name, (place / name).stat().st_size, file
         return
-    for name in wanted:
-        with (place / name).open("rb") as file:
-            yield name, (place / name).stat().st_size, file
+    yield from archive_members(place, [f"{edition.folder}/{name}" for name in wanted])
 
 
 # The CIFAR page links the binary editions: https://www.cs.toronto.edu/~kriz/cifar.html (it gives MD5 sums).

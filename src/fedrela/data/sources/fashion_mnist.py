@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import BLOCK, NewArray, PathOrNone, Progress, cached_arrays
+from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
 from fedrela.data.sources.reading import Readable, read_exactly, reading, root_folder
 from fedrela.errors import DataError
@@ -62,7 +60,10 @@ def _file(folder: Path, name: str) -> Path:
 
 def _images(path: Path, cache: PathOrNone, progress: Progress | None) -> NDArray[np.uint8]:
     def decode(new: NewArray) -> None:
-        _unzip_idx(path, 3, lambda shape: new("images", shape, np.uint8), progress)
+        images = _unzip_idx(path, 3)
+        new("images", images.shape, np.uint8)[:] = images
+        if progress:
+            progress(images.size, images.size, f"decoding {path.name}")
 
     if path.suffix == ".gz":
         options = {"reader": "idx"}
@@ -76,7 +77,7 @@ def _images(path: Path, cache: PathOrNone, progress: Progress | None) -> NDArray
 
 
 def _labels(path: Path, number: int) -> NDArray[np.int64]:
-    raw = _unzip_idx(path, 1, lambda shape: np.empty(shape, np.uint8)) if path.suffix == ".gz" else _map_idx(path, 1)
+    raw = _unzip_idx(path, 1) if path.suffix == ".gz" else _map_idx(path, 1)
     if len(raw) != number:
         raise DataError(f"{path}: expected {number} labels, one per image, got {len(raw)}")
     if raw.max() >= len(CLASS_NAMES):
@@ -97,28 +98,17 @@ def _map_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
         return np.memmap(path, np.uint8, "r", offset, shape)
 
 
-def _unzip_idx(
-    path: Path,
-    dimensions: int,
-    allocate: Callable[[tuple[int, ...]], NDArray[Any]],
-    progress: Progress | None = None,
-) -> NDArray[np.uint8]:
-    """Decode a gzip IDX file into the array that `allocate` returns for its shape."""
+def _unzip_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
+    """Decode a gzip IDX file."""
     with reading(path, "gzip IDX file"), gzip.open(path, "rb") as file:
         shape = _read_header(file, dimensions, path)
         total, room = math.prod(shape), path.stat().st_size * DEFLATE_LIMIT
         if total > room:
             raise DataError(f"{path}: its header claims {total} bytes, but a file of this size holds {room} at most")
-        array = allocate(shape)
-        flat = array.reshape(-1)
-        for start in range(0, total, BLOCK):
-            size = min(BLOCK, total - start)
-            flat[start : start + size] = np.frombuffer(read_exactly(file, size, path), np.uint8)
-            if progress:
-                progress(start + size, total, f"decoding {path.name}")
+        values = np.frombuffer(read_exactly(file, total, path), np.uint8).reshape(shape)
         if file.read(1):
             raise DataError(f"{path}: goes on after the {total} bytes that its header {shape} announces")
-    return array
+    return values
 
 
 def _read_header(file: Readable, dimensions: int, path: Path) -> tuple[int, ...]:

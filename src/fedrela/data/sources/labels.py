@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
+from fedrela.data.checks import first
 from fedrela.errors import ArgumentError, DataError
 from fedrela.streams import stream
 
@@ -71,9 +72,7 @@ def encode_labels(
 def check_labels(values: NDArray[Any], classes: int, where: str) -> NDArray[np.int64]:
     """Return integer labels as int64 where all lie in 0 .. C - 1, or name the first that does not."""
     numbers = label_numbers(values, where)
-    beyond = numbers >= classes
-    if beyond.any():
-        i = int(np.argmax(beyond))
+    if (i := first(numbers >= classes)) is not None:
         raise DataError(f"{where}: sample {i}: label {numbers[i]}; 0 to {classes - 1} are classes")
     return numbers.astype(np.int64)
 
@@ -82,9 +81,7 @@ def label_numbers(values: NDArray[Any], where: str) -> NDArray[Any]:
     """Return `values` where they are integers from 0 on, whatever their type, or name the first that is not."""
     if values.dtype.kind not in "iub":
         raise DataError(f"{where}: expected integer labels, got {values.dtype}")
-    negative = values < 0
-    if negative.any():
-        i = int(np.argmax(negative))
+    if (i := first(values < 0)) is not None:
         raise DataError(f"{where}: sample {i}: labels count from 0, got {values[i]}; renumber the classes")
     return values
 
@@ -122,8 +119,7 @@ def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
     values = _simplest(values)
     if values.dtype.kind == "f":
         whole = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)
-        if not whole.all():
-            i = int(np.argmin(whole))
+        if (i := first(~whole)) is not None:
             raise DataError(f"{where}: sample {i}: expected an integer or text, got {values[i]}")
         return values.astype(np.int64)
     if values.dtype.kind in "iub":

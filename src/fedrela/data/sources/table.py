@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
+from fedrela.data.checks import first
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.columns import ColumnTable, Features, as_numbers, missing_cells, read_table
 from fedrela.data.sources.labels import encode_clients, encode_labels, stratified
@@ -97,9 +98,8 @@ def load(
 
 def _texts(table: ColumnTable, name: str) -> NDArray[np.generic]:
     column = table.columns[name]
-    absent = missing_cells(column)
-    if absent.any():
-        raise DataError(f"{table.cell(np.argmax(absent), name)}: expected a value in every row")
+    if (i := first(missing_cells(column))) is not None:
+        raise DataError(f"{table.cell(i, name)}: expected a value in every row")
     if isinstance(column, list):
         for i, cell in enumerate(column):
             if len(cell) > LONGEST_LABEL:
@@ -108,9 +108,7 @@ def _texts(table: ColumnTable, name: str) -> NDArray[np.generic]:
 
 
 def _check_classes(table: ColumnTable, y: NDArray[np.int64], in_train: NDArray[np.bool_], names: Sequence[str]) -> None:
-    unseen = ~np.isin(y, y[in_train])
-    if unseen.any():
-        i = int(np.argmax(unseen))
+    if (i := first(~np.isin(y, y[in_train]))) is not None:
         raise DataError(f"{table.positions[i]}: class {names[y[i]]!r} has no training sample")
     if in_train.all():
         raise DataError(f"{table.path}: no test sample is left: a class needs two samples to have one held out")
@@ -137,9 +135,7 @@ def _add_feature(
             name, ["missing" if gone else str(cell) for cell, gone in zip(column, absent, strict=True)]
         )
         return
-    beyond = ~(np.abs(numbers) <= np.finfo(np.float32).max)
-    if beyond.any():
-        i = int(np.argmax(beyond))
+    if (i := first(~(np.abs(numbers) <= np.finfo(np.float32).max))) is not None:
         raise DataError(f"{table.cell(i, name)}: {numbers[i]} is not finite as a 32-bit number")
     features.add(name, True, numbers)
     if absent.any():

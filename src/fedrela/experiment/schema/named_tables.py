@@ -6,15 +6,15 @@ are none, it is checked without loading torch, which the models and algorithms n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_origin, get_type_hints
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 
 from pydantic import ConfigDict, model_validator
 
-from fedrela.experiment.schema.data import misfit
-from fedrela.experiment.schema.table import ConfigTable, Fault, checked_options, one_of, raise_any, setting
+from fedrela.errors import ArgumentError
+from fedrela.experiment.schema.table import ConfigTable, checked_options, one_of, setting
 from fedrela.options import Option, options_of
-from fedrela.text import not_one_of, unknown
+from fedrela.text import shown
 
 if TYPE_CHECKING:
     from fedrela.algorithms import Algorithm
@@ -24,15 +24,20 @@ WIDEST = 1_000_000  # units of a layer; larger numbers are slips that would end 
 DEEPEST = 1_000  # layers
 
 
+def keep_changed(table: ConfigTable, options: Sequence[Option], owner: str) -> None:
+    """Check the keys of a table that are no fields of it, and keep those that differ from their defaults.
+
+    Two tables that mean the same are then equal.
+    """
+    given, defaults = further_keys(table), {option.name: option.default for option in options}
+    values = checked_options(options, given, owner, type(table).model_fields)
+    given.clear()
+    given.update({key: value for key, value in values.items() if value != defaults[key]})
+
+
 def further_keys(table: ConfigTable) -> dict[str, Any]:
     """Return the keys of a table that are no fields of it; changing them changes the table."""
     return table.__pydantic_extra__ or {}
-
-
-def keep_changed(given: dict[str, Any], values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Keep only further keys that differ from the defaults: two tables that mean the same are then equal."""
-    given.clear()
-    given.update({key: value for key, value in values.items() if value != defaults[key]})
 
 
 def _model_names() -> Iterable[str]:
@@ -41,11 +46,15 @@ def _model_names() -> Iterable[str]:
     return MODELS
 
 
-def _size_faults(path: tuple[str | int, ...], value: Any, hint: Any) -> list[Fault]:
-    what = misfit(value, hint)
-    if not what and isinstance(value, int) and not 1 <= value <= WIDEST:
-        what = f"expected an integer from 1 to {WIDEST}, got {value}"
-    return [Fault(path, what)] if what else []
+def _check_sizes(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise ArgumentError(f"expected a list of integers, one per layer, got {shown(value)}")
+    if len(value) > DEEPEST:
+        raise ArgumentError(f"expected at most {DEEPEST} layers, got {len(value)}")
+    for i, size in enumerate(value):
+        if type(size) is not int or not 1 <= size <= WIDEST:
+            raise ArgumentError(f"expected an integer from 1 to {WIDEST}, got {shown(size)}", item=(i,))
+    return tuple(value)
 
 
 class ModelConfig(ConfigTable):
@@ -61,34 +70,21 @@ class ModelConfig(ConfigTable):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        given = further_keys(self)
-        if given:
-            defaults, owner = self._defaults(), f"model {self.name!r}"
-            values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-            known = [*type(self).model_fields, *defaults]
-            faults = [Fault((key,), unknown("key", key, known, owner), "key") for key in values if key not in defaults]
-            faults += [fault for key in values if key in defaults for fault in self._faults(key, values[key])]
-            raise_any(faults)
-            keep_changed(given, values, defaults)
+        if further_keys(self):
+            keep_changed(self, self._options(), f"model {self.name!r}")
         return self
 
-    def _defaults(self) -> dict[str, Any]:
-        from fedrela.models import model_options
-
-        return model_options(self.name)
-
-    def _faults(self, key: str, value: Any) -> list[Fault]:
-        from fedrela.models import MODELS
+    def _options(self) -> tuple[Option, ...]:
+        """Return the model's own options, as the signature of its function declares them."""
+        from fedrela.models import MODELS, model_options
         from fedrela.models.networks import NORMS
 
-        hint = get_type_hints(MODELS[self.name].make)[key]
-        if key == "norm" and not (isinstance(value, str) and value in NORMS):
-            return [Fault((key,), not_one_of(value, NORMS))]
-        if not isinstance(value, tuple) or not get_origin(hint):
-            return _size_faults((key,), value, hint)
-        if len(value) > DEEPEST:
-            return [Fault((key,), f"expected at most {DEEPEST} layers, got {len(value)}")]
-        return [fault for i, size in enumerate(value) for fault in _size_faults((key, i), size, get_args(hint)[0])]
+        hints = get_type_hints(MODELS[self.name].make)
+        kinds: dict[Any, dict[str, Any]] = {int: {"ge": 1, "le": WIDEST}, str: {"words": NORMS}}
+        return tuple(
+            Option(name, hints[name], default, "", **kinds.get(hints[name], {"check": _check_sizes}))
+            for name, default in model_options(self.name).items()
+        )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -97,7 +93,9 @@ class ModelConfig(ConfigTable):
 
     def as_table(self) -> dict[str, Any]:
         """Return all keys, with the model's own options in full."""
-        return {"name": self.name, **self._defaults(), **self.options, **super().as_table()}
+        from fedrela.models import model_options
+
+        return {"name": self.name, **model_options(self.name), **self.options, **super().as_table()}
 
 
 def _algorithm_names() -> Iterable[str]:
@@ -117,10 +115,8 @@ class AlgorithmConfig(ConfigTable):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        given = further_keys(self)
-        if given:
-            values = checked_options(self._options(), given, f"algorithm {self.name!r}", ["name"])
-            keep_changed(given, values, {option.name: option.default for option in self._options()})
+        if further_keys(self):
+            keep_changed(self, self._options(), f"algorithm {self.name!r}")
             self.kind()(**self.params)
         return self
 
