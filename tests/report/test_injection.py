@@ -24,7 +24,7 @@ from fedrela.plots.runs import GridData
 from fedrela.report.grid import summary_page
 from fedrela.report.page import render
 from fedrela.report.run import run_page
-from fedrela.report.tables import TABLES, all_tables, heading
+from fedrela.report.tables import KINDS, all_tables, heading
 from fedrela.runfolder import RunFolder
 from fedrela.text import printable
 from helpers.batteries import tried
@@ -197,7 +197,7 @@ def test_terminal(place):
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
             screen = console()
             print_line(screen, printable(heading(summary)))
-            for table in TABLES[summary["kind"]](summary):
+            for table in KINDS[summary["kind"]][0](summary):
                 print_report_table(screen, table)
             print_error(text)
         for written in (out.getvalue(), errors.getvalue()):
@@ -226,7 +226,7 @@ def hostile_run(run: RunFolder, place, text: str) -> RunFolder:
     manifest = json.loads(json.dumps(run.manifest))
     manifest["classes"][0] = bad["class"]
     manifest["groups"]["names"][0] = bad["group"]
-    manifest["algorithm"]["name"] = bad["algorithm"]
+    manifest["algorithm"]["label"] = bad["algorithm"]
     features = [f"{bad['feature']} {j}" for j in range(manifest["data"]["arrays"]["x_train"]["shape"][1])]
     manifest["data"] |= {"source": bad["source"], "feature_names": features}
     config = run.read("config.toml").decode() + f"\n# {printable(bad['configuration'])}\n"

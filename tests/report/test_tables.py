@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from fedrela.report.compare import arms_table, compare_table, difference_table
-from fedrela.report.numbers import Values
 from fedrela.report.page import Table
 from fedrela.report.reproduce import doubts, reproduce_tables
 from fedrela.report.sweep import sweep_table, wide_table
@@ -55,7 +54,7 @@ def test_arms_and_differences():
     ]
     assert arms.rows[0] == ("FedAvg", "baseline", "88.0 ± 1.0", "52.5 ± 1.0", "84.0 ± 1.0", "0")
     differences = difference_table(summary)
-    assert differences.rows[0][3] == "+24.5 (+22.0 to +27.0)"
+    assert differences.rows[0][3] == "+24.5 [+22.0, +27.0]"
     assert "Student's t" in differences.caption
 
 
@@ -229,7 +228,7 @@ rows_of_cells = st.lists(cells, min_size=1, max_size=4)
 @examples(150, 5_000)
 @given(rows_of_cells)
 def test_any_text_survives_csv(rows):
-    text = csv_text(Values(["a", "b", "c"], [[*row[:2], -1.5] for row in rows]))
+    text = csv_text([{"a": row[0], "b": row[1], "c": -1.5} for row in rows])
     back = list(csv.reader(io.StringIO(text), strict=True))
     assert len(back) == len(rows) + 1
     for given_cells, found in zip(rows, back[1:], strict=True):

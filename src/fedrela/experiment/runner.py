@@ -226,6 +226,7 @@ def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifes
         },
         algorithm={
             "name": algorithm.name,
+            "label": algorithm.label,
             "params": asdict(algorithm.params),
             "sends": {name: [list(field.shape), field.dtype] for name, field in made.arrays.upload.items()},
             "receives": {name: [list(array.shape), str(array.dtype)] for name, array in received.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,16 +28,16 @@ def over_rounds(run: RunData) -> list[Block]:
 
 def _course(run: RunData) -> str:
     """Say what the curves say: where each stood before T, and where at the end."""
-    accuracy, before = run.accuracy, run.accuracy_before
-    if accuracy is None:
+    before, after = (
+        of and {run.headline: of[run.headline], **of["groups"]} for of in (run.accuracy_before, run.accuracy)
+    )
+    if after is None:
         return ""
-    after = {run.headline: accuracy[run.headline], **accuracy["groups"]}
     if before is None:
         parts = [f"{limited(key)} {percent(share)}" for key, share in after.items()]
         return f"After round {run.last_scored}: {listed(parts)}."
-    earlier = {run.headline: before[run.headline], **before["groups"]}
     parts = [
-        f"{limited(key)} went from {percent(earlier[key])} to {percent(share)} ({_change(earlier[key], share)} points)"
+        f"{limited(key)} went from {percent(before[key])} to {percent(share)} ({_change(before[key], share)} points)"
         for key, share in after.items()
     ]
     return f"From round {run.first - 1} to round {run.last_scored}, {listed(parts)}."
@@ -69,18 +69,18 @@ def by_class(run: RunData) -> list[Block]:
 def _class_table(run: RunData, before: Sequence[float | None] | None, after: Sequence[float | None]) -> list[Block]:
     if len(run.classes) > MOST_ROWS:
         return []
-    record = run.relabelling or {}
-    counts = record.get("before") or run.manifest.data["class_counts"]
-    labels = record.get("after") if run.enabled else None
-    columns = ["class", "group", "samples", *(["labels after"] if labels else [])]
-    columns += ["before", "after", "points"] if before else ["accuracy"]
-    rows = []
-    for c, label in enumerate(run.classes):
-        row = [limited(label), limited(run.groups.names[run.groups.of_class[c]]), f"{counts[c]:,}"]
-        row += [f"{labels[c]:,}"] if labels else []
-        row += [percent(before[c])] if before else []
-        rows.append([*row, percent(after[c]), *([_change(before[c], after[c])] if before else [])])
-    return [Table(columns, rows, ("class", "group"), "Training samples and accuracy on the test set")]
+    record, groups = run.relabelling or {}, run.groups
+    columns: dict[str, Iterable[str]] = {"class": map(limited, run.classes)}
+    columns["group"] = (limited(groups.names[g]) for g in groups.of_class)
+    columns["samples"] = (f"{count:,}" for count in record.get("before") or run.manifest.data["class_counts"])
+    if run.enabled and record.get("after"):
+        columns["labels after"] = (f"{count:,}" for count in record["after"])
+    if before:
+        columns |= {"before": map(percent, before), "after": map(percent, after)}
+        columns["points"] = map(_change, before, after)
+    else:
+        columns["accuracy"] = map(percent, after)
+    return [Table.of_columns(columns, ("class", "group"), "Training samples and accuracy on the test set")]
 
 
 def confusion(run: RunData) -> list[Block]:

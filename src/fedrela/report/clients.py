@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,15 +38,14 @@ def who_has_what(run: RunData) -> list[Block]:
     title = "Training samples by client and class"
     blocks: list[Block] = [Figure("clients", title, draw, said, caption, width)]
     if counts.sum():
-        rows = [(fact.name, fact.value, fact.meaning) for fact in heterogeneity_facts(counts)]
-        blocks.append(Table(("measure", "here", "what it means"), rows, ("measure", "what it means")))
+        columns = ("measure", "here", "what it means")
+        blocks.append(Table(columns, heterogeneity_facts(counts), ("measure", "what it means")))
     if note := run.manifest.data["note"]:
         blocks.append(Text(f"Partition: {note}", "muted"))
     return blocks
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """A measure: what it is called, what it is here, what it means."""
 
     name: str
@@ -55,13 +53,13 @@ class Fact:
     meaning: str
 
 
-def effective_clients(client_counts: ArrayLike) -> tuple[str, ...]:
+def effective_clients(client_counts: ArrayLike) -> list[str]:
     """Return for each class over how many clients it is effectively spread, with one decimal; 0.0 where it is absent.
 
     >>> effective_clients([[30, 0, 0], [10, 20, 0]])
-    ('1.6', '1.0', '0.0')
+    ['1.6', '1.0', '0.0']
     """
-    return tuple(f"{clients:,.1f}" for clients in measure_heterogeneity(client_counts).effective_clients)
+    return [f"{clients:,.1f}" for clients in measure_heterogeneity(client_counts).effective_clients]
 
 
 def heterogeneity_facts(client_counts: ArrayLike) -> tuple[Fact, ...]:
@@ -90,11 +88,8 @@ def lost_clients(run: RunData) -> list[Block]:
     for record in run.rounds:
         for client, reason in record.excluded:
             turns.setdefault((-1 if client is None else client, reason), []).append(record.round)
-    skipped = [record.round for record in run.rounds if record.skipped]
     blocks: list[Block] = []
-    if not turns:
-        blocks.append(Text("No client was lost: every update counted."))
-    else:
+    if turns:
         number, clients = sum(map(len, turns.values())), len({client for client, _ in turns})
         blocks.append(Text(f"{plural(number, 'update')} of {plural(clients, 'client')} did not count."))
         rows = [
@@ -103,10 +98,12 @@ def lost_clients(run: RunData) -> list[Block]:
         ]
         more = f", the first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
         columns = ("client", "updates", "rounds", "why")
-        blocks.append(Table(columns, rows[:MOST_ROWS], ("rounds", "why"), f"Updates lost{more}"))
-    if skipped:
-        said = f"Too few clients were left in {plural(len(skipped), 'round')} ({_some(skipped)}): the model stayed."
-        blocks.append(Text(said))
+        blocks.append(Table(columns, rows[:MOST_ROWS], columns[2:], f"Updates lost{more}"))
+    else:
+        blocks.append(Text("No client was lost: every update counted."))
+    if skipped := [record.round for record in run.rounds if record.skipped]:
+        left = f"Too few clients were left in {plural(len(skipped), 'round')} ({_some(skipped)})"
+        blocks.append(Text(f"{left}: the model stayed."))
     return blocks
 
 
@@ -136,26 +133,22 @@ def cost(run: RunData) -> list[Block]:
 
 
 def _bytes(run: RunData) -> list[tuple[str, str]]:
-    algorithm = run.manifest.algorithm
-    up, down = (sum(map(_size, algorithm.get(way, {}).values())) for way in ("sends", "receives"))
-    pairs = [("a client sends", f"{size(up)} per round ({_named(algorithm['sends'])})")]
-    if down:
-        pairs.append(("a client receives", f"{size(down)} per round ({_named(algorithm['receives'])})"))
+    pairs, whole = [], 0
+    for way in ("sends", "receives"):
+        arrays = {
+            name: math.prod(shape) * np.dtype(dtype).itemsize
+            for name, (shape, dtype) in run.manifest.algorithm.get(way, {}).items()
+        }
+        whole += sum(arrays.values())
+        if arrays or way == "sends":
+            parts = ", ".join(f"{limited(name)} {size(number)}" for name, number in arrays.items())
+            pairs.append((f"a client {way}", f"{size(sum(arrays.values()))} per round ({parts})"))
     if run.rounds:
         clients = sum(len(record.chosen) for record in run.rounds) / len(run.rounds)
-        pairs.append(("a round moves", f"{size(clients * (up + down))} with {clients:.4g} clients"))
+        pairs.append(("a round moves", f"{size(clients * whole)} with {clients:.4g} clients"))
     if run.enabled:
         pairs.append(("FedReLa adds", "0 B: it sends nothing, and uploads keep their names, shapes and types"))
     return pairs
-
-
-def _size(declared: list[Any]) -> int:
-    shape, dtype = declared
-    return int(math.prod(shape)) * int(np.dtype(dtype).itemsize)
-
-
-def _named(arrays: Mapping[str, Any]) -> str:
-    return ", ".join(f"{limited(key)} {size(_size(declared))}" for key, declared in arrays.items())
 
 
 def _times(run: RunData, times: list[Any]) -> list[tuple[str, str]]:
@@ -163,15 +156,13 @@ def _times(run: RunData, times: list[Any]) -> list[tuple[str, str]]:
     whole = train + score
     plain = whole[relabel == 0]
     middle = float(np.median(plain if plain.size else whole))
-    pairs = [("all rounds", seconds(float(whole.sum()))), ("per round", f"{seconds(middle)} (median)")]
-    busy = np.flatnonzero(relabel > 0)
-    if busy.size:
-        first = int(busy[0])
-        took = f"{seconds(float(whole[first]))}, of which re-labelling, summed over clients,"
-        label = f"round {run.timing[first]['round']}, re-labelling"
-        pairs.append((label, f"{took} {seconds(float(relabel[first]))}"))
+    pairs = [("all rounds", seconds(whole.sum())), ("per round", f"{seconds(middle)} (median)")]
+    if relabel.any():
+        first = int(np.argmax(relabel > 0))
+        took = f"{seconds(whole[first])}, of which re-labelling, summed over clients, {seconds(relabel[first])}"
+        pairs.append((f"round {run.timing[first]['round']}, re-labelling", took))
         part = relabel.sum() / whole.sum()
-        pairs.append(("FedReLa added", f"{seconds(float(relabel.sum()))} in the whole run, {part:.1%} of its time"))
+        pairs.append(("FedReLa added", f"{seconds(relabel.sum())} in the whole run, {part:.1%} of its time"))
     return pairs
 
 

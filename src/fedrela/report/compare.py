@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,25 +12,15 @@ from fedrela import plots
 from fedrela.metrics.paired import is_noise
 from fedrela.plots.arms import arm_words, drop_words, pair_name, pair_title, score_words, seeds_words
 from fedrela.plots.classes import first_pair
-from fedrela.plots.comparisons import gain_rows
+from fedrela.plots.comparisons import gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
-from fedrela.plots.runs import GridData
+from fedrela.plots.runs import GridData, RunData
 from fedrela.plots.style import limited
-from fedrela.report.numbers import (
-    Value,
-    Values,
-    interval_points,
-    listed,
-    paper_cell,
-    spread_count,
-    spread_percent,
-    values_of,
-)
+from fedrela.report.numbers import MOVED, Value, listed, paper_cell, spread_text, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
 from fedrela.text import percent, plural, points
 
 Summary = Mapping[str, Any]
-MOVED = "labels moved"
 INTERVAL = ("mean", "deviation", "low", "high")
 MOST_BASELINES = 4  # that get plots of their own beside the tables
 CHANCE = 0.05  # of an interval of 95 % to miss a difference of zero
@@ -45,92 +35,76 @@ VERDICTS = {
 
 def compare_tables(summary: Summary) -> list[Table]:
     """Return all tables of a comparison; those of pairs only where there are any."""
-    if not any(pairs(summary)):
-        return [arms_table(summary)]
-    return [compare_table(summary), difference_table(summary), arms_table(summary)]
+    paired = [compare_table(summary), difference_table(summary)] if any(pairs(summary)) else []
+    return [*paired, arms_table(summary)]
 
 
 def compare_table(summary: Summary) -> Table:
     """Return the matched pairs in the paper's form, ``baseline (+FedReLa) +gain / -trade-off``."""
     rows = []
     for baseline, pair in pairs(summary):
-        base, treated = baseline["arms"][pair["base"]], baseline["arms"][pair["treated"]]
-        cells = (
-            paper_cell(base[metric]["mean"], treated[metric]["mean"], pair["differences"][metric]["mean"])
-            for metric in summary["metrics"]
-        )
-        what = pair_name(pair["base"], pair["treated"])
-        rows.append((baseline["label"], what, *cells, spread_count(treated["moved"])))
+        base, treated = (baseline["arms"][pair[key]] for key in ("base", "treated"))
+        found = (base, treated, pair["differences"])
+        cells = (paper_cell(*(of[metric]["mean"] for of in found)) for metric in summary["metrics"])
+        name = pair_name(pair["base"], pair["treated"])
+        rows.append((baseline["label"], name, *cells, spread_text(treated["moved"], "moved")))
     seeds = len(summary["seeds"])
     mean = f"mean over {seeds} seeds" if seeds > 1 else "one seed"
     caption = f"{score_words(summary)}: without (with) FedReLa, and the gain or trade-off in points; {mean}"
-    return _table(("baseline", "pair", *summary["metrics"], MOVED), rows, f"{caption}{_drop(summary)}.")
+    return _table(summary, ("baseline", "pair", *summary["metrics"], MOVED), rows, caption)
 
 
 def difference_table(summary: Summary) -> Table:
     """Return by how much the second arm of each pair exceeds the first, seed by seed, with 95 % intervals."""
-    rows = [
-        (
-            baseline["label"],
-            pair_name(pair["base"], pair["treated"]),
-            *(interval_points(pair["differences"][metric]) for metric in summary["metrics"]),
-        )
-        for baseline, pair in pairs(summary)
-    ]
-    words = "Paired differences in points"
+    rows = []
+    for baseline, pair in pairs(summary):
+        found = (pair["differences"][metric] for metric in summary["metrics"])
+        cells = (gain_text(of["mean"], of["low"], of["high"]) for of in found)
+        rows.append((baseline["label"], pair_name(pair["base"], pair["treated"]), *cells))
+    caption = "Paired differences in points"
     if len(summary["seeds"]) > 1:
-        words += f", mean over {len(summary['seeds'])} seeds with the 95 % interval of Student's t"
-    return _table(("baseline", "pair", *summary["metrics"]), rows, f"{words}{_drop(summary)}.")
+        caption += f", mean over {len(summary['seeds'])} seeds with the 95 % interval of Student's t"
+    return _table(summary, ("baseline", "pair", *summary["metrics"]), rows, caption)
 
 
 def arms_table(summary: Summary) -> Table:
     """Return every baseline and arm by itself."""
+    metrics = (*summary["metrics"], "moved")
     rows = [
-        (
-            baseline["label"],
-            arm_words(arm),
-            *(spread_percent(found[metric]) for metric in summary["metrics"]),
-            spread_count(found["moved"]),
-        )
+        (baseline["label"], arm_words(arm), *(spread_text(found[metric], metric) for metric in metrics))
         for baseline in summary["baselines"]
         for arm, found in baseline["arms"].items()
     ]
-    caption = f"{score_words(summary)}; {seeds_words(summary)}{_drop(summary)}."
-    return _table(("baseline", "arm", *summary["metrics"], MOVED), rows, caption)
+    caption = f"{score_words(summary)}; {seeds_words(summary)}"
+    return _table(summary, ("baseline", "arm", *summary["metrics"], MOVED), rows, caption)
 
 
-def compare_values(summary: Summary) -> Values:
+def _table(summary: Summary, columns: tuple[str, ...], rows: list[tuple[str, ...]], caption: str) -> Table:
+    drop = drop_words(arm for baseline in summary["baselines"] for arm in baseline["arms"])
+    return Table(columns, rows, columns[:2], f"{caption}{drop}.")
+
+
+def compare_values(summary: Summary) -> list[dict[str, Value]]:
     """Return a comparison for programs: one row per baseline, arm, metric and arm it is compared with, in per cent."""
-    columns = (
-        "baseline", "algorithm", "arm", "metric", "mean", "deviation", "against", "difference_mean",
-        "difference_deviation", "difference_low", "difference_high", "moved_mean", "moved_deviation", "seeds",
-    )  # fmt: skip
-    rows: list[list[Value]] = []
-    for baseline in summary["baselines"]:
-        for arm, found in baseline["arms"].items():
-            of_arm = [pair for pair in baseline["pairs"] if pair["treated"] == arm]
-            for pair in of_arm or [None]:
-                for metric in summary["metrics"]:
-                    row = [baseline["label"], baseline["algorithm"], arm, metric]
-                    row += [*values_of(found[metric], INTERVAL[:2]), pair and pair["base"]]
-                    row += values_of(pair and pair["differences"][metric], INTERVAL)
-                    rows.append([*row, *values_of(found["moved"], INTERVAL[:2], 1), len(summary["seeds"])])
-    return Values(columns, rows)
+    return [
+        {
+            "baseline": baseline["label"], "algorithm": baseline["algorithm"], "arm": arm, "metric": metric,
+            **values_of(found[metric]),
+            "against": pair and pair["base"],
+            **values_of(pair and pair["differences"][metric], prefix="difference_", keys=INTERVAL),
+            **values_of(found["moved"], "moved", "moved_"),
+            "seeds": len(summary["seeds"]),
+        }
+        for baseline in summary["baselines"]
+        for arm, found in baseline["arms"].items()
+        for pair in [pair for pair in baseline["pairs"] if pair["treated"] == arm] or [None]
+        for metric in summary["metrics"]
+    ]  # fmt: skip
 
 
 def pairs(summary: Summary) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Yield every baseline with each of its matched pairs."""
-    for baseline in summary["baselines"]:
-        for pair in baseline["pairs"]:
-            yield baseline, pair
-
-
-def _drop(summary: Summary) -> str:
-    return drop_words(arm for baseline in summary["baselines"] for arm in baseline["arms"])
-
-
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]], caption: str) -> Table:
-    return Table(columns, rows, words=columns[:2], caption=caption)
+    return ((baseline, pair) for baseline in summary["baselines"] for pair in baseline["pairs"])
 
 
 def compare_page(summary: Summary, runs: GridData, setting: str) -> Page:
@@ -177,30 +151,19 @@ def _gains(summary: Summary) -> list[Block]:
     return [*blocks, Text(meaning(summary), "muted")] if blocks else []
 
 
-def verdict(difference: Mapping[str, Any]) -> str:
-    """Return whether a paired difference lies beyond noise: whether its 95 % interval leaves zero out.
-
-    >>> verdict({"mean": 0.2, "low": 0.1, "high": 0.3}), verdict({"mean": -0.2, "low": -0.3, "high": -0.1})
-    ('gain', 'loss')
-    >>> verdict({"mean": 0.2, "low": -0.1, "high": 0.5}), verdict({"mean": 0.2, "low": None, "high": None})
-    ('noise', 'unknown')
-    """
-    noise = is_noise(difference)
-    if noise is None:
-        return "unknown"
-    return "noise" if noise else "gain" if difference["mean"] > 0 else "loss"
-
-
 def verdicts(summary: Summary) -> dict[tuple[str, str], str]:
-    """Return for every kind of matched pair what the differences of all baselines say."""
+    """Return for every kind of matched pair which differences of all baselines lie beyond noise, and which do not."""
     kinds: dict[tuple[str, str], dict[str, list[str]]] = {}
     for baseline, pair in pairs(summary):
         found = kinds.setdefault((pair["base"], pair["treated"]), {})
         for metric in summary["metrics"]:
             difference = pair["differences"][metric]
+            if difference["mean"] is None:
+                continue
+            noise, sign = is_noise(difference), "gain" if difference["mean"] > 0 else "loss"
+            verdict = "unknown" if noise is None else "noise" if noise else sign
             words = f"{limited(baseline['label'])} {limited(metric)} {points(difference['mean'])}"
-            if difference["mean"] is not None:
-                found.setdefault(verdict(difference), []).append(words)
+            found.setdefault(verdict, []).append(words)
     return {
         kind: " ".join(f"{words}: {listed(found[key])}." for key, words in VERDICTS.items() if key in found)
         for kind, found in kinds.items()
@@ -266,26 +229,25 @@ def _label_moves(summary: Summary, runs: GridData) -> list[Block]:
                 continue
             moved = found["moved"]
             of_all = None if moved["mean"] is None else moved["mean"] / max(there[0].samples, 1)
-            rows.append((limited(baseline["label"]), arm_words(arm), spread_count(moved), percent(of_all)))
+            rows.append((limited(baseline["label"]), arm_words(arm), spread_text(moved, "moved"), percent(of_all)))
             if arm == "fedrela" and len(maps) < MOST_BASELINES:
-                maps += _flow(baseline, runs, f"flow-{len(maps) + 1}")
+                maps += _flow(limited(baseline["label"]), there, f"flow-{len(maps) + 1}")
     if not rows:
         return [Text("No arm moves labels.")]
     columns, caption = ("baseline", "arm", MOVED, "of all"), "Training labels, mean over seeds"
-    return [Table(columns, rows, ("baseline", "arm"), caption), *maps]
+    return [Table(columns, rows, columns[:2], caption), *maps]
 
 
-def _flow(baseline: Mapping[str, Any], runs: GridData, key: str) -> list[Figure]:
-    there = [run for run in runs.of(baseline["label"], "fedrela") if run.relabelling]
-    flows = [np.array(run.relabelling["flow"]) for run in there if run.relabelling and run.relabelling["moved"]]
+def _flow(label: str, runs: Sequence[RunData], key: str) -> list[Figure]:
+    flows = [np.array(run.relabelling["flow"]) for run in runs if run.relabelling and run.relabelling["moved"]]
     if not flows:
         return []
-    flow, classes = np.mean(flows, axis=0), there[0].classes
+    flow, classes = np.mean(flows, axis=0), runs[0].classes
     a, b = divmod(int(flow.argmax()), len(classes))
     most = f"The most frequent move is from {limited(classes[a])} to {limited(classes[b])}, {flow[a, b]:.1f} labels."
     caption = f"Mean over {plural(len(flows), 'seed')}. {most}"
-    title = f"{limited(baseline['label'])} + FedReLa: labels moved"
-    return [Figure(key, title, partial(plots.label_flows, flow, names=classes), most, caption)]
+    draw = partial(plots.label_flows, flow, names=classes)
+    return [Figure(key, f"{label} + FedReLa: labels moved", draw, most, caption)]
 
 
 def _left_out(summary: Summary) -> list[Block]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,12 @@ from fedrela.report.numbers import seconds
 from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text
 from fedrela.report.relabelling import gallery
 from fedrela.report.reproduce import reproduce_page
-from fedrela.report.run import SAMPLES, without_paths
+from fedrela.report.run import SAMPLES, data_words, model_words, without_paths
 from fedrela.report.sweep import sweep_page
 from fedrela.runfolder.grids import GridFolder
 from fedrela.text import plural
 
 MOST_ROWS = 200
-NAMED = ("ratio", "factor", "alpha")  # of imbalance and partition, where they have them
 
 
 def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
@@ -49,28 +47,11 @@ def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
 
 def summary_page(runs: GridData) -> Page:
     """Return the page of a summary, without what every grid ends with."""
-    summary, common = runs.summary or {}, setting(runs)
+    summary, run = runs.summary or {}, runs.any
+    common = f"{data_words(run)}, {model_words(run)}" if run else "No run has finished"
     if summary["kind"] == "compare":
         return compare_page(summary, runs, common)
     return sweep_page(summary, common) if summary["kind"] == "sweep" else reproduce_page(summary, common)
-
-
-def setting(runs: GridData) -> str:
-    """Return data, clients, model and rounds of the first finished run."""
-    run = runs.any
-    if run is None:
-        return "No run has finished"
-    data, recipe = run.manifest.data, run.manifest.data["recipe"]
-    samples, classes = plural(run.samples, "training sample"), plural(len(run.classes), "class")
-    who = f"{samples} of {classes} at {plural(data['clients'], 'client')}"
-    how = f"{_kind(recipe['imbalance'])} imbalance, {_kind(recipe['partition'])} partition"
-    model = f"{limited(run.config['model']['name'])} for {plural(run.all_rounds, 'round')}"
-    return f"{limited(data['source'])}, {who} ({how}), {model}"
-
-
-def _kind(table: dict[str, Any]) -> str:
-    numbers = [f"{key} {table[key]:g}" for key in NAMED if isinstance(table.get(key), int | float)]
-    return " ".join([limited(table["kind"]).replace("_", " "), *numbers])
 
 
 def _samples(folder: GridFolder) -> Section:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fedrela.text import points
@@ -11,14 +10,7 @@ from fedrela.text import points
 Spread = Mapping[str, Any]  # mean, deviation (None of one seed), values; of a difference also low and high
 Value = str | float | None
 NONE = "-"  # what stands where there is no number
-
-
-@dataclass(frozen=True)
-class Values:
-    """A table for programs: one value per column; text may be anybody's, None is no value."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Value]]
+MOVED = "labels moved"  # the column of the metric ``moved``
 
 
 def share(value: float | None, digits: int = 1) -> str:
@@ -30,27 +22,19 @@ def share(value: float | None, digits: int = 1) -> str:
     return NONE if value is None else f"{100 * value:.{digits}f}"
 
 
-def spread_percent(spread: Spread | None) -> str:
-    """Write mean and standard deviation over seeds in per cent, a hyphen where there is none.
+def spread_text(spread: Spread | None, metric: str = "") -> str:
+    """Write mean and standard deviation over seeds: a share in per cent, or the number of labels ``moved``.
 
-    >>> spread_percent({"mean": 0.525, "deviation": 0.012}), spread_percent({"mean": 0.5, "deviation": None})
+    >>> spread_text({"mean": 0.525, "deviation": 0.012}), spread_text({"mean": 0.5, "deviation": None})
     ('52.5 ± 1.2', '50.0')
-    """
-    return NONE if spread is None else _with_deviation(share(spread["mean"]), share(spread["deviation"]))
-
-
-def spread_count(spread: Spread) -> str:
-    """Write mean and standard deviation over seeds of a number of things.
-
-    >>> spread_count({"mean": 1131.4, "deviation": 12.5}), spread_count({"mean": None, "deviation": None})
+    >>> spread_text({"mean": 1131.4, "deviation": 12.5}, "moved"), spread_text(None)
     ('1,131 ± 12', '-')
     """
-    mean, deviation = (NONE if spread[key] is None else f"{spread[key]:,.0f}" for key in ("mean", "deviation"))
-    return mean if mean == "0" else _with_deviation(mean, deviation)
-
-
-def _with_deviation(mean: str, deviation: str) -> str:
-    return mean if NONE in (mean, deviation) else f"{mean} ± {deviation}"
+    if spread is None or spread["mean"] is None:
+        return NONE
+    write = "{:,.0f}".format if metric == "moved" else share
+    mean = write(spread["mean"])
+    return mean if spread["deviation"] is None or mean == "0" else f"{mean} ± {write(spread['deviation'])}"
 
 
 def paper_cell(baseline: float | None, treated: float | None, difference: float | None = None, digits: int = 1) -> str:
@@ -69,26 +53,17 @@ def paper_cell(baseline: float | None, treated: float | None, difference: float 
     return f"{share(baseline, digits)} ({share(treated, digits)}) {points(gain, digits)}"
 
 
-def interval_points(difference: Spread) -> str:
-    """Write a paired difference in points with its 95 % interval, where there is one.
+def values_of(
+    spread: Spread | None, metric: str = "", prefix: str = "", keys: Sequence[str] = ("mean", "deviation")
+) -> dict[str, float | None]:
+    """Return parts of a spread for programs: shares in per cent, labels ``moved`` as they are.
 
-    >>> interval_points({"mean": 0.245, "low": 0.221, "high": 0.269}), interval_points({"mean": 0.1, "low": None})
-    ('+24.5 (+22.1 to +26.9)', '+10.0')
+    >>> values_of({"mean": 0.525, "deviation": None}), values_of(None, keys=("mean",))
+    ({'mean': 52.5, 'deviation': None}, {'mean': None})
     """
-    mean = points(difference["mean"])
-    if NONE in (mean, points(difference["low"])):
-        return mean
-    return f"{mean} ({points(difference['low'])} to {points(difference['high'])})"
-
-
-def values_of(spread: Spread | None, keys: Sequence[str], factor: float = 100) -> list[float | None]:
-    """Return parts of a spread for programs, shares in per cent; with `factor` 1 numbers as they are.
-
-    >>> values_of({"mean": 0.525, "deviation": None}, ("mean", "deviation")), values_of(None, ("mean",))
-    ([52.5, None], [None])
-    """
-    found = [None if spread is None else spread[key] for key in keys]
-    return [None if value is None else round(factor * value, 4) for value in found]
+    found = {key: None if spread is None else spread[key] for key in keys}
+    factor = 1 if metric == "moved" else 100
+    return {f"{prefix}{key}": None if value is None else round(factor * value, 4) for key, value in found.items()}
 
 
 def listed(items: Sequence[str]) -> str:

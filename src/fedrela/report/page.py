@@ -7,11 +7,11 @@ markup, drive a terminal or reverse the writing. The page also forbids the brows
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fedrela.plots.style import DARK, LIGHT, WIDTH, new_figure
 from fedrela.plots.svg import describe_lines, page_svg
@@ -27,36 +27,20 @@ FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 class Text:
     """A paragraph; `warning` is for what a reader must not miss."""
 
-    kind: ClassVar = "text"
     text: str
     tone: Literal["plain", "muted", "warning"] = "plain"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot with a title above it and a caption below.
+    """A plot with a title above it and a caption below; its `name` is that of its file, and its address in the page."""
 
-    Attributes
-    ----------
-    name
-        That of its file, and its address in the page: letters, digits and hyphens.
-    title, caption
-        Above and below the plot.
-    draw
-        A plot but for its keyword `ax`.
-    description
-        What a reader hears who does not see it; made from its lines where empty.
-    width
-        Of the figure on a page, in inches.
-    """
-
-    kind: ClassVar = "figure"
-    name: str
+    name: str  # letters, digits and hyphens
     title: str
-    draw: Callable[..., object]
-    description: str = ""
+    draw: Callable[..., object]  # a plot but for its keyword `ax`
+    description: str = ""  # what a reader hears who does not see it; made from its lines where empty
     caption: str = ""
-    width: float = WIDTH
+    width: float = WIDTH  # on a page, in inches
 
     def svg(self) -> str:
         """Return the plot as an element of a page."""
@@ -69,11 +53,15 @@ class Figure:
 class Table:
     """Rows of text under `columns`; the columns in `words` stand left, all others are numbers and stand right."""
 
-    kind: ClassVar = "table"
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     words: Sequence[str] = ()
     caption: str = ""
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Iterable[str]], words: Sequence[str] = (), caption: str = "") -> Table:
+        """Return a table of columns of cells by name."""
+        return cls(list(columns), list(zip(*columns.values(), strict=True)), words, caption)
 
 
 @dataclass(frozen=True)
@@ -90,7 +78,6 @@ class Picture:
 class Pictures:
     """Samples side by side."""
 
-    kind: ClassVar = "pictures"
     items: Sequence[Picture]
     caption: str = ""
 
@@ -99,7 +86,6 @@ class Pictures:
 class Code:
     """Lines in which every blank counts."""
 
-    kind: ClassVar = "code"
     text: str
 
 
@@ -107,7 +93,6 @@ class Code:
 class Facts:
     """Pairs of name and value; `large` for the few that a page begins with."""
 
-    kind: ClassVar = "facts"
     pairs: Sequence[tuple[str, str]]
     large: bool = False
 
@@ -157,14 +142,11 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here, for those who only want a plot
 
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         finalize=lambda value: value if hasattr(value, "__html__") else printable(value),
-    )
+    )  # fmt: skip
+    made.filters["kind"] = lambda block: type(block).__name__.lower()
     made.filters["data_uri"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"
     made.filters["lines"] = lambda text: [line.expandtabs() for line in text.rstrip().split("\n")]
     return made

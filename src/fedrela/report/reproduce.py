@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import numpy as np
 from fedrela import plots
 from fedrela.plots.comparisons import BASELINE, TREATED, Gain, entry_value, table_gains
 from fedrela.plots.style import limited
-from fedrela.report.numbers import NONE, Value, Values, paper_cell, values_of
+from fedrela.report.numbers import NONE, Value, paper_cell, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
 from fedrela.text import plural, points
 
 Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]
+Place = tuple[str, ...]  # values along some axes of a table
 DOUBTFUL = "†"
 DIGITS = 2  # as the paper prints
 FEWEST = 3  # values that make a line
@@ -35,33 +37,37 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
     marks what is doubtful in the paper, a hyphen what was not measured. With `split` there is a table for each place
     along the columns' axes, for where there is less room than in a paper.
     """
-    across = _places(summary, summary["columns"])
+    cells = _cells(summary)
+    across, caption = list(dict.fromkeys(column for _, column in cells)), _caption(summary, cells)
     if not split or len(across) < 2:
-        return [_table(summary, across, caption(summary))]
-    tables = []
-    for k, column in enumerate(across):
-        named = zip(summary["columns"], column, strict=True)
-        words = ", ".join(f"{axis} {value}" for axis, value in named)
-        tables.append(_table(summary, [column], words if k else f"{words}. {caption(summary)}"))
-    return tables
+        return [_table(summary, cells, across, caption)]
+    places = (zip(summary["columns"], column, strict=True) for column in across)
+    captions = [", ".join(f"{axis} {value}" for axis, value in place) for place in places]
+    captions[0] += f". {caption}"
+    return [_table(summary, cells, [column], words) for column, words in zip(across, captions, strict=True)]
 
 
-def _table(summary: Summary, across: Sequence[tuple[str, ...]], words: str) -> Table:
-    rows_of, metrics = row_axes(summary), summary["metrics"]
-    cells, sources = _cells(summary, rows_of), _sources(summary)
-    rows = []
-    for row in _places(summary, rows_of):
-        for source in sources:
-            arms = (cells.get((row, column), {}) for column in across)
-            rows.append([*row, source, *(_cell(found, metric, source) for found in arms for metric in metrics)])
-    left = [*rows_of, ""]
-    named = [", ".join([*(column if len(across) > 1 else ()), f["name"]]) for column in across for f in metrics]
-    return Table([*left, *named], rows, left, words)
+def _cells(summary: Summary) -> dict[tuple[Place, Place], dict[str, Entry]]:
+    """Return the entries by arm at every place, which is one down the rows and one across the columns."""
+    cells: dict[tuple[Place, Place], dict[str, Entry]] = {}
+    for entry in summary["entries"]:
+        down, across = _axes(summary)
+        row, column = (tuple(str(entry["at"].get(axis, "")) for axis in axes) for axes in (down, across))
+        cells.setdefault((row, column), {})[entry["arm"]] = entry
+    return cells
 
 
-def caption(summary: Summary) -> str:
+def _axes(summary: Summary) -> tuple[list[str], list[str]]:
+    """Return the names of the axes that run down, those that the table names first, and of those that run across."""
+    others = (axis for entry in summary["entries"] for axis in entry["at"])
+    across = list(summary["columns"])
+    return [axis for axis in dict.fromkeys([*summary["rows"], *others]) if axis not in across], across
+
+
+def _caption(summary: Summary, cells: Mapping[Any, Mapping[str, Entry]]) -> str:
     """Say what the cells of the table are."""
-    pair = "without (with) FedReLa and gain or trade-off; " if is_paired(summary) else ""
+    paired = any({BASELINE, TREATED} <= arms.keys() for arms in cells.values())
+    pair = "without (with) FedReLa and gain or trade-off; " if paired else ""
     seeds = len(summary["seeds"])
     mean = f"measured: mean over {seeds} seeds" if seeds > 1 else "measured: one seed"
     columns = f"columns by {', '.join(summary['columns'])}; " if summary["columns"] else ""
@@ -69,70 +75,23 @@ def caption(summary: Summary) -> str:
     return f"In per cent; {pair}{columns}{mean}; {NONE}: not published or not measured{doubt}."
 
 
-def row_axes(summary: Summary) -> list[str]:
-    """Return the names of the axes that run down: those named, then all others but the columns' ones."""
-    rows, columns = summary["rows"], summary["columns"]
-    others = dict.fromkeys(axis for entry in summary["entries"] for axis in entry["at"])
-    return [*rows, *(axis for axis in others if axis not in {*rows, *columns})]
-
-
-def _sources(summary: Summary) -> list[str]:
-    """Return what can be shown; of a plot in the paper no numbers are published."""
-    values = (value for entry in summary["entries"] for value in (entry["published"] or {}).values())
-    return ["published", "measured"] if any(value is not None for value in values) else ["measured"]
-
-
-def is_paired(summary: Summary) -> bool:
-    """Whether some place of the table has both a baseline and the same baseline with FedReLa."""
-    arms: dict[tuple[tuple[str, str], ...], set[str]] = {}
-    for entry in summary["entries"]:
-        arms.setdefault(tuple(sorted(entry["at"].items())), set()).add(entry["arm"])
-    return any({BASELINE, TREATED} <= found for found in arms.values())
-
-
-def doubts(summary: Summary) -> list[str]:
-    """Return every reason for a doubt once, with the places it concerns."""
-    places: dict[str, list[str]] = {}
-    for entry in summary["entries"]:
-        if entry["doubtful"]:
-            places.setdefault(entry["doubtful"], []).append(", ".join([*entry["at"].values(), entry["arm"]]))
-    return [f"{DOUBTFUL} {'; '.join(at)}: {why}" for why, at in places.items()]
-
-
-def reproduce_values(summary: Summary) -> Values:
-    """Return a reproduction for programs: one row per entry and metric, in per cent."""
-    others = [axis for entry in summary["entries"] for axis in entry["at"]]
-    axes = list(dict.fromkeys([*summary["rows"], *summary["columns"], *others]))
-    columns = [*axes, "arm", "metric", "published", "measured_mean", "measured_deviation", "seeds", "doubtful"]
-    rows: list[list[Value]] = []
-    for entry in summary["entries"]:
-        place = [entry["at"].get(axis) for axis in axes]
-        for metric in summary["metrics"]:
-            of = metric["of"]
-            spread, factor = (entry["measured"] or {}).get(of), 1 if of == "moved" else 100
-            measured = values_of(spread, ("mean", "deviation"), factor)
-            arm = entry["arm"].removeprefix("+")
-            published = (entry["published"] or {}).get(of)
-            rows.append([*place, arm, of, published, *measured, len(summary["seeds"]), entry["doubtful"]])
-    return Values(columns, rows)
-
-
-def _places(summary: Summary, axes: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return what stands along some axes, in the order of the entries."""
-    return list(dict.fromkeys(_place(entry, axes) for entry in summary["entries"]))
-
-
-def _place(entry: Entry, axes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(entry["at"].get(axis, "")) for axis in axes)
-
-
-def _cells(summary: Summary, rows: Sequence[str]) -> dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, Entry]]:
-    """Return the entries at every place, by arm."""
-    cells: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, Entry]] = {}
-    for entry in summary["entries"]:
-        at = (_place(entry, rows), _place(entry, summary["columns"]))
-        cells.setdefault(at, {})[entry["arm"]] = entry
-    return cells
+def _table(
+    summary: Summary, cells: Mapping[tuple[Place, Place], Mapping[str, Entry]], across: Sequence[Place], caption: str
+) -> Table:
+    metrics, printed = summary["metrics"], [entry["published"] or {} for entry in summary["entries"]]
+    known = any(value is not None for values in printed for value in values.values())  # none of a plot in the paper
+    rows = [
+        [
+            *row,
+            source,
+            *(_cell(cells.get((row, column), {}), metric, source) for column in across for metric in metrics),
+        ]
+        for row in dict.fromkeys(row for row, _ in cells)
+        for source in (["published", "measured"] if known else ["measured"])
+    ]
+    left = [*_axes(summary)[0], ""]
+    named = [", ".join([*(column if len(across) > 1 else ()), m["name"]]) for column in across for m in metrics]
+    return Table([*left, *named], rows, left, caption)
 
 
 def _cell(arms: Mapping[str, Entry], metric: Mapping[str, str], source: str) -> str:
@@ -147,6 +106,33 @@ def _cell(arms: Mapping[str, Entry], metric: Mapping[str, str], source: str) -> 
         text = paper_cell(next(iter(values.values()), None), None, digits=DIGITS)
     doubtful = source == "published" and text != NONE and any(entry["doubtful"] for entry in arms.values())
     return text + doubtful * DOUBTFUL
+
+
+def reproduce_values(summary: Summary) -> list[dict[str, Value]]:
+    """Return a reproduction for programs: one row per entry and metric, in per cent."""
+    down, across = _axes(summary)
+    return [
+        {
+            **{axis: entry["at"].get(axis) for axis in dict.fromkeys([*summary["rows"], *across, *down])},
+            "arm": entry["arm"].removeprefix("+"),
+            "metric": metric["of"],
+            "published": (entry["published"] or {}).get(metric["of"]),
+            **values_of((entry["measured"] or {}).get(metric["of"]), metric["of"], "measured_"),
+            "seeds": len(summary["seeds"]),
+            "doubtful": entry["doubtful"],
+        }
+        for entry in summary["entries"]
+        for metric in summary["metrics"]
+    ]
+
+
+def doubts(summary: Summary) -> list[str]:
+    """Return every reason for a doubt once, with the places it concerns."""
+    places: dict[str, list[str]] = {}
+    for entry in summary["entries"]:
+        if entry["doubtful"]:
+            places.setdefault(entry["doubtful"], []).append(", ".join([*entry["at"].values(), entry["arm"]]))
+    return [f"{DOUBTFUL} {'; '.join(at)}: {why}" for why, at in places.items()]
 
 
 def remarks(summary: Summary) -> dict[str, list[str]]:
@@ -192,26 +178,22 @@ def agreement_words(found: Sequence[Gain]) -> str:
 
 def sensitivity_figures(summary: Summary) -> list[Block]:
     """Return accuracy and labels moved over a table's only axis, where its values are numbers; else nothing."""
-    axes = {axis for entry in summary["entries"] for axis in entry["at"]}
+    axes = [axis for side in _axes(summary) for axis in side]
     if len(axes) != 1:
         return []
-    axis = next(iter(axes))
-    placed = [(number(entry["at"][axis]), entry) for entry in summary["entries"]]
+    placed = [(number(entry["at"][axes[0]]), entry) for entry in summary["entries"]]
     there = [(value, entry) for value, entry in placed if value is not None]
-    if len(there) < FEWEST:
-        return []
     shown: list[Block] = []
-    for source in ("measured", "published"):
-        for moved in (False, True):
-            metrics = [metric for metric in summary["metrics"] if (metric["of"] == "moved") == moved]
-            lines = {
-                metric["name"]: ([x for x, _ in there], [entry_value(e, metric["of"], source) for _, e in there], None)
-                for metric in metrics
-            }
-            if any(value is not None for _, y, _ in lines.values() for value in y):
-                title = f"{'Labels moved' if moved else 'Test accuracy'} over {limited(axis)}, {source}"
-                draw = partial(plots.sensitivity, lines, metric="moved" if moved else None)
-                shown.append(Figure(f"{source}-{'moved' if moved else 'accuracy'}", title, draw))
+    for source, moved in product(("measured", "published"), (False, True)):
+        lines = {
+            metric["name"]: ([x for x, _ in there], [entry_value(e, metric["of"], source) for _, e in there], None)
+            for metric in summary["metrics"]
+            if (metric["of"] == "moved") == moved
+        }
+        if len(there) >= FEWEST and any(value is not None for _, y, _ in lines.values() for value in y):
+            title = f"{'Labels moved' if moved else 'Test accuracy'} over {limited(axes[0])}, {source}"
+            draw = partial(plots.sensitivity, lines, metric="moved" if moved else None)
+            shown.append(Figure(f"{source}-{'moved' if moved else 'accuracy'}", title, draw))
     return shown
 
 

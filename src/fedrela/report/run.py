@@ -47,18 +47,32 @@ def title(run: RunData) -> str:
     helped = ""
     if run.enabled:
         helped = " with FedReLa" if run.config["relabel"]["moves"] == "fedrela" else " with random moves"
-    return f"{limited(run.manifest.data['source'])}: {limited(run.manifest.algorithm['name'])}{helped}"
+    return f"{limited(run.manifest.data['source'])}: {_algorithm(run)}{helped}"
 
 
 def lead(run: RunData) -> str:
     """Return what was run, in one sentence."""
-    data, train = run.manifest.data, run.config["train"]
+    share = run.config["train"]["participation"]
+    part = f" with {share:.3g} of the clients per round" if share < 1 else ""
+    baseline = f"{_algorithm(run)} with {model_words(run)}{part}"
+    return f"{data_words(run)}: {baseline}; {_relabelling(run)}; seed {run.config['seed']}."
+
+
+def data_words(run: RunData) -> str:
+    """Return what clients train on."""
+    data = run.manifest.data
     samples = f"{plural(run.samples, 'training sample')} of {plural(len(run.classes), 'class')}"
-    who = f"{samples} at {plural(data['clients'], 'client')} ({_imbalance(data['recipe'])})"
-    model = limited(run.config["model"]["name"])
-    part = f" with {train['participation']:.3g} of the clients per round" if train["participation"] < 1 else ""
-    baseline = f"{limited(run.manifest.algorithm['name'])} with {model} for {plural(run.all_rounds, 'round')}{part}"
-    return f"{limited(data['source'])}, {who}: {baseline}; {_relabelling(run)}; seed {run.config['seed']}."
+    return f"{limited(data['source'])}, {samples} at {plural(data['clients'], 'client')} ({_imbalance(data['recipe'])})"
+
+
+def model_words(run: RunData) -> str:
+    """Return the model, and for how long it is trained."""
+    return f"{limited(run.config['model']['name'])} for {plural(run.all_rounds, 'round')}"
+
+
+def _algorithm(run: RunData) -> str:
+    algorithm = run.manifest.algorithm
+    return limited(algorithm.get("label", algorithm["name"]))
 
 
 def _imbalance(recipe: dict[str, Any]) -> str:

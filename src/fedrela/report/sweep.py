@@ -10,13 +10,11 @@ from fedrela import plots
 from fedrela.plots.arms import arm_name, arm_words, score_words, seeds_words
 from fedrela.plots.comparisons import HELD_BACK, arms_of, points_of, value_text
 from fedrela.plots.style import limited
-from fedrela.report.numbers import NONE, Value, Values, listed, spread_count, spread_percent, values_of
+from fedrela.report.numbers import MOVED, Value, listed, spread_text, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
 from fedrela.text import percent, plural, points
 
 Summary = Mapping[str, Any]
-MOVED = "labels moved"
-PARTS = ("mean", "deviation")
 MOST_FAILURES = 8
 
 
@@ -30,75 +28,60 @@ def sweep_table(summary: Summary) -> Table:
     """Return one row per point: the values of the keys, all metrics, and the labels moved."""
     keys, metrics = summary["keys"], summary["metrics"]
     validated = any(point["validation"] for point in summary["points"])
+    rows = []
+    for point in summary["points"]:
+        row = _who(summary, point["baseline"], point["arm"]) + [value_text(point["values"][key]) for key in keys]
+        row += [spread_text(point["metrics"][metric]) for metric in metrics]
+        row += [spread_text(point["validation"])] if validated else []
+        rows.append([*row, spread_text(point["metrics"]["moved"], "moved")])
     words = [*_who(summary), *keys]
     columns = [*words, *metrics, *([HELD_BACK] if validated else []), MOVED]
-    rows = [
-        [
-            *_who(summary, point["baseline"], point["arm"]),
-            *(value_text(point["values"][key]) for key in keys),
-            *(spread_percent(point["metrics"][metric]) for metric in metrics),
-            *([spread_percent(point["validation"])] if validated else []),
-            spread_count(point["metrics"]["moved"]),
-        ]
-        for point in summary["points"]
-    ]
     held = f"; {HELD_BACK}: balanced accuracy on what clients hold back" if validated else ""
     return Table(columns, rows, words, f"{score_words(summary)}; {seeds_words(summary)}{held}.")
 
 
 def wide_table(summary: Summary) -> Table | None:
     """Return a row per metric (and value of the first of two keys), a column per value of the last key; else None."""
-    keys, metrics = summary["keys"], [*summary["metrics"], "moved"]
-    if len(keys) not in (1, 2):
+    if len(summary["keys"]) not in (1, 2):
         return None
-    *first, last = keys
-    across = summary["values"][last]
+    *first, last = summary["keys"]
+    across, down = summary["values"][last], summary["values"][first[0]] if first else [None]
     rows = []
     for baseline, arm in arms_of(summary):
-        found = {_address(point["values"], keys): point for point in points_of(summary, baseline, arm)}
-        for metric in metrics:
-            write = spread_count if metric == "moved" else spread_percent
-            for down in summary["values"][first[0]] if first else [None]:
-                start = dict.fromkeys(first, down)
-                cells = [found.get(_address({**start, last: value}, keys)) for value in across]
-                shown = (NONE if point is None else write(point["metrics"][metric]) for point in cells)
+        found = {
+            repr([point["values"][key] for key in summary["keys"]]): point["metrics"]
+            for point in points_of(summary, baseline, arm)
+        }
+        for metric in (*summary["metrics"], "moved"):
+            for start in ([value] if first else [] for value in down):
+                there = (found.get(repr([*start, value]), {}) for value in across)
+                cells = (spread_text(metrics.get(metric), metric) for metrics in there)
                 label = MOVED if metric == "moved" else metric
-                rows.append([*_who(summary, baseline, arm), label, *map(value_text, start.values()), *shown])
+                rows.append([*_who(summary, baseline, arm), label, *map(value_text, start), *cells])
     words = [*_who(summary), "metric", *first]
-    columns = [*words, *map(value_text, across)]
-    return Table(columns, rows, words, f"The same, with {last} from left to right.")
+    return Table([*words, *map(value_text, across)], rows, words, f"The same, with {last} from left to right.")
 
 
-def sweep_values(summary: Summary) -> Values:
+def sweep_values(summary: Summary) -> list[dict[str, Value]]:
     """Return a sweep for programs: one row per point, shares in per cent."""
-    keys, metrics = summary["keys"], summary["metrics"]
-    names = [*metrics, "validation", "moved"]
-    columns = ["baseline", "arm", *keys, *(f"{name}_{part}" for name in names for part in PARTS), "seeds"]
-    rows: list[list[Value]] = []
+    rows = []
     for point in summary["points"]:
-        found = point["metrics"]
-        shares = [*(found[metric] for metric in metrics), point["validation"]]
-        spreads = [value for share in shares for value in values_of(share, PARTS)]
-        spreads += values_of(found["moved"], PARTS, 1)
-        values = [_plain(point["values"][key]) for key in keys]
-        rows.append([point["baseline"], point["arm"], *values, *spreads, len(summary["seeds"])])
-    return Values(columns, rows)
-
-
-def _address(values: Mapping[str, object], keys: Sequence[str]) -> tuple[str, ...]:
-    """Return what tells one point from the others of its baseline and arm."""
-    return tuple(repr(values[key]) for key in keys)
+        row: dict[str, Value] = {"baseline": point["baseline"], "arm": point["arm"]}
+        for key in summary["keys"]:
+            value = point["values"][key]
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            row[key] = value if number else value_text(value)
+        for metric in summary["metrics"]:
+            row |= values_of(point["metrics"][metric], metric, f"{metric}_")
+        row |= values_of(point["validation"], prefix="validation_")
+        rows.append(row | values_of(point["metrics"]["moved"], "moved", "moved_") | {"seeds": len(summary["seeds"])})
+    return rows
 
 
 def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list[str]:
     """Return baseline and arm, the names of their columns without any; a sweep without arms has no such column."""
     named = any(point["arm"] != "as given" for point in summary["points"])
     return [baseline, *([arm_words(arm)] if named else [])]
-
-
-def _plain(value: object) -> Value:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if number else value_text(value)  # type: ignore[return-value]
 
 
 def sweep_page(summary: Summary, setting: str) -> Page:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedrela.report.compare import compare_tables, compare_values
-from fedrela.report.numbers import Value, Values
+from fedrela.report.numbers import Value
 from fedrela.report.page import Table
 from fedrela.report.reproduce import remarks, reproduce_tables, reproduce_values
 from fedrela.report.sweep import sweep_tables, sweep_values
@@ -20,15 +20,10 @@ from fedrela.runfolder.records import page
 from fedrela.text import printable
 
 Summary = Mapping[str, Any]
-TABLES: dict[str, Callable[[Summary], list[Table]]] = {
-    "compare": compare_tables,
-    "sweep": sweep_tables,
-    "reproduce": reproduce_tables,
-}
-VALUES: dict[str, Callable[[Summary], Values]] = {
-    "compare": compare_values,
-    "sweep": sweep_values,
-    "reproduce": reproduce_values,
+KINDS: dict[str, tuple[Callable[[Summary], list[Table]], Callable[[Summary], list[dict[str, Value]]]]] = {
+    "compare": (compare_tables, compare_values),
+    "sweep": (sweep_tables, sweep_values),
+    "reproduce": (reproduce_tables, reproduce_values),
 }
 MARKUP = re.compile(r"[\\`*_\[\]<>#|~&$]|:(?=//)|(?<=www)\.")
 FIRST = re.compile(r"^(\d*)([-+=.)])")  # would begin a list or underline a heading
@@ -77,15 +72,16 @@ def paragraph(text: object) -> str:
     return FIRST.sub(r"\1\\\2", markdown_text(text))
 
 
-def csv_text(values: Values) -> str:
-    """Return values as CSV: numbers as they are, text that looks like a formula behind an apostrophe.
+def csv_text(rows: Sequence[Mapping[str, Value]]) -> str:
+    """Return rows, values by column, as CSV: numbers as they are, what looks like a formula behind an apostrophe.
 
-    >>> print(csv_text(Values(["baseline", "gain"], [["=1+1", -0.5], ["a,b", None]])), end="")
+    >>> print(csv_text([{"baseline": "=1+1", "gain": -0.5}, {"baseline": "a,b", "gain": None}]), end="")
     baseline,gain
     "'=1+1",-0.5
     "a,b",
     """
-    return "".join(",".join(map(_field, row)) + "\n" for row in (values.columns, *values.rows))
+    lines = [list(rows[0]), *(row.values() for row in rows)]
+    return "".join(",".join(map(_field, line)) + "\n" for line in lines)
 
 
 def latex(table: Table) -> str:
@@ -145,10 +141,11 @@ def all_tables(summary: Summary) -> dict[str, bytes]:
 
     The CSV has one value a column, shares in per cent; the JSON is the summary itself.
     """
-    kind, tables = summary["kind"], TABLES[summary["kind"]](summary)
+    make_tables, make_values = KINDS[summary["kind"]]
+    tables = make_tables(summary)
     return {
         "table.md": _markdown(summary, tables).encode(),
-        "table.csv": csv_text(VALUES[kind](summary)).encode(),
+        "table.csv": csv_text(make_values(summary)).encode(),
         "table.tex": _latex(summary, tables).encode(),
         "table.json": page(summary),
     }
