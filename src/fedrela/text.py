@@ -1,10 +1,10 @@
-"""Text for people: foreign text made harmless, the nearest known word, numbers with their noun or unit."""
+"""Text for people: foreign text made harmless, the nearest known word, lists, numbers with their noun or unit."""
 
 from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST_VALUE = 40  # characters of a value in a message
@@ -127,3 +127,37 @@ def points(difference: float | None, digits: int = 1, missing: str = "-") -> str
         return missing
     change = round(100 * difference, digits)
     return f"{change:+.{digits}f}" if change else f"{0:.{digits}f}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Join items as a sentence does.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def seconds(number: float) -> str:
+    """Return a duration.
+
+    >>> seconds(0.0291), seconds(75.4), seconds(4000)
+    ('29 ms', '1 min 15 s', '1 h 7 min')
+    """
+    if number < 60:
+        return f"{1000 * number:.0f} ms" if number < 1 else f"{number:.1f} s"
+    minutes, rest = divmod(round(number), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{round(number / 60) // 60} h {round(number / 60) % 60} min"
+
+
+def size(number: float) -> str:
+    """Return a number of bytes.
+
+    >>> size(0), size(19_240), size(2_500_000)
+    ('0 B', '19.2 kB', '2.5 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"

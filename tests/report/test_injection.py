@@ -21,10 +21,9 @@ from markdown_it import MarkdownIt
 from fedrela.cli.terminal import console, print_error, print_line, print_report_table
 from fedrela.experiment import run as run_experiment
 from fedrela.plots.runs import GridData
-from fedrela.report.grid import summary_page
+from fedrela.report.grid import KINDS, all_tables, heading, summary_page
 from fedrela.report.page import render
 from fedrela.report.run import run_page
-from fedrela.report.tables import KINDS, all_tables, heading
 from fedrela.runfolder import RunFolder
 from fedrela.text import printable
 from helpers.batteries import tried
@@ -197,7 +196,7 @@ def test_terminal(place):
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
             screen = console()
             print_line(screen, printable(heading(summary)))
-            for table in KINDS[summary["kind"]][0](summary):
+            for table in KINDS[summary["kind"]].tables(summary):
                 print_report_table(screen, table)
             print_error(text)
         for written in (out.getvalue(), errors.getvalue()):

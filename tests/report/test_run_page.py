@@ -58,8 +58,8 @@ def words(page: Page, key: str) -> str:
 def test_all_sections_in_their_order_and_what_they_say(tabular):
     page, result = page_of(tabular), json.loads((tabular / "result.json").read_text())
     assert [part.key for part in page.sections] == KEYS
-    assert page.title == "gaussians: fedavg with FedReLa"
-    assert page.lead.endswith("fedavg with mlp for 6 rounds; clients re-labelled from round 4 on (tau 0.2); seed 5.")
+    assert page.title == "gaussians: FedAvg with FedReLa"
+    assert page.lead.endswith("FedAvg with mlp for 6 rounds; clients re-labelled from round 4 on (tau 0.2); seed 5.")
     figures = dict(section(page, "summary").blocks[0].pairs)
     assert figures["overall"] == f"{100 * result['accuracy']['overall']:.1f} %"
     assert figures["minority"] == f"{100 * result['accuracy']['groups']['minority']:.1f} %"

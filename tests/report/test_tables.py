@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from fedrela.report.compare import arms_table, compare_table, difference_table
+from fedrela.report.grid import all_tables
 from fedrela.report.page import Table
 from fedrela.report.reproduce import doubts, reproduce_tables
 from fedrela.report.sweep import sweep_table, wide_table
-from fedrela.report.tables import all_tables, csv_text, latex, latex_text, markdown
+from fedrela.report.tables import csv_text, latex, latex_text, markdown
 from fedrela.text import printable
 from helpers.batteries import examples
 from helpers.summaries import compare_summary, reproduce_summary, sweep_summary

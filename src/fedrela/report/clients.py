@@ -16,9 +16,8 @@ from fedrela.plots.clients import describe_clients
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import RunData
 from fedrela.plots.style import limited, short
-from fedrela.report.numbers import seconds, size
 from fedrela.report.page import Block, Facts, Figure, Table, Text
-from fedrela.text import plural
+from fedrela.text import plural, seconds, size
 
 MOST_ROWS = 40
 LONGEST_REASON = 160

@@ -16,9 +16,9 @@ from fedrela.plots.comparisons import gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
 from fedrela.plots.runs import GridData, RunData
 from fedrela.plots.style import limited
-from fedrela.report.numbers import MOVED, Value, listed, paper_cell, spread_text, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
-from fedrela.text import percent, plural, points
+from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_of
+from fedrela.text import listed, percent, plural, points
 
 Summary = Mapping[str, Any]
 INTERVAL = ("mean", "deviation", "low", "high")
@@ -107,12 +107,12 @@ def pairs(summary: Summary) -> Iterator[tuple[Mapping[str, Any], Mapping[str, An
     return ((baseline, pair) for baseline in summary["baselines"] for pair in baseline["pairs"])
 
 
-def compare_page(summary: Summary, runs: GridData, setting: str) -> Page:
+def compare_page(runs: GridData, setting: str) -> Page:
     """Return what a comparison found, from its tables to the labels moved."""
+    summary = runs.summary or {}
     baselines = listed([limited(baseline["label"]) for baseline in summary["baselines"]])
     arms = plural(max(len(baseline["arms"]) for baseline in summary["baselines"]), "matched arm")
     lead = f"{setting}: {baselines} in {arms} each, over {plural(len(summary['seeds']), 'seed')}."
-    runs = GridData(runs.cells, runs.runs, summary)
     paper = [compare_table(summary)] if any(pairs(summary)) else []
     sections = [
         Section("summary", "", _warnings(summary)),

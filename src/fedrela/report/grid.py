@@ -1,8 +1,10 @@
-"""The page of runs that belong together: of a comparison, a sweep or a table of the paper, from its folder alone."""
+"""Runs that belong together as tables and as a page: a comparison, a sweep or a table of the paper."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,17 +13,34 @@ from fedrela.plots.comparisons import value_text
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import GridData, RunData
 from fedrela.plots.style import limited
-from fedrela.report.compare import compare_page
-from fedrela.report.numbers import seconds
+from fedrela.report.compare import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text
 from fedrela.report.relabelling import gallery
-from fedrela.report.reproduce import reproduce_page
+from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
 from fedrela.report.run import SAMPLES, data_words, model_words, without_paths
-from fedrela.report.sweep import sweep_page
+from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
+from fedrela.report.tables import Value, csv_text, latex_document, markdown_document
 from fedrela.runfolder.grids import GridFolder
-from fedrela.text import plural
+from fedrela.runfolder.records import page
+from fedrela.text import plural, seconds
 
 MOST_ROWS = 200
+Summary = Mapping[str, Any]
+
+
+class Kind(NamedTuple):
+    """How a kind of grid is shown."""
+
+    tables: Callable[[Summary], list[Table]]
+    values: Callable[[Summary], list[dict[str, Value]]]
+    page: Callable[[GridData, str], Page]
+
+
+KINDS = {
+    "compare": Kind(compare_tables, compare_values, compare_page),
+    "sweep": Kind(sweep_tables, sweep_values, sweep_page),
+    "reproduce": Kind(reproduce_tables, reproduce_values, reproduce_page),
+}
 
 
 def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
@@ -47,11 +66,31 @@ def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
 
 def summary_page(runs: GridData) -> Page:
     """Return the page of a summary, without what every grid ends with."""
-    summary, run = runs.summary or {}, runs.any
-    common = f"{data_words(run)}, {model_words(run)}" if run else "No run has finished"
-    if summary["kind"] == "compare":
-        return compare_page(summary, runs, common)
-    return sweep_page(summary, common) if summary["kind"] == "sweep" else reproduce_page(summary, common)
+    assert runs.summary is not None
+    run = runs.any
+    setting = f"{data_words(run)}, {model_words(run)}" if run else "No run has finished"
+    return KINDS[runs.summary["kind"]].page(runs, setting)
+
+
+def all_tables(summary: Summary) -> dict[str, bytes]:
+    """Return ``table.md``, ``table.csv``, ``table.tex`` and ``table.json`` of a summary.
+
+    The CSV has one value a column, shares in per cent; the JSON is the summary itself.
+    """
+    kind = KINDS[summary["kind"]]
+    parts = heading(summary), kind.tables(summary), remarks(summary)
+    return {
+        "table.md": markdown_document(*parts).encode(),
+        "table.csv": csv_text(kind.values(summary)).encode(),
+        "table.tex": latex_document(*parts).encode(),
+        "table.json": page(summary),
+    }
+
+
+def heading(summary: Summary) -> str:
+    """Return the title of the tables."""
+    title = f": {summary['title']}, scale {summary['scale']}" if summary["kind"] == "reproduce" else ""
+    return f"{summary['kind']} {summary['name']}{title}"
 
 
 def _samples(folder: GridFolder) -> Section:

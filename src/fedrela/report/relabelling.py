@@ -12,9 +12,8 @@ from fedrela import plots
 from fedrela.plots.runs import RunData
 from fedrela.plots.samples import looks, png, run_scores
 from fedrela.plots.style import limited
-from fedrela.report.numbers import listed
 from fedrela.report.page import Block, Figure, Picture, Pictures, Table, Text
-from fedrela.text import plural
+from fedrela.text import listed, plural
 
 MOST_NOTES, LONGEST_NOTE = 12, 160
 PRIVATE = (

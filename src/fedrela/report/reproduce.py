@@ -11,9 +11,10 @@ import numpy as np
 
 from fedrela import plots
 from fedrela.plots.comparisons import BASELINE, TREATED, Gain, entry_value, table_gains
+from fedrela.plots.runs import GridData
 from fedrela.plots.style import limited
-from fedrela.report.numbers import NONE, Value, paper_cell, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
+from fedrela.report.tables import NONE, Value, paper_cell, values_of
 from fedrela.text import plural, points
 
 Summary = Mapping[str, Any]
@@ -143,8 +144,9 @@ def remarks(summary: Summary) -> dict[str, list[str]]:
     return {title: found for title, found in zip(REMARKS.values(), lines, strict=True) if found}
 
 
-def reproduce_page(summary: Summary, setting: str) -> Page:
+def reproduce_page(runs: GridData, setting: str) -> Page:
     """Return a table of the paper beside what was measured, the gains, and what was chosen or reduced."""
+    summary = runs.summary or {}
     measured = sum(entry["measured"] is not None for entry in summary["entries"])
     entries = f"{measured:,} of the {len(summary['entries']):,} entries measured"
     lead = f"{summary['title']}: {entries} over {plural(len(summary['seeds']), 'seed')}; the first run: {setting}."

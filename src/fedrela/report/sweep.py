@@ -9,10 +9,11 @@ from typing import Any
 from fedrela import plots
 from fedrela.plots.arms import arm_name, arm_words, score_words, seeds_words
 from fedrela.plots.comparisons import HELD_BACK, arms_of, points_of, value_text
+from fedrela.plots.runs import GridData
 from fedrela.plots.style import limited
-from fedrela.report.numbers import MOVED, Value, listed, spread_text, values_of
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
-from fedrela.text import percent, plural, points
+from fedrela.report.tables import MOVED, Value, spread_text, values_of
+from fedrela.text import listed, percent, plural, points
 
 Summary = Mapping[str, Any]
 MOST_FAILURES = 8
@@ -84,8 +85,9 @@ def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list
     return [baseline, *([arm_words(arm)] if named else [])]
 
 
-def sweep_page(summary: Summary, setting: str) -> Page:
+def sweep_page(runs: GridData, setting: str) -> Page:
     """Return what a sweep found: the choice in words, plots for one or two keys, all points."""
+    summary = runs.summary or {}
     keys = listed([f"{limited(key)} over {plural(len(summary['values'][key]), 'value')}" for key in summary["keys"]])
     baselines = listed(list(dict.fromkeys(limited(point["baseline"]) for point in summary["points"])))
     lead = f"{setting}: {baselines} with {keys}, over {plural(len(summary['seeds']), 'seed')}."

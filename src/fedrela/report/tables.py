@@ -1,4 +1,4 @@
-r"""Tables as Markdown, CSV and LaTeX; each format has one function that makes foreign text inert.
+r"""Metrics as text, and tables as Markdown, CSV and LaTeX; each format has one function that makes foreign text inert.
 
 Text is first made printable, so that no control character remains. Markdown escapes every sign that could begin
 markup or a link. CSV puts an apostrophe before text that a spreadsheet would compute. LaTeX escapes all special signs,
@@ -8,23 +8,16 @@ and writes letters that a plain pdfLaTeX has no font for by their numbers, so th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedrela.report.compare import compare_tables, compare_values
-from fedrela.report.numbers import Value
 from fedrela.report.page import Table
-from fedrela.report.reproduce import remarks, reproduce_tables, reproduce_values
-from fedrela.report.sweep import sweep_tables, sweep_values
-from fedrela.runfolder.records import page
-from fedrela.text import printable
+from fedrela.text import points, printable
 
-Summary = Mapping[str, Any]
-KINDS: dict[str, tuple[Callable[[Summary], list[Table]], Callable[[Summary], list[dict[str, Value]]]]] = {
-    "compare": (compare_tables, compare_values),
-    "sweep": (sweep_tables, sweep_values),
-    "reproduce": (reproduce_tables, reproduce_values),
-}
+Spread = Mapping[str, Any]  # mean, deviation (None of one seed), values; of a difference also low and high
+Value = str | float | None
+NONE = "-"  # what stands where there is no number
+MOVED = "labels moved"  # the column of the metric ``moved``
 MARKUP = re.compile(r"[\\`*_\[\]<>#|~&$]|:(?=//)|(?<=www)\.")
 FIRST = re.compile(r"^(\d*)([-+=.)])")  # would begin a list or underline a heading
 FORMULA = re.compile(r"\s*[\t\r\n=+@\uff1d\uff0b\uff0d\uff20-]")  # the wide forms count in some spreadsheets
@@ -37,6 +30,59 @@ LATEX = {
     "±": r"$\pm$", "†": r"$^{\dagger}$", "τ": r"$\tau$", "α": r"$\alpha$", "…": r"\ldots{}", "\xa0": "~",
 }  # fmt: skip
 NEGATIVE = re.compile(r"(?<!\w)-(?=\d)")
+
+
+def share(value: float | None, digits: int = 1) -> str:
+    """Write a share in per cent, without the sign.
+
+    >>> share(0.525), share(0.525, 2), share(None)
+    ('52.5', '52.50', '-')
+    """
+    return NONE if value is None else f"{100 * value:.{digits}f}"
+
+
+def spread_text(spread: Spread | None, metric: str = "") -> str:
+    """Write mean and standard deviation over seeds: a share in per cent, or the number of labels ``moved``.
+
+    >>> spread_text({"mean": 0.525, "deviation": 0.012}), spread_text({"mean": 0.5, "deviation": None})
+    ('52.5 ± 1.2', '50.0')
+    >>> spread_text({"mean": 1131.4, "deviation": 12.5}, "moved"), spread_text(None)
+    ('1,131 ± 12', '-')
+    """
+    if spread is None or spread["mean"] is None:
+        return NONE
+    write = "{:,.0f}".format if metric == "moved" else share
+    mean = write(spread["mean"])
+    return mean if spread["deviation"] is None or mean == "0" else f"{mean} ± {write(spread['deviation'])}"
+
+
+def paper_cell(baseline: float | None, treated: float | None, difference: float | None = None, digits: int = 1) -> str:
+    """Write a pair of shares as the paper does, ``baseline (+FedReLa) +gain`` or ``-trade-off``.
+
+    >>> paper_cell(0.525, 0.77), paper_cell(0.8843, 0.8740, digits=2)
+    ('52.5 (77.0) +24.5', '88.43 (87.40) -1.03')
+    >>> paper_cell(0.525, None), paper_cell(None, 0.77), paper_cell(None, None)
+    ('52.5', '(77.0)', '-')
+    """
+    if treated is None:
+        return share(baseline, digits)
+    if baseline is None:
+        return f"({share(treated, digits)})"
+    gain = treated - baseline if difference is None else difference
+    return f"{share(baseline, digits)} ({share(treated, digits)}) {points(gain, digits)}"
+
+
+def values_of(
+    spread: Spread | None, metric: str = "", prefix: str = "", keys: Sequence[str] = ("mean", "deviation")
+) -> dict[str, float | None]:
+    """Return parts of a spread for programs: shares in per cent, labels ``moved`` as they are.
+
+    >>> values_of({"mean": 0.525, "deviation": None}), values_of(None, keys=("mean",))
+    ({'mean': 52.5, 'deviation': None}, {'mean': None})
+    """
+    found = {key: None if spread is None else spread[key] for key in keys}
+    factor = 1 if metric == "moved" else 100
+    return {f"{prefix}{key}": None if value is None else round(factor * value, 4) for key, value in found.items()}
 
 
 def markdown(table: Table) -> str:
@@ -84,6 +130,14 @@ def csv_text(rows: Sequence[Mapping[str, Value]]) -> str:
     return "".join(",".join(map(_field, line)) + "\n" for line in lines)
 
 
+def markdown_document(heading: str, tables: Sequence[Table], remarks: Mapping[str, Sequence[str]]) -> str:
+    """Return tables under a heading, and below them remarks by title."""
+    parts = [f"# {markdown_text(heading)}\n", *map(markdown, tables)]
+    for title, lines in remarks.items():
+        parts.append(f"## {title}\n\n" + "".join(f"- {paragraph(line)}\n" for line in lines))
+    return "\n".join(parts)
+
+
 def latex(table: Table) -> str:
     r"""Return a table as a LaTeX float that needs the package booktabs and nothing else.
 
@@ -105,6 +159,13 @@ def latex(table: Table) -> str:
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
     lines += [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"]
     return "\n".join([*lines, r"\end{tabular}", r"\end{table}", ""])
+
+
+def latex_document(heading: str, tables: Sequence[Table], remarks: Mapping[str, Sequence[str]]) -> str:
+    """Return tables with a heading and remarks as comments above them."""
+    lines = [heading, *(f"{title}: {line}" for title, found in remarks.items() for line in found)]
+    head = "".join(f"% {latex_text(line)}\n" for line in lines)
+    return "\n".join([f"% \\usepackage{{booktabs}}\n{head}", *map(latex, tables)])
 
 
 def latex_text(text: object) -> str:
@@ -134,37 +195,3 @@ def _field(value: Value) -> str:
         return f"{value:.10g}"
     text = ("'" if FORMULA.match(value) else "") + printable(value)
     return text if PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
-
-
-def all_tables(summary: Summary) -> dict[str, bytes]:
-    """Return ``table.md``, ``table.csv``, ``table.tex`` and ``table.json`` of a summary.
-
-    The CSV has one value a column, shares in per cent; the JSON is the summary itself.
-    """
-    make_tables, make_values = KINDS[summary["kind"]]
-    tables = make_tables(summary)
-    return {
-        "table.md": _markdown(summary, tables).encode(),
-        "table.csv": csv_text(make_values(summary)).encode(),
-        "table.tex": _latex(summary, tables).encode(),
-        "table.json": page(summary),
-    }
-
-
-def heading(summary: Summary) -> str:
-    """Return the title of the tables."""
-    title = f": {summary['title']}, scale {summary['scale']}" if summary["kind"] == "reproduce" else ""
-    return f"{summary['kind']} {summary['name']}{title}"
-
-
-def _markdown(summary: Summary, tables: list[Table]) -> str:
-    parts = [f"# {markdown_text(heading(summary))}\n", *map(markdown, tables)]
-    for title, lines in remarks(summary).items():
-        parts.append(f"## {title}\n\n" + "".join(f"- {paragraph(line)}\n" for line in lines))
-    return "\n".join(parts)
-
-
-def _latex(summary: Summary, tables: list[Table]) -> str:
-    lines = [heading(summary), *(f"{title}: {line}" for title, found in remarks(summary).items() for line in found)]
-    head = "".join(f"% {latex_text(line)}\n" for line in lines)
-    return "\n".join([f"% \\usepackage{{booktabs}}\n{head}", *map(latex, tables)])
