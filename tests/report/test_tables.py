@@ -202,6 +202,20 @@ def test_markdown_tells_what_was_reduced_and_chosen():
         assert words in text
 
 
+def test_tables_word_for_word():
+    table = Table(["R&D", "gain"], [["cat|dog", "-1.0"]], ["R&D"], "1. In %.")
+    assert markdown([table, table], "a *", {"Notes": ["- no list"]}) == (
+        "# a \\*\n\n"
+        + 2 * "| R\\&D | gain |\n|:---|---:|\n| cat\\|dog | -1.0 |\n\n1\\. In %.\n\n"
+        + "## Notes\n\n- \\- no list\n"
+    )
+    assert latex([table], "a %", {"Notes": ["$"]}).splitlines() == [
+        r"% \usepackage{booktabs}", r"% a \%", r"% Notes: \$", "", r"\begin{table}", r"\centering",
+        r"\caption{1. In \%.}", r"\begin{tabular}{lr}", r"\toprule", r"R\&D & gain \\", r"\midrule",
+        r"cat\textbar{}dog & $-$1.0 \\", r"\bottomrule", r"\end{tabular}", r"\end{table}",
+    ]  # fmt: skip
+
+
 def check_latex(text: str, columns: int) -> None:
     """Nothing but known commands, balanced braces, and as many cells in every row."""
     assert text.isascii() or not set(text) - set(map(chr, range(0x180)))
@@ -242,7 +256,7 @@ def test_any_text_survives_csv(rows):
 @examples(150, 5_000)
 @given(rows_of_cells)
 def test_any_text_is_itself_in_markdown(rows):
-    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown(Table(["a", "b", "c"], rows)))
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown([Table(["a", "b", "c"], rows)]))
     tags = re.findall(r"<(/?[a-z]+)", html)
     assert set(tags) <= {t for tag in ("table", "thead", "tbody", "tr", "th", "td") for t in (tag, f"/{tag}")}
     assert tags.count("td") == 3 * len(rows)
@@ -251,7 +265,7 @@ def test_any_text_is_itself_in_markdown(rows):
 @examples(150, 5_000)
 @given(rows_of_cells)
 def test_any_text_is_inert_in_latex(rows):
-    check_latex(latex(Table(["a", "b", "c"], rows, ["a"], "x")), 3)
+    check_latex(latex([Table(["a", "b", "c"], rows, ["a"], "x")]), 3)
 
 
 def test_letters_that_latex_has_no_font_for():

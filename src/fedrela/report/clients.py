@@ -88,18 +88,18 @@ def lost_clients(run: RunData) -> list[Block]:
         for client, reason in record.excluded:
             turns.setdefault((-1 if client is None else client, reason), []).append(record.round)
     blocks: list[Block] = []
-    if turns:
+    if not turns:
+        blocks.append(Text("No client was lost: every update counted."))
+    else:
         number, clients = sum(map(len, turns.values())), len({client for client, _ in turns})
-        blocks.append(Text(f"{plural(number, 'update')} of {plural(clients, 'client')} did not count."))
         rows = [
             ("unknown" if client < 0 else f"{client:,}", f"{len(when):,}", _some(when), reason[:LONGEST_REASON])
             for (client, reason), when in sorted(turns.items())
         ]
         more = f", the first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
         columns = ("client", "updates", "rounds", "why")
-        blocks.append(Table(columns, rows[:MOST_ROWS], columns[2:], f"Updates lost{more}"))
-    else:
-        blocks.append(Text("No client was lost: every update counted."))
+        said = Text(f"{plural(number, 'update')} of {plural(clients, 'client')} did not count.")
+        blocks += [said, Table(columns, rows[:MOST_ROWS], columns[2:], f"Updates lost{more}")]
     if skipped := [record.round for record in run.rounds if record.skipped]:
         left = f"Too few clients were left in {plural(len(skipped), 'round')} ({_some(skipped)})"
         blocks.append(Text(f"{left}: the model stayed."))

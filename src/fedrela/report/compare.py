@@ -25,6 +25,10 @@ INTERVAL = ("mean", "deviation", "low", "high")
 MOST_BASELINES = 4  # that get plots of their own beside the tables
 CHANCE = 0.05  # of an interval of 95 % to miss a difference of zero
 MANY = 10  # differences among which chance must be spoken of
+BEST_TEST = (
+    "Every accuracy is of the round that is best on the test set itself, which nobody can choose without looking at "
+    "it. It is what the official code reports, and no fair estimate."
+)
 VERDICTS = {
     "gain": "Gains beyond noise, in points",
     "loss": "Losses beyond noise",
@@ -128,18 +132,11 @@ def compare_page(runs: GridData, setting: str) -> Page:
 
 def _warnings(summary: Summary) -> list[Block]:
     """Return what a reader must know first."""
-    blocks: list[Block] = [
-        Text(f"{limited(baseline['label'])} is left out, since a run of it failed: {baseline['failed']}", "warning")
-        for baseline in summary["baselines"]
-        if "failed" in baseline
-    ]
+    failed = [baseline for baseline in summary["baselines"] if "failed" in baseline]
+    said = [f"{limited(of['label'])} is left out, since a run of it failed: {of['failed']}" for of in failed]
     if summary["score"] == "best-test":
-        said = (
-            "Every accuracy is of the round that is best on the test set itself, which nobody can choose without "
-            "looking at it. It is what the official code reports, and no fair estimate."
-        )
-        blocks.append(Text(said, "warning"))
-    return blocks
+        said.append(BEST_TEST)
+    return [Text(words, "warning") for words in said]
 
 
 def _gains(summary: Summary) -> list[Block]:
@@ -188,34 +185,33 @@ def meaning(summary: Summary) -> str:
 
 def _curves(summary: Summary, runs: GridData) -> list[Block]:
     """Return accuracy over rounds: the headline, and the group of the rarest classes."""
-    metrics = summary["metrics"]
-    shown = dict.fromkeys([metrics[-1], metrics[max(len(metrics) - 2, 0)]])
-    seeds = len(summary["seeds"])
+    shown, seeds = dict.fromkeys(summary["metrics"][:-3:-1]), len(summary["seeds"])
     band = f"Mean over {seeds} seeds; bands are one standard deviation." if seeds > 1 else "One seed."
     blocks: list[Block] = []
-    for k, baseline in enumerate(summary["baselines"][:MOST_BASELINES], 1):
-        label = baseline["label"]
-        if not arm_runs(runs, label):
-            continue
+    for k, label in _plotted(summary):
         for metric, kind in zip(shown, ("headline", "rarest"), strict=False):
-            title = f"{limited(label)}: {limited(metric)} accuracy"
-            draw = partial(plots.accuracy_over_rounds, runs, baseline=label, metric=metric)
-            blocks.append(Figure(f"rounds-{k}-{kind}", title, draw, caption=band))
+            if arm_runs(runs, label):
+                draw = partial(plots.accuracy_over_rounds, runs, baseline=label, metric=metric)
+                title = f"{limited(label)}: {limited(metric)} accuracy"
+                blocks.append(Figure(f"rounds-{k}-{kind}", title, draw, caption=band))
     return [*blocks, *_left_out(summary)]
 
 
 def _class_changes(summary: Summary, runs: GridData) -> list[Block]:
     """Return what re-labelling changed for each class, mean over seeds."""
     blocks: list[Block] = []
-    for k, baseline in enumerate(summary["baselines"][:MOST_BASELINES], 1):
-        label = baseline["label"]
+    for k, label in _plotted(summary):
         if pair := first_pair(runs, label):
             words = f"Mean over {plural(len(pair[0]), 'seed')}, after the last round."
             said = f"Accuracy of each class, {pair[2][0]} and {pair[2][1]}. {words}"
-            title = f"{limited(label)}: accuracy by class"
             draw = partial(plots.class_changes, runs, baseline=label)
-            blocks.append(Figure(f"classes-{k}", title, draw, said, words))
+            blocks.append(Figure(f"classes-{k}", f"{limited(label)}: accuracy by class", draw, said, words))
     return [*blocks, *(_left_out(summary) if blocks else [])]
+
+
+def _plotted(summary: Summary) -> list[tuple[int, str]]:
+    """Return numbers and labels of the baselines that have plots of their own."""
+    return list(enumerate((baseline["label"] for baseline in summary["baselines"][:MOST_BASELINES]), 1))
 
 
 def _label_moves(summary: Summary, runs: GridData) -> list[Block]:

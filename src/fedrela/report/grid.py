@@ -19,7 +19,7 @@ from fedrela.report.relabelling import gallery
 from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
 from fedrela.report.run import SAMPLES, data_words, model_words, without_paths
 from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
-from fedrela.report.tables import Value, csv_text, latex_document, markdown_document
+from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.records import page
 from fedrela.text import plural, seconds
@@ -78,11 +78,11 @@ def all_tables(summary: Summary) -> dict[str, bytes]:
     The CSV has one value a column, shares in per cent; the JSON is the summary itself.
     """
     kind = KINDS[summary["kind"]]
-    parts = heading(summary), kind.tables(summary), remarks(summary)
+    parts = kind.tables(summary), heading(summary), remarks(summary)
     return {
-        "table.md": markdown_document(*parts).encode(),
+        "table.md": markdown(*parts).encode(),
         "table.csv": csv_text(kind.values(summary)).encode(),
-        "table.tex": latex_document(*parts).encode(),
+        "table.tex": latex(*parts).encode(),
         "table.json": page(summary),
     }
 
@@ -126,17 +126,15 @@ def _cost(runs: GridData) -> Section:
 def _list_of_runs(runs: GridData) -> Section:
     """Return where each run lies, below the folder of this page."""
     keys = list(dict.fromkeys(key for cell in runs.cells for key in cell["values"]))
-    rows = [
-        (
-            limited(cell["baseline"]), arm_words(cell["arm"]), str(cell["seed"]),
-            *(value_text(cell["values"].get(key, "")) for key in keys),
-            "not finished" if run is None else "done", cell["folder"],
-        )
-        for cell, run in zip(runs.cells, runs.runs, strict=True)
-    ]  # fmt: skip
+    rows = []
+    for cell, run in zip(runs.cells, runs.runs, strict=True):
+        values = (value_text(cell["values"].get(key, "")) for key in keys)
+        done = "not finished" if run is None else "done"
+        who = limited(cell["baseline"]), arm_words(cell["arm"]), str(cell["seed"])
+        rows.append((*who, *values, done, cell["folder"]))
     columns = ("baseline", "arm", "seed", *keys, "status", "folder")
     more = f"The first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
-    table = Table(columns, rows[:MOST_ROWS], ("baseline", "arm", *keys, "status", "folder"), more)
+    table = Table(columns, rows[:MOST_ROWS], [name for name in columns if name != "seed"], more)
     said = "Folders below the one of this page; fedrela report with one of them writes the page of that run."
     return Section("runs", "Runs", [Text(said), table])
 

@@ -20,8 +20,6 @@ from fedrela.text import printable
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Noto Sans', sans-serif"
-
 
 @dataclass(frozen=True)
 class Text:
@@ -134,17 +132,18 @@ def render(page: Page) -> str:
     >>> "<title>R&amp;D</title>" in html, "&lt;b&gt; is no markup" in html, "<script" in html
     (True, True, False)
     """
-    return _environment().get_template("page.html.j2").render(page=page, light=LIGHT, dark=DARK, fonts=FONTS)
+    return environment(printable).get_template("page.html.j2").render(page=page, light=LIGHT, dark=DARK)
 
 
 @cache
-def _environment() -> Environment:
+def environment(inert: Callable[[object], str], *, html: bool = True) -> Environment:
+    """Return the templates, in which `inert` is applied to every value that is not markup already."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here, for those who only want a plot
 
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, undefined=StrictUndefined,
+        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=html, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-        finalize=lambda value: value if hasattr(value, "__html__") else printable(value),
+        finalize=lambda value: value if hasattr(value, "__html__") else inert(value),
     )  # fmt: skip
     made.filters["kind"] = lambda block: type(block).__name__.lower()
     made.filters["data_uri"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,8 @@ from fedrela.text import listed, percent, plural, points
 
 ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
 MOST_ROWS = 30  # classes of a table; more are in the plot alone
+KINDS = {"dirichlet": "Dirichlet", "iid": "IID"}
+NAMED = ("ratio", "factor", "alpha")  # of imbalance and partition, where they have them
 SAMPLES = "Re-labelled samples"  # the section that pages of comparisons have too
 
 
@@ -66,7 +68,8 @@ def data_words(run: RunData) -> str:
     """Return what clients train on."""
     data = run.manifest.data
     samples = f"{plural(run.samples, 'training sample')} of {plural(len(run.classes), 'class')}"
-    return f"{limited(data['source'])}, {samples} at {plural(data['clients'], 'client')} ({_imbalance(data['recipe'])})"
+    how = "; ".join(_kind(data["recipe"], what) for what in ("imbalance", "partition"))
+    return f"{limited(data['source'])}, {samples} at {plural(data['clients'], 'client')} ({how})"
 
 
 def model_words(run: RunData) -> str:
@@ -79,15 +82,11 @@ def _algorithm(run: RunData) -> str:
     return limited(algorithm.get("label", algorithm["name"]))
 
 
-def _imbalance(recipe: dict[str, Any]) -> str:
-    imbalance, partition = recipe["imbalance"], recipe["partition"]
-    kind = {
-        "step": f"step imbalance, ratio {imbalance.get('ratio') or 1:g}",
-        "long_tail": f"long tail, factor {imbalance.get('factor') or 1:g}",
-    }.get(imbalance["kind"], "natural imbalance")
-    alpha = f" with alpha {partition['alpha']:g}" if partition.get("alpha") is not None else ""
-    way = {"dirichlet": "Dirichlet", "iid": "IID"}.get(partition["kind"], limited(partition["kind"]))
-    return f"{kind}; {way} partition{alpha}"
+def _kind(recipe: Mapping[str, Any], what: str) -> str:
+    table = recipe[what]
+    numbers = [f"{key} {table[key]:g}" for key in NAMED if isinstance(table.get(key), int | float)]
+    kind = KINDS.get(table["kind"], limited(table["kind"]).replace("_", " "))
+    return ", ".join([f"{kind} {what}", *numbers])
 
 
 def _relabelling(run: RunData) -> str:
@@ -110,27 +109,26 @@ def opening(run: RunData) -> list[Block]:
     accuracy = run.accuracy
     if accuracy is None:
         return [*blocks, *([Text("There is no test set, so this page tells no accuracy.")] if run.rounds else [])]
-    pairs = [(run.headline, percent(accuracy[run.headline]))]
-    pairs += [(limited(group), percent(share)) for group, share in accuracy["groups"].items()]
+    shares = {run.headline: accuracy[run.headline], **accuracy["groups"]}
+    pairs = [(limited(name), percent(share)) for name, share in shares.items()]
     pairs += [(key.upper(), f"{accuracy[key]:.3f}") for key in ("auroc", "auprc") if accuracy.get(key) is not None]
     if run.enabled:
         pairs.append(("labels moved", "private" if run.moved is None else f"{run.moved:,}"))
-    return [*blocks, Facts(pairs, large=True), Text(_meaning(run), "muted")]
+    return [*blocks, Facts(pairs, large=True), Text(_meaning(run, accuracy["groups"]), "muted")]
 
 
-def _meaning(run: RunData) -> str:
-    accuracy, result = run.accuracy or {}, run.result or {}
+def _meaning(run: RunData, groups: Mapping[str, float | None]) -> str:
+    result = run.result or {}
     which = "Balanced accuracy (the mean over classes)" if run.headline == "balanced" else "Accuracy"
     said = [f"{which} on the test set after round {run.last_scored}."]
-    if empty := [limited(group) for group, share in accuracy["groups"].items() if share is None]:
+    if empty := [limited(group) for group, share in groups.items() if share is None]:
         said.append(f"The test set has no sample of {listed(empty)} classes.")
-    if run.enabled and run.moved is not None:
-        said.append(f"{run.moved:,} of {plural(run.samples, 'label')} of training samples were changed.")
     if run.enabled and run.moved is None:
         said.append("How many labels moved is known to the clients alone.")
+    elif run.enabled:
+        said.append(f"{run.moved:,} of {plural(run.samples, 'label')} of training samples were changed.")
     if "validation" in result:
-        share = percent(result["validation"]["balanced"])
-        said.append(f"On what clients hold back, balanced accuracy is {share}.")
+        said.append(f"On what clients hold back, balanced accuracy is {percent(result['validation']['balanced'])}.")
     if "local" in result:
         said.append(f"The mean of the clients' own accuracies is {percent(result['local']['mean'])}.")
     return " ".join(said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -102,47 +102,37 @@ def sweep_page(runs: GridData, setting: str) -> Page:
 
 def _opening(summary: Summary) -> list[Block]:
     """Return what a page begins with: the choice, in words."""
-    failed = [
-        Text(f"{_values(point['values'])}: a run failed: {point['failed']}", "warning")
-        for point in summary["points"]
-        if "failed" in point
-    ]
+    failed = [point for point in summary["points"] if "failed" in point][:MOST_FAILURES]
     said = [choice_words(summary, choice) for choice in summary["choice"]] or [summary["why_no_choice"]]
-    return [*failed[:MOST_FAILURES], *(Text(words) for words in said if words)]
+    warnings = (f"{_values(point['values'])}: a run failed: {point['failed']}" for point in failed)
+    return [*(Text(words, "warning") for words in warnings), *(Text(words) for words in said if words)]
 
 
 def _plots(summary: Summary) -> list[Block]:
     """Return lines over one key, heat maps over two; of more keys nothing."""
-    metrics, arms = summary["metrics"], arms_of(summary)
-    seeds = len(summary["seeds"])
-    band = "Mean over seeds; bands are one standard deviation." if seeds > 1 else "One seed."
-    if len(summary["keys"]) == 1 and len(arms) == 1:
-        title = f"{limited(arm_name(*arms[0]))}: test accuracy"
-        shown = [_figure(summary, "accuracy", title, band)]
-    elif len(summary["keys"]) == 1:
-        shown = [
-            _figure(summary, f"accuracy-{k}", f"{limited(metric)} accuracy", band, metric)
-            for k, metric in enumerate(metrics, 1)
-        ]
-    elif len(summary["keys"]) == 2:
-        chosen = dict.fromkeys([metrics[-1], metrics[max(len(metrics) - 2, 0)], "moved"])
+    metrics, arms, several = summary["metrics"], arms_of(summary), len(summary["seeds"]) > 1
+    draw = partial(plots.sensitivity, summary)
+    words = {metric: f"{limited(metric)} accuracy" for metric in metrics} | {"moved": MOVED}
+    if len(summary["keys"]) == 2:
+        chosen, over = dict.fromkeys([*metrics[:-3:-1], "moved"]), listed([limited(key) for key in summary["keys"]])
         return [
-            _figure(summary, f"map-{k}-{j}", f"{limited(arm_name(*arm))}: {words}", "Mean over seeds.", metric, arm)
-            for k, arm in enumerate(arms, 1)
+            Figure(f"map-{k}-{j}", title, partial(draw, metric=metric, baseline=baseline, arm=arm),
+                   f"{title} over {over}.", "Mean over seeds.")
+            for k, (baseline, arm) in enumerate(arms, 1)
             for j, metric in enumerate(chosen, 1)
-            for words in [MOVED if metric == "moved" else f"{limited(metric)} accuracy"]
-        ]
-    else:
+            for title in [f"{limited(arm_name(baseline, arm))}: {words[metric]}"]
+        ]  # fmt: skip
+    if len(summary["keys"]) != 1:
         return []
-    return [*shown, _figure(summary, "moved", "Labels moved", "All clients, mean over seeds.", "moved")]
-
-
-def _figure(
-    summary: Summary, name: str, title: str, caption: str, metric: str | None = None, arm: Sequence[str] = ()
-) -> Figure:
-    options: dict[str, Any] = {"metric": metric, **dict(zip(("baseline", "arm"), arm, strict=False))}
-    said = f"{title} over {listed([limited(key) for key in summary['keys']])}." if arm else ""
-    return Figure(name, title, partial(plots.sensitivity, summary, **options), said, caption)
+    band = "Mean over seeds; bands are one standard deviation." if several else "One seed."
+    moved = Figure("moved", "Labels moved", partial(draw, metric="moved"), caption="All clients, mean over seeds.")
+    if len(arms) == 1:
+        return [Figure("accuracy", f"{limited(arm_name(*arms[0]))}: test accuracy", draw, caption=band), moved]
+    shown = [
+        Figure(f"accuracy-{k}", words[metric], partial(draw, metric=metric), caption=band)
+        for k, metric in enumerate(metrics, 1)
+    ]
+    return [*shown, moved]
 
 
 def choice_words(summary: Summary, choice: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedrela.report.page import Table
+from fedrela.report.page import Table, environment
 from fedrela.text import points, printable
 
 Spread = Mapping[str, Any]  # mean, deviation (None of one seed), values; of a difference also low and high
@@ -85,19 +85,19 @@ def values_of(
     return {f"{prefix}{key}": None if value is None else round(factor * value, 4) for key, value in found.items()}
 
 
-def markdown(table: Table) -> str:
-    r"""Return a table as Markdown, its caption below.
+def markdown(tables: Sequence[Table], heading: str = "", remarks: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Return tables as Markdown, their captions below, and at the end remarks by title."""
+    template = environment(markdown_text, html=False).get_template("tables.md.j2")
+    return template.render(tables=tables, heading=heading, remarks=remarks or {}, paragraph=paragraph)
 
-    >>> print(markdown(Table(["class", "share"], [["cat|dog", "52.5"]], ["class"], "In per cent.")), end="")
-    | class | share |
-    |:---|---:|
-    | cat\|dog | 52.5 |
-    <BLANKLINE>
-    In per cent.
+
+def paragraph(text: object) -> str:
+    r"""Return foreign text as a line of Markdown by itself.
+
+    >>> print(paragraph("1. no list"))
+    1\. no list
     """
-    ruler = "|".join(":---" if name in table.words else "---:" for name in table.columns)
-    lines = [_line(table.columns), f"|{ruler}|", *map(_line, table.rows)]
-    return "\n".join(lines) + "\n" + (f"\n{paragraph(table.caption)}\n" if table.caption else "")
+    return FIRST.sub(r"\1\\\2", markdown_text(text))
 
 
 def markdown_text(text: object) -> str:
@@ -107,15 +107,6 @@ def markdown_text(text: object) -> str:
     \<b\>\*bold\*\</b\>
     """
     return MARKUP.sub(r"\\\g<0>", printable(text).strip())
-
-
-def paragraph(text: object) -> str:
-    r"""Return foreign text as a line by itself.
-
-    >>> print(paragraph("1. no list"))
-    1\. no list
-    """
-    return FIRST.sub(r"\1\\\2", markdown_text(text))
 
 
 def csv_text(rows: Sequence[Mapping[str, Value]]) -> str:
@@ -130,42 +121,10 @@ def csv_text(rows: Sequence[Mapping[str, Value]]) -> str:
     return "".join(",".join(map(_field, line)) + "\n" for line in lines)
 
 
-def markdown_document(heading: str, tables: Sequence[Table], remarks: Mapping[str, Sequence[str]]) -> str:
-    """Return tables under a heading, and below them remarks by title."""
-    parts = [f"# {markdown_text(heading)}\n", *map(markdown, tables)]
-    for title, lines in remarks.items():
-        parts.append(f"## {title}\n\n" + "".join(f"- {paragraph(line)}\n" for line in lines))
-    return "\n".join(parts)
-
-
-def latex(table: Table) -> str:
-    r"""Return a table as a LaTeX float that needs the package booktabs and nothing else.
-
-    >>> print(latex(Table(["baseline", "gain"], [["R&D", "-1.0"]], ["baseline"], "In %.")), end="")
-    \begin{table}
-    \centering
-    \caption{In \%.}
-    \begin{tabular}{lr}
-    \toprule
-    baseline & gain \\
-    \midrule
-    R\&D & $-$1.0 \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
-    """
-    sides = "".join("l" if name in table.words else "r" for name in table.columns)
-    rows = [" & ".join(map(latex_text, row)) + r" \\" for row in (table.columns, *table.rows)]
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
-    lines += [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"]
-    return "\n".join([*lines, r"\end{tabular}", r"\end{table}", ""])
-
-
-def latex_document(heading: str, tables: Sequence[Table], remarks: Mapping[str, Sequence[str]]) -> str:
-    """Return tables with a heading and remarks as comments above them."""
-    lines = [heading, *(f"{title}: {line}" for title, found in remarks.items() for line in found)]
-    head = "".join(f"% {latex_text(line)}\n" for line in lines)
-    return "\n".join([f"% \\usepackage{{booktabs}}\n{head}", *map(latex, tables)])
+def latex(tables: Sequence[Table], heading: str = "", remarks: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Return tables as LaTeX floats that need the package booktabs and nothing else, with remarks as comments."""
+    template = environment(latex_text, html=False).get_template("tables.tex.j2")
+    return template.render(tables=tables, heading=heading, remarks=remarks or {})
 
 
 def latex_text(text: object) -> str:
@@ -182,10 +141,6 @@ def _letter(letter: str) -> str:
         return LATEX[letter]
     known = letter.isascii() or (letter.isalpha() and letter < "\u0180")
     return letter if known else f"U+{ord(letter):04X}"
-
-
-def _line(cells: Sequence[object]) -> str:
-    return "| " + " | ".join(map(markdown_text, cells)) + " |"
 
 
 def _field(value: Value) -> str:

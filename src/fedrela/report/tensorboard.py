@@ -23,15 +23,6 @@ class TensorBoardLog:
     """Events in the folder `path`, begun with the first thing added, by ``torch.utils.tensorboard.SummaryWriter``.
 
     A folder that holds events already is an `ArgumentError`: two runs in one folder would be drawn as one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = TensorBoardLog(folder + "/tau-5")
-    ...     log.add_round({"round": 1, "accuracy": {"overall": 0.5}, "loss": 1.2, "moved": 0, "excluded": []})
-    ...     len(list(log.path.iterdir()))
-    1
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -52,10 +43,8 @@ class TensorBoardLog:
 
     def add_figures(self, figures: Sequence[Figure], step: int) -> None:
         """Add plots by name as images; `step` is the round that they are of."""
-        if not figures:
-            return
-        with self._writing() as writer, styled():
-            for figure in figures:  # without a description: TensorBoard would read names in it as Markdown
+        for figure in figures:  # without a description: TensorBoard would read names in it as Markdown
+            with self._writing() as writer, styled():
                 writer.add_figure(f"figures/{figure.name}", new_figure(figure.draw, figure.width), step, close=False)
 
     @contextmanager

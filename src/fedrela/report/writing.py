@@ -12,6 +12,7 @@ from fedrela.files import write_bytes
 from fedrela.plots.runs import open_folder
 from fedrela.plots.style import COLUMN, PAGE, name, new_figure
 from fedrela.plots.svg import save
+from fedrela.report.grid import grid_page
 from fedrela.report.page import Page, render
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder
@@ -25,22 +26,15 @@ SIZES = {"column": COLUMN, "page": PAGE}
 
 def page_of(folder: RunFolder | GridFolder, *, samples: bool = True) -> Page:
     """Return the page of a run, or of runs that belong together."""
-    if isinstance(folder, RunFolder):
-        return run_page(folder, samples=samples)
-    from fedrela.report.grid import grid_page
-
-    return grid_page(folder, samples=samples)
+    make = run_page if isinstance(folder, RunFolder) else grid_page
+    return make(folder, samples=samples)  # type: ignore[arg-type]
 
 
 def write_report(path: str | Path, *, samples: bool = True) -> Path:
     """Write ``report.html`` into a folder and return where it is.
 
-    Parameters
-    ----------
-    path
-        A run folder, finished or not, or the folder of a comparison, a sweep or a reproduction.
-    samples
-        With False no sample is shown.
+    `path` is a run folder, finished or not, or the folder of a comparison, a sweep or a reproduction. With `samples`
+    False no sample is shown.
     """
     folder = open_folder(path)
     folder.write(REPORT, render(page_of(folder, samples=samples)).encode())
@@ -57,14 +51,8 @@ def check_formats(formats: Sequence[str]) -> None:
 def write_figures(path: str | Path, out: str | Path, formats: Sequence[str] = ("svg",)) -> list[Path]:
     """Write every plot of a folder's page at the widths of a paper's column and page, and return where they are.
 
-    Parameters
-    ----------
-    path
-        As for `write_report`.
-    out
-        The folder for the files, made where it is missing; files of an earlier call are replaced.
-    formats
-        Of ``svg``, ``png`` and ``pdf``.
+    `path` is as for `write_report`. `out` is the folder for the files, made where it is missing; files of an earlier
+    call are replaced. `formats` are of ``svg``, ``png`` and ``pdf``.
     """
     check_formats(formats)
     written = []
@@ -72,9 +60,8 @@ def write_figures(path: str | Path, out: str | Path, formats: Sequence[str] = ("
         for size, width in SIZES.items():
             drawn = new_figure(figure.draw, width)
             for format in formats:
-                place = Path(out) / f"{figure.name}-{size}.{format}"
-                _write(place, save(drawn, format, figure.name))
-                written.append(place)
+                written.append(Path(out) / f"{figure.name}-{size}.{format}")
+                _write(written[-1], save(drawn, format, figure.name))
     return written
 
 
@@ -90,18 +77,10 @@ def check_picture_path(path: str | Path, *, overwrite: bool = False) -> None:
 
 
 def write_plot(path: str | Path, draw: Callable[..., object], *, title: str = "", overwrite: bool = False) -> None:
-    """Draw one plot into a file; its suffix says the format.
+    """Draw one plot into a file that ends in .svg, .png or .pdf, with `title` above it.
 
-    Parameters
-    ----------
-    path
-        Ends in .svg, .png or .pdf.
-    draw
-        A plot but for its keyword `ax`, such as ``functools.partial(fedrela.plots.client_classes, counts)``.
-    title
-        A line above the plot.
-    overwrite
-        With False an existing file is an error.
+    `draw` is a plot but for its keyword `ax`, such as ``functools.partial(fedrela.plots.client_classes, counts)``. An
+    existing file is an error, unless `overwrite` is True.
     """
     check_picture_path(path, overwrite=overwrite)
 
