@@ -93,7 +93,7 @@ def test_the_gallery_shows_samples_of_several_clients(tabular, pictures):
         assert [fact["posterior"] for fact in facts] == [f"{value:.3f}" for value in arrays["posterior"]]
         assert [fact["re-labelling"] for fact in facts] == [f"{value:.3f}" for value in arrays["rho"]]
     assert all(item.png is not None and item.alt for item in shown.items)
-    assert page_of(pictures).title == "digits: fedavg with FedReLa"
+    assert page_of(pictures).title == "digits: FedAvg with FedReLa"
 
 
 def test_of_a_table_row_the_most_deviant_features_are_shown_by_name(tabular):
