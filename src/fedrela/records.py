@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,41 +15,21 @@ from fedrela.errors import IntegrityError
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """One client's samples, as sorted indices into the training arrays of its data set.
+    """One client's samples, as sorted indices into the training arrays of its data set."""
 
-    Attributes
-    ----------
-    client
-        Number of the client, from 0.
-    train
-        What it trains on.
-    validation
-        What it holds back, with the original labels, and never trains on.
-    """
-
-    client: int
-    train: NDArray[np.int64]
-    validation: NDArray[np.int64]
+    client: int  # from 0
+    train: NDArray[np.int64]  # what it trains on
+    validation: NDArray[np.int64]  # what it holds back, with the original labels, and never trains on
 
 
 @dataclass(frozen=True, eq=False)
 class Upload:
-    """What one client sends in one round.
+    """What one client sends in one round."""
 
-    Attributes
-    ----------
-    client, round
-        Who sent it, and in which round.
-    samples
-        Number of samples with their original labels, n_k: the weight of the client in an average.
-    arrays
-        ``"weights"``, the shared arrays after training as one vector, and what else the algorithm declares.
-    """
-
-    client: int
+    client: int  # who sent it
     round: int
-    samples: int
-    arrays: Mapping[str, NDArray[Any]]
+    samples: int  # n_k, with their original labels: the weight of the client in an average
+    arrays: Mapping[str, NDArray[Any]]  # "weights", the shared arrays as one vector, and what the algorithm adds
 
 
 class FailureKind(StrEnum):
@@ -74,15 +54,6 @@ class FailureKind(StrEnum):
 class Failure:
     """A failed client. `kind` is what decisions are made by, and ``str()`` is for people.
 
-    Attributes
-    ----------
-    kind
-        What went wrong.
-    detail
-        More about it in words: an error's message, why an upload was refused, what ended a worker.
-    exchange
-        Name of the exchange in which it happened; empty for training.
-
     Examples
     --------
     >>> str(Failure(FailureKind.NO_REPLY, "node unavailable", exchange="losses"))
@@ -92,8 +63,8 @@ class Failure:
     """
 
     kind: FailureKind
-    detail: str = ""
-    exchange: str = ""
+    detail: str = ""  # in words: an error's message, why an upload was refused, what ended a worker
+    exchange: str = ""  # name of the exchange in which it happened; empty for training
 
     def __str__(self) -> str:
         own = self.kind in (FailureKind.REFUSED, FailureKind.ERROR) and self.detail
@@ -111,102 +82,63 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class RoundRecord:
-    """What happened in one round: a line of ``rounds.jsonl``. Nothing in it depends on time or on the machine's load.
+class PlainRecord:
+    """A record that a file of a run holds as plain values."""
 
-    Attributes
-    ----------
-    round
-        From 1.
-    accuracy, loss
-        On the test set: overall, balanced, groups, per_class, macro_f1, and the mean cross-entropy; None in a round
-        that is not scored.
-    chosen, admitted
-        Ids of the clients of the round, and of those whose upload counted.
-    excluded
-        Pairs of id (None for an unknown sender) and reason, which is text for people.
-    moved, relabelled
-        Labels changed in this round, None where clients keep that to themselves; and pairs of id and number for each
-        client that re-labelled.
-    skipped
-        Whether too few clients were left, so that the model is the one before.
-    samples
-        n_k of each admitted client: its weight.
-    norm_median, norm_max
-        Of the admitted clients' changes.
-    validation
-        Accuracy on what clients hold back, where they do.
-    confusion
-        Of the model that the first round of re-labelling began with, test samples by true and predicted class; None in
-        every other round.
-    """
-
-    round: int
-    accuracy: dict[str, Any] | None
-    loss: float | None
-    chosen: list[int]
-    admitted: list[int]
-    excluded: list[tuple[int | None, str]]
-    moved: int | None
-    relabelled: list[tuple[int, int]]
-    skipped: bool
-    samples: list[int]
-    norm_median: float | None
-    norm_max: float | None
-    validation: dict[str, Any] | None = None
-    confusion: list[list[int]] | None = None
+    file: ClassVar[str]
 
     def as_record(self) -> dict[str, Any]:
         """Return plain values in a fixed order."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> RoundRecord:
-        """Return the record of a line; one with other keys is an `IntegrityError`."""
-        if set(record) != {field.name for field in fields(cls)}:
-            raise IntegrityError("rounds.jsonl: is not of a run of this version of fedrela")
-        pairs = {name: [tuple(pair) for pair in record[name]] for name in ("excluded", "relabelled")}
-        return cls(**{**record, **pairs})
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the record of plain values; one of another format or with other keys is an `IntegrityError`."""
+        known = set(record) == {field.name for field in fields(cls)}
+        if not known or record.get("format") != getattr(cls, "format", None):
+            raise IntegrityError(f"{cls.file}: is not of a run of this version of fedrela")
+        return cls(**record)
 
 
 @dataclass(frozen=True)
-class RunManifest:
-    """What a run's result depends on, beside the text of its configuration: ``manifest.json``.
+class RoundRecord(PlainRecord):
+    """What happened in one round: a line of ``rounds.jsonl``. Nothing in it depends on time or load."""
 
-    Attributes
-    ----------
-    version, packages
-        Of this package, and of those that compute.
-    config_sha256
-        Digest of the configuration without ``[engine]``.
-    data
-        Digests and counts of the federation.
-    model
-        Names, shapes and kinds of the shared arrays, their dtype, the digest of their first values, the scaling.
-    algorithm
-        Its name, and what it sends and keeps.
-    classes, groups
-        Names of the classes, and how they are reported together.
-    """
-
-    version: str
-    config_sha256: str
-    data: dict[str, Any]
-    model: dict[str, Any]
-    algorithm: dict[str, Any]
-    classes: list[str]
-    groups: dict[str, Any]
-    packages: dict[str, str]
-    format: str = "fedrela-run-1"
-
-    def as_record(self) -> dict[str, Any]:
-        """Return plain values in a fixed order."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    file: ClassVar[str] = "rounds.jsonl"
+    round: int  # from 1
+    accuracy: dict[str, Any] | None  # of the test set: overall, balanced, groups, per_class, macro_f1; None: not scored
+    loss: float | None  # mean cross-entropy on the test set
+    chosen: list[int]  # ids of the clients of the round
+    admitted: list[int]  # ids of those whose upload counted
+    excluded: list[tuple[int | None, str]]  # id (None for an unknown sender) and reason, which is text for people
+    moved: int | None  # labels changed in this round; None where clients keep that to themselves
+    relabelled: list[tuple[int, int]]  # id and number of changed labels of each client that re-labelled
+    skipped: bool  # whether too few clients were left, so that the model is the one before
+    samples: list[int]  # n_k of each admitted client: its weight
+    norm_median: float | None  # of the admitted clients' changes
+    norm_max: float | None
+    validation: dict[str, Any] | None = None  # accuracy on what clients hold back, where they do
+    confusion: list[list[int]] | None = None  # test samples by true and predicted class, as re-labelling first begins
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> RunManifest:
-        """Return the manifest of a record; one of another format or with other keys is an `IntegrityError`."""
-        names = {field.name for field in fields(cls)}
-        if set(record) != names or record["format"] != "fedrela-run-1":
-            raise IntegrityError("manifest.json: is not of a run of this version of fedrela")
-        return cls(**record)
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the record of a line; one with other keys is an `IntegrityError`."""
+        read = super().from_record(record)
+        pairs: dict[str, Any] = {name: [tuple(pair) for pair in record[name]] for name in ("excluded", "relabelled")}
+        return replace(read, **pairs)
+
+
+@dataclass(frozen=True)
+class RunManifest(PlainRecord):
+    """What a run's result depends on, beside the text of its configuration: ``manifest.json``."""
+
+    file: ClassVar[str] = "manifest.json"
+    version: str  # of this package
+    config_sha256: str  # of the configuration without [engine]
+    data: dict[str, Any]  # digests and counts of the federation
+    model: dict[str, Any]  # names, shapes, kinds and dtype of the shared arrays, digest of their first values, scaling
+    algorithm: dict[str, Any]  # its name, and what it sends and keeps
+    classes: list[str]
+    groups: dict[str, Any]  # how classes are reported together
+    packages: dict[str, str]  # versions of those that compute
+    format: str = "fedrela-run-1"

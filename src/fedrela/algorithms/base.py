@@ -48,30 +48,16 @@ ArraySpecs = Mapping[str, ArraySpec]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the shapes of an algorithm's arrays may depend on.
+    """What the shapes of an algorithm's arrays may depend on."""
 
-    Attributes
-    ----------
-    shared, trained
-        Values in the vector of shared arrays, and how many leading ones of them are trained.
-    classes, features, clients
-        C, the width of the features (0 where the model has no split), and K.
-    inputs
-        Shape of one sample.
-    largest
-        Samples of the largest client.
-    dtype
-        Of the model's arrays.
-    """
-
-    shared: int
-    trained: int
-    classes: int
-    features: int
-    clients: int
-    inputs: tuple[int, ...]
-    largest: int
-    dtype: str = "float32"
+    shared: int  # values in the vector of shared arrays
+    trained: int  # how many leading ones of them are trained
+    classes: int  # C
+    features: int  # width of the features, 0 where the model has no split
+    clients: int  # K
+    inputs: tuple[int, ...]  # shape of one sample
+    largest: int  # samples of the largest client
+    dtype: str = "float32"  # of the model's arrays
 
     @classmethod
     def of(
@@ -84,21 +70,11 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Exchange:
-    """An extra exchange with clients before training; see `Algorithm.answer` and `Algorithm.absorb`.
+    """An extra exchange with clients before training; see `Algorithm.answer` and `Algorithm.absorb`."""
 
-    Attributes
-    ----------
-    name
-        The algorithm's name for it.
-    who
-        The clients chosen for the round, or all clients.
-    every
-        0: only before the first round; k: before rounds 1, 1 + k, 1 + 2k and so on.
-    """
-
-    name: str
-    who: Literal["chosen", "all"]
-    every: int = 1
+    name: str  # the algorithm's name for it
+    who: Literal["chosen", "all"]  # the clients chosen for the round, or all clients
+    every: int = 1  # 0: only before the first round; k: before rounds 1, 1 + k, 1 + 2k and so on
 
     def due(self, round: int) -> bool:
         """Whether it takes place before the training of this round."""
@@ -106,52 +82,22 @@ class Exchange:
 
 
 class Algorithm:
-    """A federated algorithm. The defaults are FedAvg.
+    """A federated algorithm. The defaults are FedAvg."""
 
-    Attributes
-    ----------
-    name, label
-        Its name in a configuration, and in tables and pages (by default the same).
-    description
-        What it does, in one line; by default the first line of the class docstring.
-    paper
-        Authors and year.
-    cost
-        Expected cost of a round relative to FedAvg, as ``benchmarks/algorithms.py`` measures it.
-    Params
-        Its parameters; an instance of it is `params`.
-    uploads
-        Names of all arrays that leave a client after training.
-    broadcasts
-        Names of the server's arrays that every client receives beside the weights.
-    reduces_to
-        The settings under which it equals another algorithm, for readers and tests.
-    private
-        Modules (added by `module`) that stay with the client.
-    own_loss
-        Whether the method fixes the loss, so that a configuration may not choose one.
-    needs_split
-        Whether it needs the features of a model apart from its head.
-    needs_images
-        Whether it needs samples that are images.
-    auxiliary
-        Samples per class that its server needs, from before imbalance; 0 for none.
-    """
-
-    name: ClassVar[str]
-    label: ClassVar[str] = ""
-    description: ClassVar[str] = ""
-    paper: ClassVar[str]
-    cost: ClassVar[float] = 1.0
-    Params: ClassVar[type[Options]] = Options
-    uploads: ClassVar[tuple[str, ...]] = ("weights",)
-    broadcasts: ClassVar[tuple[str, ...]] = ()
-    reduces_to: ClassVar[str] = ""
-    own_loss: ClassVar[bool] = False
-    needs_split: ClassVar[bool] = False
-    private: tuple[str, ...] = ()
-    needs_images: bool = False
-    auxiliary: int = 0
+    name: ClassVar[str]  #: in a configuration
+    label: ClassVar[str] = ""  #: in tables and pages; by default the name
+    description: ClassVar[str] = ""  #: what it does, in one line; by default the first line of the class docstring
+    paper: ClassVar[str]  #: authors and year
+    cost: ClassVar[float] = 1.0  #: of a round relative to FedAvg, as ``benchmarks/algorithms.py`` measures it
+    Params: ClassVar[type[Options]] = Options  #: its parameters; an instance of it is `params`
+    uploads: ClassVar[tuple[str, ...]] = ("weights",)  #: names of all arrays that leave a client after training
+    broadcasts: ClassVar[tuple[str, ...]] = ()  #: names of the server's arrays that every client receives too
+    reduces_to: ClassVar[str] = ""  #: the settings under which it equals another algorithm, for readers and tests
+    own_loss: ClassVar[bool] = False  #: whether the method fixes the loss, so that a configuration may not choose one
+    needs_split: ClassVar[bool] = False  #: whether it needs the features of a model apart from its head
+    private: tuple[str, ...] = ()  #: modules, added by `module`, that stay with the client
+    needs_images: bool = False  #: whether it needs samples that are images
+    auxiliary: int = 0  #: samples per class that its server needs, from before imbalance; 0 for none
 
     def __init_subclass__(cls) -> None:
         cls.label = cls.__dict__.get("label", "") or cls.__dict__.get("name", cls.__name__)

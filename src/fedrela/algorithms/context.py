@@ -25,45 +25,21 @@ FORWARD = 256  # samples per forward pass without training
 
 @dataclass
 class ClientContext:
-    """One client in one round, with the model it received.
-
-    Attributes
-    ----------
-    seed, round, rounds, client
-        Address of the random streams, and the number of rounds.
-    model
-        Loaded with the received weights and this client's private arrays.
-    share
-        Which of the model's arrays are shared and which are private.
-    samples
-        What the client trains on, with current labels.
-    counts
-        Samples per class by the current labels, (C,).
-    local
-        How to train.
-    received
-        What the server sent beside the weights.
-    state
-        What this client kept from its last round, empty in its first; its content after the round is kept.
-    steps
-        Steps taken so far; a client without a step sends nothing.
-    scores
-        Receives each sample's logits of the last epoch, (n, C), if the engine wants them.
-    """
+    """One client in one round, with the model it received; seed, round and client address its random streams."""
 
     seed: int
     round: int
     rounds: int
     client: int
-    model: FlatModel
-    share: ParameterSplit
-    samples: Samples
-    counts: NDArray[np.int64]
-    local: Local
-    received: Arrays = field(default_factory=dict)
-    state: dict[str, NDArray[Any]] = field(default_factory=dict)
-    steps: int = 0
-    scores: NDArray[np.float32] | None = None
+    model: FlatModel  # loaded with the received weights and this client's private arrays
+    share: ParameterSplit  # which of the model's arrays are shared and which are private
+    samples: Samples  # what the client trains on, with current labels
+    counts: NDArray[np.int64]  # samples per class by the current labels, (C,)
+    local: Local  # how to train
+    received: Arrays = field(default_factory=dict)  # what the server sent beside the weights
+    state: dict[str, NDArray[Any]] = field(default_factory=dict)  # from its last round; kept for its next
+    steps: int = 0  # taken so far; a client without a step sends nothing
+    scores: NDArray[np.float32] | None = None  # receives each sample's logits of the last epoch, (n, C), if wanted
 
     def stream(self, purpose: str) -> np.random.Generator:
         """Return this client's random generator of this round for a purpose."""
@@ -114,41 +90,19 @@ class ClientContext:
 
 @dataclass
 class ServerContext:
-    """The server in one round, with the uploads of the admitted clients.
-
-    Attributes
-    ----------
-    seed, round, rounds
-        Address of the random streams, and the number of rounds.
-    clients
-        Number of all clients, K.
-    uploads
-        Of the admitted clients, by ascending id.
-    weights
-        The shared arrays as the clients received them, one vector, read-only.
-    trained
-        How many of its leading values are trained; the rest are buffers of BatchNorm.
-    lr
-        The clients' learning rate in this round.
-    state
-        What the server keeps between rounds; may be changed.
-    model
-        The server's own model, loaded with `weights`, for a server that trains.
-    auxiliary
-        The balanced set that the algorithm asked for: inputs and labels.
-    """
+    """The server in one round, with the uploads of the admitted clients; seed and round address its random streams."""
 
     seed: int
     round: int
     rounds: int
-    clients: int
-    uploads: Sequence[Upload]
-    weights: NDArray[Any]
-    trained: int
-    lr: float
-    state: dict[str, NDArray[Any]]
-    model: FlatModel
-    auxiliary: tuple[Tensor, Tensor] | None = None
+    clients: int  # number of all clients, K
+    uploads: Sequence[Upload]  # of the admitted clients, by ascending id
+    weights: NDArray[Any]  # the shared arrays as the clients received them, one vector, read-only
+    trained: int  # how many of its leading values are trained; the rest are buffers of BatchNorm
+    lr: float  # the clients' learning rate in this round
+    state: dict[str, NDArray[Any]]  # what the server keeps between rounds; may be changed
+    model: FlatModel  # the server's own model, loaded with `weights`, for a server that trains
+    auxiliary: tuple[Tensor, Tensor] | None = None  # inputs and labels of the balanced set that was asked for
 
     def stream(self, purpose: str) -> np.random.Generator:
         """Return the server's random generator of this round for a purpose."""
@@ -169,18 +123,9 @@ class ServerContext:
         return weighted_sum(self.uploads, "weights", chosen, slice(self.trained))
 
     def train(self, model: FlatModel, x: Tensor, y: Tensor, local: Local, subject: int = 0) -> None:
-        """Train a model on inputs and labels that the server holds, by cross-entropy.
+        """Train a model in place, by cross-entropy, on inputs and labels that the server holds.
 
-        Parameters
-        ----------
-        model
-            Trained in place.
-        x, y
-            Inputs as the model takes them, and their labels.
-        local
-            How to train.
-        subject
-            Tells several trainings of one round apart.
+        `subject` tells several trainings of one round apart.
         """
         seed = int(self.stream("practice").integers(2**62))
         samples = Samples.ready(x, y.cpu().numpy(), model.vector.device, x.dtype)

@@ -82,12 +82,12 @@ def serve(
     watch
         Called with the run before its first round, and after each.
     """
-    from fedrela.flower.strategy import FedrelaStrategy
+    from fedrela.flower.executor import FlowerExecutor
 
     check_servable(config)
-    strategy = FedrelaStrategy(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
-    with _begin_or_resume(config, Path(out), strategy.executor) as recorded:
-        result: Result = strategy.start(recorded, watch and partial(watch, recorded))
+    executor = FlowerExecutor(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
+    with _begin_or_resume(config, Path(out), executor) as recorded:
+        result: Result = executor.complete(recorded, watch and partial(watch, recorded))
     return result
 
 

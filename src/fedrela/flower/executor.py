@@ -1,44 +1,68 @@
 """The clients of a Flower grid as the engine's executor: tasks go out as messages, replies come back as uploads.
 
-Scoring stays at the server. A client that is not connected, does not reply in time or fails is left out of the round:
-nothing waits for ever.
+The engine's own round samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores at
+the server and writes the run folder. A client that is not connected, does not reply in time or fails is left out of the
+round. Flower's own ``Strategy`` sums in order of arrival, ends a run with one malformed reply, and waits for ever for a
+missing node.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from flwr.app import Array, Message
+from flwr.app import Array, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedrela.engine.client import ClientRunner
+from fedrela.engine.round import RoundResult
 from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
 from fedrela.files.mapped import Place
-from fedrela.flower.codec import TaskMessage, as_arrays, as_content, read_reply
-from fedrela.flower.roster import Roster
+from fedrela.flower.codec import CONFIG, TaskMessage, as_arrays, as_content, read_reply
 from fedrela.models.runtime import one_thread
-from fedrela.records import Failure, FailureKind
+from fedrela.records import Failure, FailureKind, RoundRecord
 
 SHORTEST, LONGEST = 0.02, 1.0  # seconds between two looks for replies,
 PATIENT = 0.02  # and between them this part of the time waited so far
+LOOK_PAUSE = 0.2  # seconds between two looks for clients that connect
 TYPES = {"train": "train", "ask": "query.ask"}
 
 
+class Execution(Protocol):
+    """A run in its folder, as `fedrela.experiment.begin` and `resume` give it."""
+
+    every: int
+    folder: Any
+
+    def rounds(self) -> Iterator[RoundResult]:
+        """Carry out round after round."""
+
+    def finish(self) -> Any:
+        """Score the final model and write the result."""
+
+
 class FlowerExecutor:
-    """Remote clients.
+    """Remote clients: any algorithm of ours on a Flower grid.
 
     Parameters
     ----------
     grid
-        Flower's way to them.
+        What a ``ServerApp`` is given.
     experiment
         The name that clients keep their states under; the same after a restart.
     fingerprint
         Of the configuration; clients with another one are ignored.
     patience
         Seconds to wait for clients to connect, and for replies where the configuration has no deadline.
+
+    Examples
+    --------
+    In a ``ServerApp``, with the composition root that `fedrela export-flower` writes::
+
+        executor = FlowerExecutor(grid, experiment="clinic", fingerprint=config_sha256(config))
+        with begin(config, out=folder, executor=executor) as execution:
+            result = executor.complete(execution)
     """
 
     remote_clients = True
@@ -49,6 +73,24 @@ class FlowerExecutor:
         self._runner: ClientRunner | None = None
         self.admitted: dict[int, int] = {}  # the last round in which each client was admitted
         self.durable = 0  # the last round that this server cannot lose
+
+    def complete(self, execution: Execution, watch: Callable[[RoundRecord | None], None] | None = None) -> Any:
+        """Carry out all rounds that are left, and return the result; `watch` is called before and after each."""
+        records = execution.folder.rounds()
+        self._note_admitted(execution, map(RoundRecord.from_record, records))
+        self.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
+        tell = watch or (lambda done: None)
+        tell(None)
+        for done in execution.rounds():
+            self._note_admitted(execution, [done.record])
+            tell(done.record)
+        return execution.finish()
+
+    def _note_admitted(self, execution: Execution, records: Iterable[RoundRecord]) -> None:
+        for record in records:
+            self.admitted |= dict.fromkeys(record.admitted, record.round)
+            if record.round % execution.every == 0:
+                self.durable = record.round
 
     @property
     def size(self) -> int:
@@ -127,3 +169,44 @@ class FlowerExecutor:
         if said.client != task.client:  # a client may answer for itself only
             return TaskResult(position, failure=Failure(FailureKind.REFUSED, "answers for another client"))
         return TaskResult(position, ClientResult(said.samples, upload=said))
+
+
+class Roster:
+    """Which node is which client. Nodes are asked, since their ids are random and change with every restart."""
+
+    def __init__(self, grid: Grid, fingerprint: str, patience: float) -> None:
+        self._grid, self._fingerprint, self._patience = grid, fingerprint, patience
+        self.nodes: dict[int, int] = {}
+        self._strangers: set[int] = set()
+        self._waited: set[int] = set()
+
+    def doubt(self, client: int) -> None:
+        """Ask again before the next task whether this client still is at its node."""
+        self.nodes.pop(client, None)
+
+    def find(self, clients: set[int]) -> dict[int, int]:
+        """Return the nodes of those clients that are connected; each client is waited for once."""
+        end = time.monotonic() + (self._patience if clients - self._waited else 0.0)
+        self._waited |= clients
+        while True:
+            self._look(end)
+            if clients <= set(self.nodes) or time.monotonic() >= end:
+                return {client: node for client, node in self.nodes.items() if client in clients}
+            time.sleep(LOOK_PAUSE)
+
+    def _look(self, end: float) -> None:
+        """Drop clients whose node has gone, and ask unknown nodes."""
+        there = set(self._grid.get_node_ids())
+        self.nodes = {client: node for client, node in self.nodes.items() if node in there}
+        unknown = sorted(there - set(self.nodes.values()) - self._strangers)
+        if not unknown:
+            return
+        seconds = max(end - time.monotonic(), self._patience / 10)
+        asked = [Message(RecordDict(), node, "query.hello", ttl=seconds + 60) for node in unknown]
+        for reply in self._grid.send_and_receive(asked, timeout=seconds):
+            said: Mapping[str, Any] = {} if reply.has_error() else reply.content.config_records.get(CONFIG, {})
+            client, node = said.get("client"), reply.metadata.src_node_id
+            if type(client) is int and said.get("fingerprint") == self._fingerprint:
+                self.nodes[client] = node
+            elif not reply.has_error():
+                self._strangers.add(node)

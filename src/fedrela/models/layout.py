@@ -28,18 +28,12 @@ Kind = Literal["parameter", "frozen", "buffer"]
 
 @dataclass(frozen=True)
 class LayoutEntry:
-    """One named array: its shape, where it starts, and what it is.
-
-    Attributes
-    ----------
-    kind
-        ``"parameter"`` has a gradient, ``"frozen"`` is a parameter without one, ``"buffer"`` is a float buffer.
-    """
+    """One named array: its shape, where it starts, and what it is."""
 
     name: str
     shape: tuple[int, ...]
     offset: int
-    kind: Kind
+    kind: Kind  # has a gradient; is a parameter without one; is a float buffer
 
     @property
     def size(self) -> int:
@@ -54,16 +48,10 @@ class LayoutEntry:
 
 @dataclass(frozen=True)
 class Layout:
-    """All entries in order: parameters, frozen parameters, buffers, without gaps.
-
-    Attributes
-    ----------
-    dtype
-        Of every array: ``"float32"`` or ``"float64"``.
-    """
+    """All entries in order: parameters, frozen parameters, buffers, without gaps."""
 
     entries: tuple[LayoutEntry, ...]
-    dtype: str
+    dtype: str  # of every array: "float32" or "float64"
 
     @cached_property
     def size(self) -> int:

@@ -30,21 +30,14 @@ LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
 
 class RunFolder(RecordFolder):
-    """A run on disk; `create` begins one, `open` opens one.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    manifest
-        What the run is, as it was given to `create`.
-    """
+    """A run on disk; `create` begins one, `open` opens one."""
 
     writable, readable, subfolders = names.WRITABLE, names.READABLE, (names.CHECKPOINT, names.LEDGERS)
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         record, data = read_start(self.path)
+        # What the run is, as it was given to `create`.
         self.manifest: Record = {key: value for key, value in record.items() if key != "files"}
         self._rounds = Log(self.path / names.ROUNDS)
         self._timing = Log(self.path / names.TIMING)
