@@ -15,14 +15,8 @@ class FedrelaError(Exception):
 class ArgumentError(FedrelaError, ValueError):
     """A wrong argument, option or configuration value.
 
-    Attributes
-    ----------
-    argument
-        Name of the argument, or empty where the error is about no single one.
-    reason
-        What is wrong with it, without the name.
-    item
-        Where inside the argument: keys of tables and places in lists; empty for the argument as a whole.
+    `argument` is its name, or empty where the error is about no single one; `reason` says what is wrong, without the
+    name; `item` says where inside it: keys of tables and places in lists.
 
     Examples
     --------

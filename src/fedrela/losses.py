@@ -59,17 +59,9 @@ def fedlc(
 ) -> Tensor:
     """Return CE(f - tau n^(-1/4), y), the logits calibration of FedLC (Zhang et al., 2022).
 
-    Parameters
-    ----------
-    logits, labels, counts
-        As in `balanced_softmax`.
-    tau
-        Strength of the margin, at least 0.
-    floor
-        Smaller counts are raised to it; 1e-8 in some public implementations.
-    exclude_label
-        Leave the true class out of the denominator, as printed in the paper. A sample without another class then adds
-        nothing.
+    `tau` >= 0 is the strength of the margin. `exclude_label` leaves the true class out of the denominator, as printed
+    in the paper; a sample without another class then adds nothing. The other parameters are those of
+    `balanced_softmax`; some public implementations have a `floor` of 1e-8.
     """
     calibrated = logits
     if check_number("tau", tau, 0) > 0:
@@ -117,16 +109,8 @@ def class_balanced(
 ) -> Tensor:
     """Return the mean of w_y CE, w_c proportional to (1 - beta) / (1 - beta^n_c) (Cui et al., 2019).
 
-    Parameters
-    ----------
-    logits, labels
-        Of a batch: (B, C) and (B,).
-    counts
-        Samples of each class, (C,). A class without any has weight 0.
-    beta
-        In [0, 1): 0 means no weights, the limit 1 inverse counts.
-    floor
-        Smaller counts are raised to it.
+    `beta` in [0, 1): 0 means no weights, the limit 1 inverse counts. A class without samples has weight 0. The other
+    parameters are those of `balanced_softmax`.
     """
     weights = effective_weights(class_counts(logits, counts, floor), beta)
     return (weights[labels] * cross_entropy(logits, labels, reduction="none")).mean()
@@ -182,16 +166,8 @@ def dot_regression(features: Tensor, labels: Tensor, etf: Tensor, *, counts: Ten
     With U distinct classes and b_c samples of class c in the batch, e_c^2 = B / (U b_c), and the loss is
     (1/2) mean_i e_y^2 (v_i'M_y - |M_y||v_i|)^2 / |v_i|, the norms taken as constants.
 
-    Parameters
-    ----------
-    features
-        v, rows of length 1 (see `fedrela.models.heads.EtfHead.unit`), (B, d).
-    labels
-        (B,)
-    etf
-        M, (d, C).
-    counts
-        Counts to balance by, instead of the batch's own, (C,).
+    The `features` v (B, d) are rows of length 1, see `fedrela.models.heads.EtfHead.unit`; `etf` is M, (d, C); `counts`
+    (C,) replace the batch's own b_c.
     """
     target = etf.T[labels]
     length = features.detach().norm(dim=1).clamp(min=1e-8)

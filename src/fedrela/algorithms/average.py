@@ -36,16 +36,8 @@ def equal_weights(uploads: Sequence[Upload]) -> NDArray[np.float64]:
 def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, place: slice = WHOLE) -> NDArray[np.float64]:
     """Return sum_i w_i a_i of one array in float64; with weights that sum to 1 it is their mean.
 
-    Parameters
-    ----------
-    uploads
-        Of the admitted clients, in ascending order of their ids.
-    name
-        Which array.
-    weights
-        w_i, one per client.
-    place
-        Which part of a vector, such as its trained values alone.
+    Uploads are in ascending order of the clients' ids, with one weight each; `place` is a part of a vector, such as its
+    trained values alone.
 
     Examples
     --------

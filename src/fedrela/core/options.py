@@ -162,6 +162,7 @@ def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = F
         signature = inspect.signature(function, eval_str=evaluate)
         own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
         together = sorted([*own, *parameters], key=lambda each: each.kind)
+        # inspect reads the attribute from any function, but the type of functions does not declare it.
         function.__signature__ = signature.replace(parameters=together)  # type: ignore[attr-defined]
         return function
 

@@ -56,15 +56,7 @@ class Schedule:
         return first if self.period == 0 else round - (round - first) % self.period
 
     def due(self, round: int, rounds: int, last: int | None = None) -> bool:
-        """Whether a client that takes part in `round` re-labels then.
-
-        Parameters
-        ----------
-        round, rounds
-            The current round and the number of rounds of the run.
-        last
-            The round in which this client re-labelled last, or None.
-        """
+        """Whether a client that takes part in `round` of `rounds`, and re-labelled last in `last`, re-labels then."""
         latest = self.latest(round, rounds)
         if latest is None or (last is not None and last >= latest):
             return False

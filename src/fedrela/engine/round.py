@@ -50,15 +50,9 @@ class RoundResult:
 def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | None = None) -> RoundResult:
     """Carry out the next round.
 
-    Parameters
-    ----------
-    run
-        Is one round further afterwards.
-    folder
-        Where failures that depend on chance are noted before anything depends on them.
-    missing
-        Clients that failed in this round before the run was interrupted, and are not asked again. The round is
-        decided then: the others have any time.
+    Failures that depend on chance are noted in `folder` before anything depends on them. Clients of `missing` failed in
+    this round before the run was interrupted, and are not asked again: the round is decided, and the others have any
+    time.
     """
     round, missing = run.state.round + 1, missing or {}
     deadline = 0.0 if missing else run.plan.train.deadline

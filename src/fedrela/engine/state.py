@@ -47,16 +47,10 @@ class Collected:
 
 
 class Run:
-    """One federated run in progress.
+    """One federated run in progress: what to learn from, how, and who does the clients' work.
 
-    Parameters
-    ----------
-    problem, plan
-        What to learn from, and how.
-    executor
-        Does the clients' work; where the plan cannot be sent to processes, this process does, and `note` says so.
-    folder
-        Where arrays lie that are too large for shared memory.
+    Where the plan cannot be sent to processes, this process does the work, and `note` says so. In `folder` lie arrays
+    that are too large for shared memory.
     """
 
     def __init__(self, problem: Problem, plan: Plan, executor: Executor, folder: Path | None = None) -> None:

@@ -31,24 +31,8 @@ class FlatModel:
     and must not be done: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
     ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module to another device (do it before).
 
-    Parameters
-    ----------
-    module
-        With all parameters and float buffers of one dtype, float32 or float64, on one device. A parameter used in two
-        places is stored once.
-
-    Attributes
-    ----------
-    module
-        The module given.
-    layout
-        Name, shape, offset and kind of every array.
-    vector
-        All values: parameters, frozen parameters, float buffers.
-    weights
-        The leading part of `vector` that has gradients.
-    gradient
-        The gradients of `weights`.
+    All parameters and float buffers of the module have one dtype, float32 or float64, and one device. A parameter used
+    in two places is stored once.
 
     Examples
     --------
@@ -65,9 +49,10 @@ class FlatModel:
         first = _check(module, named)
         self.module = module
         self.layout = _layout(named, first.dtype)
+        # All values: parameters, frozen parameters, float buffers. Those that have gradients come first.
         self.vector = torch.empty(self.layout.size, dtype=first.dtype, device=first.device)
         self.weights = self.vector[: self.layout.trained]
-        self.gradient = torch.zeros_like(self.weights)
+        self.gradient = torch.zeros_like(self.weights)  # of the weights
         self._trained: list[tuple[nn.Parameter, Tensor]] = []
         for entry, (_, tensor, _) in zip(self.layout.entries, named, strict=True):
             view = self.vector[entry.place].view(entry.shape)

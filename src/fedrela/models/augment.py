@@ -29,16 +29,9 @@ GREY = 128  # fills an image that the strong view shears, shifts or rotates
 def crop_and_flip(batch: Tensor, rng: np.random.Generator, *, pad: int | None = None, flip: bool = True) -> Tensor:
     """Return images shifted by up to `pad` pixels each way, filled with black (raw 0), half of them mirrored.
 
-    Parameters
-    ----------
-    batch
-        Raw images ``(n, channels, height, width)``.
-    rng
-        Gives three numbers per sample: vertical shift, horizontal shift and mirror (drawn with or without `flip`).
-    pad
-        Width of the border around the image before the crop; by default `usual_pad`.
-    flip
-        Whether images may be mirrored left to right; not for digits or text.
+    Raw images are ``(n, channels, height, width)``. `pad` is the width of the border around the image before the crop,
+    by default `usual_pad`; without `flip`, as for digits or text, none is mirrored. The generator gives three numbers
+    per sample: vertical shift, horizontal shift and mirror (drawn with or without `flip`).
 
     Examples
     --------
@@ -224,16 +217,8 @@ def strong(
 ) -> Tensor:
     """Return each image cropped, perhaps mirrored, changed by a random row of `POLICY`, with a black square cut out.
 
-    Parameters
-    ----------
-    batch
-        Raw images of 1 or 3 channels, uint8.
-    rng
-        Gives ten numbers per sample.
-    pad, flip
-        As in `crop_and_flip`.
-    white
-        The raw value of white, such as 16 for digits; the operations see it as 255.
+    Raw images are uint8 of 1 or 3 channels; `white` is their raw value of white, such as 16 for digits, which the
+    operations see as 255. `pad` and `flip` as in `crop_and_flip`. The generator gives ten numbers per sample.
     """
     _check_images("strong", batch, torch.uint8)
     if batch.shape[1] not in (1, 3):

@@ -22,15 +22,7 @@ Model = nn.Module | Callable[[tuple[int, ...], int], nn.Module]
 
 
 class Classifier(nn.Module):
-    """A body that computes features, and a linear head on them.
-
-    Parameters
-    ----------
-    body
-        Maps a batch to features of shape (B, num_features).
-    num_features, num_classes
-        Sizes of the head.
-    """
+    """A body that maps a batch to features of shape (B, num_features), and a linear head on them."""
 
     def __init__(self, body: nn.Module, num_features: int, num_classes: int) -> None:
         super().__init__()

@@ -57,15 +57,7 @@ def linear(
 
 
 class FixedHead(nn.Module):
-    """Logits f'S + b with a fixed matrix and a fixed bias (FedLoGe's head during training).
-
-    Parameters
-    ----------
-    matrix
-        Of shape (features, classes).
-    bias
-        Of shape (classes,); zero by default.
-    """
+    """Logits f'S + b with a fixed matrix S, (features, classes), and a fixed bias (FedLoGe's head during training)."""
 
     def __init__(self, matrix: Tensor, bias: Tensor | None = None) -> None:
         super().__init__()
@@ -81,14 +73,9 @@ class FixedHead(nn.Module):
 
 
 class EtfHead(nn.Module):
-    """Cosines v'M of normalised features with a fixed simplex ETF (FedETF as the FedReLa paper ran it).
+    """Cosines v'M of normalised features with a fixed simplex ETF M (FedETF as the FedReLa paper ran it).
 
-    Parameters
-    ----------
-    etf
-        Of shape (features, classes).
-    batch_norm
-        Whether features first pass a trained BatchNorm1d. In training a batch of one sample skips it.
+    With `batch_norm` features first pass a trained BatchNorm1d. In training a batch of one sample skips it.
     """
 
     def __init__(self, etf: Tensor, *, batch_norm: bool = True) -> None:
@@ -110,16 +97,7 @@ class EtfHead(nn.Module):
 class ProjectedEtfHead(nn.Module):
     """Logits s u'M, u the unit projection of the features, s a trained number (FedETF, ICCV 2023).
 
-    Parameters
-    ----------
-    features
-        Width of the features that are projected.
-    etf
-        Of shape (projection, classes).
-    seed
-        Seed of the projection's initial values.
-    scale
-        The initial s: 1 for ResNets, 10 for small CNNs in the original.
+    M has shape (projection, classes). The initial `scale` s is 1 for ResNets and 10 for small CNNs in the original.
     """
 
     def __init__(self, features: int, etf: Tensor, *, seed: int, scale: float = 1.0) -> None:
@@ -141,12 +119,7 @@ class ProjectedEtfHead(nn.Module):
 def simplex_etf(features: int, classes: int, *, seed: int) -> Tensor:
     """Return M = sqrt(C/(C-1)) P (I - 11'/C), P with orthonormal columns: one unit column per class.
 
-    Parameters
-    ----------
-    features, classes
-        The shape; expected at least as many features as classes.
-    seed
-        Seed of the frame's orientation.
+    There must be at least as many features as classes; `seed` decides the orientation.
 
     Examples
     --------
@@ -176,29 +149,13 @@ def check_room(features: int, classes: int) -> tuple[int, int]:
 
 
 def sparse_etf(
-    features: int,
-    classes: int,
-    *,
-    seed: int,
-    beta: float = 0.6,
-    steps: int = 10_000,
-    lr: float = 1e-4,
+    features: int, classes: int, *, seed: int, beta: float = 0.6, steps: int = 10_000, lr: float = 1e-4,
     norm: float = 0.1,
-) -> Tensor:
-    """Return a sparse frame of shape (features, classes).
+) -> Tensor:  # fmt: skip
+    """Return a sparse frame of shape (features, classes), with at least as many features as classes.
 
-    Parameters
-    ----------
-    features, classes
-        The shape; expected at least as many features as classes.
-    seed
-        Seed of the dense frame it starts from and of the positions of its zeros.
-    beta
-        Fraction of entries that are zero, below 1.
-    steps, lr
-        Steps and learning rate of Adam.
-    norm
-        Target of the columns' norms.
+    The fraction `beta` of its entries, below 1, is zero; `seed` decides where, and the dense frame it starts from. Adam
+    takes `steps` steps at the rate `lr`; `norm` is the target of the columns' norms.
     """
     d, C = check_room(features, classes)
     check_integer("steps", steps, 0)

@@ -22,13 +22,6 @@ CHUNK = 1 << 20  # pixels that `Scaling.fit` reads at once; larger chunks leave 
 class Scaling:
     """(x - mean) / std for every channel of an image; without channels the identity, for tables.
 
-    Parameters
-    ----------
-    mean, std
-        One number per channel, in raw grey levels; every `std` above 0.
-    pixel_max
-        The raw value of white, which augmentation needs; the data source states it.
-
     Examples
     --------
     >>> scaling = Scaling((8.0,), (4.0,))
@@ -36,9 +29,9 @@ class Scaling:
     [[[[-2.0, 2.0]]]]
     """
 
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    pixel_max: int = 255
+    mean: tuple[float, ...] = ()  # one number per channel, in raw grey levels
+    std: tuple[float, ...] = ()  # likewise, each above 0
+    pixel_max: int = 255  # the raw value of white, which augmentation needs; the data source states it
 
     def __post_init__(self) -> None:
         good = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean + self.std))
@@ -53,19 +46,10 @@ class Scaling:
     ) -> Scaling:
         """Measure mean and population standard deviation of each channel's raw values over the training samples.
 
-        Sums are integers, so neither `chunk` nor the order of `index` changes a bit. A constant channel gets std 1.
-
-        Parameters
-        ----------
-        x_train
-            Images uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size, or a table
-            of floats ``(n, columns)``, which is assumed to be standardised already.
-        index
-            The samples to measure, all by default; duplicates count twice.
-        pixel_max
-            As in `Scaling`.
-        chunk
-            Pixels in memory at once, at least one image.
+        Images are uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size; a table of
+        floats ``(n, columns)`` is assumed to be standardised already. `index` names the samples to measure, all by
+        default; duplicates count twice. At most `chunk` pixels, but at least one image, are in memory at once. Sums are
+        integers, so neither `chunk` nor the order of `index` changes a bit. A constant channel gets std 1.
 
         Examples
         --------

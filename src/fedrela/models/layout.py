@@ -139,14 +139,7 @@ class ParameterSplit:
 
     @classmethod
     def of(cls, layout: Layout, private: Sequence[str] = ()) -> ParameterSplit:
-        """Return the parts of a model's layout.
-
-        Parameters
-        ----------
-        layout
-            Of the whole model.
-        private
-            Names of modules (or of single arrays) that stay with the client.
+        """Return the parts of a whole model's layout; `private` names modules, or arrays, that stay with the client.
 
         Examples
         --------

@@ -32,14 +32,9 @@ def default_folder() -> Path:
 
 
 class LabelStore:
-    """The ledgers of one client in one experiment.
+    """The ledgers of one client in one experiment, both plain names.
 
-    Parameters
-    ----------
-    folder
-        Where the labels of all experiments and clients are kept; None for `default_folder`.
-    experiment, client
-        Plain names.
+    In `folder`, by default `default_folder`, lie the labels of all experiments and clients.
     """
 
     def __init__(self, folder: str | Path | None, experiment: str, client: str) -> None:

@@ -50,18 +50,10 @@ class RunFolder(RecordFolder):
     def create(
         cls, path: str | Path, manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]
     ) -> RunFolder:
-        """Begin a run in a new or an empty folder.
+        """Begin a run in a new or an empty folder, which is made where it is missing.
 
-        Parameters
-        ----------
-        path
-            The folder, made where it is missing.
-        manifest
-            What the run is, as plain values: see `fedrela.records.RunManifest`.
-        config
-            The text of ``config.toml``.
-        machine
-            Start time and facts of the machine, which are never compared.
+        `manifest` says what the run is, as plain values of a `fedrela.records.RunManifest`; `config` is the text of
+        ``config.toml``; `machine` has start time and facts of the machine, which are never compared.
         """
         with writing(Path(path)):
             begin(Path(path), first_files(manifest, config, machine))

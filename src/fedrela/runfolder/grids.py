@@ -25,15 +25,7 @@ WRITABLE = (names.CONFIG, SUMMARY, names.REPORT, *TABLES)
 
 
 class GridFolder(RecordFolder):
-    """A folder of runs; `begin` creates or continues one, `open` opens one.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    record
-        What ``grid.json`` says: ``kind``, ``name``, ``base``, ``config``, ``cells`` and ``facts``.
-    """
+    """A folder of runs; `begin` creates or continues one, `open` opens one. Its `record` is what ``grid.json`` says."""
 
     writable, readable = WRITABLE, (GRID, *WRITABLE)
 
@@ -53,13 +45,8 @@ class GridFolder(RecordFolder):
     def begin(cls, path: str | Path, record: Mapping[str, Any]) -> GridFolder:
         """Begin in a new or an empty folder, or continue the same grid there, perhaps with other cells.
 
-        Parameters
-        ----------
-        path
-            The folder, made where it is missing.
-        record
-            ``kind``; ``name``; ``base``, which must be the same to continue; ``config``, a TOML text; ``cells``, each
-            with the ``folder`` of its run; and ``facts``.
+        The record has ``kind``; ``name``; ``base``, which must be the same to continue; ``config``, a TOML text;
+        ``cells``, each with the ``folder`` of its run; and ``facts``.
         """
         path, whole = Path(path), {"format": FORMAT, **record}
         with writing(path):
