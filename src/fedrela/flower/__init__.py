@@ -3,7 +3,6 @@
 Nothing outside this package imports flwr.
 """
 
-from fedrela.flower.labels import labels_for, relabeled_dataset, relabeled_loader
-from fedrela.flower.mod import relabel_mod
+from fedrela.flower.mod import labels_for, relabel_mod, relabeled_dataset, relabeled_loader
 
 __all__ = ["labels_for", "relabel_mod", "relabeled_dataset", "relabeled_loader"]
