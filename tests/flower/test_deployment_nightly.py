@@ -16,7 +16,7 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 from fedrela.core import Ledger
 from fedrela.experiment import Result, begin, run
 from fedrela.experiment.flower_app import export_flower
-from fedrela.flower.client_state import StateStore
+from fedrela.flower.client import StateStore
 from fedrela.runfolder import RunFolder
 from helpers.deployment import BIN, deployed, free_port
 from helpers.flower_federations import assert_equal, digits

@@ -152,9 +152,7 @@ class NewArrayFile:
     def finish(self) -> None:
         """Write out the values and rename the file to its target."""
         self.array.flush()
-        operations.sync(self.path)
-        operations.rename(self.path, self.target)
-        operations.sync_folder(self.target.parent)
+        _finish(self.path, self.target)
 
     def discard(self) -> None:
         """Remove what is not finished."""
@@ -215,9 +213,13 @@ class Part:
     def finish(self, target: Path) -> None:
         """Sync the part and rename it to `target`, in the same folder."""
         self._file.flush()
-        operations.sync(self.path)
-        operations.rename(self.path, target)
-        operations.sync_folder(target.parent)
+        _finish(self.path, target)
+
+
+def _finish(temporary: Path, target: Path) -> None:
+    operations.sync(temporary)
+    operations.rename(temporary, target)
+    operations.sync_folder(target.parent)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

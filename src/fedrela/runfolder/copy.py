@@ -17,15 +17,7 @@ from fedrela.runfolder.folder import RunFolder
 from fedrela.runfolder.grids import GRID, SUMMARY, TABLES, GridFolder
 from fedrela.runfolder.records import digests_page
 
-FROM_RUN = (
-    names.MACHINE,
-    names.CONFIG,
-    names.MANIFEST,
-    names.ROUNDS,
-    names.TIMING,
-    names.EXCLUSIONS,
-    names.RELABELLING,
-)
+FROM_RUN = (names.MACHINE, names.CONFIG, names.MANIFEST, names.RELABELLING, *names.LOGS)
 FROM_GRID = (GRID, names.CONFIG, SUMMARY, *TABLES)
 
 

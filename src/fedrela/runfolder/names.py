@@ -5,8 +5,9 @@ ROUNDS, TIMING, EXCLUSIONS = "rounds.jsonl", "timing.jsonl", "exclusions.jsonl"
 RELABELLING, GALLERY, RESULT, REPORT = "relabelling.json", "gallery.npz", "result.json", "report.html"
 CHECKPOINT, LEDGERS = "checkpoint", "ledgers"
 
+LOGS = (ROUNDS, TIMING, EXCLUSIONS)
 COMPARED = (MANIFEST, CONFIG, ROUNDS, RELABELLING, GALLERY)  # and every ledger
 WRITABLE = (MACHINE, RELABELLING, GALLERY, REPORT)
-READABLE = (*WRITABLE, MANIFEST, CONFIG, ROUNDS, TIMING, EXCLUSIONS, RESULT)
+READABLE = (*WRITABLE, MANIFEST, CONFIG, *LOGS, RESULT)
 
 LIMIT = 1 << 30  # bytes of any of these; checkpoint arrays may be larger
