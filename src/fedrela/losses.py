@@ -173,7 +173,8 @@ def dot_regression(features: Tensor, labels: Tensor, etf: Tensor, *, counts: Ten
     length = features.detach().norm(dim=1).clamp(min=1e-8)
     gap = (features * target).sum(dim=1) - target.norm(dim=1) * length
     b = torch.bincount(labels, minlength=etf.shape[1]) if counts is None else counts
-    return 0.5 * (balance(b.to(features))[labels] ** 2 * gap**2 / length).mean()
+    loss: Tensor = 0.5 * (balance(b.to(features))[labels] ** 2 * gap**2 / length).mean()
+    return loss
 
 
 def balance(counts: Tensor) -> Tensor:

@@ -160,7 +160,8 @@ class Algorithm:
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the logits by which the method is evaluated and re-labels, in evaluation mode."""
-        return module(x)
+        scores: Tensor = module(x)
+        return scores
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the logits of a client's personal model; by default the same."""

@@ -66,7 +66,8 @@ def match_loss(real: tuple[Tensor, Tensor], made: tuple[Tensor, Tensor]) -> Tens
 
 
 def _cosine(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1) + TINY)
+    lengths: Tensor = a.norm(dim=-1) * b.norm(dim=-1)
+    return (a * b).sum(dim=-1) / (lengths + TINY)
 
 
 def match_features(
@@ -169,9 +170,9 @@ class Creff(Algorithm):
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the logits of the re-trained head."""
-        split: Any = module
         if not self.params.retrain_epochs:
-            return split(x)
+            return super().logits(module, x, received)
+        split: Any = module
         f = split.features(x)
         return linear(f, *(torch.tensor(received[name]).to(f) for name in ("weight", "bias")))
 

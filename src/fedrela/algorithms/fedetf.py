@@ -82,8 +82,10 @@ class FedEtf(Algorithm):
         f = model.features(x)
         if self.params.bn_mode == "official":
             h = f if module.training else by_own_statistics(f)
-            return normalize(h, dim=1, eps=1e-8) @ model.head.etf
-        return model.head(f)
+            logits: Tensor = normalize(h, dim=1, eps=1e-8) @ model.head.etf
+        else:
+            logits = model.head(f)
+        return logits
 
 
 def by_own_statistics(f: Tensor) -> Tensor:

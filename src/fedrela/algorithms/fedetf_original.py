@@ -70,4 +70,5 @@ class FedEtfOriginal(Algorithm):
 
 def cosines(model: Any, x: Tensor) -> Tensor:
     """Return u'M, the logits without s."""
-    return model.head.unit(model.features(x)) @ model.head.etf
+    logits: Tensor = model.head.unit(model.features(x)) @ model.head.etf
+    return logits

@@ -101,9 +101,10 @@ class FedLoge(Algorithm):
         return logits.masked_fill(local.present == 0, NEVER) if self.params.local_classes == "own" else logits
 
     def _scored(self, model: Any, f: Tensor) -> Tensor:
-        if self.params.scored == "frame":
-            return model.head(f)
-        return linear(f, realign(model.auxiliary_head.weight, self.params.norm), model.auxiliary_head.bias)
+        head, auxiliary = model.head, model.auxiliary_head
+        aligned = self.params.scored == "global"
+        logits: Tensor = linear(f, realign(auxiliary.weight, self.params.norm), auxiliary.bias) if aligned else head(f)
+        return logits
 
 
 def realign(W: Tensor, norm: float) -> Tensor:
@@ -117,4 +118,5 @@ def realign(W: Tensor, norm: float) -> Tensor:
 
 def realign_locally(W: Tensor, L: Tensor) -> Tensor:
     """Return W_c <- W_c |L_c|, the rows scaled by the norms of the local ones."""
-    return W * L.norm(dim=1, keepdim=True)
+    norms: Tensor = L.norm(dim=1, keepdim=True)
+    return W * norms

@@ -67,4 +67,5 @@ class FedRod(Algorithm):
         """Return G + P."""
         model: Any = module
         f = model.features(x)
-        return model.head(f) + model.personal_head(f)
+        both: Tensor = model.head(f) + model.personal_head(f)
+        return both

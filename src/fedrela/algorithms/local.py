@@ -77,7 +77,8 @@ class Batch:
     def features(self) -> Tensor:
         """Return the features of a model with a split."""
         split: Any = self.module
-        return split.features(self.x)
+        features: Tensor = split.features(self.x)
+        return features
 
     def head(self, features: Tensor) -> Tensor:
         """Return the logits of the model's head for these features."""

@@ -68,7 +68,8 @@ class Moon(Algorithm):
             else:
                 others = torch.stack([_features(context, vector, batch.x) for vector in frozen])
             z = batch.features()
-            return loss(batch.head(z), batch.y) + mu * contrastive(z, others[0], others[1:], temperature)
+            near: Tensor = mu * contrastive(z, others[0], others[1:], temperature)
+            return loss(batch.head(z), batch.y) + near
 
         context.train(loss=objective)
 
@@ -86,7 +87,7 @@ def _features(context: ClientContext, vector: Tensor, x: Tensor) -> Tensor:
     module: Any = context.model.module
     module.eval()
     with context.model.holding(vector):
-        z = module.features(x)
+        z: Tensor = module.features(x)
     module.train()
     return z
 

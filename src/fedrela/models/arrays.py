@@ -164,4 +164,5 @@ def call_with(module: nn.Module, weights: NDArray[Any], x: Tensor) -> Tensor:
         if parameter.requires_grad:
             named[name] = vector[at : at + parameter.numel()].view(parameter.shape).to(parameter)
             at += parameter.numel()
-    return functional_call(module, named, (x,))
+    output: Tensor = functional_call(module, named, (x,))
+    return output

@@ -32,11 +32,13 @@ class Classifier(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """Return the features of a batch."""
-        return self.body(x)
+        features: Tensor = self.body(x)
+        return features
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of a batch."""
-        return self.head(self.features(x))
+        logits: Tensor = self.head(self.features(x))
+        return logits
 
 
 class Plain(nn.Module):
@@ -48,7 +50,8 @@ class Plain(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of a batch."""
-        return self.module(x)
+        logits: Tensor = self.module(x)
+        return logits
 
     def __getattr__(self, name: str) -> Any:
         if name in ("features", "head", "num_features"):

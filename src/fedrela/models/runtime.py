@@ -73,4 +73,5 @@ def device_of(name: str) -> str:
 
 def dtype_of(name: str) -> torch.dtype:
     """Return the dtype of a name."""
-    return getattr(torch, name)
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
