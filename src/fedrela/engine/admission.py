@@ -59,12 +59,12 @@ def admit(
 ) -> Admission:
     """Check the uploads of one round; the result does not depend on the order in which they came.
 
+    `uploads` is whatever arrived; nothing in it can raise. A late upload of another round is left out and does no harm.
+    Identical copies from one sender count once. Where its uploads for this round differ, or one of them is malformed,
+    none of them counts: which came first is chance, and must not decide.
+
     Parameters
     ----------
-    uploads
-        Whatever arrived. Nothing in it can raise.
-    round
-        The current round. A late upload of another round is left out and does no harm.
     expected
         The clients chosen, each with its n_k, or None where the server does not know it.
     specs
@@ -74,11 +74,6 @@ def admit(
     norm_limit
         An upload is left out where ||weights - reference|| is beyond this many times the median of the other uploads'
         norms. 0: off. It is also off with fewer than three uploads, and where that median is 0.
-
-    Notes
-    -----
-    Identical copies from one sender count once. Where its uploads for this round differ, or one of them is malformed,
-    none of them counts: which came first is chance, and must not decide.
     """
     _check_arguments(specs, reference, norm_limit)
     excluded: list[tuple[int | None, str]] = []

@@ -112,10 +112,6 @@ class FlatModel:
         """Return a copy of every array by its name."""
         return self.layout.split(self.collect())
 
-    def sha256(self) -> str:
-        """Digest of all arrays, see `Layout.sha256`."""
-        return self.layout.sha256(self.vector.cpu().numpy())
-
 
 def _arrays(module: nn.Module) -> Iterator[tuple[str, Any, Kind]]:
     """Yield name, tensor and kind in the fixed order."""

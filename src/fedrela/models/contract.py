@@ -6,8 +6,9 @@ features or replaces the head, and says so before training starts. The last func
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -91,20 +92,23 @@ def adapt(module: nn.Module, input_shape: Sequence[int], num_classes: int) -> nn
     A batch of two zero samples goes through it in evaluation mode, so that a wrong shape is found before training.
     """
     model = module if has_split(module) else Plain(module)
-    modes = {part: part.training for part in model.modules()}
-    model.eval()
-    try:
-        with torch.no_grad():
-            _probe(model, _zeros(module, input_shape), num_classes)
-    finally:
-        for part, training in modes.items():
-            part.training = training
+    like = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
+    with evaluation_mode(model):
+        _probe(model, torch.zeros(2, *input_shape, dtype=like.dtype, device=like.device), num_classes)
     return model
 
 
-def _zeros(module: nn.Module, input_shape: Sequence[int]) -> Tensor:
-    like = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
-    return torch.zeros(2, *input_shape, dtype=like.dtype, device=like.device)
+@contextlib.contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluate without gradients inside, then restore the mode of every part."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def _probe(model: nn.Module, x: Tensor, num_classes: int) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedrela.errors import ArgumentError
+from fedrela.models.contract import evaluation_mode
 from fedrela.plugin.dataset import LabelKey, as_rows, label_key, own_label, rows_at
 
 BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
@@ -62,16 +63,12 @@ def posterior(
 
 @contextlib.contextmanager
 def _unchanged(model: nn.Module) -> Iterator[None]:
-    """Evaluate without gradients inside, then restore every mode and buffer."""
-    modes = [(part, part.training) for part in model.modules()]
+    """Evaluate without gradients inside, then restore every mode and buffer, and torch's generator."""
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    model.eval()
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with evaluation_mode(model), torch.random.fork_rng(devices=[]):
             yield
     finally:
-        for part, training in modes:
-            part.training = training
         with torch.no_grad():
             for buffer, value in buffers:
                 buffer.copy_(value)

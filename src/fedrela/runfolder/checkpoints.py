@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from fedrela.errors import ArgumentError, IntegrityError
-from fedrela.files import digest, measure, new_folder, read_plain, remove_at_once, write_new
+from fedrela.files import digest, measure, new_folder, read_plain, write_new
+from fedrela.files.atomic import remove_at_once
 from fedrela.files.operations import sync_folder
 from fedrela.runfolder import names
 from fedrela.runfolder.records import Record, page, parse, sealed, unsealed

@@ -74,8 +74,9 @@ class RunFolder(RecordFolder):
         if not begun or len(begun._checkpoints):
             begun = self.create(target, manifest, config, machine)
         with begun.locked(), writing(begun.path):
-            for name, data in self._heads(checkpoint.round).items():
-                write_bytes(begun.path / name, data)
+            self._check_order(self._rounds.sound()[: checkpoint.round], checkpoint.round)
+            write_bytes(begun.path / names.ROUNDS, self._rounds.head(checkpoint.round))
+            write_bytes(begun.path / names.TIMING, self._timing.head(self._timed(checkpoint.round)))
             for client, place in self.ledgers():
                 write_bytes(begun.ledger_path(client), read_plain(place, names.LIMIT))
             begun.save_checkpoint(checkpoint.round, checkpoint.arrays, checkpoint.record)
@@ -122,11 +123,6 @@ class RunFolder(RecordFolder):
             self._check_order(self._rounds.sound()[:after], after)
             self._rounds.cut(after)
             self._timing.cut(self._timed(after))
-
-    def _heads(self, after: int) -> dict[str, bytes]:
-        """Return, by name, the two logs of rounds up to round `after`."""
-        self._check_order(self._rounds.sound()[:after], after)
-        return {names.ROUNDS: self._rounds.head(after), names.TIMING: self._timing.head(self._timed(after))}
 
     def _timed(self, after: int) -> int:
         """Return how many timings from the start are of rising rounds up to `after`: no digest protects this log."""
