@@ -87,8 +87,15 @@ def serve(
     check_servable(config)
     executor = FlowerExecutor(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
     with _begin_or_resume(config, Path(out), executor) as recorded:
-        result: Result = executor.complete(recorded, watch and partial(watch, recorded))
-    return result
+        tell = watch or (lambda *_: None)
+        records = recorded.folder.rounds()
+        executor.note_rounds(map(RoundRecord.from_record, records), recorded.every)
+        executor.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
+        tell(recorded, None)
+        for done in recorded.rounds():
+            executor.note_rounds([done.record], recorded.every)
+            tell(recorded, done.record)
+        return recorded.finish()
 
 
 def simulate(

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from flwr.app import Array, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedrela.engine.client import ClientRunner
-from fedrela.engine.round import RoundResult
 from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
 from fedrela.files.mapped import Place
 from fedrela.flower.codec import CONFIG, TaskMessage, as_arrays, as_content, read_reply
@@ -27,19 +26,6 @@ SHORTEST, LONGEST = 0.02, 1.0  # seconds between two looks for replies,
 PATIENT = 0.02  # and between them this part of the time waited so far
 LOOK_PAUSE = 0.2  # seconds between two looks for clients that connect
 TYPES = {"train": "train", "ask": "query.ask"}
-
-
-class Execution(Protocol):
-    """A run in its folder, as `fedrela.experiment.begin` and `resume` give it."""
-
-    every: int
-    folder: Any
-
-    def rounds(self) -> Iterator[RoundResult]:
-        """Carry out round after round."""
-
-    def finish(self) -> Any:
-        """Score the final model and write the result."""
 
 
 class FlowerExecutor:
@@ -55,14 +41,6 @@ class FlowerExecutor:
         Of the configuration; clients with another one are ignored.
     patience
         Seconds to wait for clients to connect, and for replies where the configuration has no deadline.
-
-    Examples
-    --------
-    In a ``ServerApp``, with the composition root that `fedrela export-flower` writes::
-
-        executor = FlowerExecutor(grid, experiment="clinic", fingerprint=config_sha256(config))
-        with begin(config, out=folder, executor=executor) as execution:
-            result = executor.complete(execution)
     """
 
     remote_clients = True
@@ -74,22 +52,11 @@ class FlowerExecutor:
         self.admitted: dict[int, int] = {}  # the last round in which each client was admitted
         self.durable = 0  # the last round that this server cannot lose
 
-    def complete(self, execution: Execution, watch: Callable[[RoundRecord | None], None] | None = None) -> Any:
-        """Carry out all rounds that are left, and return the result; `watch` is called before and after each."""
-        records = execution.folder.rounds()
-        self._note_admitted(execution, map(RoundRecord.from_record, records))
-        self.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
-        tell = watch or (lambda done: None)
-        tell(None)
-        for done in execution.rounds():
-            self._note_admitted(execution, [done.record])
-            tell(done.record)
-        return execution.finish()
-
-    def _note_admitted(self, execution: Execution, records: Iterable[RoundRecord]) -> None:
+    def note_rounds(self, records: Iterable[RoundRecord], every: int) -> None:
+        """Note who was admitted in these rounds, of which every so many left a checkpoint."""
         for record in records:
             self.admitted |= dict.fromkeys(record.admitted, record.round)
-            if record.round % execution.every == 0:
+            if record.round % every == 0:
                 self.durable = record.round
 
     @property
