@@ -26,21 +26,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model as the registry lists it.
+    """A model as the registry lists it."""
 
-    Attributes
-    ----------
-    make
-        A function of the input shape and the model's own options, which returns the body and its number of features.
-    description
-        What it is, in one line.
-    cost
-        Input shape -> price of a training sample, where `cnn_small` on grey images of 28x28 costs 1: measured on one
-        core, save that of ``resnet50``, which is estimated from its operations.
-    """
-
-    make: Callable[..., networks.Body]
-    description: str
+    make: Callable[..., networks.Body]  # of the input shape and the model's own options; returns the body and its width
+    description: str  # what it is, in one line
+    # Input shape -> price of a training sample, where `cnn_small` on grey images of 28x28 costs 1: measured on one
+    # core, save that of resnet50, which is estimated from its operations.
     cost: Mapping[tuple[int, ...], float] = field(default_factory=dict)
 
 
