@@ -13,9 +13,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
-from helpers.batteries import count, tried
+from helpers import batteries
+from helpers.batteries import tried
 from helpers.disk_faults import Kill, Notes
 from helpers.forks import KILLED, drive, in_fork
 from helpers.kill_points import Point, points, spread
@@ -23,6 +26,9 @@ from helpers.tiny_run import ROUNDS, VARIANTS, Variant, difference, everything, 
 
 PHASES = (*range(1, ROUNDS + 1), ROUNDS + 1)  # rounds, each until it is written, and the end; 0 is the beginning
 ALL = 10**6
+SHARES = {"fedavg every 1": 30, "fedprox every 2": 21, "clients with a state, every 2, again and again": 21}  # everyday
+LEAST = dict(zip(VARIANTS, [470, 300, 390, 300, 470], strict=True))  # points that a run has
+PARTS = [{name: ALL} for name in VARIANTS] if batteries.NIGHTLY else [SHARES]  # may run beside each other
 
 
 def killed_run(variant: Variant, path: Path, point: Point) -> None:
@@ -45,10 +51,10 @@ def try_point(variant: Variant, path: Path, wanted: dict, point: Point) -> str:
     return problem or difference(everything(path), wanted)
 
 
-def main(folder: Path, share: list[int]) -> None:
+def main(folder: Path, shares: dict[str, int]) -> None:
     report = {}
-    for seed, ((name, variant), number) in enumerate(zip(VARIANTS.items(), share, strict=True)):
-        notes = Notes()
+    for seed, (name, number) in enumerate(shares.items()):
+        variant, notes = VARIANTS[name], Notes()
         with operations.observed(notes):
             variant.carry_on(folder / "whole", notes.tell)
         found, wanted = points(notes), everything(folder / "whole")
@@ -58,9 +64,9 @@ def main(folder: Path, share: list[int]) -> None:
     print(json.dumps(report))
 
 
-def test_a_run_killed_at_any_step_of_any_write_ends_with_the_same_bytes():
-    share = [count(30, ALL), count(21, ALL), count(21, ALL), count(0, ALL), count(0, ALL)]
-    report = drive(__file__, json.dumps(share))
+@pytest.mark.parametrize("shares", PARTS, ids=", ".join)
+def test_a_run_killed_at_any_step_of_any_write_ends_with_the_same_bytes(shares):
+    report = drive(__file__, json.dumps(shares))
     done = [point for found in report.values() for point in found["tried"]]
     assert [point for point in done if point[4]] == []
     assert len(done) >= 72
@@ -68,9 +74,8 @@ def test_a_run_killed_at_any_step_of_any_write_ends_with_the_same_bytes():
 
 
 def check_that_nothing_was_passed_over(report: dict, done: list) -> None:
-    numbers = [found["points"] for found in report.values()]
-    least = [470, 300, 390, 300, 470]
-    assert all(map(int.__ge__, numbers, least)), f"{numbers}: does a write go past fedrela.files.operations?"
+    numbers = {name: found["points"] for name, found in report.items()}
+    assert all(numbers[name] >= LEAST[name] for name in numbers), f"{numbers}: does a write go past fedrela.files?"
     assert {point[0] for point in done} == {0, *PHASES}
     verbs_seen = {"append", "make_folder", "overwrite", "remove", "rename", "sync", "sync_folder", "write_temporary"}
     assert {point[1] for point in done} == verbs_seen

@@ -17,6 +17,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.worker import CannotSendError
@@ -28,6 +29,7 @@ from helpers.survivors import PARENT, SESSION, processes, shared_bytes, wait_for
 from helpers.tiny_run import ROUNDS, VARIANTS, Variant, difference, everything
 
 SEED, MOST = 20260, 5  # kills of one run
+PARTS = count(1, 4)  # of the battery, which may run beside each other
 SECONDS_A_ROUND = 0.05  # about
 NAMES = ("fedavg every 1", "fedprox every 2", "clients with a state, every 2, again and again")
 FEDRELA = "import sys; from fedrela.cli.main import main; sys.exit(main())"
@@ -86,8 +88,8 @@ def try_run(variant: Variant, path: Path, wanted: dict, instants: list[float]) -
     return hits, wrong + list(filter(None, [difference(everything(path), wanted)]))
 
 
-def main(folder: Path, kills: int) -> None:
-    rng, hits, runs, wrong = np.random.default_rng(SEED), 0, 0, []
+def main(folder: Path, part: int, kills: int) -> None:
+    rng, hits, runs, wrong = np.random.default_rng(SEED + part), 0, 0, []
     wanted, took = {}, {}
     for name in NAMES:
         VARIANTS[name].carry_on(folder / name)
@@ -105,9 +107,10 @@ def main(folder: Path, kills: int) -> None:
     print(json.dumps({"hits": hits, "runs": runs, "wrong": wrong, "seen": max(SEEN)}))
 
 
-def test_runs_killed_at_random_instants_end_with_the_same_bytes():
-    kills = count(18, 480)
-    report = drive(__file__, kills)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_runs_killed_at_random_instants_end_with_the_same_bytes(part):
+    kills = count(18, 480) // PARTS
+    report = drive(__file__, part, kills)
     assert report["wrong"] == []
     assert report["hits"] == kills
     assert report["runs"] >= kills / MOST
@@ -156,4 +159,4 @@ def test_the_command_killed_at_random_instants_ends_with_the_same_bytes(tmp_path
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
