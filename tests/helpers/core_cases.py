@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
@@ -46,17 +47,27 @@ def make(n: int, C: int, tau: float, seed: int, *, skew: float, skill: float, di
     return Case(Q, y.astype(np.int64), rng.random((n, C)), tau)
 
 
-@st.composite
-def clients(draw: st.DrawFn, max_n: int = 400, max_C: int = 120, ties: bool = True) -> Case:
-    C = draw(st.one_of(st.integers(2, 12), st.integers(2, max_C)))
-    n = draw(st.one_of(st.integers(0, 30), st.integers(max_n // 4, max_n), st.integers(max_n // 2, max_n)))
-    tau = draw(st.one_of(st.sampled_from([0.05, 0.1, 0.2, 0.5, 0.01, 1.0, 0.0]), st.floats(0.01, 1)))
-    skew = draw(st.sampled_from([1.0, 0.5, 2.0, 0.0, 6.0]))
-    skill = draw(st.sampled_from([-1.0, 0.0, 2.0, 6.0]))
-    digits = draw(st.sampled_from([None, None, 1, 2, 3])) if ties else None
-    case = make(n, C, tau, draw(st.integers(0, 2**32 - 1)), skew=skew, skill=skill, digits=digits)
-    luck = draw(st.sampled_from([1.0, 0.3, 0.0]))  # smaller draws succeed more often, so that more cases move labels
-    return replace(case, U=case.U * luck)
+TAUS = st.one_of(st.sampled_from([0.05, 0.1, 0.2, 0.5, 0.01, 1.0, 0.0]), st.floats(0.01, 1))
+SHAPES = [
+    {"skew": skew, "skill": skill, "digits": digits, "luck": luck}
+    for skew, skill, digits, luck in product(
+        [1.0, 0.5, 2.0, 0.0, 6.0], [-1.0, 0.0, 2.0, 6.0], [None, None, 1, 2, 3], [1.0, 0.3, 0.0]
+    )
+]
+
+
+def clients(max_n: int = 400, max_C: int = 120, ties: bool = True) -> st.SearchStrategy[Case]:
+    """Clients with any number of samples and classes; few choices for each, since every one costs Hypothesis time."""
+    C = st.one_of(st.integers(2, 12), st.integers(2, max_C))
+    n = st.one_of(st.integers(0, 30), st.integers(max_n // 4, max_n), st.integers(max_n // 2, max_n))
+    shapes = [shape for shape in SHAPES if ties or shape["digits"] is None]
+    return st.builds(shaped, n, C, TAUS, st.integers(0, 2**32 - 1), st.sampled_from(shapes))
+
+
+def shaped(n: int, C: int, tau: float, seed: int, shape: dict) -> Case:
+    """Make a client; with less `luck` draws are smaller and succeed more often, so that more cases move labels."""
+    case = make(n, C, tau, seed, **{key: value for key, value in shape.items() if key != "luck"})
+    return replace(case, U=case.U * shape["luck"])
 
 
 def settled(rho: np.ndarray, U: np.ndarray) -> np.ndarray:
@@ -66,13 +77,14 @@ def settled(rho: np.ndarray, U: np.ndarray) -> np.ndarray:
     return ~level.any(axis=1) & ~(np.abs(rho - U) < 1e-9).any(axis=1)
 
 
+STYLES = [
+    {"spread": spread, "threshold": threshold, "target": target, "normalize": normalize}
+    for spread, threshold, target, normalize in product(
+        ["sample", "population"], ["higher", "order"], ["argmax", "winner"], ["zscore", "zscore", "minmax", "none"]
+    )
+]
+
+
 def styles() -> st.SearchStrategy[dict]:
     """Options that keep the promise of at most floor(tau * n) moves into a class."""
-    return st.fixed_dictionaries(
-        {
-            "spread": st.sampled_from(["sample", "population"]),
-            "threshold": st.sampled_from(["higher", "order"]),
-            "target": st.sampled_from(["argmax", "winner"]),
-            "normalize": st.sampled_from(["zscore", "zscore", "minmax", "none"]),
-        }
-    )
+    return st.sampled_from(STYLES)
