@@ -99,7 +99,7 @@ def test_very_many_problems_are_counted(run, write):
     ("text", "said"),
     [
         ("[train]\nrounds = 60\nrounds = 50\n", "run.toml:3:12: train.rounds: given twice"),
-        ("[model]\nhidden = 64", "run.toml:2:10: model.hidden: expected a list, each item an integer, got 64"),
+        ("[model]\nhidden = 64", "run.toml:2:10: model.hidden: expected a list of integers, one per layer, got 64"),
         ("[algorithm]\nname = 'fedprox'\nnu = 1", "run.toml:3:1: algorithm.nu: unknown key; nearest: mu"),
         ("[algoritm]", "run.toml:1:2: algoritm: unknown key; nearest: algorithm"),
         ("[train]\nmin_clients = 11", "run.toml:2:15: train.min_clients: expected at most 10"),

@@ -37,14 +37,14 @@ def test_seeds_are_a_number_or_a_list():
 
 def test_baselines_are_algorithms_with_labels_and_changes():
     first, second, third = parse_config(FULL).compare.baselines
-    assert (first.label, first.algorithm.name, first.train, first.model) == ("SCAFFOLD", "scaffold", {}, {})
-    assert (second.label, second.algorithm.params) == ('Prox "¼"', {"mu": 0.25})
+    assert (first.label, first.name, first.train, first.model) == ("SCAFFOLD", "scaffold", {}, {})
+    assert (second.label, second.params) == ('Prox "¼"', {"mu": 0.25})
     assert second.changes() == {
         "algorithm": {"name": "fedprox", "mu": 0.25},
         "train": {"lr": 0.1, "epochs": 3},
         "model": {"hidden": [8, 4]},
     }
-    assert (third.label, third.algorithm.params) == ("FedAdam", {"server": "adam"})
+    assert (third.label, third.params) == ("FedAdam", {"server": "adam"})
 
 
 def test_every_algorithm_has_a_label_of_its_own():

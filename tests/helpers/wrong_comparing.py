@@ -36,8 +36,8 @@ baselines = [{ name = "fedprox", mu = «-1 }]         | baselines[0].mu: expecte
 baselines = [{ name = "fedprox", mu = «"x" }]        | baselines[0].mu: expected a number >= 0, got 'x'
 baselines = [{ name = "fedprox", «nu = 1 }]          | baselines[0].nu: unknown key; nearest: mu
 baselines = [{ name = "fedprox", «lable = "P" }]     | baselines[0].lable: unknown key; nearest: label
-baselines = [{ name = "fedavg", «mu = 1 }]           | baselines[0].mu: unknown key; a baseline with algorithm 'fedavg'
-baselines = [{ name = "fedprox", «zq = 1, mu = -1 }] | baselines[0].zq: unknown key; a baseline with algorithm 'fedprox'
+baselines = [{ name = "fedavg", «mu = 1 }]           | baselines[0].mu: unknown key; algorithm 'fedavg' has name
+baselines = [{ name = "fedprox", «zq = 1, mu = -1 }] | baselines[0].zq: unknown key; algorithm 'fedprox' has name
 baselines = ["fedavg", «"fedavg"]                    | baselines[1]: another baseline is called 'FedAvg'; give one of
 baselines = [{ name = "moon", label = "A" }, { name = "fedprox", label = «"A" }] | baselines[1].label: another baseline
 baselines = [{ name = "moon", label = "FedAvg" }, «"fedavg"] | baselines[1]: another baseline is called 'FedAvg'
@@ -45,8 +45,8 @@ baselines = [{ name = "fedavg", label = «"" }]       | baselines[0].label: expe
 baselines = [{ name = "fedavg", label = «"  " }]     | baselines[0].label: expected text of 1 to 60 characters that
 baselines = [{ name = "fedavg", label = «"a\\u001b[2J" }] | baselines[0].label: expected text of 1 to 60 characters that
 baselines = [{ name = "fedavg", label = «7 }]        | baselines[0].label: expected text of 1 to 60 characters that
-baselines = [{ name = "fedavg", train = «0.1 }]      | baselines[0].train: expected a table with keys of [train], got
-baselines = [{ name = "fedavg", model = «"mlp" }]    | baselines[0].model: expected a table with keys of [model], got
+baselines = [{ name = "fedavg", train = «0.1 }]      | baselines[0].train: expected a table, got
+baselines = [{ name = "fedavg", model = «"mlp" }]    | baselines[0].model: expected a table, got
 baselines = [{ name = "fedavg", train = { lr = «0 } }]        | baselines[0].train.lr: expected a number > 0, got 0
 baselines = [{ name = "fedavg", train = { «rate = 0.1 } }]    | baselines[0].train.rate: unknown key
 baselines = [{ name = "fedavg", model = { name = «"mpl" } }]  | baselines[0].model.name: expected one of cnn, cnn_small,

@@ -166,11 +166,8 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
         source = load(origin["source"], root, **origin["options"])
     try:
         stored = dict(manifest["recipe"])
-        lists = {key: tuple(value) for key, value in stored["imbalance"].items() if isinstance(value, list)}
-        stored["imbalance"] = Imbalance(**{**stored["imbalance"], **lists})
-        stored["partition"] = PartitionPlan(**stored["partition"])
-        recipe = Recipe(**stored)
-        federation = build_federation(source, recipe, origin=origin)
+        tables = {"imbalance": Imbalance(**stored["imbalance"]), "partition": PartitionPlan(**stored["partition"])}
+        federation = build_federation(source, Recipe(**{**stored, **tables}), origin=origin)
         wanted, found = dict(manifest), federation.manifest()
     except (KeyError, TypeError, ValueError) as error:
         raise IntegrityError(f"federation: the manifest cannot be followed: {error}") from None

@@ -90,7 +90,7 @@ class Compare:
 
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:
         self.table = config.compare or CompareConfig()
-        self.baselines = self.table.baselines or (BaselineConfig.of(config.algorithm),)
+        self.baselines = self.table.baselines or (BaselineConfig.of(config.algorithm.as_table()),)
         cells = [
             Cell(arm_config(config, arm, seed, baseline.changes()), baseline.label, arm, seed)
             for baseline in self.baselines
@@ -127,7 +127,7 @@ class Compare:
         return Comparison(self.grid.out, summary)
 
     def _baseline(self, baseline: BaselineConfig, failure: str | None) -> Record:
-        record: Record = {"label": baseline.label, "algorithm": baseline.algorithm.name, "arms": {}, "pairs": []}
+        record: Record = {"label": baseline.label, "algorithm": baseline.name, "arms": {}, "pairs": []}
         if failure is not None:
             return record | {"failed": failure}
         results = [(cell.arm, self.grid.result(cell)) for cell in self.grid.cells if cell.baseline == baseline.label]

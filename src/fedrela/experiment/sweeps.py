@@ -15,7 +15,6 @@ from fedrela.experiment.overlay import laid_over, nested, overlay
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.compare import BaselineConfig
 from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
 from fedrela.experiment.summary import FORMAT, GridSummary, metric_names, metrics_of
 from fedrela.metrics.paired import Spread
@@ -110,7 +109,7 @@ def cells_of(config: Config) -> Iterator[Cell]:
     """Yield every run: all combinations of values for every baseline, arm and seed."""
     entries = swept_keys(config.sweep)
     chosen = any(entry.target in (("algorithm",), ("algorithm", "name")) for entry in entries)
-    usual = BaselineConfig.of(config.algorithm).label
+    usual = config.algorithm.kind().label
     baselines = {baseline.label: baseline.changes() for baseline in compared(config, "baselines")}
     for label, baseline in (baselines or {SWEPT_BASELINE if chosen else usual: {}}).items():
         for point in points_of(entries):

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
-from fedrela.data.sources.arrays import as_stored, check_bytes, image_layout, table_or_images, table_rows
+from fedrela.data.sources.arrays import (
+    as_stored,
+    channels_first,
+    check_bytes,
+    image_layout,
+    table_or_images,
+    table_rows,
+)
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.columns import one_hot
 from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, count_classes, encode_clients
@@ -107,9 +114,7 @@ def _images(
 
     def decode(new: NewArray) -> None:
         for name, header in headers.items():
-            sizes = header.shape if layouts[name] != "nhw" else (header.shape[0], 1, *header.shape[1:])
-            if layouts[name] == "nhwc":
-                sizes = (sizes[0], sizes[3], sizes[1], sizes[2])
+            sizes = channels_first(np.broadcast_to(np.uint8(0), header.shape), layouts[name]).shape
             archive.read_into(name, as_stored(new(name, sizes, np.uint8), layouts[name]), progress)
 
     if sum(header.nbytes for header in headers.values()) < BIG:

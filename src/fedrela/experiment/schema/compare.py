@@ -12,62 +12,74 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.arms import ARMS, MATCHED
 from fedrela.experiment.schema.named_tables import AlgorithmConfig
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.schema.table import BrokenRuleError, ConfigTable, Fault, one_of, raise_any, setting
+from fedrela.experiment.schema.table import ConfigTable, Fault, one_of, raise_any, setting
 from fedrela.experiment.toml.reader import dotted
-from fedrela.text import not_one_of, shown, unknown
+from fedrela.text import not_one_of, shown
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
 MOST_BASELINES = 200
 LONGEST_LABEL = 60
-OWN = ("label", "train", "model")  # keys of a baseline beside those of an algorithm
 
 
-class BaselineConfig(ConfigTable):
-    """One baseline: its algorithm, how tables call it, and what it changes in ``[train]`` and ``[model]``."""
+def _label(value: Any) -> str:
+    text = value if isinstance(value, str) and not value.isspace() and value.isprintable() else ""
+    if not 1 <= len(text) <= LONGEST_LABEL:
+        raise ArgumentError(f"expected text of 1 to {LONGEST_LABEL} characters that print, got {shown(value)}")
+    return text
 
-    algorithm: AlgorithmConfig
-    label: str
-    train: dict[str, Any]
-    model: dict[str, Any]
+
+class BaselineConfig(AlgorithmConfig):
+    """One baseline: an algorithm, how tables call it, and what it changes in ``[train]`` and ``[model]``."""
+
+    label: Annotated[str, PlainValidator(_label)] = setting("", "how tables call it; by default as its algorithm")
+    train: dict[str, Any] = setting({}, "keys of [train] that it changes")
+    model: dict[str, Any] = setting({}, "keys of [model] that it changes")
 
     @classmethod
-    def of(cls, algorithm: AlgorithmConfig) -> BaselineConfig:
-        """Return an algorithm as a baseline that changes nothing else."""
-        return cls(algorithm=algorithm, label=algorithm.kind().label, train={}, model={})
+    def of(cls, table: Mapping[str, Any]) -> BaselineConfig:
+        """Return a table as a baseline, whose label is that of its algorithm unless it has one."""
+        found = cls.model_validate(table)
+        return found if found.label else found.model_copy(update={"label": found.kind().label})
 
     def changes(self) -> dict[str, Any]:
         """Return what it lays over a configuration."""
-        tables = {"train": self.train, "model": self.model}
-        return {"algorithm": self.algorithm.as_table(), **{key: table for key, table in tables.items() if table}}
+        return {"algorithm": super().as_table(), **self._tables()}
 
     def as_table(self) -> dict[str, Any]:
         """Return it as it stands in a list of baselines."""
-        return {"label": self.label} | {
-            key: value for name, table in self.changes().items()
-            for key, value in (table.items() if name == "algorithm" else [(name, table)])
-        }  # fmt: skip
+        return {"label": self.label, **super().as_table(), **self._tables()}
+
+    def _tables(self) -> dict[str, Any]:
+        return {key: table for key, table in (("train", self.train), ("model", self.model)) if table}
 
 
 def check_baselines(value: Any) -> tuple[BaselineConfig, ...] | None:
     """Return baselines with different labels."""
     if value is None:
         return None
-    baselines: list[BaselineConfig] = []
+    baselines: dict[str, BaselineConfig] = {}
     faults: list[Fault] = []
     for i, item in enumerate(_items(value, f"a list of 1 to {MOST_BASELINES} algorithms", MOST_BASELINES)):
-        try:
-            baseline = _baseline(item)
-        except BrokenRuleError as error:
-            faults += [fault._replace(path=(i, *fault.path)) for fault in error.faults]
-            continue
-        if baseline.label in [other.label for other in baselines]:
-            at = (i, "label") if isinstance(item, Mapping) and "label" in item else (i,)
-            faults.append(Fault(at, f"another baseline is called {baseline.label!r}; give one of them another label"))
-        baselines.append(baseline)
+        table = {"name": item} if isinstance(item, str) else item
+        if not isinstance(table, Mapping):
+            faults.append(Fault((i,), f"expected the name of an algorithm, or a table with one, got {shown(item)}"))
+        elif "name" not in table:
+            faults.append(Fault((i,), "name: the name of an algorithm is missing"))
+        else:
+            try:
+                baseline = BaselineConfig.of(table)
+            except ValidationError as error:
+                found = problems_of(error, BaselineConfig)
+                faults += [fault._replace(path=(i, *(fault.path if table is item else ()))) for fault in found]
+                continue
+            if baseline.label in baselines:
+                what = f"another baseline is called {baseline.label!r}; give one of them another label"
+                faults.append(Fault((i, "label") if "label" in table else (i,), what))
+            baselines[baseline.label] = baseline
     raise_any(faults)
-    return tuple(baselines)
+    return tuple(baselines.values())
 
 
 def _items(value: Any, expected: str, most: float = math.inf) -> list[Any] | tuple[Any, ...]:
@@ -76,40 +88,6 @@ def _items(value: Any, expected: str, most: float = math.inf) -> list[Any] | tup
     if not several or not 1 <= len(value) <= most:
         raise ArgumentError(f"expected {expected}, got {shown(value)}{f' of {len(value)}' if several else ''}")
     return value  # type: ignore[no-any-return]
-
-
-def _baseline(item: Any) -> BaselineConfig:
-    if not isinstance(item, str | Mapping):
-        raise_any([Fault((), f"expected the name of an algorithm, or a table with one, got {shown(item)}")])
-    table = {"name": item} if isinstance(item, str) else item
-    if "name" not in table:
-        raise_any([Fault((), "name: the name of an algorithm is missing")])
-    faults = [*_own_faults(table), *_algorithm_faults(table)]
-    raise_any(fault._replace(path=()) if isinstance(item, str) else fault for fault in faults)
-    algorithm = AlgorithmConfig.model_validate({key: value for key, value in table.items() if key not in OWN})
-    usual = BaselineConfig.of(algorithm)
-    return usual.model_copy(update={key: table[key] for key in OWN if key in table})
-
-
-def _own_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
-    label = table.get("label", "a")
-    if not isinstance(label, str) or not 1 <= len(label) <= LONGEST_LABEL or not label.isprintable() or label.isspace():
-        yield Fault(("label",), f"expected text of 1 to {LONGEST_LABEL} characters that print, got {shown(label)}")
-    for key in ("train", "model"):
-        if not isinstance(table.get(key, {}), Mapping):
-            yield Fault((key,), f"expected a table with keys of [{key}], got {shown(table[key])}")
-
-
-def _algorithm_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
-    own = {key: value for key, value in table.items() if key not in OWN}
-    try:
-        name = AlgorithmConfig(name=own["name"])
-        known = [*name.as_table(), *OWN] if len(own) > 1 else own
-        owner = f"a baseline with algorithm {name.name!r}"
-        yield from (Fault((key,), unknown("key", key, known, owner), "key") for key in own if key not in known)
-        AlgorithmConfig.model_validate({key: value for key, value in own.items() if key in known})
-    except ValidationError as error:
-        yield from problems_of(error, AlgorithmConfig)
 
 
 MOST_SEEDS = 1000
