@@ -324,12 +324,16 @@ FAULTS = [
     (lambda: dirichlet(THREE, True, 0.3, seed=1), ArgumentError, "clients: expected an integer, got true"),
     (lambda: dirichlet(THREE, 2, 0.3, seed=1, min_size=-1), ArgumentError, "min_size: expected at least 0, got -1"),
     (lambda: dirichlet(THREE, 2, 0.3, seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
-    (lambda: dirichlet(THREE, 2, 0, seed=1), ArgumentError, r"alpha: expected a number from 1e-06 to 1e\+09, got 0"),
+    (
+        lambda: dirichlet(THREE, 2, 0, seed=1),
+        ArgumentError,
+        "alpha: expected a number from 1e-06 .*, got 0",
+    ),
     (lambda: dirichlet(THREE, 2, -1.0, seed=1), ArgumentError, "alpha: .* got -1.0"),
     (lambda: dirichlet(THREE, 2, float("nan"), seed=1), ArgumentError, "alpha: .* got nan"),
     (lambda: dirichlet(THREE, 2, float("inf"), seed=1), ArgumentError, "alpha: .* got inf"),
     (lambda: dirichlet(THREE, 2, "0.3", seed=1), ArgumentError, "alpha: .* got '0.3'"),
-    (lambda: dirichlet(THREE, 2, True, seed=1), ArgumentError, "alpha: .* got True"),
+    (lambda: dirichlet(THREE, 2, True, seed=1), ArgumentError, "alpha: .* got true"),
     (
         lambda: dirichlet(THREE, 2, 0.3, seed=1, scheme="even"),
         ArgumentError,

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.arguments import check_integer
 from fedrela.core.checks import as_labels
 from fedrela.errors import ArgumentError, DataError, WrongKeyError
-from fedrela.options import expected, options_of, without_none
+from fedrela.options import Option, checked, expected, options_of, without_none
 
 Kinds = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]  # kind -> options that it needs, and may have beside
 
-ALPHA_RANGE = (1e-6, 1e9)  # beyond it a draw is one-hot or even to the last bit
+ALPHA = Option("alpha", float, 0.3, "concentration", ge=1e-6, le=1e9)  # beyond it a draw is one-hot or even
 
 
 def first(wrong: NDArray[np.bool_]) -> int | None:
@@ -43,10 +43,7 @@ def check_clients(samples: int, clients: int, min_size: int) -> int:
 
 def check_alpha(alpha: float) -> float:
     """Return the Dirichlet concentration as a float, or raise."""
-    low, high = ALPHA_RANGE
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not low <= alpha <= high:
-        raise ArgumentError(f"expected a number from {low:g} to {high:g}, got {alpha!r}", argument="alpha")
-    return float(alpha)
+    return float(checked(ALPHA, alpha))
 
 
 def unused_by_kind(options: Any, kinds: Kinds) -> dict[str, str]:

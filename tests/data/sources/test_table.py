@@ -152,7 +152,7 @@ def test_wrong_options(csv_file):
         ({"label": 9}, "has 4 columns, got position 9"),
         ({"client": "who"}, "client: .* has no column 'who'"),
         ({"missing": "mean"}, "one of error, drop, indicate"),
-        ({"test_share": 1.0}, "fraction between 0 and 1"),
+        ({"test_share": 1.0}, "expected a number > 0 and < 1"),
         ({"delimiter": ",,"}, "one character"),
         ({"seed": -3}, "seed: expected at least 0, got -3"),
         ({"ignore": ["age", "colour", "site"]}, "no column is left"),

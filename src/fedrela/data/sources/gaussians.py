@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from fedrela.arguments import check_integer
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.errors import ArgumentError
+from fedrela.options import Option, checked
 from fedrela.streams import stream
 
-LARGEST_SEPARATION = 1e6
+SEPARATION = Option("separation", float, 2.0, "distance between two means", ge=0, le=1e6)
 MOST_FEATURES = 1_000_000
 MOST_VALUES = 100_000_000  # of one part; two gigabytes while they are drawn
 
@@ -72,10 +73,7 @@ def means(classes: int, dimension: int, separation: float) -> NDArray[np.float64
         what = f"expected from classes - 1 to {MOST_FEATURES:,}, got {dimension} for {classes} classes"
         raise ArgumentError(what, argument="dimension")
     _check_size("classes", classes, dimension)
-    number = isinstance(separation, int | float | np.number) and not isinstance(separation, bool)
-    if not number or not 0 <= separation <= LARGEST_SEPARATION:
-        what = f"expected a number from 0 to {LARGEST_SEPARATION:,.0f}, got {separation!r}"
-        raise ArgumentError(what, argument="separation")
+    separation = checked(SEPARATION, separation)
     corners = np.zeros((classes, dimension))
     for k in range(1, classes):  # axis k - 1 parts class k from the ones before it
         corners[:k, k - 1] = -1 / (k + 1)

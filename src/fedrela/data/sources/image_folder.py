@@ -21,11 +21,12 @@ from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
 from fedrela.data.sources.labels import check_class_names
 from fedrela.data.sources.reading import inside, read_text, reading, root_folder
 from fedrela.errors import ArgumentError, DataError
+from fedrela.options import Option, checked
 from fedrela.text import one_line
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm"))
 ANNOTATIONS = "val_annotations.txt"
-LARGEST = 4096
+SIZE = Option("size", int, 64, "pixels of a side", ge=1, le=4096)
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP")
 MODES = {1: "L", 3: "RGB"}
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn of a decompression bomb; here it is an error
@@ -120,8 +121,7 @@ def _load(
 
 
 def _check_form(size: int, channels: int = 3) -> None:
-    if isinstance(size, bool) or not 1 <= size <= LARGEST:
-        raise ArgumentError(f"expected from 1 to {LARGEST} pixels, got {size!r}", argument="size")
+    checked(SIZE, size)
     if channels not in MODES:
         raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
 
@@ -222,17 +222,18 @@ def _annotated(folder: Path, number: dict[str, int]) -> list[tuple[Path, int]]:
     return samples
 
 
+def _names(folder: Path, kind: str) -> list[str]:
+    with reading(folder, kind):
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+
+
 def _folders(folder: Path) -> list[str]:
-    with reading(folder, "folder of class folders"), os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    return [name for name in _names(folder, "folder of class folders") if (folder / name).is_dir()]
 
 
 def _images(folder: Path, needed: bool = False) -> list[Path]:
-    nested = folder / "images"
-    place = nested if nested.is_dir() else folder
-    with reading(place, "folder of images"), os.scandir(place) as entries:
-        names = sorted(entry.name for entry in entries if os.path.splitext(entry.name)[1].lower() in SUFFIXES)
-    names = [name for name in names if not name.startswith(".")]
+    place = folder / "images" if (folder / "images").is_dir() else folder
+    names = [name for name in _names(place, "folder of images") if os.path.splitext(name)[1].lower() in SUFFIXES]
     if needed and not names:
         put = f"remove the folder or put {', '.join(sorted(SUFFIXES))} files in it"
         raise DataError(f"{place}: no image of this class; {put}")
@@ -262,14 +263,14 @@ def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:
     is of this size already keeps its pixels. A JPEG more than twice as large as needed is decoded at a fraction of its
     size; transparency is dropped.
     """
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     try:
         with Image.open(path, formats=FORMATS) as image:
             _check_pixels(image, path)
             image.draft(None, (2 * size, 2 * size))
             opaque = image.convert("RGBA") if "transparency" in image.info else image
-            square = _centre(opaque.convert(MODES[channels]), size)
+            square = ImageOps.fit(opaque.convert(MODES[channels]), (size, size), Image.Resampling.BILINEAR)
             pixels = np.asarray(square).reshape(size, size, channels)
     except DataError:
         raise
@@ -284,15 +285,6 @@ def _check_pixels(image: Any, path: Path) -> None:
         raise DataError(f"{path}: {width}x{height} pixels; {MAX_PIXELS} are the most an image may have")
     if image.mode in DEEP_MODES:
         raise DataError(f"{path}: {image.mode} pixels; expected 8 bits per channel, convert it first")
-
-
-def _centre(image: Any, size: int) -> Any:
-    from PIL import Image
-
-    width, height = image.size
-    side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    return image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + side, top + side))
 
 
 SPEC = SourceSpec(

@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
 from fedrela.data.checks import first
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import DataError
+from fedrela.options import Option, checked
 from fedrela.streams import stream
 
 MOST_CLASSES = 2**16
+TEST_SHARE = Option("test_share", float, 0.2, "share of every class in the test set", gt=0, lt=1)
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one way of writing each, so "07" and "7" stay different texts
 
 
@@ -157,9 +159,7 @@ def stratified(
     >>> len(train), len(test)
     (4, 2)
     """
-    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
-    if not number or not 0 < share < 1:
-        raise ArgumentError(f"expected a fraction between 0 and 1, got {share!r}", argument="test_share")
+    share = checked(TEST_SHARE, share)
     generator = stream(check_integer("seed", seed, 0), purpose)
     held_out = np.zeros(len(labels), np.bool_)
     for c in np.unique(labels):

@@ -14,13 +14,14 @@ from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.experiment.schema.table import BrokenRuleError, Fault
 from fedrela.experiment.toml.positions import KeyPath, Origin
 from fedrela.experiment.toml.reader import complaint
+from fedrela.options import Option, expected
 from fedrela.text import shown, unknown
 
 KINDS: dict[Any, str] = {
     int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", tuple: "a list",
     list: "a list", dict: "a table",
 }  # fmt: skip
-SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+LIMITS = ("ge", "gt", "le", "lt")
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
@@ -73,12 +74,10 @@ def wanted(field: FieldInfo) -> str:
     'a number >= 0 and < 1'
     """
     kind = _kind(field.annotation)
-    noun = KINDS[dict if issubclass(kind, BaseModel) else kind]
-    limits = {name: getattr(rule, name) for rule in field.metadata for name in SIGNS if hasattr(rule, name)}
-    texts = {name: f"{limit:g}" if isinstance(limit, float) else str(limit) for name, limit in limits.items()}
-    if "ge" in texts and "le" in texts:
-        return f"{noun} from {texts['ge']} to {texts['le']}"
-    return " ".join([noun, " and ".join(f"{SIGNS[name]} {text}" for name, text in texts.items())]).strip()
+    limits = {name: getattr(rule, name) for rule in field.metadata for name in LIMITS if hasattr(rule, name)}
+    if kind in (int, float, bool):
+        return expected(Option("", kind, None, "", **limits))
+    return KINDS[dict if issubclass(kind, BaseModel) else kind]
 
 
 class WrongConfigError(ArgumentError):
