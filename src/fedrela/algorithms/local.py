@@ -224,7 +224,7 @@ def train(
     scores
         Filled with each sample's logits in the last epoch, (n, C), if the loss leaves them in the batch.
     """
-    steppers = _steppers(model, local, groups)
+    steppers, fill_gradient = _steppers(model, local, groups), model.recorder.bind(loss)
     order, view = rng("order"), rng("view")
     smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.module.modules()) else 1
     model.module.train()
@@ -234,7 +234,8 @@ def train(
         for batch in samples.epoch(model.module, order.permutation(len(samples)), local.batch_size, view):
             if len(batch.x) < smallest:
                 continue
-            _step(model, batch, loss, correct, after_step, steppers, local.clip)
+            fill_gradient(batch)
+            _step(model, correct, after_step, steppers, local.clip)
             steps += 1
             if last and scores is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
                 scores[batch.at] = batch.scores.detach().cpu().numpy()
@@ -243,27 +244,22 @@ def train(
     return steps
 
 
+@torch.no_grad()
 def _step(
     model: FlatModel,
-    batch: Batch,
-    loss: Loss,
     correct: Correction | None,
     after_step: AfterStep | None,
     steppers: Sequence[Sgd],
     clip: float,
 ) -> None:
-    model.zero_grad()
-    torch.autograd.backward(loss(batch))
     if correct is not None:
-        with torch.no_grad():
-            correct(model.gradient, model.weights)
+        correct(model.gradient, model.weights)
     for stepper in steppers:
         if clip:
             clip_norm(stepper.gradient, clip)
         stepper.step()
     if after_step is not None:
-        with torch.no_grad():
-            after_step(model.weights)
+        after_step(model.weights)
 
 
 def clip_norm(gradient: Tensor, limit: float) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from torch.nn.parameter import is_lazy
 
 from fedrela.errors import ArgumentError
 from fedrela.models.layout import Kind, Layout, LayoutEntry
+from fedrela.models.recording import Recorder
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -53,16 +55,21 @@ class FlatModel:
         self.vector = torch.empty(self.layout.size, dtype=first.dtype, device=first.device)
         self.weights = self.vector[: self.layout.trained]
         self.gradient = torch.zeros_like(self.weights)  # of the weights
-        self._trained: list[tuple[nn.Parameter, Tensor]] = []
+        self.trained: list[tuple[nn.Parameter, Tensor]] = []  # with views of `gradient`
         for entry, (_, tensor, _) in zip(self.layout.entries, named, strict=True):
             view = self.vector[entry.place].view(entry.shape)
             view.copy_(tensor.detach())
             tensor.data = view
             if entry.kind == "parameter":
                 tensor.grad = self.gradient[entry.place].view(entry.shape)
-                self._trained.append((tensor, tensor.grad))
+                self.trained.append((tensor, tensor.grad))
         integers = [buffer for buffer in module.buffers() if not buffer.is_floating_point()]
         self._integers = [(buffer, buffer.clone()) for buffer in integers]
+
+    @cached_property
+    def recorder(self) -> Recorder:
+        """What computes gradients of losses."""
+        return Recorder(self)
 
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
@@ -70,7 +77,7 @@ class FlatModel:
 
     def attached(self) -> bool:
         """Whether every gradient is still a view of `gradient`."""
-        return all(parameter.grad is view for parameter, view in self._trained)
+        return all(parameter.grad is view for parameter, view in self.trained)
 
     def load(self, vector: Tensor | NDArray[Any]) -> None:
         """Take all values from a vector."""
