@@ -204,7 +204,8 @@ def _code(calls: list[Call], inputs: list[Name], returned: Any) -> Replay:
         lines += [line, *(f"del {name}" for name in sorted(ended) if call.out is None or name not in call.results)]
     lines.append(f"return {shown(returned)}")
     exec("\n    ".join([f"def replay({', '.join(inputs)}):", *lines]), space)
-    return torch.inference_mode()(space["replay"])
+    replay: Replay = torch.inference_mode()(space["replay"])
+    return replay
 
 
 def _function(call: Call) -> Any:
