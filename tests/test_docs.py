@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import pytest
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment.registries import traffic
+from fedrela.theory import print_error
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -70,6 +72,25 @@ def test_sizes_of_the_specification():
 def test_paths_that_a_page_names_exist(page):
     missing = [path for path in PATH.findall(page.read_text()) if not (ROOT / path).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name)
+def test_examples_of_a_page_give_what_it_says(page):
+    done = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert (done.failed, done.attempted > 0) == (0, True)
+
+
+def test_the_errors_of_lemma_3_are_those_of_the_page():
+    rows = re.findall(r"^\| (0\.\d+) \| ([\d,]+) \| (.*) \|$", (DOCS / "theory.md").read_text(), re.M)
+    assert len(rows) == 4
+    for minority, samples, errors in [row for row in rows if row[1] != "3,200"]:  # that one is what the command prints
+        setting = {"minority": float(minority), "samples": int(samples.replace(",", "")), "rho": 0.3, "draws": 1000}
+        assert errors == " | ".join(f"{print_error(20, alpha, **setting):.3g}" for alpha in (100, 1, 0.3, 0.1))
+
+
+def test_the_numbers_of_the_pictures_are_those_of_the_page(tmp_path, capsys):
+    runpy.run_path(str(DOCS / "make_theory.py"))["trained"](tmp_path)
+    assert capsys.readouterr().out in (DOCS / "pictures.md").read_text()
 
 
 def batteries() -> list[list[str]]:

@@ -41,6 +41,7 @@ def test_no_verb_shows_the_help_page(run):
         ((), ("FedReLa", "Start here", "Exit codes", "--version", "--debug")),
         (("relabel",), ("Example", ".csv", ".npz", "class_names", "--forbid", "--ledger-format", "--dry-run")),
         (("preview",), ("Example", ".csv", ".npz", "kappa", "--label-column", "0.01, 0.03, 0.05")),
+        (("theory",), ("Example", "likelihood ratio", "printed", "--alpha", "--force", "runs/theory")),
     ],
 )
 def test_help_teaches(run, monkeypatch, verb, words):

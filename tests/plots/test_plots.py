@@ -20,6 +20,7 @@ from fedrela.plots.clients import client_rows
 from fedrela.plots.matrices import heat_map
 from fedrela.plots.runs import RunData
 from fedrela.runfolder import RunFolder
+from fedrela.theory import Clients, TwoGaussians, aggregated_threshold, printed_threshold
 from helpers.small_runs import small
 from helpers.summaries import compare_summary, reproduce_summary, sweep_summary
 from helpers.svg_checks import matrix
@@ -84,8 +85,10 @@ def points_2d(x):
     return np.stack([1 - p, p], axis=1)
 
 
+CLIENTS = Clients.of([[9, 1], [5, 400], [0, 30]])
 PLAIN = {
     "accuracy_over_rounds": partial(plots.accuracy_over_rounds, {"a": [0.1, 0.2, 0.3]}, start=2),
+    "boundaries": partial(plots.boundaries, CLIENTS, 0.3),
     "class_changes": partial(plots.class_changes, ([0.5, 0.5], [0.7, 0.4])),
     "class_counts": partial(plots.class_counts, ([90, 10], [80, 20])),
     "client_classes": partial(plots.client_classes, [[3, 0], [1, 2]]),
@@ -96,6 +99,7 @@ PLAIN = {
     "gallery": partial(plots.gallery, {"samples": np.zeros((2, 1, 4, 4), np.uint8), "old": [0, 1], "new": [1, 0]}),
     "label_flows": partial(plots.label_flows, [[0, 2], [1, 0]]),
     "moves_into_classes": partial(plots.moves_into_classes, [1, 2], expected=[1.5, 1.5], limit=3),
+    "posteriors": partial(plots.posteriors, CLIENTS, 0.3),
     "published_and_measured": partial(plots.published_and_measured, reproduce_summary()),
     "score_histogram": partial(plots.score_histogram, [0.1, 0.2, 3.0], thresholds=[2.0]),
     "sensitivity": partial(plots.sensitivity, sweep_summary(1)),
@@ -391,3 +395,32 @@ def test_of_what_is_not_there_a_plot_says_so(compared, tmp_path, ax):
     off = run(small(train={"rounds": 1}, relabel={"enabled": False, "start": 1}), out=tmp_path / "run")
     with pytest.raises(DataError, match="says nothing about scores"):
         plots.score_histogram(off, ax=ax)
+
+
+def test_boundaries_before_and_after_relabelling(ax):
+    plots.boundaries(CLIENTS, 0.3, ax=ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        "3 clients", "aggregated, as printed", "aggregated, corrected",
+    ]  # fmt: skip
+    gaussians, drawn = TwoGaussians(2.0), [float(line.get_xdata()[0]) for line in ax.lines[2:6]]
+    wanted = [printed_threshold(CLIENTS, rho) for rho in (0.0, 0.3)]
+    wanted += [aggregated_threshold(CLIENTS, rho) for rho in (0.0, 0.3)]
+    assert drawn == pytest.approx([gaussians.point(each) for each in wanted])
+    assert "1 never, 0 always" in texts(ax)
+    assert legend(ax)[2:] == ["before", "re-labelled"]
+
+
+def test_boundaries_and_posteriors_without_relabelling(ax):
+    plots.boundaries(CLIENTS, ax=ax)
+    assert legend(ax)[2:] == ["before"]
+    other = plots.posteriors(CLIENTS, ax=Figure().add_subplot())
+    assert legend(other) == ["clients", "average"]
+
+
+def test_the_average_of_posteriors_crosses_one_half_at_the_corrected_boundary(ax):
+    plots.posteriors(CLIENTS, 0.3, ax=ax)
+    for label, rho in (("average", 0.0), ("average, re-labelled", 0.3)):
+        x, y = lines(ax)[label].T
+        assert np.interp(0.5, y, x) == pytest.approx(
+            TwoGaussians(2.0).point(aggregated_threshold(CLIENTS, rho)), abs=0.01
+        )

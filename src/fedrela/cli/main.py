@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrela import __version__
-from fedrela.cli import check, compare, data, preview, relabel, report, reproduce, run
+from fedrela.cli import check, compare, data, preview, relabel, report, reproduce, run, theory
 from fedrela.cli import list as listing
 from fedrela.cli.terminal import help_text, print_error
 from fedrela.errors import FedrelaError
@@ -49,6 +49,7 @@ for name, verb, text in (
     ("sweep", compare.sweep, None),
     ("reproduce", reproduce.reproduce, None),
     ("report", report.report, report.HELP),
+    ("theory", theory.theory, theory.HELP),
     ("export-flower", check.export_flower, None),
     ("check", check.check, None),
     ("list", listing.list_names, None),

@@ -19,10 +19,12 @@ from fedrela.plots.matrices import confusion, label_flows
 from fedrela.plots.rounds import accuracy_over_rounds, cost
 from fedrela.plots.samples import decision_boundary, gallery, score_histogram
 from fedrela.plots.style import use_style
+from fedrela.plots.theory import boundaries, posteriors
 
 __all__ = [
     "Gain",
     "accuracy_over_rounds",
+    "boundaries",
     "class_changes",
     "class_counts",
     "client_classes",
@@ -33,6 +35,7 @@ __all__ = [
     "gallery",
     "label_flows",
     "moves_into_classes",
+    "posteriors",
     "published_and_measured",
     "score_histogram",
     "sensitivity",

@@ -17,7 +17,7 @@ from fedrela.errors import ArgumentError
 
 Floats = NDArray[np.float64]
 Rho = float | Floats | Callable[[Floats], Floats]  # one for all clients, one per client, or a function of eta_j^(k)
-GRID = 481
+GRID = 121
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Clients:
 
     @property
     def contradicting(self) -> float:
-        """The weight of the clients on which class j is not the rarer one; below 2 pi_j with weights by size."""
+        """The weight of the clients on which class j is not the rarer one; at most 2 pi_j by size."""
         return float(self.weights[self.minority >= self.majority].sum())
 
 
@@ -190,7 +190,7 @@ def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> f
     (9.0, 9.0)
     """
     low, high = -60.0, 60.0  # log ratios; beyond e^60 nothing is left of either class
-    for _ in range(5):
+    for _ in range(7):
         grid = np.linspace(low, high, GRID)
         above = np.flatnonzero(margin(np.exp(grid), clients, rho, back) > 0)
         if not above.size:
@@ -205,7 +205,7 @@ def margin(ratio: ArrayLike, clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) 
     """Return sum_k w_k (eta~_j^(k) - eta~_l^(k)) at likelihood ratios; positive where class j is predicted."""
     eta = posterior(np.asarray(ratio)[..., None], clients.minority, clients.majority)
     forth, again = (each(eta) if callable(each) else np.asarray(each) for each in (rho, back))
-    return np.asarray((2 * relabelled_posterior(eta, forth, again) - 1) @ clients.weights)
+    return np.asarray((eta * (1 - 2 * again) - (1 - eta) * (1 - 2 * forth)) @ clients.weights)
 
 
 def parameter_threshold(clients: Clients) -> float:
