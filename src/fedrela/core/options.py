@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_fraction
-from fedrela.core.checks import as_array, check_array
+from fedrela.core.input_checks import as_array, check_array
 from fedrela.errors import ArgumentError
 from fedrela.options import Options, option
 from fedrela.text import shown

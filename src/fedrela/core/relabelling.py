@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
-from fedrela.core import checks
+from fedrela.core import input_checks as checks
 from fedrela.core.candidates import Candidates, find_candidates, no_candidates
 from fedrela.core.draws import cap, choose_targets, draw_hits
 from fedrela.core.equations import Floats, Ints

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
-from fedrela.core.checks import as_labels
+from fedrela.core.input_checks import as_labels
 from fedrela.errors import ArgumentError, DataError, WrongKeyError
 from fedrela.options import Option, checked, expected, options_of, without_none
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fedrela.algorithms.base import ArraySpec
 from fedrela.algorithms.context import ClientContext
 from fedrela.algorithms.local import Samples
+from fedrela.engine.client_relabelling import relabel_client
 from fedrela.engine.problem import STATE, Plan, Problem, RunArrays
-from fedrela.engine.relabelling import relabel_client
 from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared
 from fedrela.engine.tasks import ClientResult, NoStepError, Task
 from fedrela.errors import ArgumentError

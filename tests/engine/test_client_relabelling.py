@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from fedrela.algorithms.fedavg import FedAvg
+from fedrela.engine.client_relabelling import BATCH, posterior
 from fedrela.engine.options import RelabelPlan
-from fedrela.engine.relabelling import BATCH, posterior
 from fedrela.engine.round import next_round
 from fedrela.losses import LOSSES
 from helpers.contexts import blobs, client_context

@@ -7,7 +7,7 @@ import pytest
 
 import fedrela
 from fedrela.arguments import check_fraction
-from fedrela.core import checks
+from fedrela.core import input_checks
 from fedrela.errors import ArgumentError
 
 GOOD = [0.5, 0.3, 0.2]
@@ -33,28 +33,28 @@ GOOD = [0.5, 0.3, 0.2]
     ],
 )
 def test_what_is_wrong_with_a_row(row, message):
-    refusal = checks.refuse_posterior(np.array([GOOD, row, GOOD]), 3)
+    refusal = input_checks.refuse_posterior(np.array([GOOD, row, GOOD]), 3)
     assert str(refusal) == message
     assert refusal.index == 1
 
 
 def test_zeros_are_probabilities():
-    assert checks.refuse_posterior(np.array([[1.0, 0.0], [0.0, 1.0]]), 2) is None
+    assert input_checks.refuse_posterior(np.array([[1.0, 0.0], [0.0, 1.0]]), 2) is None
 
 
 def test_a_zero_before_a_bad_row_is_not_blamed():
-    refusal = checks.refuse_posterior(np.array([[1.0, 0.0], [0.5, np.nan]]), 2)
+    refusal = input_checks.refuse_posterior(np.array([[1.0, 0.0], [0.5, np.nan]]), 2)
     assert str(refusal) == "not finite: row 1: column 1 is nan"
 
 
 def test_a_shape_or_type_is_named():
-    assert str(checks.refuse_posterior(np.ones((2, 2)) / 2, 3)) == (
+    assert str(input_checks.refuse_posterior(np.ones((2, 2)) / 2, 3)) == (
         "wrong width: row 0: expected shape (n, 3), got (2, 2)"
     )
-    assert str(checks.refuse_posterior(np.eye(3, dtype=int), 3)) == (
+    assert str(input_checks.refuse_posterior(np.eye(3, dtype=int), 3)) == (
         "wrong type: row 0: expected floating-point probabilities, got int64"
     )
-    nothing = checks.refuse_posterior(np.empty(0), 3)
+    nothing = input_checks.refuse_posterior(np.empty(0), 3)
     assert nothing.index is None
     assert str(nothing) == "wrong width: expected shape (n, 3), got (0,)"
 
@@ -77,10 +77,10 @@ def test_fractions_end_at_zero_and_one(value):
 
 def test_arrays_of_rules():
     with pytest.raises(ArgumentError, match=r"allowed: expected booleans, got int64"):
-        checks.check_array("allowed", np.eye(2, dtype=int), (2, 2), np.bool_)
+        input_checks.check_array("allowed", np.eye(2, dtype=int), (2, 2), np.bool_)
     with pytest.raises(ArgumentError, match=r"u: expected numbers, got <U1"):
-        checks.check_array("u", ["a"], (1,), np.float64)
-    assert checks.check_array("u", [1], (1,), np.float64).dtype == np.float64
+        input_checks.check_array("u", ["a"], (1,), np.float64)
+    assert input_checks.check_array("u", [1], (1,), np.float64).dtype == np.float64
 
 
 def test_nothing_to_do_has_no_notes():
