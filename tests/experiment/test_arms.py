@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from fedrela.errors import ArgumentError
-from fedrela.experiment.arms import ARMS, DROP, MATCHED, PAIRS, arm_config
+from fedrela.experiment.arms import ARMS, DROP, MATCHED, PAIRS
 from fedrela.experiment.load import parse_config
+from fedrela.experiment.overlay import overlay
 from helpers.small_runs import small
-
-SEED = 7
-
-
-def test_an_unknown_arm():
-    needed = "arm: expected one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop, got 'control'"
-    with pytest.raises(ArgumentError, match=needed):
-        arm_config(parse_config(small()), "control", SEED)
 
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_an_arm_says_all_that_makes_it(arm):
     odd = {"start": 4, "moves": "random", "lr_scale": 0.5, "enabled": False, "tau": 0.3}
-    found = arm_config(parse_config(small(relabel=odd)), arm, SEED)
-    assert found.seed == SEED
+    found = overlay(parse_config(small(relabel=odd)), {"relabel": ARMS[arm].relabel()})
     assert found.relabel.enabled == ("baseline" not in arm)
     assert found.relabel.lr_scale == (DROP if arm.endswith("drop") else 1.0)
     assert "baseline" in arm or found.relabel.moves == arm.removesuffix("-drop")

@@ -12,7 +12,7 @@ from fedrela.experiment import Sweep, run, sweep
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.overlay import nested, overlay
 from fedrela.experiment.result import Result
-from fedrela.experiment.sweeps import SweepPlan, cells_of, choice_of
+from fedrela.experiment.sweeps import SweepPlan, choice_of
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import bytes_of, small
 
@@ -27,7 +27,7 @@ def quick(**tables):
 
 
 def cells(**tables):
-    return list(cells_of(parse_config(small(**tables))))
+    return SweepPlan(parse_config(small(**tables)), "unused").grid.cells
 
 
 def runs(folder) -> dict[str, dict[str, bytes]]:
@@ -113,7 +113,7 @@ def test_runs_without_re_labelling_are_done_once():
 def test_a_swept_run_equals_the_same_run_alone(tmp_path):
     table = small(sweep={"relabel.tau": [0.1, 0.4], "relabel.start": [3, 5]}, compare={"arms": ["baseline", "fedrela"]})
     sweep(table, out=tmp_path / "sweep")
-    for cell in cells_of(parse_config(table)):
+    for cell in SweepPlan(parse_config(table), tmp_path).grid.cells:
         alone = run(cell.config, out=tmp_path / "alone" / str(cell.values) / cell.arm)
         assert bytes_of(tmp_path / "sweep" / "runs" / cell.name) == bytes_of(alone.folder)
 
@@ -226,7 +226,7 @@ def test_the_folder_keeps_what_it_was_made_from(tmp_path):
     table = quick(sweep={"relabel": {"tau": [0.1, {"2": 0.3}]}}, compare={"seeds": [5]})
     sweep(table, out=tmp_path)
     again = load_config(tmp_path / "config.toml")
-    assert [cell.as_record() for cell in cells_of(again)] == GridFolder.open(tmp_path).cells
+    assert [cell.as_record() for cell in SweepPlan(again, tmp_path).grid.cells] == GridFolder.open(tmp_path).cells
     assert SweepPlan(again, tmp_path).grid.finished() == 2
 
 

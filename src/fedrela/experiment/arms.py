@@ -6,10 +6,8 @@ four matched arms cross the two; ``random`` moves as many labels between the sam
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-from fedrela.arguments import check_choice
 
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
@@ -19,21 +17,11 @@ DROP = 0.1  # factor of the learning rate in the official code
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm of a comparison.
-
-    Attributes
-    ----------
-    relabels
-        Whether labels are moved.
-    drop
-        Whether the learning rate is lowered from the first round of re-labelling on.
-    random
-        Whether the samples that move are drawn at random: the control.
-    """
+    """One arm of a comparison."""
 
     relabels: bool
-    drop: bool = False
-    random: bool = False
+    drop: bool = False  # whether the learning rate is lowered from the first round of re-labelling on
+    random: bool = False  # whether the samples that move are drawn at random: the control
 
     @classmethod
     def of(cls, config: Config) -> Arm:
@@ -53,17 +41,8 @@ class Arm:
         return table | ({"moves": "random" if self.random else "fedrela"} if self.relabels else {})
 
 
-ARMS = {
-    arm.name: arm
-    for arm in (
-        Arm(relabels=False),
-        Arm(relabels=False, drop=True),
-        Arm(relabels=True),
-        Arm(relabels=True, drop=True),
-        Arm(relabels=True, random=True),
-        Arm(relabels=True, random=True, drop=True),
-    )
-}
+_KINDS = (Arm(relabels=False), Arm(relabels=True), Arm(relabels=True, random=True))
+ARMS = {arm.name: arm for kind in _KINDS for arm in (kind, replace(kind, drop=True))}
 MATCHED = ("baseline", "baseline-drop", "fedrela", "fedrela-drop")
 PAIRS = (  # what an arm is compared with comes first
     ("baseline", "fedrela"),
@@ -71,11 +50,3 @@ PAIRS = (  # what an arm is compared with comes first
     ("random", "fedrela"),
     ("random-drop", "fedrela-drop"),
 )
-
-
-def arm_config(config: Config, arm: str, seed: int, changes: dict[str, Any] | None = None) -> Config:
-    """Return the configuration of one arm with one seed, and with further changes, such as another baseline."""
-    from fedrela.experiment.overlay import overlay  # which needs the schema, which names the arms
-
-    check_choice("arm", arm, tuple(ARMS))
-    return overlay(config, {**(changes or {}), "seed": seed, "relabel": ARMS[arm].relabel()})

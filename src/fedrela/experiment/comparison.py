@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedrela.engine.options import RelabelPlan
 from fedrela.errors import FedrelaError
-from fedrela.experiment.arms import PAIRS, arm_config
+from fedrela.experiment.arms import ARMS, PAIRS
 from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.load import config_sha256, config_toml
-from fedrela.experiment.overlay import overlay
+from fedrela.experiment.overlay import laid_over, nested, overlay
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
@@ -91,12 +93,8 @@ class Compare:
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:
         self.table = config.compare or CompareConfig()
         self.baselines = self.table.baselines or (BaselineConfig.of(config.algorithm.as_table()),)
-        cells = [
-            Cell(arm_config(config, arm, seed, baseline.changes()), baseline.label, arm, seed)
-            for baseline in self.baselines
-            for seed in self.table.seeds
-            for arm in self.table.arms
-        ]
+        changes = {baseline.label: baseline.changes() for baseline in self.baselines}
+        cells = cells_of(config, changes, self.table.arms, self.table.seeds)
         self.grid = grid_of(config, out, cells, kind="compare", facts={"score": self.table.score}, name=name)
 
     def summary(self) -> Record:
@@ -122,22 +120,17 @@ class Compare:
 
     def conclude(self) -> Comparison:
         """Write ``summary.json`` and return it."""
-        summary = self.summary()
-        self.grid.conclude(summary)
-        return Comparison(self.grid.out, summary)
+        return Comparison(self.grid.out, self.grid.conclude(self.summary()))
 
     def _baseline(self, baseline: BaselineConfig, failure: str | None) -> Record:
         record: Record = {"label": baseline.label, "algorithm": baseline.name, "arms": {}, "pairs": []}
         if failure is not None:
             return record | {"failed": failure}
-        results = [(cell.arm, self.grid.result(cell)) for cell in self.grid.cells if cell.baseline == baseline.label]
-        found = {
-            arm: [metrics_of(run, self.table.score) for of, run in results if of == arm] for arm in self.table.arms
-        }
-        record["arms"] = {
-            arm: {name: Spread.of([run[name] for run in runs]).as_record() for name in runs[0]}
-            for arm, runs in found.items()
-        }
+        cells = [cell for cell in self.grid.cells if cell.baseline == baseline.label]
+        found: dict[str, list[dict[str, float | None]]] = {arm: [] for arm in self.table.arms}
+        for cell in cells:
+            found[cell.arm].append(metrics_of(self.grid.result(cell), self.table.score))
+        record["arms"] = {arm: spreads(runs, runs[0]) for arm, runs in found.items()}
         record["pairs"] = [
             {"base": base, "treated": treated, "differences": _differences(found[base], found[treated])}
             for base, treated in PAIRS
@@ -146,7 +139,7 @@ class Compare:
         return record
 
 
-def grid_of(config: Config, out: str | Path, cells: Sequence[Cell], *, name: str | None = None, **about: Any) -> Grid:
+def grid_of(config: Config, out: str | Path, cells: Iterable[Cell], *, name: str | None = None, **about: Any) -> Grid:
     """Return cells made from a configuration as a grid; without a name it is called as its file, else as the folder."""
     if name is None:
         name = Path(config.origin.name).stem if config.origin.places else Path(out).name
@@ -158,7 +151,38 @@ def base_digest(config: Config) -> str:
     return config_sha256(overlay(config, {"seed": 1, "report": ReportConfig().model_dump()}))
 
 
+ACT_WITHOUT = ("enabled", "lr_scale", "collected")  # keys of [relabel] that may change a run that re-labels nothing
+
+
+def cells_of(
+    config: Config, baselines: Mapping[str, Record], arms: Iterable[str], seeds: Iterable[int],
+    points: Iterable[Record] = ({},),
+) -> Iterator[Cell]:  # fmt: skip
+    """Yield every run: each baseline, by label what it changes, with each point's values, in each arm, with each seed.
+
+    An arm that is none of `ARMS` leaves ``[relabel]`` as it is.
+    """
+    for (label, changes), values, arm, seed in itertools.product(baselines.items(), points, arms, seeds):
+        last = {"seed": seed, **({"relabel": ARMS[arm].relabel()} if arm in ARMS else {})}
+        made = overlay(config, laid_over(laid_over(changes, nested(values)), last))
+        yield Cell(_without_idle_keys(made, values), label, arm, seed, values)
+
+
+def _without_idle_keys(config: Config, values: Record) -> Config:
+    """Return a run with defaults for swept keys that cannot change it, since it does not re-label: one run for all."""
+    acting = {*ACT_WITHOUT, *(() if config.relabel.lr_scale == 1 else ("start",))}
+    idle = {key.split(".")[1] for key in values if key.startswith("relabel.")} - acting
+    if config.relabel.enabled or not idle:
+        return config
+    return overlay(config, {"relabel": {name: getattr(RelabelPlan(), name) for name in idle}})
+
+
 Runs = Sequence[Mapping[str, float | None]]
+
+
+def spreads(runs: Runs, names: Iterable[str]) -> Record:
+    """Return the spread over seeds of each metric."""
+    return {name: Spread.of([run.get(name) for run in runs]).as_record() for name in names}
 
 
 def _differences(base: Runs, treated: Runs) -> Record:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.options import RelabelPlan
@@ -28,6 +28,7 @@ from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.options import options_of
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
+from fedrela.runfolder.records import Record
 
 
 def address(config: Config) -> str:
@@ -76,16 +77,9 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Rounds of one run: of a cell, or of a prefix that cells continue from.
+    """The rounds `first` to `last` of one run: of a cell, or of a prefix that cells continue from.
 
-    Attributes
-    ----------
-    first, last
-        The rounds that are this task's own.
-    prefix
-        The folder of the prefix that it continues from, or None.
-    cell
-        The cell, or None for a prefix.
+    `prefix` is the folder that it continues from, or None; `cell` is None for a prefix.
     """
 
     config: Config
@@ -102,8 +96,7 @@ class Segment:
         return self.last - self.first + 1
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """One round of one task."""
 
     task: Segment
@@ -111,17 +104,10 @@ class Progress:
 
 
 class Grid:
-    """All cells below a folder.
+    """All cells below the folder `out`; two of one configuration are one run.
 
-    Parameters
-    ----------
-    out
-        Where ``grid.json`` and the run folders lie, or will lie.
-    cells
-        The runs; two of one configuration are one run.
-    name, about
-        What else ``grid.json`` says, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest of what must be the
-        same to go on in a folder; ``config``, the TOML text that it was made from; and ``facts``.
+    `name` and `about` are what else ``grid.json`` says, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest
+    of what must be the same to go on in a folder; ``config``, the TOML text that it was made from; and ``facts``.
     """
 
     def __init__(self, out: str | Path, cells: Iterable[Cell], *, name: str, **about: Any) -> None:
@@ -190,9 +176,10 @@ class Grid:
             for _ in self.run(executor):
                 pass
 
-    def conclude(self, summary: Mapping[str, Any]) -> None:
-        """Write what all runs say together."""
+    def conclude(self, summary: Record) -> Record:
+        """Write what all runs say together, and return it."""
         self.begin().write_json(SUMMARY, summary)
+        return summary
 
     def remaining(self) -> list[Segment]:
         """Return the tasks that are not done, and of the prefixes only those that something continues from."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedrela.engine.options import RelabelPlan
 from fedrela.errors import ArgumentError, FedrelaError
-from fedrela.experiment.arms import ARMS
-from fedrela.experiment.comparison import grid_of
+from fedrela.experiment.comparison import cells_of, grid_of, spreads
 from fedrela.experiment.grid import Cell, Grid
-from fedrela.experiment.overlay import laid_over, nested, overlay
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
@@ -83,53 +80,30 @@ def sweep(config: Configuration, *, out: str | Path, workers: int | str | None =
     return plan.conclude()
 
 
+AS_GIVEN = "as given"  # the arm where [compare] names none: what [relabel] says
+SWEPT_BASELINE = "as swept"  # the baseline where the algorithm itself is swept
+
+
 class SweepPlan:
     """A sweep to be run below a folder: the values of each swept key, and all runs."""
 
     def __init__(self, config: Config, out: str | Path) -> None:
-        self.values = {entry.key: list(entry.values) for entry in swept_keys(config.sweep)}
-        if not self.values:
+        entries = swept_keys(config.sweep)
+        if not entries:
             example = '[sweep] "relabel.tau" = [0.01, 0.05]'
             raise ArgumentError(f"{config.origin.name}: sweep: expected keys with values to try, such as {example}")
-        self.grid = grid_of(config, out, list(cells_of(config)), kind="sweep")
+        self.values = {entry.key: list(entry.values) for entry in entries}
+        baselines = {baseline.label: baseline.changes() for baseline in compared(config, "baselines")}
+        if not baselines:
+            chosen = any(entry.target in (("algorithm",), ("algorithm", "name")) for entry in entries)
+            baselines = {SWEPT_BASELINE if chosen else config.algorithm.kind().label: {}}
+        arms, seeds = compared(config, "arms") or (AS_GIVEN,), compared(config, "seeds") or (config.seed,)
+        cells = cells_of(config, baselines, arms, seeds, [point.values for point in points_of(entries)])
+        self.grid = grid_of(config, out, cells, kind="sweep")
 
     def conclude(self) -> Sweep:
         """Write ``summary.json`` and return it; each run must be done, or have failed."""
-        summary = sweep_summary(self.grid, self.values)
-        self.grid.conclude(summary)
-        return Sweep(self.grid.out, summary)
-
-
-AS_GIVEN = "as given"  # the arm where [compare] names none: what [relabel] says
-SWEPT_BASELINE = "as swept"  # the baseline where the algorithm itself is swept
-ACT_WITHOUT = ("enabled", "lr_scale", "collected")  # keys of [relabel] that may change a run that re-labels nothing
-
-
-def cells_of(config: Config) -> Iterator[Cell]:
-    """Yield every run: all combinations of values for every baseline, arm and seed."""
-    entries = swept_keys(config.sweep)
-    chosen = any(entry.target in (("algorithm",), ("algorithm", "name")) for entry in entries)
-    usual = config.algorithm.kind().label
-    baselines = {baseline.label: baseline.changes() for baseline in compared(config, "baselines")}
-    for label, baseline in (baselines or {SWEPT_BASELINE if chosen else usual: {}}).items():
-        for point in points_of(entries):
-            for arm in compared(config, "arms") or (AS_GIVEN,):
-                for seed in compared(config, "seeds") or (config.seed,):
-                    last = {"seed": seed, **({"relabel": ARMS[arm].relabel()} if arm in ARMS else {})}
-                    yield Cell(_swept(config, baseline, point.values, last), label, arm, seed, point.values)
-
-
-def _swept(config: Config, baseline: Mapping[str, Any], values: Mapping[str, Any], last: Mapping[str, Any]) -> Config:
-    """Return the configuration of one run: values over what its baseline lays over, and what its arm sets last.
-
-    Swept keys that cannot change a run without re-labelling have their defaults in it, so that there is one such run.
-    """
-    made = overlay(config, laid_over(laid_over(baseline, nested(values)), last))
-    if made.relabel.enabled:
-        return made
-    acting = {*ACT_WITHOUT, *(() if made.relabel.lr_scale == 1 else ("start",))}
-    swept = {key.split(".")[1] for key in values if key.startswith("relabel.")} - acting
-    return overlay(made, {"relabel": {name: getattr(RelabelPlan(), name) for name in swept}})
+        return Sweep(self.grid.out, self.grid.conclude(sweep_summary(self.grid, self.values)))
 
 
 HELD_BACK = "balanced accuracy on what clients hold back"
@@ -188,7 +162,7 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], met
         "baseline": cells[0].baseline,
         "arm": cells[0].arm,
         "values": dict(cells[0].values),
-        "metrics": {name: Spread.of([run.get(name) for run in runs]).as_record() for name in [*metrics, "moved"]},
+        "metrics": spreads(runs, [*metrics, "moved"]),
         "validation": None if all(value is None for value in validation) else Spread.of(validation).as_record(),
         **({} if failure is None else {"failed": failure}),
     }

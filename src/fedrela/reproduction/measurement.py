@@ -93,9 +93,7 @@ class Reproduction:
 
     def conclude(self) -> Record:
         """Write ``summary.json`` and return what it says; each run must be done, or have failed."""
-        summary = self.summary()
-        self.grid.conclude(summary)
-        return summary
+        return self.grid.conclude(self.summary())
 
     def summary(self) -> Record:
         """Return the table with what was published and measured in every cell."""
