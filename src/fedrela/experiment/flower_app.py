@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -12,15 +11,13 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from fedrela.engine.client import ClientRunner
-from fedrela.engine.executors import Executor
 from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.engine.shared_memory import SharedMemory
-from fedrela.errors import DataError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, parse_config
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin, build_plan, resume
+from fedrela.experiment.runner import begin_or_resume, build_plan
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault
@@ -28,7 +25,6 @@ from fedrela.files import new_folder, write_new
 from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
-from fedrela.runfolder import RunFolder
 
 if TYPE_CHECKING:
     from fedrela.flower.client import FlowerClient
@@ -86,7 +82,7 @@ def serve(
 
     check_servable(config)
     executor = FlowerExecutor(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
-    with _begin_or_resume(config, Path(out), executor) as recorded:
+    with begin_or_resume(config, out=out, executor=executor) as recorded:
         tell = watch or (lambda *_: None)
         records = recorded.folder.rounds()
         executor.note_rounds(map(RoundRecord.from_record, records), recorded.every)
@@ -118,14 +114,6 @@ def check_servable(config: Config) -> None:
     if config.train.local_test:
         what = "remote clients do not score their own models; leave it out"
         raise WrongConfigError([Fault(("train", "local_test"), what)], config.origin)
-
-
-def _begin_or_resume(config: Config, out: Path, executor: Executor) -> contextlib.AbstractContextManager[RecordedRun]:
-    try:
-        RunFolder.open(out)
-    except DataError:
-        return begin(config, out=out, executor=executor)
-    return resume(out, executor=executor)
 
 
 TEMPLATES = files("fedrela.experiment") / "app_template"

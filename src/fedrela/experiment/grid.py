@@ -7,7 +7,6 @@ alone, byte for byte. A longer prefix continues from a shorter one.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,13 +16,12 @@ from typing import Any, NamedTuple
 from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.options import RelabelPlan
 from fedrela.engine.round import RoundResult
-from fedrela.errors import DataError, RunFailedError
+from fedrela.errors import RunFailedError
 from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
-from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin, resume
+from fedrela.experiment.runner import begin_or_resume, run_status
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.options import options_of
 from fedrela.runfolder import RunFolder
@@ -125,7 +123,7 @@ class Grid:
 
     def is_done(self, cell: Cell) -> bool:
         """Whether the run of a cell is finished."""
-        return _status(self.place(cell)) == "done"
+        return run_status(self.place(cell)) == "done"
 
     def finished(self) -> int:
         """Return how many cells are finished."""
@@ -201,30 +199,14 @@ class Grid:
     def _carry_out(self, task: Segment, executor: Executor) -> Iterator[Progress]:
         if task.prefix is not None and task.prefix.name in self.failures:
             raise RunFailedError(f"the rounds before re-labelling failed: {self.failures[task.prefix.name]}")
-        with _begin_or_resume(task, executor) as recorded:
+        with begin_or_resume(task.config, out=task.out, executor=executor, prefix=task.prefix) as recorded:
             for done in recorded.rounds(task.last):
                 yield Progress(task, done)
             if task.cell is not None:
                 recorded.finish()
 
 
-def _begin_or_resume(task: Segment, executor: Executor) -> contextlib.AbstractContextManager[RecordedRun]:
-    """Begin a run, or go on with what was left of it."""
-    status = _status(task.out)
-    if status == "missing" or (status == "new" and task.prefix is not None):  # a fork that was cut off is made again
-        prefix = None if task.prefix is None else RunFolder.open(task.prefix)
-        return begin(task.config, out=task.out, executor=executor, prefix=prefix)
-    return resume(task.out, executor=executor)
-
-
 def _has_checkpoint(task: Segment) -> bool:
     """Whether a prefix has all its rounds."""
-    saved = None if _status(task.out) == "missing" else RunFolder.open(task.out).load_checkpoint()
+    saved = None if run_status(task.out) == "missing" else RunFolder.open(task.out).load_checkpoint()
     return saved is not None and saved.round == task.last
-
-
-def _status(path: Path) -> str:
-    try:
-        return RunFolder.open(path).status
-    except DataError:
-        return "missing"

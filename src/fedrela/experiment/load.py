@@ -104,15 +104,8 @@ def _commented_sections(table: ConfigTable | Options, path: tuple[str, ...], abo
         if isinstance(found, ConfigTable | Options):
             yield from _commented_sections(found, (*path, key), comments[key])
         else:
-            yield f"# {comments[key]}\n" + _below(path, {key: value})
+            yield f"# {comments[key]}\n{toml_text(value, (*path, key))}"
 
 
 def _line(pair: str, comment: str, width: int) -> str:
     return f"{pair:<{width}}  # {comment}\n" if comment else f"{pair}\n"
-
-
-def _below(path: tuple[str, ...], table: Mapping[str, object]) -> str:
-    """Return the sections of a table that lies below others, without theirs."""
-    for key in reversed(path):
-        table = {key: table}
-    return toml_text(table)

@@ -30,20 +30,12 @@ from fedrela.runfolder.records import writing
 
 @dataclass
 class RecordedRun:
-    """A run that is recorded in a locked folder.
-
-    Attributes
-    ----------
-    every
-        Rounds between checkpoints; the last round always has one.
-    gallery
-        How many moved samples to show in the report; 0 for none.
-    """
+    """A run that is recorded in a locked folder."""
 
     run: Run
     folder: RunFolder
-    every: int
-    gallery: int
+    every: int  # rounds between checkpoints; the last round always has one
+    gallery: int  # moved samples to show in the report; 0 for none
     config_sha256: str
 
     def restore(self) -> None:

@@ -20,15 +20,7 @@ WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a mo
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run.
-
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    record
-        All of ``result.json``.
-    """
+    """The result of a run: the folder where it lies, and all of ``result.json``."""
 
     folder: Path
     record: dict[str, Any]

@@ -27,7 +27,7 @@ from fedrela.data.sources import Source
 from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.state import Run
-from fedrela.errors import ArgumentError, IntegrityError
+from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment.build import build_data, groups_of, located
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.recorded_run import RecordedRun
@@ -131,6 +131,24 @@ def resume(folder: str | Path, **given: Unpack[Given]) -> Iterator[RecordedRun]:
         made = _make(config, federation, held, given)
         _check_same(there.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
         yield _restored(config, made, there)
+
+
+def begin_or_resume(
+    config: Config, *, out: str | Path, executor: Executor, prefix: Path | None = None
+) -> contextlib.AbstractContextManager[RecordedRun]:
+    """Begin a run, perhaps where the run in the folder `prefix` ended, or go on with what was left of it."""
+    status = run_status(out)
+    if status == "missing" or (status == "new" and prefix is not None):  # a fork that was cut off is made again
+        return begin(config, out=out, executor=executor, prefix=None if prefix is None else RunFolder.open(prefix))
+    return resume(out, executor=executor)
+
+
+def run_status(folder: str | Path) -> str:
+    """Return the status of the run in a folder; ``missing`` where there is none."""
+    try:
+        return RunFolder.open(folder).status
+    except DataError:
+        return "missing"
 
 
 def as_config(config: Configuration) -> Config:

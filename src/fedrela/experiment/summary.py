@@ -19,15 +19,7 @@ FORMAT = "fedrela-summary-1"
 
 @dataclass(frozen=True)
 class GridSummary:
-    """What many runs found.
-
-    Attributes
-    ----------
-    folder
-        Where they lie.
-    record
-        All of ``summary.json``.
-    """
+    """What many runs found: the folder where they lie, and all of ``summary.json``."""
 
     kind: ClassVar[str]
     folder: Path
@@ -50,27 +42,15 @@ class Loss(NamedTuple):
 
 @dataclass
 class Standing:
-    """How a run stands after the rounds that were added.
-
-    Attributes
-    ----------
-    rounds, round
-        How many there will be, and the last one that is done.
-    told
-        Whether clients tell how many labels they moved.
-    relabelled
-        How many labels each client that re-labelled has changed.
-    lost, turns_lost, last_loss
-        Clients with an excluded update, the number of such updates, and the last one.
-    """
+    """How a run of so many rounds stands after the rounds that were added."""
 
     rounds: int
-    round: int = 0
+    round: int = 0  # the last one that is done
     accuracy: Mapping[str, Any] | None = None
-    told: bool = True
-    relabelled: dict[int, int] = field(default_factory=dict)
-    lost: set[int | None] = field(default_factory=set)
-    turns_lost: int = 0
+    told: bool = True  # whether clients tell how many labels they moved
+    relabelled: dict[int, int] = field(default_factory=dict)  # client -> labels that it changed
+    lost: set[int | None] = field(default_factory=set)  # clients with an excluded update
+    turns_lost: int = 0  # the number of such updates
     last_loss: Loss | None = None
     skipped: int = 0
 

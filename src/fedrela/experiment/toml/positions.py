@@ -1,8 +1,7 @@
 """Where every key of a TOML text stands: a small scanner for positions alone, since `tomllib` forgets them.
 
-It follows the structure of a text (comments, every kind of string, dotted and quoted keys, tables, arrays of tables,
-inline tables) and is lenient about all else: whether the text is TOML is for `tomllib` to say. Where it cannot follow,
-it stops, and what it has seen so far stands.
+It follows the structure of a text and is lenient about all else: whether the text is TOML is for `tomllib` to say.
+Where it cannot follow, it stops, and what it has seen so far stands.
 """
 
 from __future__ import annotations
@@ -42,20 +41,12 @@ class Place(NamedTuple):
     value: Position
 
 
-class Statement(NamedTuple):
-    """One header or one key with its value; `end` is None where the scanner could not follow it to its end."""
-
-    path: KeyPath
-    start: Position
-    end: Position | None
-
-
 @dataclass(frozen=True)
 class Places:
-    """The place of every key, table and array item of a text."""
+    """The place of every key, table and array item of a text; `statements` has where each path's text begins."""
 
     known: Mapping[KeyPath, Place]
-    statements: Sequence[Statement] = ()
+    statements: Sequence[tuple[Position, KeyPath]] = ()
 
     def of(self, path: KeyPath) -> Place:
         """Return the place of `path`, or of the innermost table around it that is written down."""
@@ -65,10 +56,7 @@ class Places:
 
     def statement_at(self, position: Position) -> KeyPath:
         """Return the path whose statement covers `position`; empty where none does."""
-        for path, start, end in self.statements:
-            if start <= position and (end is None or position <= end):
-                return path
-        return ()
+        return next((path for start, path in reversed(self.statements) if start <= position), ())
 
 
 @dataclass(frozen=True)
@@ -132,7 +120,7 @@ class _Scanner:
         self.at = 0
         self.line_breaks = [-1, *(match.start() for match in re.finditer("\n", text))]
         self.places: dict[KeyPath, Place] = {(): Place(START, START)}
-        self.statements: list[Statement] = []
+        self.statements: list[tuple[Position, KeyPath]] = []
         self.tables_in: dict[KeyPath, int] = {}  # arrays of tables, with how many tables each has so far
 
     def document(self) -> None:
@@ -140,12 +128,16 @@ class _Scanner:
         self.take(_GAP)
         while self.at < len(self.text):
             start = self.here()
+            self.statements.append((start, ()))
             if self.text[self.at] == "[":
                 table = self.header(start)
             else:
-                self.pair(table, start)
+                path = self.mention(table, self.words())
+                self.statements[-1] = (start, path)
+                self.assignment(path)
             self.take(_LINE_END)
-            self.statements[-1] = self.statements[-1]._replace(end=self.here())
+            line, column = self.here()
+            self.statements.append((Position(line, column + 1), ()))
             self.take(_GAP)
 
     def header(self, start: Position) -> KeyPath:
@@ -155,7 +147,7 @@ class _Scanner:
         words = self.words()
         name, where = words.pop()
         path = (*self.mention((), words), name)
-        self.statements.append(Statement(path, start, None))
+        self.statements[-1] = (start, path)
         self.expect(bracket)
         if bracket == "]":
             self.places[path] = Place(self.places.get(path, Place(where, start)).key, start)
@@ -166,10 +158,7 @@ class _Scanner:
         self.places[*path, index] = Place(where, start)
         return (*path, index)
 
-    def pair(self, table: KeyPath, statement: Position | None = None) -> None:
-        path = self.mention(table, self.words())
-        if statement:
-            self.statements.append(Statement(path, statement, None))
+    def assignment(self, path: KeyPath) -> None:
         self.expect("=")
         self.take(_BLANK)
         self.value(path)
@@ -185,7 +174,7 @@ class _Scanner:
                 self.value((*path, index))
         elif opening == "{":
             for _ in self.items("{}"):
-                self.pair(path)
+                self.assignment(self.mention(path, self.words()))
         elif opening in {'"', "'"}:
             self.take(_STRING)
         elif len(self.take(_BARE)) > LONGEST_BARE:

@@ -17,8 +17,10 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def toml_text(table: Mapping[str, Any]) -> str:
-    """Return `table` as TOML text: plain keys first, then one section a table, in the order given.
+def toml_text(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
+    """Return `table` as TOML text: plain keys first, then one section per table, in the order given.
+
+    `path` is where it stands below other tables, without theirs.
 
     Examples
     --------
@@ -31,7 +33,7 @@ def toml_text(table: Mapping[str, Any]) -> str:
     [data.partition]
     alpha = 0.3
     """
-    return "\n".join(_sections(table, ())).lstrip("\n")
+    return "\n".join(_sections(table, path)).lstrip("\n")
 
 
 def _sections(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
