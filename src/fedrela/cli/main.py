@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ import typer
 from fedrela import __version__
 from fedrela.cli import check, compare, data, preview, relabel, report, reproduce, run, theory
 from fedrela.cli import list as listing
+from fedrela.cli.options import FILE_FORMATS
 from fedrela.cli.terminal import help_text, print_error
 from fedrela.errors import FedrelaError
 from fedrela.text import printable
@@ -37,24 +39,26 @@ few clients, 130 interrupted.
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
-# Verbs join here, in the order of the help page; the docstring of a verb is its help unless the module has a text.
+# Verbs join here, in the order of the help page; the docstring of a verb is its help.
 # Every call of `fedrela` loads these modules, so heavy imports (torch, scikit-learn) are made inside their functions.
-for name, verb, text in (
-    ("demo", compare.demo, None),
-    ("preview", preview.preview, preview.HELP),
-    ("relabel", relabel.relabel, relabel.HELP),
-    ("run", run.run, None),
-    ("resume", run.resume, None),
-    ("compare", compare.compare, None),
-    ("sweep", compare.sweep, None),
-    ("reproduce", reproduce.reproduce, None),
-    ("report", report.report, report.HELP),
-    ("theory", theory.theory, theory.HELP),
-    ("export-flower", check.export_flower, None),
-    ("check", check.check, None),
-    ("list", listing.list_names, None),
-):
-    app.command(name, help=help_text(text or verb.__doc__))(verb)
+VERBS: dict[str, Callable[..., None]] = {
+    "demo": compare.demo,
+    "preview": preview.preview,
+    "relabel": relabel.relabel,
+    "run": run.run,
+    "resume": run.resume,
+    "compare": compare.compare,
+    "sweep": compare.sweep,
+    "reproduce": reproduce.reproduce,
+    "report": report.report,
+    "theory": theory.theory,
+    "export-flower": check.export_flower,
+    "check": check.check,
+    "list": listing.list_names,
+}
+for name, verb in VERBS.items():
+    formats = FILE_FORMATS if name in ("preview", "relabel") else ""
+    app.command(name, help=help_text(f"{verb.__doc__}{formats}"))(verb)
 app.add_typer(data.app, name="data")
 
 

@@ -30,7 +30,8 @@ def flags(*names: str) -> list[inspect.Parameter]:
             help=f"{each.help[0].upper()}{each.help[1:]}.",
             rich_help_panel=LIMITS if each.name == "max_fraction" else METHOD,
         )
-        kind = Annotated[str | None if each.default is None else type(each.default), info]  # type: ignore[valid-type]
+        of: Any = str | None if each.default is None else type(each.default)
+        kind = Annotated[of, info]
         made.append(inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=kind))
     return made
 
@@ -57,7 +58,7 @@ LabelColumn = Annotated[
     typer.Option(metavar="NAME", help="CSV: the label column, by name or by number from 0.", rich_help_panel=INPUT),
 ]
 
-FORMATS = """
+FILE_FORMATS = """
 [bold].csv[/]: one probability column per class and a label column. With a header its names are the classes, and
 the label column is called label, labels, y, class or target, or is the last. Without a header the last column is the
 label and the classes are 0, 1, 2 ... Labels are class names or numbers from 0.

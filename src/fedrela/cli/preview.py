@@ -17,15 +17,6 @@ from fedrela.text import printable
 
 TOP_CLASSES = 3
 
-HELP = f"""
-Show how many labels would move at several tau, on average; nothing is written.
-
-[bold]Example[/]: fedrela preview clinic.csv --tau 0.01 --tau 0.05
-
-Also shown: how well the model agrees with the labels (plain, and as kappa, corrected for chance), and warnings where
-re-labelling is likely to do harm. If it looks right, run fedrela relabel with the same options.
-{options.FORMATS}"""
-
 Taus = Annotated[
     list[float] | None,
     typer.Option(
@@ -46,7 +37,13 @@ def preview(
     label_column: options.LabelColumn = None,
     **flags: Any,
 ) -> None:
-    """Preview a posterior file; see `HELP`."""
+    """Show how many labels would move at several tau, on average; nothing is written.
+
+    [bold]Example[/]: fedrela preview clinic.csv --tau 0.01 --tau 0.05
+
+    Also shown: how well the model agrees with the labels (plain, and as kappa, corrected for chance), and warnings
+    where re-labelling is likely to do harm. If it looks right, run fedrela relabel with the same options.
+    """
     taus = tau or core.TAUS
     keywords = options.parsed(flags)
     for each in taus:

@@ -26,15 +26,6 @@ from fedrela.text import printable
 MOST_ROWS = 20
 LEDGER_FORMATS = ("json", "npz")
 
-HELP = f"""
-Re-label the majority-class samples that look most like a rarer class.
-
-[bold]Example[/]: fedrela relabel clinic.csv --tau 0.03 --forbid disease:healthy --out relabelled
-
-FILE is never written to. The new labels go to STEM.relabelled.csv (or .npz) and a record of every move, with the
-original labels, to STEM.ledger.json. Numbers that are not probabilities are refused: nothing is written, exit code 3.
-{options.FORMATS}"""
-
 SEED = typer.Option(metavar="NUMBER", min=0, help="Seed of the draws: same seed, same labels.", rich_help_panel=METHOD)
 OUT = typer.Option(metavar="DIR", help="Folder for the results.", show_default="the folder of FILE")
 LEDGER_FORMAT = typer.Option(metavar="|".join(LEDGER_FORMATS), help="json to read, npz for size.")
@@ -55,7 +46,14 @@ def relabel(
     force: Annotated[bool, FORCE] = False,
     **flags: Any,
 ) -> None:
-    """Re-label a posterior file; see `HELP`."""
+    """Re-label the majority-class samples that look most like a rarer class.
+
+    [bold]Example[/]: fedrela relabel clinic.csv --tau 0.03 --forbid disease:healthy --out relabelled
+
+    FILE is never written to. The new labels go to STEM.relabelled.csv (or .npz) and a record of every move, with the
+    original labels, to STEM.ledger.json. Numbers that are not probabilities are refused: nothing is written, exit
+    code 3.
+    """
     keywords = options.parsed(flags)
     ending = check_choice("--ledger-format", ledger_format, LEDGER_FORMATS)
     folder = file.parent if out is None else out
@@ -76,12 +74,9 @@ def relabel(
         print_line(screen, "dry run: nothing was written")
         return
     undo = f"fedrela.undo({json.dumps(str(ledger_path), ensure_ascii=False)})"
-    screen.print(f"labels  {printable(labels_path)}", soft_wrap=True)
-    screen.print(f"ledger  {printable(ledger_path)}", soft_wrap=True)
-    screen.print(
-        f"undo    {printable(undo)} returns the original labels as class numbers; the ledger has the names",
-        soft_wrap=True,
-    )
+    undo += " returns the original labels as class numbers; the ledger has the names"
+    for name, what in (("labels", labels_path), ("ledger", ledger_path), ("undo  ", undo)):
+        screen.print(f"{name}  {printable(what)}", soft_wrap=True)
 
 
 def _check_targets(folder: Path, labels_path: Path, ledger_path: Path, force: bool) -> None:

@@ -14,16 +14,6 @@ from fedrela.cli.terminal import console, print_line
 from fedrela.errors import ArgumentError
 from fedrela.text import printable
 
-HELP = """
-Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.
-
-[bold]Example[/]: fedrela report runs/digits; fedrela report runs/digits --figures paper --format pdf
-
-The page opens from disk, prints, and needs no network. It is made at the end of every run; this makes it again, also of
-a run that is unfinished. --figures writes every plot at the widths of a paper's column and page. --strip copies the
-folder without samples, for sharing.
-"""
-
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A run folder, or one of several runs.", show_default=False)
 ]
@@ -48,7 +38,14 @@ def report(
     format: Formats = None,
     tensorboard: TensorBoard = None,
 ) -> None:
-    """Write a report; see `HELP`."""
+    """Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.
+
+    [bold]Example[/]: fedrela report runs/digits; fedrela report runs/digits --figures paper --format pdf
+
+    The page opens from disk, prints, and needs no network. It is made at the end of every run; this makes it again,
+    also of a run that is unfinished. --figures writes every plot at the widths of a paper's column and page. --strip
+    copies the folder without samples, for sharing.
+    """
     from fedrela.plots.runs import open_folder
     from fedrela.report.tensorboard import write_tensorboard
     from fedrela.report.writing import check_formats, write_figures, write_report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ def help_text(text: str | None) -> str:
     >>> help_text("One sentence over\ntwo lines.\n\nAnother.")
     'One sentence over two lines.\n\nAnother.'
     """
-    return "\n\n".join(" ".join(part.split()) for part in (text or "").strip().split("\n\n"))
+    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", (text or "").strip()))
 
 
 def console() -> Console:

@@ -22,16 +22,6 @@ from fedrela.theory import Clients, TwoGaussians
 
 ALPHAS = (100.0, 1.0, 0.3, 0.1)
 
-HELP = """
-Show the paper's theory on two Gaussians: how clients and their aggregated model decide, with and without re-labelling.
-
-[bold]Example[/]: fedrela theory; fedrela theory --alpha 1 --rho 0.2 --out theory --format pdf
-
-A boundary is a threshold on P_j / P_l, the likelihood ratio of the rare class j and the frequent class l: above it a
-model says j. The threshold is 1 for equal classes; a higher one gives the rare class less room. Shown are the formulas
-as printed and as they hold, with the recall of both classes. DIR gets two figures: boundaries and posteriors.
-"""
-
 NumClients = Annotated[int, typer.Option("--clients", metavar="NUMBER", min=1, max=10_000, help="Clients.")]
 Alpha = Annotated[
     float, typer.Option(metavar="NUMBER", min=0.001, max=1e6, help="Of the Dirichlet distribution of each class.")
@@ -60,7 +50,15 @@ def theory(
     format: Format = "svg",
     force: Force = False,
 ) -> None:
-    """Show the theory; see `HELP`."""
+    """Show the paper's theory on two Gaussians: how clients and their aggregate decide, with and without re-labelling.
+
+    [bold]Example[/]: fedrela theory; fedrela theory --alpha 1 --rho 0.2 --out theory --format pdf
+
+    A boundary is a threshold on P_j / P_l, the likelihood ratio of the rare class j and the frequent class l: above it
+    a model says j. The threshold is 1 for equal classes; a higher one gives the rare class less room. Shown are the
+    formulas as printed and as they hold, with the recall of both classes. DIR gets two figures: boundaries and
+    posteriors.
+    """
     from fedrela.plots import boundaries, posteriors
     from fedrela.report.writing import check_formats, write_plot
 

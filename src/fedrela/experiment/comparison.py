@@ -62,21 +62,10 @@ class Comparison(GridSummary):
 
 
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
-    """Run a comparison below a folder, or what is left of it.
+    """Run a comparison below the folder `out`, or what is left of it there; parameters as for `run`.
 
-    Parameters
-    ----------
-    config
-        A TOML file, or the same as a dictionary; what is compared stands in its table ``[compare]``.
-    out
-        A folder, new, empty, or of this comparison; what is finished there is not done again.
-    workers
-        Processes, or ``"auto"``; by default what ``[engine]`` says.
-
-    Raises
-    ------
-    FedrelaError
-        Where every baseline failed; one that failed beside others is in the summary, with the reason.
+    What is compared stands in the table ``[compare]``. It is an error where every baseline failed; one that failed
+    beside others is in the summary, with the reason.
     """
     plan = Compare(as_config(config), out)
     plan.grid.complete(workers)

@@ -49,22 +49,10 @@ class Sweep(GridSummary):
 
 
 def sweep(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Sweep:
-    """Run a sweep below a folder, or what is left of it.
+    """Run a sweep below the folder `out`, or what is left of it there; parameters as for `run`.
 
-    Parameters
-    ----------
-    config
-        A TOML file, or the same as a dictionary; keys and values are in its table ``[sweep]``, seeds, baselines and
-        arms in ``[compare]``.
-    out
-        A folder, new, empty, or of this sweep; what is finished there is not done again.
-    workers
-        Processes, or ``"auto"``; by default what ``[engine]`` says.
-
-    Raises
-    ------
-    FedrelaError
-        Where every run failed; one that failed beside others is in the summary, with the reason.
+    Keys and values are in the table ``[sweep]``, seeds, baselines and arms in ``[compare]``. It is an error where every
+    run failed; one that failed beside others is in the summary, with the reason.
 
     Examples
     --------
