@@ -12,11 +12,10 @@ import torch
 from rich.console import Console
 
 from fedrela.cli.grid_runs import TimeLeft, print_size, run_grid, show_grid
-from fedrela.cli.progress import MarkedBar, RoundsBar, progress_bar, show_rounds
+from fedrela.cli.progress import MarkedBar, RoundsBar, Standing, progress_bar, show_rounds
 from fedrela.experiment.comparison import Compare
 from fedrela.experiment.grid import Grid, Progress
 from fedrela.experiment.load import parse_config
-from fedrela.experiment.summary import Standing
 from fedrela.records import RoundRecord
 from helpers.small_runs import small
 

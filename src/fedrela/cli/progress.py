@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -19,7 +20,6 @@ from fedrela.text import percent, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.experiment.recorded_run import RecordedRun
-    from fedrela.experiment.summary import Standing
     from fedrela.report.tensorboard import TensorBoardLog
 
 LONGEST_STAGE = 40  # characters of what is being read
@@ -74,6 +74,54 @@ def open_tensorboard(path: Path | None) -> TensorBoardLog | None:
     return TensorBoardLog(path)
 
 
+class Loss(NamedTuple):
+    """An update of a client that was excluded."""
+
+    round: int
+    client: int | None  # not known of an upload that does not say who sent it
+    reason: str
+
+
+@dataclass
+class Standing:
+    """How a run of so many rounds stands after the rounds that were added."""
+
+    rounds: int
+    round: int = 0  # the last one that is done
+    accuracy: Mapping[str, Any] | None = None
+    told: bool = True  # whether clients tell how many labels they moved
+    relabelled: dict[int, int] = field(default_factory=dict)  # client -> labels that it changed
+    lost: set[int | None] = field(default_factory=set)  # clients with an excluded update
+    turns_lost: int = 0  # the number of such updates
+    last_loss: Loss | None = None
+    skipped: int = 0
+
+    @classmethod
+    def after(cls, records: Iterable[Mapping[str, Any]], rounds: int) -> Standing:
+        """Return how a run of so many rounds stands after the records of its folder."""
+        standing = cls(rounds)
+        for record in records:
+            standing.add(RoundRecord.from_record(record))
+        return standing
+
+    def add(self, record: RoundRecord) -> None:
+        """Take in the next round."""
+        self.round = record.round
+        self.accuracy = record.accuracy or self.accuracy
+        self.told = record.moved is not None
+        self.relabelled.update((client, number) for client, number in record.relabelled)
+        for client, reason in record.excluded:
+            self.lost.add(client)
+            self.turns_lost += 1
+            self.last_loss = Loss(record.round, client, reason)
+        self.skipped += record.skipped
+
+    @property
+    def moved(self) -> int:
+        """Labels that were changed, over all clients."""
+        return sum(self.relabelled.values())
+
+
 class RunProgress(contextlib.ExitStack):
     """Shows a run on the screen and in TensorBoard; call it before the first round, and after each round."""
 
@@ -107,8 +155,6 @@ class RunProgress(contextlib.ExitStack):
             self._tensorboard.add_figures(run_figures(RunFolder.open(folder)), rounds)
 
     def _start(self, execution: RecordedRun) -> None:
-        from fedrela.experiment.summary import Standing
-
         for line in _setting(execution):
             print_line(self._screen, printable(line))
         plan = execution.run.plan

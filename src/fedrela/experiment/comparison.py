@@ -10,13 +10,12 @@ from typing import Any
 from fedrela.engine.options import RelabelPlan
 from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import ARMS, PAIRS
-from fedrela.experiment.grid import Cell, Grid
+from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import laid_over, nested, overlay
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
-from fedrela.experiment.summary import FORMAT, GridSummary, metric_names, metrics_of
 from fedrela.metrics.paired import Spread, in_words, paired
 from fedrela.runfolder.records import Record
 
@@ -97,12 +96,9 @@ class Compare:
             raise FedrelaError(f"{self.grid.out}: no baseline could be run: {next(iter(failures.values()))}")
         first = self.grid.result(sound[0])
         return {
-            "format": FORMAT,
-            "kind": "compare",
-            "name": self.grid.name,
             "score": self.table.score,
             "headline": first.record["headline"],
-            "metrics": metric_names(first),
+            "metrics": first.metric_names,
             "seeds": list(self.table.seeds),
             "baselines": [self._baseline(baseline, failures.get(baseline.label)) for baseline in self.baselines],
         }
@@ -115,10 +111,10 @@ class Compare:
         record: Record = {"label": baseline.label, "algorithm": baseline.name, "arms": {}, "pairs": []}
         if failure is not None:
             return record | {"failed": failure}
-        cells = [cell for cell in self.grid.cells if cell.baseline == baseline.label]
         found: dict[str, list[dict[str, float | None]]] = {arm: [] for arm in self.table.arms}
-        for cell in cells:
-            found[cell.arm].append(metrics_of(self.grid.result(cell), self.table.score))
+        for cell in self.grid.cells:
+            if cell.baseline == baseline.label:
+                found[cell.arm].append(self.grid.result(cell).metrics(self.table.score))
         record["arms"] = {arm: spreads(runs, runs[0]) for arm, runs in found.items()}
         record["pairs"] = [
             {"base": base, "treated": treated, "differences": _differences(found[base], found[treated])}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.options import RelabelPlan
@@ -27,6 +27,23 @@ from fedrela.options import options_of
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 from fedrela.runfolder.records import Record
+
+FORMAT = "fedrela-summary-1"
+
+
+@dataclass(frozen=True)
+class GridSummary:
+    """What many runs found: the folder where they lie, and all of ``summary.json``."""
+
+    kind: ClassVar[str]
+    folder: Path
+    record: Record
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what was found; where not all runs are finished it is a `DataError`."""
+        there = GridFolder.open(folder)
+        return cls(there.path, there.summary(cls.kind))
 
 
 def address(config: Config) -> str:
@@ -174,8 +191,9 @@ class Grid:
             for _ in self.run(executor):
                 pass
 
-    def conclude(self, summary: Record) -> Record:
-        """Write what all runs say together, and return it."""
+    def conclude(self, found: Record) -> Record:
+        """Write ``summary.json``, what all runs say together, and return it."""
+        summary = {"format": FORMAT, "kind": self._about["kind"], "name": self.name, **found}
         self.begin().write_json(SUMMARY, summary)
         return summary
 

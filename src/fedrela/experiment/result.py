@@ -63,6 +63,25 @@ class Result:
         """Digest of the configuration without ``[engine]``."""
         return str(self.record["config_sha256"])
 
+    @property
+    def metric_names(self) -> list[str]:
+        """The metrics that tables show: each group of classes, and last the accuracy that counts most."""
+        return [*self.accuracy.get("groups", {}), str(self.record["headline"])]
+
+    def metrics(self, score: str = "last") -> dict[str, float | None]:
+        """Return metrics as shares, None where a group has no test sample, and how many labels ``moved``.
+
+        By `score` they are of the final model (``last``), or of the first round with the largest balanced accuracy on
+        what clients hold back (``best-validation``) or with the largest accuracy on the test set (``best-test``).
+        """
+        accuracy = self.accuracy
+        if score != "last":
+            place, by = {"best-validation": ("validation", "balanced"), "best-test": ("accuracy", "overall")}[score]
+            scored = [record for record in self.history() if record["accuracy"] and record[place]]
+            accuracy = max(scored, key=lambda record: record[place][by], default={"accuracy": {}})["accuracy"]
+        shares = {**accuracy, **accuracy.get("groups", {})}
+        return {name: shares.get(name) for name in self.metric_names} | {"moved": self.moved}
+
     def history(self) -> list[dict[str, Any]]:
         """Return the record of every round."""
         return RunFolder.open(self.folder).rounds()

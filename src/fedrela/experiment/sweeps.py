@@ -8,12 +8,11 @@ from typing import Any
 
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.experiment.comparison import cells_of, grid_of, spreads
-from fedrela.experiment.grid import Cell, Grid
+from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
-from fedrela.experiment.summary import FORMAT, GridSummary, metric_names, metrics_of
 from fedrela.metrics.paired import Spread
 from fedrela.runfolder.records import Record
 
@@ -109,7 +108,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     if not results:
         raise FedrelaError(f"{grid.out}: no run could be done: {next(iter(grid.failures.values()))}")
     headline = str(next(iter(results.values())).record["headline"])
-    groups = dict.fromkeys(name for result in results.values() for name in metric_names(result)[:-1])
+    groups = dict.fromkeys(name for result in results.values() for name in result.metric_names[:-1])
     metrics = [*groups, headline]
     families = [
         _groups(family, lambda cell: repr(cell.values))
@@ -119,9 +118,6 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     several = [points[i] for i, family in enumerate(families) if len({cells[0].name for cells in family}) > 1]
     choice = [found for family in several if (found := choice_of(family, headline))]
     return {
-        "format": FORMAT,
-        "kind": "sweep",
-        "name": grid.name,
         "headline": headline,
         "metrics": metrics,
         "seeds": list(dict.fromkeys(cell.seed for cell in grid.cells)),
@@ -143,7 +139,7 @@ def _groups(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> list[list
 
 def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], metrics: Sequence[str]) -> Record:
     done = [results.get(cell.name) for cell in cells]
-    runs = [{} if result is None else {**result.accuracy, **metrics_of(result)} for result in done]
+    runs = [{} if result is None else {**result.accuracy, **result.metrics()} for result in done]
     validation = [None if result is None else result.record.get("validation", {}).get("balanced") for result in done]
     failure = next((grid.failures[cell.name] for cell in cells if cell.name in grid.failures), None)
     return {

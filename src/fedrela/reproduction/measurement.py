@@ -12,7 +12,6 @@ from fedrela.data.sources import SOURCES, load
 from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.grid import Cell, Grid
-from fedrela.experiment.summary import FORMAT, metrics_of
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
@@ -101,9 +100,6 @@ class Reproduction:
         if all(cell.name in failures for cell in self.grid.cells):
             raise FedrelaError(f"{self.grid.out}: no run could be done: {next(iter(failures.values()))}")
         return {
-            "format": FORMAT,
-            "kind": "reproduce",
-            "name": table.label,
             "title": table.title,
             "caption": table.caption,
             "scale": self.scale,
@@ -124,7 +120,7 @@ class Reproduction:
         if cells is None or any(cell.name in self.grid.failures for cell in cells):
             return None
         results = [(cell.arm, self.grid.result(cell)) for cell in cells]
-        scores = [(arm, {"overall": result.accuracy["overall"], **metrics_of(result)}) for arm, result in results]
+        scores = [(arm, {"overall": result.accuracy["overall"], **result.metrics()}) for arm, result in results]
         runs = {arm: [metrics for of, metrics in scores if of == arm] for arm in self.table.pair}
         return {metric.of: self._spread(metric, paper_cell, runs).as_record() for metric in self.table.metrics}
 
