@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -164,27 +166,21 @@ class TimeLeft:
     """Estimates the time left of a grid: each remaining round takes as long as similar rounds have taken so far."""
 
     def __init__(self, grid: Grid) -> None:
-        self._tasks = grid.remaining()
-        self._rounds: dict[Hashable, int] = {}
-        self._seconds: dict[Hashable, float] = {}
-        self._now = time.monotonic()
+        self._tasks, self._now = grid.remaining(), time.monotonic()
+        self._seconds: dict[Hashable, list[float]] = {}
 
     def seconds(self, progress: grids.Progress) -> float:
         """Take in a round that was just done, and return the seconds that all later ones will take."""
         before, self._now = self._now, time.monotonic()
-        task, kind = progress.task, _kind(progress.task)
-        self._rounds[kind] = self._rounds.get(kind, 0) + 1
-        self._seconds[kind] = self._seconds.get(kind, 0.0) + self._now - before
+        task = progress.task
+        self._seconds.setdefault(_kind(task), []).append(self._now - before)
         later = self._tasks[self._tasks.index(task) + 1 :]
         left = (task.last - progress.done.record.round) * self._per_round(task)
         return left + sum(each.rounds * self._per_round(each) for each in later)
 
     def _per_round(self, task: grids.Segment) -> float:
         """Return the mean seconds of a similar round, or of all rounds if there was no similar one yet."""
-        kind = _kind(task)
-        if kind in self._rounds:
-            return self._seconds[kind] / self._rounds[kind]
-        return sum(self._seconds.values()) / sum(self._rounds.values())
+        return fmean(self._seconds.get(_kind(task)) or itertools.chain(*self._seconds.values()))
 
 
 def _kind(task: grids.Segment) -> Hashable:

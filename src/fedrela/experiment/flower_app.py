@@ -61,22 +61,11 @@ def serve(
     config: Config, grid: Any, *, out: str | Path, experiment: str, patience: float = PATIENCE,
     watch: Watch | None = None,
 ) -> Result:  # fmt: skip
-    """Run with the clients of a Flower grid, or resume the run in `out`.
+    """Run the clients' configuration on the Flower grid that a ``ServerApp`` is given, or resume the run in `out`.
 
-    Parameters
-    ----------
-    config
-        The same as the clients'.
-    grid
-        What a ``ServerApp`` is given.
-    out
-        The run folder.
-    experiment
-        The name that clients keep their states under; the same to go on.
-    patience
-        Seconds to wait for clients to connect, and for replies where ``train.deadline`` is 0.
-    watch
-        Called with the run before its first round, and after each.
+    Clients keep their states under the name `experiment`: the same to go on. `patience` is how many seconds to wait for
+    clients to connect, and for replies where ``train.deadline`` is 0. `watch` is called with the run before its first
+    round, and after each.
     """
     from fedrela.flower.executor import FlowerExecutor
 

@@ -25,24 +25,11 @@ def reproduce(
     name: str, *, out: str | Path, scale: str = "smoke", every: bool = False, seeds: int | None = None,
     root: str | Path | None = None, workers: int | str | None = None,
 ) -> Record:  # fmt: skip
-    """Measure a table of the paper below a folder, or what is left of it, and return its summary.
+    """Measure a table of the paper below the folder `out`, or what is left of it there, and return its summary.
 
-    Parameters
-    ----------
-    name
-        The paper's label, with or without ``tab:``.
-    out
-        A folder, new, empty, or of this table; what is finished there is not done again.
-    scale
-        ``paper``, ``cpu`` or ``smoke``.
-    every
-        Whether every cell is measured, and not only the scale's own choice.
-    seeds
-        How many, from 1 on; by default the scale's own.
-    root
-        The folder that holds data sets; by default where every source looks by itself.
-    workers
-        Processes, or ``"auto"``, which is the default.
+    `name` is the paper's label, with or without ``tab:``; `scale` is ``paper``, ``cpu`` or ``smoke``. With `every` each
+    cell is measured, and not only the scale's own choice; `seeds` is how many, from 1 on, in place of the scale's own.
+    `root` is the folder that holds data sets.
     """
     folder = None if root is None else Path(root).absolute()
     plan = Reproduction(paper_table(name), scale, out, every=every, seeds=seeds, root=folder)

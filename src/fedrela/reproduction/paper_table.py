@@ -29,22 +29,12 @@ SCALES = ("paper", "cpu", "smoke")
 
 @dataclass(frozen=True)
 class PaperCell:
-    """One cell of a table.
-
-    Attributes
-    ----------
-    at, arm
-        Where it stands: the value of every axis, as the paper writes it, and ``baseline`` or ``+FedReLa``.
-    published
-        Numbers that the paper has there, by name: accuracies and gains in per cent, labels as a number.
-    doubtful
-        Why it is doubtful, or nothing.
-    """
+    """One cell of a table, at the value of every axis, as the paper writes it."""
 
     at: Mapping[str, str]
-    arm: str
-    published: Mapping[str, float]
-    doubtful: str
+    arm: str  # baseline or +FedReLa
+    published: Mapping[str, float]  # by name: accuracies and gains in per cent, labels as a number
+    doubtful: str  # why it is doubtful, or nothing
 
 
 def read_cells(text: str, metrics: Sequence[str]) -> list[PaperCell]:
@@ -129,41 +119,23 @@ class TableScale:
 
 @dataclass(frozen=True, eq=False)
 class PaperTable:
-    """A table of the paper.
-
-    Attributes
-    ----------
-    rows, columns, fixed
-        Axes that run down and across, and those with one value, which the table does not show.
-    metrics, cells
-        What stands at each place, and all places with the numbers published there.
-    keys
-        Axes that are numbers of a configuration: axis -> dotted key.
-    pair
-        The arms behind ``baseline`` and ``+FedReLa``.
-    ours, notes
-        Settings that the paper does not state, with what we chose and why; and what else one should know.
-    settings, scales
-        The published setting, and what each scale changes in it.
-    sha256
-        Of the files that state all this.
-    """
+    """A table of the paper: axes, cells with the published numbers, and the settings behind them."""
 
     label: str
     title: str
     caption: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
+    rows: tuple[str, ...]  # axes that run down
+    columns: tuple[str, ...]  # axes that run across
     metrics: tuple[PaperMetric, ...]
     cells: tuple[PaperCell, ...]
-    fixed: Mapping[str, str]
-    keys: Mapping[str, str]
-    pair: tuple[str, str]
-    ours: tuple[str, ...]
+    fixed: Mapping[str, str]  # axes with one value, which the table does not show
+    keys: Mapping[str, str]  # axes that are numbers of a configuration: axis -> dotted key
+    pair: tuple[str, str]  # the arms behind baseline and +FedReLa
+    ours: tuple[str, ...]  # settings that the paper does not state, with what we chose and why
     notes: tuple[str, ...]
-    settings: tuple[Setting, ...]
-    scales: Mapping[str, TableScale]
-    sha256: str
+    settings: tuple[Setting, ...]  # the published setting
+    scales: Mapping[str, TableScale]  # what each scale changes in it
+    sha256: str  # of the files that state all this
 
     def place(self, cell: PaperCell) -> dict[str, str]:
         """Return every axis with its value at a cell, those that the table does not show included."""
