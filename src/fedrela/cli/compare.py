@@ -20,7 +20,7 @@ from fedrela.text import printable
 if TYPE_CHECKING:
     from fedrela.experiment.comparison import Comparison
     from fedrela.experiment.schema import Config
-    from fedrela.experiment.sweeps import Sweep, SweepPlan
+    from fedrela.experiment.sweeps import Sweep
     from fedrela.report.page import Table
 
 Arms = Annotated[str | None, typer.Option(metavar="ARM,ARM", help="Arms to run.", show_default="CONFIG's, or four")]
@@ -140,9 +140,12 @@ def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run:
         if not dry_run:
             start_early(number)
         from fedrela.experiment.sweeps import SweepPlan
+        from fedrela.experiment.toml.writer import toml_value
 
         plan = SweepPlan(loaded, out or RUNS / "sweep" / config.stem)
-    print_line(screen, printable(f"{config}: {_describe_sweep(plan)}"), "bold")
+    values = "; ".join(f"{key} = {toml_value(value)}" for key, value in plan.values.items())
+    seeds = ", ".join(dict.fromkeys(str(cell.seed) for cell in plan.grid.cells))
+    print_line(screen, printable(f"{config}: {values}; seeds {seeds}"), "bold")
     execute(screen, plan.grid, lambda: _show_sweep(screen, plan.conclude()), number, dry_run)
 
 
@@ -162,11 +165,3 @@ def _narrow(table: Table) -> Table:
     """Leave out the columns of baseline and arm if there is only one of them, to save width."""
     kept = [i for i in range(len(table.columns)) if i > 1 or len({row[i] for row in table.rows}) > 1]
     return replace(table, columns=[table.columns[i] for i in kept], rows=[[row[i] for i in kept] for row in table.rows])
-
-
-def _describe_sweep(plan: SweepPlan) -> str:
-    from fedrela.experiment.toml.writer import toml_value
-
-    values = "; ".join(f"{key} = {toml_value(value)}" for key, value in plan.values.items())
-    seeds = dict.fromkeys(str(cell.seed) for cell in plan.grid.cells)
-    return f"{values}; seeds {', '.join(seeds)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -111,7 +112,12 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     print_line(screen)
     rows = _client_rows(federation) + [(fact.name, fact.value, fact.meaning) for fact in facts]
     print_table(screen, ("clients", "here", "what it means"), rows, words=("clients", "what it means"))
-    _show_ending(screen, federation, picture)
+    if federation.note:
+        print_line(screen)
+        print_line(screen, f"note: partition: {printable(federation.note)}", "yellow")
+    if picture is not None:
+        print_line(screen)
+        print_line(screen, f"picture {printable(picture)}")
 
 
 def _plan(plan: Any) -> str:
@@ -173,15 +179,6 @@ def _client_rows(federation: Federation) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _show_ending(screen: Console, federation: Federation, picture: Path | None) -> None:
-    if federation.note:
-        print_line(screen)
-        print_line(screen, f"note: partition: {printable(federation.note)}", "yellow")
-    if picture is not None:
-        print_line(screen)
-        print_line(screen, f"picture {printable(picture)}")
-
-
-app.command("list", help=help_text(list_sources.__doc__))(list_sources)
-app.command("fetch", help=help_text(fetch.__doc__))(fetch)
-app.command("show", help=help_text(show.__doc__))(show)
+VERBS: dict[str, Callable[..., None]] = {"list": list_sources, "fetch": fetch, "show": show}
+for name, verb in VERBS.items():
+    app.command(name, help=help_text(verb.__doc__))(verb)

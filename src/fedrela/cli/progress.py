@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -74,14 +74,6 @@ def open_tensorboard(path: Path | None) -> TensorBoardLog | None:
     return TensorBoardLog(path)
 
 
-class Loss(NamedTuple):
-    """An update of a client that was excluded."""
-
-    round: int
-    client: int | None  # not known of an upload that does not say who sent it
-    reason: str
-
-
 @dataclass
 class Standing:
     """How a run of so many rounds stands after the rounds that were added."""
@@ -93,16 +85,8 @@ class Standing:
     relabelled: dict[int, int] = field(default_factory=dict)  # client -> labels that it changed
     lost: set[int | None] = field(default_factory=set)  # clients with an excluded update
     turns_lost: int = 0  # the number of such updates
-    last_loss: Loss | None = None
+    last_lost: tuple[int, int | None, str] | None = None  # round, client if known, and reason of the last one
     skipped: int = 0
-
-    @classmethod
-    def after(cls, records: Iterable[Mapping[str, Any]], rounds: int) -> Standing:
-        """Return how a run of so many rounds stands after the records of its folder."""
-        standing = cls(rounds)
-        for record in records:
-            standing.add(RoundRecord.from_record(record))
-        return standing
 
     def add(self, record: RoundRecord) -> None:
         """Take in the next round."""
@@ -113,7 +97,7 @@ class Standing:
         for client, reason in record.excluded:
             self.lost.add(client)
             self.turns_lost += 1
-            self.last_loss = Loss(record.round, client, reason)
+            self.last_lost = (record.round, client, reason)
         self.skipped += record.skipped
 
     @property
@@ -158,7 +142,9 @@ class RunProgress(contextlib.ExitStack):
         for line in _setting(execution):
             print_line(self._screen, printable(line))
         plan = execution.run.plan
-        self._standing = Standing.after(execution.folder.rounds(), plan.train.rounds)
+        self._standing = Standing(plan.train.rounds)
+        for record in execution.folder.rounds():
+            self._standing.add(RoundRecord.from_record(record))
         first = plan.relabel.schedule.first(plan.train.rounds) if plan.relabel.enabled else None
         self._show = self.enter_context(show_rounds(self._screen, self._standing, first))
 
@@ -274,13 +260,13 @@ class MarkedBar(ProgressColumn):
 
 def lost_clients(standing: Standing) -> str:
     """Return how many updates were excluded and why the last one was; empty if none was."""
-    last = standing.last_loss
-    if last is None:
+    if standing.last_lost is None:
         return ""
+    round, client, reason = standing.last_lost
     updates, clients = plural(standing.turns_lost, "update"), plural(len(standing.lost), "client")
     skipped = f"; {plural(standing.skipped, 'round')} skipped" if standing.skipped else ""
-    who = "an unknown client" if last.client is None else f"client {last.client}"
-    why = f"{who} in round {last.round}: {printable(last.reason, LONGEST_REASON)}"
+    who = "an unknown client" if client is None else f"client {client}"
+    why = f"{who} in round {round}: {printable(reason, LONGEST_REASON)}"
     return f"excluded {updates} of {clients}, last {why}{skipped}"
 
 

@@ -10,6 +10,7 @@ import shlex
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,11 +75,8 @@ def run(
     if engine == "flower":
         _simulate(heading, loaded, folder, number, events)
         return
-
-    def begin(bar: StageBar) -> AbstractContextManager[RecordedRun]:
-        return experiment.begin(loaded, out=folder, workers=number, progress=bar.count)
-
-    _execute(heading, folder, begin, events)
+    begin = partial(experiment.begin, loaded, out=folder, workers=number)
+    _execute(heading, folder, lambda bar: begin(progress=bar.count), events)
 
 
 def resume(folder: Folder, workers: Workers = None) -> None:
