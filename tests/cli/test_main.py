@@ -19,7 +19,7 @@ def fails(monkeypatch, error: BaseException) -> None:
     def read(*_, **__):
         raise error
 
-    monkeypatch.setattr("fedrela.cli.preview.read_posteriors", read)
+    monkeypatch.setattr("fedrela.cli.relabel.read_posteriors", read)
 
 
 def test_version(run):

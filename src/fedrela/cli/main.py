@@ -15,9 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from fedrela import __version__
-from fedrela.cli import check, compare, data, preview, relabel, report, reproduce, run, theory
+from fedrela.cli import check, compare, data, relabel, report, reproduce, run, theory
 from fedrela.cli import list as listing
-from fedrela.cli.options import FILE_FORMATS
 from fedrela.cli.terminal import help_text, print_error
 from fedrela.errors import FedrelaError
 from fedrela.text import printable
@@ -43,7 +42,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="
 # Every call of `fedrela` loads these modules, so heavy imports (torch, scikit-learn) are made inside their functions.
 VERBS: dict[str, Callable[..., None]] = {
     "demo": compare.demo,
-    "preview": preview.preview,
+    "preview": relabel.preview,
     "relabel": relabel.relabel,
     "run": run.run,
     "resume": run.resume,
@@ -57,7 +56,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "list": listing.list_names,
 }
 for name, verb in VERBS.items():
-    formats = FILE_FORMATS if name in ("preview", "relabel") else ""
+    formats = relabel.FILE_FORMATS if name in ("preview", "relabel") else ""
     app.command(name, help=help_text(f"{verb.__doc__}{formats}"))(verb)
 app.add_typer(data.app, name="data")
 
