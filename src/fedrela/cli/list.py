@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.console import Console
 from fedrela.arguments import check_choice
 from fedrela.cli.terminal import console, print_line, print_table, print_text_table
 from fedrela.data.sources import SOURCES
+from fedrela.experiment.toml.writer import toml_value
 from fedrela.options import expected, options_of
 
 What = Annotated[
@@ -51,7 +52,7 @@ def _algorithms(screen: Console, model: str) -> None:
     for name, kind in ALGORITHMS.items():
         if parameters := options_of(kind.Params):
             print_line(screen, name, "bold")
-            rows = [(p.name, p.symbol or "-", _value(p.default), expected(p), p.help) for p in parameters]
+            rows = [(p.name, p.symbol or "-", toml_value(p.default), expected(p), p.help) for p in parameters]
             print_text_table(screen, ("parameter", "symbol", "default", "allowed", "what it is"), rows)
     print_line(screen, "An algorithm and its parameters are keys of [algorithm].", "dim")
 
@@ -61,7 +62,7 @@ def _models(screen: Console, _: str) -> None:
 
     rows = []
     for name, spec in MODELS.items():
-        options = ", ".join(f"{option} = {_value(default)}" for option, default in model_options(name).items())
+        options = ", ".join(f"{option} = {toml_value(default)}" for option, default in model_options(name).items())
         size = model_size(name)
         rows.append((name, options or "-", "-" if size is None else f"{size:,}", spec.description))
     columns = ("model", "options", "parameters", "what it is")
@@ -91,15 +92,6 @@ def _tables(screen: Console, _: str) -> None:
 
 def _sizes(parts: dict[str, int]) -> str:
     return ", ".join(f"{name} {size:,}" if size else name for name, size in parts.items()) or "-"
-
-
-def _value(value: Any) -> str:
-    """Return a default as a configuration would say it."""
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
 TABLES: dict[str, Callable[[Console, str], None]] = {
