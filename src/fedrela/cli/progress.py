@@ -83,9 +83,7 @@ class Standing:
     accuracy: Mapping[str, Any] | None = None
     told: bool = True  # whether clients tell how many labels they moved
     relabelled: dict[int, int] = field(default_factory=dict)  # client -> labels that it changed
-    lost: set[int | None] = field(default_factory=set)  # clients with an excluded update
-    turns_lost: int = 0  # the number of such updates
-    last_lost: tuple[int, int | None, str] | None = None  # round, client if known, and reason of the last one
+    lost: list[tuple[int, int | None, str]] = field(default_factory=list)  # round, client and reason of each exclusion
     skipped: int = 0
 
     def add(self, record: RoundRecord) -> None:
@@ -94,10 +92,7 @@ class Standing:
         self.accuracy = record.accuracy or self.accuracy
         self.told = record.moved is not None
         self.relabelled.update((client, number) for client, number in record.relabelled)
-        for client, reason in record.excluded:
-            self.lost.add(client)
-            self.turns_lost += 1
-            self.last_lost = (record.round, client, reason)
+        self.lost += [(record.round, client, reason) for client, reason in record.excluded]
         self.skipped += record.skipped
 
     @property
@@ -167,35 +162,24 @@ def show_rounds(out: Console, standing: Standing, first: int | None) -> Iterator
         with RoundsBar(out, standing, first) as bar:
             yield bar.show_standing
     else:
-        yield PlainRounds(out, standing, first).write
+        yield _plain_rounds(out, standing, first)
 
 
-class PlainRounds:
-    """Writes a line for the first round, the first re-labelling round, the last one, and about ten others."""
+def _plain_rounds(out: Console, now: Standing, first: int | None) -> Callable[[], None]:
+    """Return what writes a line for the first round, the first re-labelling one, the last, and about ten others."""
+    before, began = now.round, time.monotonic()
+    step = max(1, round(now.rounds / (PLAIN_LINES + 1)))
+    regular = range(step, now.rounds - step // 2, step)  # the last of them is not next to the last round
+    shown = {1, now.round + 1, *regular, first, now.rounds}
 
-    def __init__(self, out: Console, standing: Standing, first: int | None) -> None:
-        self._out, self._standing = out, standing
-        self._before, self._began = standing.round, time.monotonic()
-        step = max(1, round(standing.rounds / (PLAIN_LINES + 1)))
-        regular = range(step, standing.rounds - step // 2, step)  # the last of them is not next to the last round
-        self._shown = {1, standing.round + 1, *regular, first, standing.rounds}
+    def write() -> None:
+        if now.round in shown:
+            left = (time.monotonic() - began) / (now.round - before) * (now.rounds - now.round)
+            moved = f"moved {now.moved}" if now.told else ""
+            parts = (f"round {now.round}/{now.rounds}", *_accuracies(now), moved, f"left {clock(left)}")
+            print_line(out, "  ".join(filter(None, [*parts, lost_clients(now)])))
 
-    def write(self) -> None:
-        """Write the line of the round just done, if it has one."""
-        now = self._standing
-        if now.round in self._shown:
-            parts = [
-                f"round {now.round}/{now.rounds}",
-                *_accuracies(now),
-                f"moved {now.moved}" if now.told else "",
-                f"left {clock(self._seconds_left())}",
-                lost_clients(now),
-            ]
-            print_line(self._out, "  ".join(filter(None, parts)))
-
-    def _seconds_left(self) -> float:
-        now = self._standing
-        return (time.monotonic() - self._began) / (now.round - self._before) * (now.rounds - now.round)
+    return write
 
 
 class RoundsBar(Progress):
@@ -260,10 +244,10 @@ class MarkedBar(ProgressColumn):
 
 def lost_clients(standing: Standing) -> str:
     """Return how many updates were excluded and why the last one was; empty if none was."""
-    if standing.last_lost is None:
+    if not standing.lost:
         return ""
-    round, client, reason = standing.last_lost
-    updates, clients = plural(standing.turns_lost, "update"), plural(len(standing.lost), "client")
+    round, client, reason = standing.lost[-1]
+    updates, clients = plural(len(standing.lost), "update"), plural(len({of for _, of, _ in standing.lost}), "client")
     skipped = f"; {plural(standing.skipped, 'round')} skipped" if standing.skipped else ""
     who = "an unknown client" if client is None else f"client {client}"
     why = f"{who} in round {round}: {printable(reason, LONGEST_REASON)}"
