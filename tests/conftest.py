@@ -6,8 +6,9 @@ import functools
 import json
 import os
 import signal
+import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ import pytest
 
 # Tests run in several processes: a linear-algebra library that starts threads in each only makes them wait.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+
+@pytest.fixture
+def fast_folder() -> Iterator[Path]:
+    """Give a fresh folder for thousands of small files, in memory where the system has one there."""
+    from helpers.forks import memory
+
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
+        yield Path(folder)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.nightly_counts import too_little_covered
+
 TESTS = Path(__file__).parent
-COPIED = ("nightly.py", "conftest.py", "helpers/__init__.py", "helpers/batteries.py", "helpers/nightly_counts.py")
+COPIED = ("nightly.py", "conftest.py", *(f"helpers/{name}.py" for name in ("__init__", "batteries", "nightly_counts")))
 FILES = {
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["tests"]\naddopts = "--import-mode=importlib"\n',
     "docs/guarantees.md": "| B1 | examples | `tests/one/test_one.py` | 5 | 70 |\n"
@@ -162,6 +164,37 @@ def test_a_group_whose_time_is_over_says_what_it_reached(tree):
     assert counts(tree, "B2")["passed"] == 4  # the other group has run
     (tree / "wait").unlink()
     assert "NOT ENDED" not in nightly(tree, "--only", "one")[1]
+
+
+def test_a_worker_that_dies_is_a_failure_and_the_others_go_on(tree):
+    (tree / "tests/two/test_four.py").write_text("import os\n\ndef test_exit():\n    os._exit(3)\n")
+    (tree / "mended").touch()
+    code, said = nightly(tree, "--only", "two", "--workers", "2")
+    assert code == 1
+    assert [line for line in said.splitlines() if line.startswith("FAILED")] == [
+        "FAILED tests/two/test_four.py::test_exit"
+    ]
+    assert counts(tree, "B2") == {"inputs": 30, "passed": 3, "skipped": 1}
+    assert counts(tree, "other tests") == {"inputs": 1, "violations": 1, "failed": 1}
+
+
+def test_packages_with_too_few_branches_taken(tmp_path):
+    taken = {
+        "core/a": (9, 10),
+        "core/b": (10, 10),
+        "engine/admission": (5, 5),
+        "engine/b": (89, 100),
+        "plots/c": (9, 10),
+    }
+    files = {
+        f"fedrela/src/fedrela/{name}.py": {"summary": {"covered_branches": part, "num_branches": whole}}
+        for name, (part, whole) in taken.items()
+    }
+    (tmp_path / "coverage.json").write_text(json.dumps({"files": files}))
+    assert too_little_covered(tmp_path / "coverage.json") == [
+        "core: 95.0 % of the branches where 100 are expected",
+        "engine: 89.0 % of the branches where 90 are expected",
+    ]
 
 
 def test_a_group_that_cannot_be_collected_is_a_failure(tree):

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import fedrela
 from helpers.batteries import count, tried
 from helpers.core_cases import make
+from helpers.forks import memory
 
 
 class Client(RuleBasedStateMachine):
@@ -21,7 +22,7 @@ class Client(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="fedrela-b5-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="fedrela-b5-", dir=memory()))
         self.file = self.folder / "ledger.json"
 
     def teardown(self):

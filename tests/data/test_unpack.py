@@ -21,6 +21,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
 from helpers.archive_attacks import ATTACKS, EVIL, NAMES, OUTSIDE, WRITERS, Attack, Item, as_tar
 from helpers.batteries import examples, tried
+from helpers.forks import memory
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -112,7 +113,7 @@ def hostile_names(draw: st.DrawFn) -> str:
 @given(hostile_names(), st.sampled_from(sorted(WRITERS)))
 def test_fuzzed_names_stay_inside(name: str, form: str) -> None:
     write, file_name = WRITERS[form]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
         world = Path(folder).resolve()
         archive, target = world / file_name, world / "inner" / "target"
         archive.write_bytes(write(Attack((Item(name),))))
@@ -151,7 +152,7 @@ def test_damaged_archives_are_refused_in_one_line_or_unpacked(data: st.DataObjec
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     del content[data.draw(st.integers(len(content) // 2, len(content))) :]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
         archive, target = Path(folder, file_name), Path(folder, "target")
         archive.write_bytes(content)
         said = ""

@@ -164,17 +164,18 @@ class Mangling(InProcessGrid):
         return mangle(reply, self._rng) if is_upload and self.nodes[reply.metadata.src_node_id] == 0 else reply
 
 
-def test_malformed_replies_cost_their_sender_only(tmp_path):
+def test_malformed_replies_cost_their_sender_only(fast_folder):
     """B7: whatever client 0 sends, the others' average is as if it had not been asked."""
     config = digits(train={"rounds": 1}, relabel={"start": 1, "enabled": False})
-    apps = grid_of(config, tmp_path).apps
+    apps = grid_of(config, fast_folder).apps
     without, _ = federate(digits(train={"rounds": 1, "deadline": 0.2}, relabel={"start": 1, "enabled": False}),
-                          tmp_path, lose=silent(0, (1,)))  # fmt: skip
+                          fast_folder, lose=silent(0, (1,)))  # fmt: skip
     for case in range(count(25, 1000)):
-        grid = Mangling(apps, str(tmp_path / "states"), rng=stream(1, "malformed replies", case))
-        done = serve(config, grid, out=tmp_path / str(case), experiment="x", patience=1.0)
+        grid = Mangling(apps, str(fast_folder / "states"), rng=stream(1, "malformed replies", case))
+        done = serve(config, grid, out=fast_folder / str(case), experiment="x", patience=1.0)
         assert done.history()[0]["admitted"] == [1, 2, 3], (case, reasons(done))
         assert done.weights_sha256 == without.weights_sha256
+        shutil.rmtree(done.folder)
         tried(faults=1)
 
 

@@ -76,7 +76,7 @@ def too_little_covered(report: Path) -> list[str]:
     taken: Counter[str] = Counter()
     there: Counter[str] = Counter()
     for path, found in json.loads(report.read_text())["files"].items():
-        name = path.split("fedrela/", 1)[-1].removesuffix(".py")
+        name = path.rpartition("fedrela/")[2].removesuffix(".py")
         package = next((each for each in WHOLE if f"{name}/".startswith(f"{each}/")), name.split("/")[0])
         taken[package] += found["summary"]["covered_branches"]
         there[package] += found["summary"]["num_branches"]

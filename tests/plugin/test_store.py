@@ -20,6 +20,7 @@ from fedrela.plugin import LabelStore, Policy
 from fedrela.plugin.oneshot import current_ledger, plan_passes
 from fedrela.plugin.store import default_folder
 from helpers.batteries import examples
+from helpers.forks import memory
 from helpers.plugin_toys import LOG, relabel_in_round, scored
 
 
@@ -58,7 +59,7 @@ def test_of_several_at_once_one_makes_the_labels_of_all(found):
 @examples(60, 2000)
 def test_a_client_reads_the_labels_of_its_first_pass_for_ever(rounds):
     """Rounds in any order: a server may go back; every turn comes with another model, in a new process."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
         made = None
         for seed, round in enumerate(rounds):
             store = LabelStore(folder, "toy", "7")
