@@ -128,10 +128,11 @@ class RunProgress(contextlib.ExitStack):
     def finish(self, folder: Path, rounds: int) -> None:
         """Add the plots of a finished run to TensorBoard."""
         if self._tensorboard:
-            from fedrela.report.tensorboard import run_figures
+            from fedrela.report.run import run_page
             from fedrela.runfolder import RunFolder
 
-            self._tensorboard.add_figures(run_figures(RunFolder.open(folder)), rounds)
+            page = run_page(RunFolder.open(folder), samples=False)
+            self._tensorboard.add_figures(page.figures, rounds)
 
     def _start(self, execution: RecordedRun) -> None:
         for line in _setting(execution):

@@ -15,9 +15,9 @@ from fedrela.plots.runs import GridData, RunData
 from fedrela.plots.style import limited
 from fedrela.report.compare import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text
-from fedrela.report.relabelling import gallery
 from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
 from fedrela.report.run import SAMPLES, data_words, model_words, without_paths
+from fedrela.report.sections import gallery
 from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder

@@ -12,9 +12,8 @@ import numpy as np
 from fedrela import plots
 from fedrela.plots.runs import RunData
 from fedrela.plots.style import limited
-from fedrela.report.clients import cost, lost_clients, who_has_what
 from fedrela.report.page import Block, Code, Facts, Figure, Page, Section, Table, Text
-from fedrela.report.relabelling import gallery, scores, where_labels_went
+from fedrela.report.sections import cost, gallery, lost_clients, scores, where_labels_went, who_has_what
 from fedrela.runfolder import RunFolder
 from fedrela.text import listed, percent, plural, points
 

@@ -71,17 +71,12 @@ def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figure
         for record in records:
             log.add_round(record)
         if figures:
-            log.add_figures(run_figures(there), len(records))
+            log.add_figures(run_page(there, samples=False).figures, len(records))
         return
     for cell in there.cells:
         place = there.place(cell)
         if place.exists() and not (Path(path) / place.name).exists():  # cells of one configuration are one run
             write_tensorboard(there.run_folder(cell), Path(path) / place.name, figures=False)
-
-
-def run_figures(folder: RunFolder) -> list[Figure]:
-    """Return the plots of a run's report."""
-    return run_page(folder, samples=False).figures
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, float]:
