@@ -11,12 +11,13 @@ from fedrela.experiment.comparison import compare
 from fedrela.experiment.sweeps import sweep
 from fedrela.metrics.paired import paired
 from fedrela.plots.comparisons import table_gains
+from fedrela.plots.runs import GridData
 from fedrela.plots.style import new_figure
 from fedrela.plots.svg import describe_lines
 from fedrela.report.compare import meaning, verdicts
 from fedrela.report.grid import grid_page
 from fedrela.report.page import Figure, Page, Pictures, Table, Text, render
-from fedrela.report.reproduce import agreement_words, sensitivity_figures
+from fedrela.report.reproduce import reproduce_page, sensitivity_figures
 from fedrela.report.sweep import choice_words
 from fedrela.report.writing import write_figures, write_report
 from fedrela.runfolder import RunFolder
@@ -239,12 +240,12 @@ def test_gains_that_the_paper_prints_as_such():
     assert [(gain.published, gain.measured) for gain in table_gains(summary)] == [(0.77, 0.6)]
 
 
-def test_nothing_to_compare_is_said():
+def test_without_gains_there_is_no_plot_of_them():
     summary = reproduce_summary()
     for entry in summary["entries"]:
         entry["measured"] = None
     assert table_gains(summary) == []
-    assert "No gain" in agreement_words([])
+    assert section(reproduce_page(GridData([], [], summary), ""), "gains").blocks == []
 
 
 def test_the_figure_of_tau():

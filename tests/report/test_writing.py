@@ -53,8 +53,8 @@ def test_a_folder_in_the_way_and_a_place_that_cannot_be_written(tmp_path):
         write_plot(tmp_path / "file" / "a.svg", DRAW)
 
 
-def test_facts_are_the_figures_in_words():
-    facts = {fact.name: fact.value for fact in heterogeneity_facts([[30, 0, 0], [10, 20, 0]])}
+def test_facts_are_the_metrics_in_words():
+    facts = {name: value for name, value, _ in heterogeneity_facts([[30, 0, 0], [10, 20, 0]])}
     assert facts == {
         "imbalance ratio": "2",
         "class absence": "25.0%",
@@ -62,4 +62,4 @@ def test_facts_are_the_figures_in_words():
         "effective clients": "1 / 1.3 / 1.6",
         "total variation": "0.333",
     }
-    assert all(len(fact.meaning) < 60 for fact in heterogeneity_facts([[1]]))
+    assert all(len(meaning) < 60 for _, _, meaning in heterogeneity_facts([[1]]))

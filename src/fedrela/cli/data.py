@@ -110,7 +110,7 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     _show_classes(screen, federation, [groups.names[g] for g in groups.of_class])
     print_line(screen, "groups: " + ", ".join(f"{name} {plural(size, 'class')}" for name, size in groups.sizes.items()))
     print_line(screen)
-    rows = _client_rows(federation) + [(fact.name, fact.value, fact.meaning) for fact in facts]
+    rows = _client_rows(federation) + facts
     print_table(screen, ("clients", "here", "what it means"), rows, words=("clients", "what it means"))
     if federation.note:
         print_line(screen)

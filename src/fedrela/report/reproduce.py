@@ -163,19 +163,14 @@ def reproduce_page(runs: GridData, setting: str) -> Page:
 
 
 def _gains(found: Sequence[Gain]) -> list[Block]:
+    """Return published against measured gains, and say how often they have one sign."""
     if not found:
         return []
-    said, title = agreement_words(found), "Gains by FedReLa; on the dashed line both agree"
-    return [Text(said), Figure("gains", title, partial(plots.published_and_measured, found), said)]
-
-
-def agreement_words(found: Sequence[Gain]) -> str:
-    """Say how often published and measured gains have one sign."""
-    if not found:
-        return "No gain was both published and measured."
     same = sum((gain.published > 0) == (gain.measured > 0) for gain in found)
     apart = points(float(np.mean([abs(gain.published - gain.measured) for gain in found]))).lstrip("+")
-    return f"{same} of {len(found)} gains have the published sign; on average they lie {apart} points apart."
+    said = f"{same} of {len(found)} gains have the published sign; on average they lie {apart} points apart."
+    draw = partial(plots.published_and_measured, found)
+    return [Text(said), Figure("gains", "Gains by FedReLa; on the dashed line both agree", draw, said)]
 
 
 def sensitivity_figures(summary: Summary) -> list[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,8 +67,8 @@ def _moves(run: RunData) -> str:
     record = run.relabelling or {}
     flow = np.array(record["flow"], np.int64)
     share = record["moved"] / max(run.samples, 1)
-    said = [f"{record['moved']:,} of {plural(run.samples, 'label')} moved ({share:.1%}),"]
-    said.append(f"at {plural(len(record['clients']), 'client')}.")
+    whole = f"{record['moved']:,} of {plural(run.samples, 'label')} moved ({share:.1%})"
+    said = [f"{whole}, at {plural(len(record['clients']), 'client')}."]
     into = [(limited(group), int(flow[:, run.groups.members(group)].sum())) for group in run.groups.names]
     said.append(f"{listed([f'{number:,} into {group} classes' for group, number in into])}.".capitalize())
     if flow.any():
@@ -142,12 +142,9 @@ def gallery(run: RunData, *, samples: bool = True) -> list[Block]:
         "one's most probable moves first. Posterior is the model's probability of the new class, and re-labelling the "
         "probability with which FedReLa moves the label there."
     )
-    caption = ""
-    if found["samples"].ndim != 4:
-        how = "the mean, in standard deviations" if run.manifest.data["standardized"] else (
-            "those of the other samples shown, in their own units"
-        )  # fmt: skip
-        caption = f"Below each: the features that deviate most from {how}."
+    own = "those of the other samples shown, in their own units"
+    how = "the mean, in standard deviations" if run.manifest.data["standardized"] else own
+    caption = "" if found["samples"].ndim == 4 else f"Below each: the features that deviate most from {how}."
     return [Text(said), Pictures(_pictures(run, found), caption)]
 
 
@@ -186,14 +183,6 @@ def who_has_what(run: RunData) -> list[Block]:
     return blocks
 
 
-class Fact(NamedTuple):
-    """A measure: what it is called, what it is here, what it means."""
-
-    name: str
-    value: str
-    meaning: str
-
-
 def effective_clients(client_counts: ArrayLike) -> list[str]:
     """Return for each class over how many clients it is effectively spread, with one decimal; 0.0 where it is absent.
 
@@ -203,24 +192,24 @@ def effective_clients(client_counts: ArrayLike) -> list[str]:
     return [f"{clients:,.1f}" for clients in measure_heterogeneity(client_counts).effective_clients]
 
 
-def heterogeneity_facts(client_counts: ArrayLike) -> tuple[Fact, ...]:
-    """Measure a (clients, classes) count matrix and put the numbers into words.
+def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
+    """Measure a (clients, classes) count matrix: what each measure is called, what it is here, what it means.
 
     Examples
     --------
-    >>> [f"{fact.name} {fact.value}" for fact in heterogeneity_facts([[30, 0], [10, 20]])][:2]
+    >>> [f"{name} {value}" for name, value, _ in heterogeneity_facts([[30, 0], [10, 20]])][:2]
     ['imbalance ratio 2', 'class absence 25.0%']
     """
     found = measure_heterogeneity(client_counts)
     spread = np.array([clients for clients in found.effective_clients if clients > 0])
     spreads = " / ".join(map(short, (spread.min(), float(np.median(spread)), spread.max())))
-    return (
-        Fact("imbalance ratio", short(found.imbalance_ratio), "IR of the training set: largest class over smallest"),
-        Fact("class absence", f"{found.absence_rate:.1%}", "pairs of a client and a class without a sample"),
-        Fact("local/global mismatch", f"{found.mismatch:.1%}", "pairs of classes that a client has in reverse order"),
-        Fact("effective clients", spreads, "clients a class is spread over: least, median, most"),
-        Fact("total variation", f"{found.total_variation:.3f}", "mean distance from the global class mix, 0 to 1"),
-    )
+    return [
+        ("imbalance ratio", short(found.imbalance_ratio), "IR of the training set: largest class over smallest"),
+        ("class absence", f"{found.absence_rate:.1%}", "pairs of a client and a class without a sample"),
+        ("local/global mismatch", f"{found.mismatch:.1%}", "pairs of classes that a client has in reverse order"),
+        ("effective clients", spreads, "clients a class is spread over: least, median, most"),
+        ("total variation", f"{found.total_variation:.3f}", "mean distance from the global class mix, 0 to 1"),
+    ]
 
 
 def lost_clients(run: RunData) -> list[Block]:
