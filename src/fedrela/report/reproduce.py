@@ -175,7 +175,7 @@ def _gains(found: Sequence[Gain]) -> list[Block]:
 
 def sensitivity_figures(summary: Summary) -> list[Block]:
     """Return accuracy and labels moved over a table's only axis, where its values are numbers; else nothing."""
-    axes = [axis for side in _axes(summary) for axis in side]
+    axes = list(dict.fromkeys(axis for entry in summary["entries"] for axis in entry["at"]))
     if len(axes) != 1:
         return []
     placed = [(number(entry["at"][axes[0]]), entry) for entry in summary["entries"]]
