@@ -20,12 +20,13 @@ fedrela.errors.ArgumentError: mu: expected a number >= 0 and < 1, got 1
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -65,14 +66,14 @@ class Option:
     @property
     def types(self) -> tuple[Any, ...]:
         """The types that a value may have: the members of the annotation, ``NoneType`` among them."""
-        return get_args(self.type) or (self.type,)
+        return _members(self.type)
 
 
 def option(default: Any, help: str, *, choices: Choices = (), **details: Any) -> Any:
     """Return a dataclass field that declares one option; `details` are further attributes of `Option`.
 
     The annotation says which types are allowed: ``bool``, ``int``, ``float`` (integers too), ``str`` (one of
-    `choices`, if there are any), ``None``, or a union of them. For any other form, such as tuples, give `check` and
+    `choices`, if there are any), ``None``, a sequence of these, or a union of them. For any other form give `check` and
     say in `form` what it accepts. Choices given as a function are read only for a value that is not the default.
     """
     return field(default=default, metadata={"option": Option("", Any, default, help, words=choices, **details)})
@@ -98,6 +99,18 @@ def options_of(kind: type[Options]) -> tuple[Option, ...]:
         own = {each.name: each.metadata["option"] for each in fields(kind) if "option" in each.metadata}
         _DECLARED[kind] = tuple(replace(each, name=name, type=hints[name]) for name, each in own.items())
     return _DECLARED[kind]
+
+
+def options_from(function: Callable[..., Any], besides: Iterable[str] = ()) -> dict[str, Option]:
+    """Return the options that the parameters of a function declare, by name, but for those in `besides`.
+
+    >>> def load(root: str, *, size: int = 64) -> None: ...
+    >>> [(each.name, each.default, expected(each)) for each in options_from(load, ["root"]).values()]
+    [('size', 64, 'an integer')]
+    """
+    hints, parameters = get_type_hints(function), inspect.signature(function).parameters.items()
+    own = {name: each.default for name, each in parameters if name not in besides}
+    return {name: Option(name, hints.get(name, Any), default, "") for name, default in own.items()}
 
 
 def checked(option: Option, value: Any) -> Any:
@@ -135,12 +148,20 @@ def without_none(option: Option) -> Option:
     return replace(option, type=functools.reduce(operator.or_, [kind for kind in option.types if kind is not NoneType]))
 
 
+def _members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one type that a hint is."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
 def _fits(option: Option, kind: Any, value: Any) -> bool:
+    if get_origin(kind):
+        kinds = _members(get_args(kind)[0])
+        return isinstance(value, list | tuple) and all(any(_fits(option, k, item) for k in kinds) for item in value)
     if kind is str:
         lazy_default = callable(option.words) and value == option.default
         return isinstance(value, str) and (lazy_default or not option.words or value in option.choices)
     if kind not in (int, float):
-        return type(value) is kind
+        return kind is Any or type(value) is kind
     if isinstance(value, bool) or not isinstance(value, int | float if kind is float else int):
         return False
     return abs(value) <= LARGEST and (
@@ -152,13 +173,19 @@ def _fits(option: Option, kind: Any, value: Any) -> bool:
 
 
 def _in_words(option: Option, kind: Any) -> str:
+    if get_origin(kind):
+        return f"a list, each item {' or '.join(_in_words(option, each) for each in _members(get_args(kind)[0]))}"
     if kind is str:
         return f"one of {', '.join(option.choices)}" if option.words else "a text"
     if kind not in (int, float):
         return "true or false" if kind is bool else "None"
     noun = "an integer" if kind is int else "a number"
     if option.ge is not None and option.le is not None:
-        return f"{noun} from {option.ge:.15g} to {option.le:.15g}"
+        return f"{noun} from {_number(option.ge)} to {_number(option.le)}"
     limits = {">=": option.ge, ">": option.gt, "<=": option.le, "<": option.lt}
-    said = [f"{sign} {limit:.15g}" for sign, limit in limits.items() if limit is not None]
+    said = [f"{sign} {_number(limit)}" for sign, limit in limits.items() if limit is not None]
     return " ".join([noun, " and ".join(said)]).strip()
+
+
+def _number(limit: float) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:.15g}"

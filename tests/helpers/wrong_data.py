@@ -39,9 +39,9 @@ source = «"csvv"; validation = 9      | source: expected one of cifar10, cifar1
 validation = «9; source = "csvv"      | validation: expected a number >= 0 and < 1, got 9 (and 1 more)
 """,
     "data.options": """
-«sise = 3                             | sise: unknown option; source 'digits' has none
-«seed = 1; x = 2                      | seed: unknown option; source 'digits' has none (and 1 more)
-sise = «{}; x = 2                     | sise: expected text, a finite number, true or false, or a list of these
+«sise = 3                             | sise: unknown key; source 'digits' has none
+«seed = 1; x = 2                      | seed: unknown key; source 'digits' has none (and 1 more)
+«sise = {}; x = 2                     | sise: unknown key; source 'digits' has none (and 1 more)
 """,
     "data.imbalance": """
 kind = «"stepp"                       | kind: expected one of natural, step, long_tail, got 'stepp'; nearest: step

@@ -198,7 +198,7 @@ def test_the_registry_is_sorted_and_helps():
         load("csv", lable="x")
     with pytest.raises(ArgumentError, match="seed: unknown option; source 'digits' has none"):
         load("digits", seed=1)
-    assert SOURCES["fashion_mnist"].options == []
+    assert SOURCES["fashion_mnist"].options == {}
     assert "train_list" in SOURCES["image_folder"].options
 
 

@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.errors import DataError
+from fedrela.options import Option, options_from
+
+COMMON = ("root", "cache", "progress")  # parameters of loaders that are no options of a source
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +141,9 @@ class SourceSpec:
         return "root" in inspect.signature(self.load).parameters
 
     @property
-    def options(self) -> list[str]:
-        """Return the names of the source's own options."""
-        common = ("root", "cache", "progress")
-        return [name for name in inspect.signature(self.load).parameters if name not in common]
+    def options(self) -> dict[str, Option]:
+        """Return the source's own options by name."""
+        return options_from(self.load, COMMON)
 
 
 def check_source_arrays(source: Source) -> None:
