@@ -1,4 +1,4 @@
-"""Make the pictures of docs/plots.md, from runs of the size of `make demo`: python docs/make_plots.py."""
+"""Make the pictures of docs/plots.md, from runs of half the rounds of `make demo`: python docs/make_plots.py."""
 
 from __future__ import annotations
 
@@ -13,21 +13,13 @@ from sklearn.linear_model import LogisticRegression
 import fedrela
 from fedrela import plots
 from fedrela.experiment import compare, run, sweep
+from fedrela.experiment.comparison import DEMO
 from fedrela.report import write_plot
 from fedrela.reproduction import reproduce
 
 PICTURES = Path(__file__).with_name("plots")
-BASE = {
-    "seed": 1,
-    "data": {
-        "source": "digits",
-        "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]},
-        "partition": {"kind": "dirichlet", "clients": 10, "alpha": 0.3, "min_size": 5},
-    },
-    "model": {"name": "mlp", "hidden": [64]},
-    "train": {"rounds": 30, "epochs": 2, "batch_size": 16, "lr": 0.05, "momentum": 0.9},
-    "relabel": {"start": 0.7, "tau": 0.05},
-}
+ONE_RUN = {key: value for key, value in DEMO.items() if key != "compare"}
+BASE = {**ONE_RUN, "train": {**DEMO["train"], "rounds": 30}, "relabel": {**DEMO["relabel"], "start": 0.7}}
 ARMS = ["baseline", "baseline-drop", "fedrela", "fedrela-drop", "random"]
 ONE_KEY = {"relabel.tau": [0.01, 0.03, 0.05, 0.1, 0.2]}
 TWO_KEYS = {"relabel.tau": [0.01, 0.05, 0.1, 0.2], "relabel.start": [0.3, 0.5, 0.7]}

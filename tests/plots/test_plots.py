@@ -358,7 +358,10 @@ def test_a_sweep_of_two_keys_is_a_heat_map_and_of_three_none(ax):
 
 
 def test_values_that_are_words_make_rows(ax):
-    summary = json.loads(json.dumps(sweep_summary(1)).replace("[0.05, 0.1]", '["paper", "official"]'))
+    text = json.dumps(sweep_summary(1)).replace("[0.05, 0.1]", '["paper", "official"]')
+    for number, word in ((0.05, "paper"), (0.1, "official")):
+        text = text.replace(f'"relabel.tau": {number}', f'"relabel.tau": "{word}"')
+    summary = json.loads(text)
     plots.sensitivity(summary, ax=ax)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["paper", "official"]
     assert texts(ax) == ["50", "80", "70", "51", "81", "69"]

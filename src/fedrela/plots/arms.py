@@ -21,7 +21,7 @@ def arm_words(arm: str) -> str:
     ('baseline', 'FedReLa, lr / 10', 'as given')
     """
     kind = arm.removesuffix("-drop")
-    return WORDS.get(kind, kind) + (DROP if is_drop(arm) else "")
+    return WORDS.get(kind, kind) + _drop(arm)
 
 
 def arm_name(baseline: str, arm: str) -> str:
@@ -30,9 +30,8 @@ def arm_name(baseline: str, arm: str) -> str:
     >>> arm_name("FedAvg", "fedrela-drop"), arm_name("FedAvg", "baseline-drop"), arm_name("FedAvg", "as given")
     ('FedAvg + FedReLa, lr / 10', 'FedAvg, lr / 10', 'FedAvg')
     """
-    if arm in ("baseline", "baseline-drop"):
-        return baseline + arm_words(arm).removeprefix("baseline")
-    return baseline if arm == "as given" else f"{baseline} + {arm_words(arm)}"
+    plain = arm.removesuffix("-drop") in ("baseline", "as given")
+    return baseline + _drop(arm) if plain else f"{baseline} + {arm_words(arm)}"
 
 
 def pair_name(base: str, treated: str) -> str:
@@ -42,7 +41,7 @@ def pair_name(base: str, treated: str) -> str:
     ('FedReLa', 'over random moves, lr / 10')
     """
     what = f"over {WORDS['random']}" if base.startswith("random") else WORDS["fedrela"]
-    return what + (DROP if is_drop(treated) else "")
+    return what + _drop(treated)
 
 
 def pair_title(base: str, treated: str) -> str:
@@ -52,7 +51,7 @@ def pair_title(base: str, treated: str) -> str:
     ('FedReLa against the baseline', 'FedReLa against random moves, both with lr / 10')
     """
     other = WORDS["random"] if base.startswith("random") else "the baseline"
-    return f"FedReLa against {other}" + (f", both with{DROP[1:]}" if is_drop(treated) else "")
+    return f"FedReLa against {other}" + _drop(treated).replace(",", ", both with")
 
 
 def drop_words(arms: Iterable[str]) -> str:
@@ -61,12 +60,11 @@ def drop_words(arms: Iterable[str]) -> str:
     >>> drop_words(["baseline", "baseline-drop"])
     '; lr / 10: the learning rate divided by 10 from re-labelling on'
     """
-    return f";{DROP[1:]}: the learning rate divided by 10 from re-labelling on" if any(map(is_drop, arms)) else ""
+    return f";{DROP[1:]}: the learning rate divided by 10 from re-labelling on" if any(map(_drop, arms)) else ""
 
 
-def is_drop(arm: str) -> bool:
-    """Whether an arm lowers the learning rate when re-labelling begins."""
-    return arm.endswith("-drop")
+def _drop(arm: str) -> str:
+    return DROP if arm.endswith("-drop") else ""
 
 
 def seeds_words(summary: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +12,9 @@ from numpy.typing import ArrayLike
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics.groups import Groups
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, Ints, is_source, read_run
+from fedrela.plots.runs import Floats, Ints, read_run
+from fedrela.plots.style import Axes
 from fedrela.text import plural
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_CLIENTS = 60
 MOST_NAMED_CLASSES = 60
@@ -26,31 +24,19 @@ SMALLEST_DOT = 2.5  # area in square points below which the eye needs a ring to 
 
 @dataclass(frozen=True)
 class ClientRows:
-    """What is drawn of a count matrix.
+    """What is drawn of a count matrix: rows of classes, columns of clients."""
 
-    Attributes
-    ----------
-    clients, sizes
-        The clients that are shown, from left to right, and how many samples each has.
-    bands
-        The classes of each row, from top to bottom: one, or several neighbours in frequency.
-    cells
-        Samples of each row at each client, ``(rows, clients)``; in a band the mean over its classes.
-    totals
-        The same over all clients, shown or not, ``(rows,)``.
-    """
-
-    clients: Ints
-    sizes: Ints
-    bands: list[tuple[int, ...]]
-    cells: Floats
-    totals: Floats
+    clients: Ints  # those shown, from left to right
+    sizes: Ints  # samples of each of them
+    bands: list[tuple[int, ...]]  # the classes of each row, from top to bottom: one, or several neighbours in frequency
+    cells: Floats  # samples of each row at each client, (rows, clients); in a band the mean over its classes
+    totals: Floats  # the same over all clients, shown or not, (rows,)
 
 
 @style.plot
 def client_classes(
     source: Any, *, names: Sequence[str] | None = None, groups: Groups | None = None, ax: Axes = style.NEW
-) -> Axes:
+) -> None:
     """Draw who has how many samples of which class, the way papers on heterogeneous clients do.
 
     Up to 60 classes are drawn as dots whose area is proportional to the number of samples, with a ring round those too
@@ -58,50 +44,38 @@ def client_classes(
     60 are shown, spread over their ranking by size. `source` is a run, or the samples of each class at each client,
     ``(clients, classes)`` integers; groups colour the classes.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.client_classes([[30, 0], [10, 20]], names=["cat", "dog"])
-    >>> dots = ax.collections[0]
+    >>> dots = client_classes([[30, 0], [10, 20]], names=["cat", "dog"]).collections[0]
     >>> dots.get_offsets().tolist(), (dots.get_sizes() / dots.get_sizes().max() * 30).round().tolist()
     ([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [30.0, 20.0, 10.0])
     """
+    from matplotlib.patches import Patch
+
     counts, names, groups = _counts(source, names, groups)
     rows = client_rows(counts, groups)
     named = len(names) <= MOST_NAMED_CLASSES
-    labels = [_label(band, names) for band in rows.bands]
+    short = [[style.limited(names[c]) for c in band[:3]] for band in rows.bands]
+    more = [f" and {len(band) - 3} more" if len(band) > 3 else "" for band in rows.bands]
+    labels = [", ".join(few) + rest for few, rest in zip(short, more, strict=True)]
     colours = style.class_colours(groups, len(names))
     shades = [style.LIGHT["group-0"] if groups is None else colours[band[0]] for band in rows.bands]
     width = 6.6 if rows.clients.size > 12 else 5.0
     inner = max(0.21 * len(rows.bands), 0.6) if named else 4.2
     style.set_height(ax, inner + 1.6)
-    handles = _group_patches(groups)
+    handles: dict[str, Any] = {}
+    if groups is not None:
+        labelled = zip(groups.sizes.items(), style.group_colours(len(groups.names)), strict=True)
+        handles = {f"{style.name(group)}: {plural(size, 'class')}": Patch(color=c) for (group, size), c in labelled}
     if named:
         handles |= _dots(ax, rows, labels, shades, min(width * 0.62 / rows.clients.size, inner / len(rows.bands)))
     else:
         _cells(ax, rows, labels)
     _name_axes(ax, rows, labels, named)
-    _totals(ax, rows, labels, shades)
-    _sizes(ax, rows, 0.36 * len(rows.bands) / inner)
-    style.legend_above(ax, list(handles.values()), list(handles))
-    return ax
+    _margins(ax, rows, labels, shades, 0.36 * len(rows.bands) / inner)
+    style.legend_above(ax, handles.values(), handles)
 
 
-def _group_patches(groups: Groups | None) -> dict[str, Any]:
-    from matplotlib.patches import Patch
-
-    if groups is None:
-        return {}
-    colours = style.group_colours(len(groups.names))
-    labels = [f"{style.name(group)}: {plural(size, 'class')}" for group, size in groups.sizes.items()]
-    return {label: Patch(color=colour) for label, colour in zip(labels, colours, strict=True)}
-
-
-def _counts(
-    source: Any, names: Sequence[str] | None, groups: Groups | None
-) -> tuple[Ints, Sequence[str], Groups | None]:
-    if is_source(source):
-        run = read_run(source)
+def _counts(source: Any, names: Any, groups: Groups | None) -> tuple[Ints, Sequence[str], Groups | None]:
+    if run := read_run(source):
         if run.client_counts is None:
             raise DataError("the classes of clients are written when a run has finished")
         return run.client_counts, run.classes, run.groups
@@ -123,26 +97,14 @@ def client_rows(counts: ArrayLike, groups: Groups | None = None) -> ClientRows:
         ranking = np.argsort(-sizes, kind="stable")
         shown = ranking[np.linspace(0, sizes.size - 1, MOST_CLIENTS).round().astype(np.int64)]
     bands: list[tuple[int, ...]] = [(c,) for c in range(totals.size)]
-    if totals.size > MOST_NAMED_CLASSES:
-        bands = _bands(totals, np.zeros(totals.size, np.int64) if groups is None else groups.of_class)
+    if totals.size > MOST_NAMED_CLASSES:  # by group and then by decreasing count, rows of neighbours within one group
+        group = np.zeros(totals.size, np.int64) if groups is None else groups.of_class
+        order, height = np.lexsort((-totals, group)), -(-totals.size // MOST_ROWS)
+        members = [order[group[order] == g] for g in np.unique(group)]
+        parts = [part for found in members for part in np.array_split(found, -(-found.size // height))]
+        bands = [tuple(part.tolist()) for part in parts]
     cells = np.stack([n[shown][:, list(band)].mean(axis=1) for band in bands])
     return ClientRows(shown, sizes[shown], bands, cells, np.array([totals[list(band)].mean() for band in bands]))
-
-
-def _bands(totals: Ints, group: Ints) -> list[tuple[int, ...]]:
-    """Cut the classes, by group and then by decreasing count, into rows of neighbours within one group."""
-    order = np.lexsort((-totals, group))
-    height = -(-totals.size // MOST_ROWS)
-    bands: list[tuple[int, ...]] = []
-    for g in np.unique(group):
-        members = order[group[order] == g]
-        bands += [tuple(part.tolist()) for part in np.array_split(members, -(-members.size // height))]
-    return bands
-
-
-def _label(band: tuple[int, ...], names: Sequence[str]) -> str:
-    few = ", ".join(style.limited(names[c]) for c in band[:3])
-    return few if len(band) <= 3 else f"{few} and {len(band) - 3} more"
 
 
 def _dots(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], cell: float) -> dict[str, Any]:
@@ -162,25 +124,21 @@ def _dots(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], cell
     style.tooltips(dots, tips)
     small = area < SMALLEST_DOT
     if small.any():
-        ax.scatter(
-            x[small], y[small], s=20, facecolors="none", edgecolors=[colours[k] for k in np.flatnonzero(small)],
-            linewidths=0.7, zorder=3, clip_on=False,
-        )  # fmt: skip
+        look: dict[str, Any] = {"facecolors": "none", "edgecolors": [colours[k] for k in np.flatnonzero(small)]}
+        ax.scatter(x[small], y[small], s=20, linewidths=0.7, zorder=3, clip_on=False, **look)
     ax.hlines(range(len(labels)), -0.5, rows.clients.size - 0.5, color=style.LINE, linewidth=0.8, zorder=1)
     ax.vlines(range(rows.clients.size), -0.5, len(labels) - 0.5, color=style.LINE, linewidth=0.8, zorder=1)
     return _dot_examples(float(rows.cells.max()), largest, bool(small.any()))
 
 
 def _dot_examples(most: float, largest: float, ringed: bool) -> dict[str, Any]:
-    from matplotlib.lines import Line2D
-
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": style.MUTED}
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o"}
     smaller = [n for n in (1000, 100, 10) if SMALLEST_DOT * most / largest <= n < most / 2.5]
-    chosen = [most, *smaller][:3] if most else []
-    found = {f"{n:,.0f} samples": Line2D([], [], markersize=(largest * n / most) ** 0.5, **look) for n in chosen}
+    chosen = {f"{n:,.0f} samples": (largest * n / most) ** 0.5 for n in [most, *smaller][:3] if most}
+    found = {label: style.key(style.MUTED, markersize=size, **look) for label, size in chosen.items()}
     if ringed:
         limit = max(1, int(SMALLEST_DOT * most / largest))
-        found[f"{limit:,} or fewer"] = Line2D([], [], markersize=20**0.5, markerfacecolor="none", **look)
+        found[f"{limit:,} or fewer"] = style.key(style.MUTED, markersize=20**0.5, markerfacecolor="none", **look)
     return found
 
 
@@ -190,8 +148,7 @@ def _cells(ax: Axes, rows: ClientRows, labels: list[str]) -> None:
     shown = np.ma.masked_less_equal(rows.cells, 0)
     norm = LogNorm(vmin=1, vmax=max(float(rows.cells.max()), 2.0), clip=True)
     across, down = np.arange(-0.5, rows.clients.size), np.arange(-0.5, len(labels))
-    mesh = ax.pcolormesh(across, down, shown, cmap=ListedColormap(style.RISES), norm=norm)
-    mesh.set_clip_on(False)
+    mesh = ax.pcolormesh(across, down, shown, cmap=ListedColormap(style.RISES), norm=norm, clip_on=False)
     bar = style.colour_bar(ax, mesh, orientation="horizontal", shrink=0.5, aspect=40, pad=0.01)
     bar.set_label("samples of a class at a client")
     bar.ax.xaxis.set_major_formatter("{x:,.0f}")
@@ -216,29 +173,23 @@ def _name_axes(ax: Axes, rows: ClientRows, labels: list[str], named: bool) -> No
     ax.spines[:].set_visible(False)
 
 
-def _totals(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str]) -> None:
-    """Draw the samples of each row, over all clients, in bars at the right."""
-    number = rows.clients.size
+def _margins(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], high: float) -> None:
+    """Draw the samples of each row in bars at the right, those of each client above, the largest `high` rows high."""
+    number, named = rows.clients.size, len(labels) <= MOST_NAMED_CLASSES
     left, longest = number - 0.5 + 0.03 * number, 0.2 * number
     widths = longest * rows.totals / max(float(rows.totals.max()), 1.0)
-    named = len(labels) <= MOST_NAMED_CLASSES
     bars = ax.barh(np.arange(len(labels)), widths, 0.6 if named else 1.0, left=left, color=shades)
     shown = [style.short(total) for total in rows.totals]
     style.tooltips(bars, [f"{label}: {total}" for label, total in zip(labels, shown, strict=True)])
     if named:
         ax.bar_label(bars, shown, padding=2, fontsize=7, color=style.MUTED)
-    ax.text(left, -0.7, "samples per class", color=style.MUTED, fontsize="small", va="bottom")
-    ax.set_xlim(-0.6, left + longest * (1.75 if named else 1.1))
-
-
-def _sizes(ax: Axes, rows: ClientRows, high: float) -> None:
-    """Draw the samples of each client in bars above the cells, the largest `high` rows high."""
     heights = -high * rows.sizes / max(int(rows.sizes.max()), 1)
-    bars = ax.bar(np.arange(rows.clients.size), heights, 0.6, bottom=-0.7, color=style.MUTED)
+    bars = ax.bar(np.arange(number), heights, 0.6, bottom=-0.7, color=style.MUTED)
     style.tooltips(bars, [f"client {k}: {size:,}" for k, size in zip(rows.clients, rows.sizes, strict=True)])
-    words = f"samples per client, at most {rows.sizes.max():,}"
-    ax.text(-0.5, -0.7 - 1.08 * high, words, color=style.MUTED, fontsize="small", va="bottom")
-    ax.set_ylim(len(rows.bands) - 0.4, -0.7 - 1.6 * high)
+    look: dict[str, Any] = {"color": style.MUTED, "fontsize": "small", "va": "bottom"}
+    ax.text(left, -0.7, "samples per class", **look)
+    ax.text(-0.5, -0.7 - 1.08 * high, f"samples per client, at most {rows.sizes.max():,}", **look)
+    ax.set(xlim=(-0.6, left + longest * (1.75 if named else 1.1)), ylim=(len(labels) - 0.4, -0.7 - 1.6 * high))
 
 
 def describe_clients(counts: ArrayLike, names: Sequence[str], groups: Groups | None = None) -> str:

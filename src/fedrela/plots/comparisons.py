@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,9 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.arms import arm_name
 from fedrela.plots.matrices import heat_map
-from fedrela.plots.runs import is_source, read_summary
+from fedrela.plots.runs import read_summary
+from fedrela.plots.style import Axes
 from fedrela.text import not_one_of, points
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Summary = Mapping[str, Any]
 BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
@@ -27,27 +25,20 @@ HELD_BACK = "held back"  # balanced accuracy on what clients hold back
 
 
 @style.plot
-def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: Axes = style.NEW) -> Axes:
+def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: Axes = style.NEW) -> None:
     """Draw paired gains in points with their 95 % intervals; a filled dot has an interval without zero.
 
-    Parameters
-    ----------
-    source
-        A comparison, its summary, or rows of a name, a mean and the two ends of an interval (None without one), as
-        differences of shares.
-    base, treated
-        Of a comparison, which matched arms.
+    `source` is a comparison or its summary, of which `base` and `treated` choose the matched arms; or rows of a name, a
+    mean and the two ends of an interval (None without one), as differences of shares.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.gains([("minority", 0.12, 0.05, 0.19), ("overall", 0.01, -0.02, 0.04)])
+    >>> ax = gains([("minority", 0.12, 0.05, 0.19), ("overall", 0.01, -0.02, 0.04)])
     >>> [text.get_text() for text in ax.texts]
     ['+12.0 [+5.0, +19.0]', '+1.0 [-2.0, +4.0]']
     """
-    plain = not is_source(source) and not isinstance(source, Mapping)
-    rows = list(source) if plain else gain_rows(read_summary(source, "compare"), base, treated)
+    summary = read_summary(source, "compare")
+    rows = list(source) if summary is None else gain_rows(summary, base, treated)
     rows = [row for row in rows if row[1] is not None][:MOST_ROWS]
+    texts = [gain_text(*numbers) for _, *numbers in rows]
     kinds = set()
     for y, (label, *numbers) in enumerate(rows):
         mean, low, high = 100 * style.floats(numbers)
@@ -57,30 +48,27 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
             ax.plot([low, high], [y, y], "|-", color=style.SERIES[0], linewidth=1.4, markersize=7)
         face = style.SERIES[0] if clear else style.PAPER
         (dot,) = ax.plot(mean, y, "o", color=style.SERIES[0], markerfacecolor=face, markersize=6)
-        style.tooltips(dot, [f"{style.limited(label)}: {gain_text(*numbers)}"])
+        style.tooltips(dot, [f"{style.limited(label)}: {texts[y]}"])
     ax.axvline(0, color=style.MUTED, linewidth=1)
-    style.name_rows(ax, [row[0] for row in rows], [gain_text(*row[1:]) for row in rows], 30)
+    style.name_rows(ax, [row[0] for row in rows], texts, 30)
     ax.set_xlabel("gain in points")
     words = {(True, True): "interval without zero", (False, True): "within noise: interval holds zero"}
     words[False, False] = "no interval"
     shown = [kind for kind in words if kind in kinds]
     style.legend_above(ax, [style.dot(style.SERIES[0], clear) for clear, _ in shown], [words[kind] for kind in shown])
     style.set_height(ax, 1.1 + 0.22 * max(len(rows), 2))
-    return ax
 
 
 def gain_rows(summary: Summary, base: str, treated: str) -> list[tuple[str, Any, Any, Any]]:
     """Return the differences of all baselines between two arms: name, mean and both ends of the interval."""
-    return [
-        (
-            f"{style.limited(baseline['label'])}, {style.limited(metric)}",
-            *(pair["differences"][metric][key] for key in ("mean", "low", "high")),
-        )
-        for baseline in summary["baselines"]
-        for pair in baseline["pairs"]
-        if (pair["base"], pair["treated"]) == (base, treated)
-        for metric in summary["metrics"]
-    ]
+    rows = []
+    for baseline in summary["baselines"]:
+        for pair in baseline["pairs"]:
+            for metric in summary["metrics"] if (pair["base"], pair["treated"]) == (base, treated) else ():
+                found = pair["differences"][metric]
+                name = f"{style.limited(baseline['label'])}, {style.limited(metric)}"
+                rows.append((name, found["mean"], found["low"], found["high"]))
+    return rows
 
 
 def gain_text(mean: float, low: float | None = None, high: float | None = None) -> str:
@@ -95,44 +83,34 @@ def gain_text(mean: float, low: float | None = None, high: float | None = None) 
 @style.plot
 def sensitivity(
     source: Any, *, metric: str | None = None, baseline: str | None = None, arm: str | None = None, ax: Axes = style.NEW
-) -> Axes:
+) -> None:
     """Draw what swept keys do: lines with bands over one key, a heat map over two.
 
-    Parameters
-    ----------
-    source
-        A sweep of one or two keys, its summary, or a mapping of names to a triple of values of the key, means and
-        standard deviations (None without).
-    metric
-        Of a sweep: a group, the headline, or ``moved``; by default all accuracies as lines of one arm, or the
-        headline as lines of several arms or as a heat map.
-    baseline, arm
-        Those of a heat map; by default the first.
+    `source` is a sweep of one or two keys, its summary, or a mapping of names to a triple of values of the key, means
+    and standard deviations (None without). `metric` is a group, the headline, or ``moved``; by default all accuracies
+    as lines of one arm, or the headline as lines of several arms or as a heat map of one `baseline` and `arm`.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.sensitivity({"minority": ([0.01, 0.05, 0.1], [0.5, 0.7, 0.6], None)})
+    >>> ax = sensitivity({"minority": ([0.01, 0.05, 0.1], [0.5, 0.7, 0.6], None)})
     >>> ax.get_lines()[0].get_ydata().tolist()
     [0.5, 0.7, 0.6]
     """
-    if isinstance(source, Mapping) and source.get("kind") != "sweep":
+    plain = isinstance(source, Mapping) and "kind" not in source
+    summary = None if plain else read_summary(source, "sweep")
+    if summary is None:
         _lines(ax, source, metric != MOVED)
-        return ax
-    summary = read_summary(source, "sweep")
-    arms = arms_of(summary)
-    if metric is not None and metric not in (*summary["metrics"], MOVED):
-        raise ArgumentError(f"metric: {not_one_of(metric, [*summary['metrics'], MOVED])}")
-    if len(summary["keys"]) == 2:
-        chosen = next((a for a in arms if baseline in (None, a[0]) and arm in (None, a[1])), None)
-        if chosen is None:
-            raise ArgumentError("baseline, arm: not in this sweep")
-        _surface(ax, summary, chosen, metric or summary["metrics"][-1])
-    elif len(summary["keys"]) == 1:
+        return
+    arms, keys, known = arms_of(summary), len(summary["keys"]), [*summary["metrics"], MOVED]
+    if metric is not None and metric not in known:
+        raise ArgumentError(f"metric: {not_one_of(metric, known)}")
+    if keys > 2:
+        raise DataError(f"expected a sweep of one or two keys, got {keys}")
+    chosen = [found for found in arms if baseline in (None, found[0]) and arm in (None, found[1])]
+    if keys == 1:
         _over_one_key(ax, summary, arms, metric)
+    elif chosen:
+        _surface(ax, summary, chosen[0], metric or summary["metrics"][-1])
     else:
-        raise DataError(f"expected a sweep of one or two keys, got {len(summary['keys'])}")
-    return ax
+        raise ArgumentError("baseline, arm: not in this sweep")
 
 
 def arms_of(summary: Summary) -> list[tuple[str, str]]:
@@ -156,31 +134,29 @@ def value_text(value: object) -> str:
 
 def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], metric: str | None) -> None:
     """Draw lines over the only key, or a row of cells per value where its values are not numbers."""
-    key = summary["keys"][0]
-    if len(arms) == 1 and metric is None:
-        found = points_of(summary, *arms[0])
-        lines = {style.name(label): [point["metrics"][label] for point in found] for label in summary["metrics"]}
-        if all(point["validation"] for point in found):
-            lines[HELD_BACK] = [point["validation"] for point in found]
-    else:
-        metric = metric or summary["metrics"][-1]
-        lines = {style.name(arm_name(*a)): [p["metrics"][metric] for p in points_of(summary, *a)] for a in arms}
+    (key,), headline, one = summary["keys"], summary["metrics"][-1], metric is None and len(arms) == 1
+    lines: dict[str, list[tuple[Any, Any]]] = {}  # by label, the values of the key, each with a mean and a deviation
+    for arm in arms:
+        found = [(point["values"][key], point) for point in points_of(summary, *arm)]
+        for label in summary["metrics"] if one else [metric or headline]:
+            spreads = [(value, point["metrics"][label]) for value, point in found]
+            lines[label if one else arm_name(*arm)] = spreads
+        if one and all(point["validation"] for _, point in found):
+            lines[HELD_BACK] = [(value, point["validation"]) for value, point in found]
     values = summary["values"][key]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        at = [[point["values"][key] for point in points_of(summary, *a)] for a in arms]
         numbers = {
-            label: (at[min(k, len(at) - 1)], [s["mean"] for s in spreads], [s["deviation"] for s in spreads])
-            for k, (label, spreads) in enumerate(lines.items())
+            label: tuple(zip(*((at, spread["mean"], spread["deviation"]) for at, spread in line), strict=True))
+            for label, line in lines.items()
         }
         _lines(ax, numbers, metric != MOVED)
         ax.set_xlabel(style.name(key))
-        return
-    matrix = [
-        [spreads[k]["mean"] if k < len(spreads) else None for spreads in lines.values()] for k in range(len(values))
-    ]
-    heat_map(
-        ax, matrix, [value_text(v) for v in values], list(lines), percent=metric != MOVED, row_label=style.name(key)
-    )
+    else:
+        means = [{repr(at): spread["mean"] for at, spread in line} for line in lines.values()]
+        matrix = [[found.get(repr(value)) for found in means] for value in values]
+        names = list(map(value_text, values)), list(lines)
+        heat_map(ax, matrix, *names, percent=metric != MOVED)
+        ax.set_ylabel(style.name(key))
 
 
 def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
@@ -188,15 +164,12 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
         at, y = style.floats(x), style.floats(mean)
         order = np.argsort(at, kind="stable")
         order = order[~np.isnan(y[order])]
-        marker = MARKERS[k % len(MARKERS)]
-        (line,) = ax.plot(at[order], y[order], marker=marker, markeredgecolor=style.PAPER, label=style.name(label))
-        found = zip(at[order], y[order], strict=True)
-        style.tooltips(line, [f"{label}, {a:g}: {f'{b:.1%}' if percent else style.short(b)}" for a, b in found])
-        spread = style.floats([None] * at.size if deviation is None else deviation)[order]
-        if order.size and not np.isnan(spread).all():
-            low, high = np.maximum(y[order] - spread, 0), y[order] + spread
-            high = np.minimum(high, 1) if percent else high
-            ax.fill_between(at[order], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+        at, y = at[order], y[order]
+        spread = style.floats([None] * len(x) if deviation is None else deviation)[order]
+        look = {"marker": MARKERS[k % len(MARKERS)], "markeredgecolor": style.PAPER, "label": style.name(label)}
+        line = style.line(ax, at, y, spread, 1.0 if percent else np.inf, **look)
+        texts = [f"{value:.1%}" if percent else style.short(value) for value in y]
+        style.tooltips(line, [f"{style.limited(label)}, {a:g}: {text}" for a, text in zip(at, texts, strict=True)])
     values = np.unique(np.concatenate([style.floats(x) for x, _, _ in lines.values()] or [style.floats([])]))
     if 1 < values.size <= 8 and values[0] > 0 and values[-1] / values[0] > 8:
         ax.set_xscale("log")
@@ -205,22 +178,20 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
     ax.set_ylabel("test accuracy" if percent else "labels moved")
     if percent:
         style.percent_axis(ax.yaxis)
-    style.legend_above(ax)
 
 
 def _surface(ax: Axes, summary: Summary, arm: tuple[str, str], metric: str) -> None:
     """Draw the means of one arm over two keys."""
-    first, last = summary["keys"]
-    rows, columns = summary["values"][first], summary["values"][last]
-    found = {
-        (repr(point["values"][first]), repr(point["values"][last])): point["metrics"][metric]["mean"]
+    keys = summary["keys"]
+    rows, columns = (summary["values"][key] for key in keys)
+    means = {
+        tuple(repr(point["values"][key]) for key in keys): point["metrics"][metric]["mean"]
         for point in points_of(summary, *arm)
     }
-    matrix = [[found.get((repr(row), repr(column))) for column in columns] for row in rows]
-    heat_map(
-        ax, matrix, [value_text(row) for row in rows], [value_text(column) for column in columns],
-        percent=metric != MOVED, from_zero=False, row_label=style.name(first), column_label=style.name(last),
-    )  # fmt: skip
+    matrix = [[means.get((repr(row), repr(column))) for column in columns] for row in rows]
+    names = list(map(value_text, rows)), list(map(value_text, columns))
+    heat_map(ax, matrix, *names, percent=metric != MOVED, from_zero=False)
+    ax.set(ylabel=style.name(keys[0]), xlabel=style.name(keys[1]))
 
 
 @dataclass(frozen=True)
@@ -234,20 +205,17 @@ class Gain:
 
 
 @style.plot
-def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> Axes:
+def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> None:
     """Draw gains by FedReLa as published against as measured; on the dashed line both agree.
 
     `source` is a reproduction, its summary, or a sequence of `Gain`.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.published_and_measured([plots.Gain("CIFAR-10, FedAvg", "minority", 0.12, 0.10)])
+    >>> ax = published_and_measured([Gain("CIFAR-10, FedAvg", "minority", 0.12, 0.10)])
     >>> ax.get_lines()[-1].get_xydata().tolist()
     [[12.0, 10.0]]
     """
-    plain = not is_source(source) and not isinstance(source, Mapping)
-    found: Sequence[Gain] = list(source) if plain else table_gains(read_summary(source, "reproduce"))
+    summary = read_summary(source, "reproduce")
+    found: Sequence[Gain] = list(source) if summary is None else table_gains(summary)
     if not found:
         raise DataError("no gain was both published and measured")
     values = 100 * np.array([[gain.published, gain.measured] for gain in found])
@@ -257,18 +225,16 @@ def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> Axes:
     ax.axvline(0, color=style.MUTED, linewidth=0.8)
     ax.plot(ends, ends, color=style.MUTED, linestyle=(0, (2, 2)), linewidth=1)
     for k, metric in enumerate(dict.fromkeys(gain.metric for gain in found)):
-        chosen = [gain for gain in found if gain.metric == metric]
-        x, y = ([100 * getattr(gain, key) for gain in chosen] for key in ("published", "measured"))
+        chosen = [k for k, gain in enumerate(found) if gain.metric == metric]
         look: dict[str, Any] = {"markeredgecolor": style.PAPER, "markersize": 7, "linestyle": "none"}
         look |= {"marker": MARKERS[k % len(MARKERS)], "color": style.SERIES[k % len(style.SERIES)]}
-        (dots,) = ax.plot(x, y, label=style.name(metric), **look)
-        style.tooltips(dots, [f"{style.limited(g.place)}, {style.limited(metric)}: published {points(g.published)}, "
-                        f"measured {points(g.measured)}" for g in chosen])  # fmt: skip
+        (dots,) = ax.plot(*values[chosen].T, label=style.name(metric), **look)
+        places = [(style.limited(found[k].place), *map(points, values[k] / 100)) for k in chosen]
+        where = style.limited(metric)
+        style.tooltips(dots, [f"{place}, {where}: published {a}, measured {b}" for place, a, b in places])
     ax.set(xlim=ends, ylim=ends, xlabel="published gain in points", ylabel="measured gain in points")
     ax.grid(True, axis="both")
-    style.legend_above(ax)
     style.set_height(ax, 4.2)
-    return ax
 
 
 def table_gains(summary: Summary) -> list[Gain]:
@@ -276,13 +242,13 @@ def table_gains(summary: Summary) -> list[Gain]:
     arms: dict[str, dict[str, Mapping[str, Any]]] = {}
     for entry in summary["entries"]:
         arms.setdefault(", ".join(map(str, entry["at"].values())), {})[entry["arm"]] = entry
-    found = [
-        (place, metric["name"], *(_gain(both, metric, source) for source in ("published", "measured")))
-        for place, both in arms.items()
-        for metric in summary["metrics"]
-        if metric["of"] != MOVED
-    ]
-    return [Gain(place, words, a, b) for place, words, a, b in found if a is not None and b is not None]
+    found = []
+    for place, both in arms.items():
+        for metric in summary["metrics"]:
+            published, measured = (_gain(both, metric, source) for source in ("published", "measured"))
+            if metric["of"] != MOVED and published is not None and measured is not None:
+                found.append(Gain(place, metric["name"], published, measured))
+    return found
 
 
 def _gain(arms: Mapping[str, Mapping[str, Any]], metric: Mapping[str, Any], source: str) -> float | None:
@@ -298,9 +264,8 @@ def _gain(arms: Mapping[str, Mapping[str, Any]], metric: Mapping[str, Any], sour
 
 def entry_value(entry: Mapping[str, Any], metric: str, source: str) -> float | None:
     """Return a metric of a table's entry as it was published or measured: a share, or the number of labels moved."""
-    found = (entry[source] or {}).get(metric)
-    if found is None:
-        return None
-    value: float | None = found["mean"] if source == "measured" else found
-    published = source == "published" and metric != MOVED
-    return value / 100 if published and value is not None else value
+    found: Any = (entry[source] or {}).get(metric)
+    if found is not None and source == "measured":
+        found = found["mean"]
+    share = found / 100 if found is not None and source == "published" and metric != MOVED else found
+    return None if share is None else float(share)

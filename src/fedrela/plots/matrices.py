@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, is_source, read_run
+from fedrela.plots.runs import Floats, RunData, read_run
+from fedrela.plots.style import Axes
 from fedrela.text import not_one_of, points
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_CELLS = 64  # rows or columns; beyond it a cell is a block of neighbours
 MOST_NUMBERS = 14  # columns in whose cells numbers have room
 MOST_NAMES = 34  # rows or columns that are all named
+LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue
 PANELS = ("before", "after", "difference")
 
 
 def heat_map(
     ax: Axes, matrix: Any, rows: Sequence[str], columns: Sequence[str], *, percent: bool = False,
-    diverging: bool = False, from_zero: bool = True, row_label: str = "", column_label: str = "",
+    diverging: bool = False, from_zero: bool = True,
 ) -> None:  # fmt: skip
     """Draw a matrix as coloured cells, with numbers where there is room and a colour bar where there is none.
 
@@ -36,31 +35,24 @@ def heat_map(
     found = np.atleast_2d(style.floats(matrix))
     if found.shape != (len(rows), len(columns)):
         raise ArgumentError(f"matrix: expected {len(rows)} rows of {len(columns)} numbers, got {found.shape}")
-    found, blocks = _blocks(found, percent and not diverging)
+    found, side = _blocks(found, percent and not diverging)
     most = float(np.nanmax(np.abs(found))) if not np.isnan(found).all() else 0.0
-    low, high = (-most, most) if diverging else (0.0 if from_zero else float(np.nanmin(found)), most)
-    high = max(high, low + 1e-9)
-    colours = [*style.FALLS[::-1], *style.RISES] if diverging else style.RISES
+    low = -most if diverging else 0.0 if from_zero else float(np.nanmin(found))
+    colours = ListedColormap([*style.FALLS[::-1], *style.RISES] if diverging else style.RISES)
     shown = np.ma.masked_where(np.isnan(found) | (np.abs(found) < 1e-12), found)
-    mesh = ax.pcolormesh(
-        shown, cmap=ListedColormap(colours), vmin=low, vmax=high, edgecolors=style.PAPER, linewidth=0.4
-    )
-    mesh.set_clip_on(False)
+    look: dict[str, Any] = {"edgecolors": style.PAPER, "linewidth": 0.4, "clip_on": False}
+    mesh = ax.pcolormesh(shown, cmap=colours, vmin=low, vmax=max(most, low + 1e-9), **look)
     ax.invert_yaxis()
-    _name_cells(ax, rows, columns, blocks)
-    ax.set(xlabel=column_label, ylabel=row_label)
+    _name_cells(ax, rows, columns, side)
     ax.grid(False)
     ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set(visible=True, color=style.LIGHT["grid"])
-    texts = [[_number(value, percent, diverging) for value in line] for line in found.tolist()]
-    if blocks == 1:
-        labels = [[f"{style.limited(r)}, {style.limited(c)}" for c in columns] for r in rows]
-        style.tooltips(
-            mesh, [f"{a}: {b}" for x, y in zip(labels, texts, strict=True) for a, b in zip(x, y, strict=True)]
-        )
+    ax.spines[:].set(visible=True, color=style.LINE)
+    texts = [_number(value, percent, diverging) for value in found.ravel().tolist()]
+    if side == 1:
+        places = [f"{style.limited(row)}, {style.limited(column)}" for row in rows for column in columns]
+        style.tooltips(mesh, [f"{place}: {text}" for place, text in zip(places, texts, strict=True)])
     if found.shape[1] <= MOST_NUMBERS and found.shape[0] <= 2 * MOST_NUMBERS:
-        _write_numbers(ax, found, texts, low, high, diverging)
+        _write_numbers(ax, mesh, found, texts)
     else:
         bar = style.colour_bar(ax, mesh, shrink=0.7, aspect=25, pad=0.02)
         bar.ax.tick_params(colors=style.MUTED)
@@ -71,24 +63,21 @@ def heat_map(
 
 def _blocks(found: Floats, mean: bool) -> tuple[Floats, int]:
     """Return a matrix small enough to draw, and of how many rows and columns its cells are."""
-    side = max(style.bands(size, MOST_CELLS)[0][1] for size in found.shape)
+    side = -(-max(found.shape) // MOST_CELLS)
     if side == 1:
         return found, 1
     starts = [list(range(0, size, side)) for size in found.shape]
     sums = np.add.reduceat(np.add.reduceat(np.nan_to_num(found), starts[0], axis=0), starts[1], axis=1)
-    heights = np.diff([*starts[0], found.shape[0]])[:, None]
-    return (sums / heights if mean else sums), side
+    return (sums / np.diff([*starts[0], len(found)])[:, None] if mean else sums), side
 
 
 def _name_cells(ax: Axes, rows: Sequence[str], columns: Sequence[str], side: int) -> None:
     """Name rows and columns, some of them where they are many; wide names stand upright."""
-    for set_ticks, names in ((ax.set_yticks, rows), (ax.set_xticks, columns)):
-        step = side * (-(-len(names) // side) // MOST_NAMES + 1)
-        chosen = range(0, len(names), step)
+    for axis, names in ((ax.yaxis, rows), (ax.xaxis, columns)):
+        chosen = range(0, len(names), side * (-(-len(names) // side) // MOST_NAMES + 1))
         shown = [style.name(names[k], 18) for k in chosen]
-        upright = names is columns and (len(shown) > 12 or sum(map(len, shown)) + 2 * len(shown) > 52)
-        places = [k / side + 0.5 for k in chosen]
-        set_ticks(places, shown, rotation=90 if upright else 0)
+        upright = axis is ax.xaxis and (len(shown) > 12 or sum(map(len, shown)) + 2 * len(shown) > 52)
+        axis.set_ticks([k / side + 0.5 for k in chosen], shown, rotation=90 if upright else 0)
 
 
 def _number(value: float, percent: bool, diverging: bool) -> str:
@@ -100,49 +89,43 @@ def _number(value: float, percent: bool, diverging: bool) -> str:
     return style.short(100 * value) if percent else style.short(value) if value < 10_000 else f"{value / 1000:,.0f}k"
 
 
-def _write_numbers(
-    ax: Axes, found: Floats, texts: Sequence[Sequence[str]], low: float, high: float, diverging: bool
-) -> None:
+def _write_numbers(ax: Axes, mesh: Any, found: Floats, texts: Sequence[str]) -> None:
+    """Write the number of each cell, dark on light or light on dark."""
     size = "small" if found.shape[1] <= 8 else 6.5 if found.shape[1] <= 11 else 5.5
-    for (r, c), value in np.ndenumerate(found):
-        if texts[r][c]:
-            place = int((value - low) / max(high - low, 1e-12) * (2 * style.STEPS if diverging else style.STEPS))
-            depth = (place - style.STEPS if place >= style.STEPS else style.STEPS - 1 - place) if diverging else place
-            colour = style.LIGHT["on-high" if min(depth, style.STEPS - 1) >= style.STEPS // 2 else "on-low"]
-            look: dict[str, Any] = {"ha": "center", "va": "center", "color": colour, "fontsize": size}
-            ax.text(c + 0.5, r + 0.5, texts[r][c], in_layout=False, **look)  # inside its cell: needs no room of its own
+    for text, ((row, column), value) in zip(texts, np.ndenumerate(found), strict=True):
+        if text:
+            dark = np.dot(mesh.to_rgba(value)[:3], LUMINANCE) < 0.5
+            look: dict[str, Any] = {"color": style.LIGHT["on-high" if dark else "on-low"], "fontsize": size}
+            ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", in_layout=False, **look)
 
 
 @style.plot
-def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None = None, ax: Axes = style.NEW) -> Axes:
+def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None = None, ax: Axes = style.NEW) -> None:
     """Draw what the model took for what, in per cent of each true class.
 
     `source` is a run, of which `panel` chooses ``before`` re-labelling, ``after`` the last round, or their
     ``difference`` in points; or a matrix of counts whose rows are true classes and whose columns are predicted ones.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.confusion([[3, 1], [0, 4]], names=["cat", "dog"])
+    >>> ax = confusion([[3, 1], [0, 4]], names=["cat", "dog"])
     >>> [text.get_text() for text in ax.texts]
     ['75', '25', '100']
     """
     if panel not in PANELS:
         raise ArgumentError(f"panel: {not_one_of(panel, PANELS)}")
-    if is_source(source):
-        run = read_run(source)
-        before, after = run.confusion_before, (run.result or {}).get("confusion")
-        wanted = [matrix for matrix, of in ((before, "before"), (after, "after")) if panel in (of, "difference")]
-        if any(matrix is None for matrix in wanted):
-            raise DataError(f"this run has no confusion matrix for panel {panel!r}")
-        shares = [_of_rows(matrix) for matrix in wanted]
-        found, names = (shares[-1] - shares[0] if panel == "difference" else shares[0]), run.classes
-    else:
-        found = _of_rows(source)
-    names = style.class_names(names, len(found))
-    labels: dict[str, Any] = {"row_label": "true class", "column_label": "predicted class"}
-    heat_map(ax, found, names, names, percent=True, diverging=panel == "difference", **labels)
-    return ax
+    run = read_run(source)
+    found = _of_rows(source) if run is None else _shares(run, panel)
+    names = style.class_names(run.classes if run else names, len(found))
+    heat_map(ax, found, names, names, percent=True, diverging=panel == "difference")
+    ax.set(xlabel="predicted class", ylabel="true class")
+
+
+def _shares(run: RunData, panel: str) -> Floats:
+    found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
+    wanted = [found[of] for of in found if panel in (of, "difference")]
+    if any(matrix is None for matrix in wanted):
+        raise DataError(f"this run has no confusion matrix for panel {panel!r}")
+    shares = [_of_rows(matrix) for matrix in wanted]
+    return shares[-1] - shares[0] if panel == "difference" else shares[0]
 
 
 def _of_rows(matrix: Any) -> Floats:
@@ -152,23 +135,17 @@ def _of_rows(matrix: Any) -> Floats:
 
 
 @style.plot
-def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes = style.NEW) -> Axes:
+def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes = style.NEW) -> None:
     """Draw how many labels of each class became which other class.
 
     `source` is a run, or a matrix of moves from class (row) to class (column), such as ``Ledger.flow``.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.label_flows([[0, 12], [1, 0]], names=["cat", "dog"])
+    >>> ax = label_flows([[0, 12], [1, 0]], names=["cat", "dog"])
     >>> [text.get_text() for text in ax.texts]
     ['12', '1']
     """
-    if is_source(source):
-        run = read_run(source)
-        found, names = style.floats(run.label_moves["flow"]), run.classes
-    else:
-        found = style.floats(source)
-    names = style.class_names(names, len(found))
-    heat_map(ax, found, names, names, row_label="original class", column_label="new class")
-    return ax
+    run = read_run(source)
+    found = style.floats(source if run is None else run.label_moves["flow"])
+    names = style.class_names(run.classes if run else names, len(found))
+    heat_map(ax, found, names, names)
+    ax.set(xlabel="new class", ylabel="original class")

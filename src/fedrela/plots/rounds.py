@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.arms import arm_words
-from fedrela.plots.runs import Floats, GridData, RunData, is_source, mean_over_seeds, read_run, read_source
+from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
+from fedrela.plots.style import Axes
 from fedrela.text import not_one_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SHARED = "shared by all arms"
 HELD_BACK = "balanced, held back by clients"
@@ -26,50 +23,33 @@ DASHES = ("-", "--", "-.", ":")
 
 @style.plot
 def accuracy_over_rounds(
-    source: Any,
-    *,
-    baseline: str | None = None,
-    metric: str | None = None,
-    start: int | None = None,
+    source: Any, *, baseline: str | None = None, metric: str | None = None, start: int | None = None,
     ax: Axes = style.NEW,
-) -> Axes:
+) -> None:  # fmt: skip
     """Draw accuracy over rounds, with a mark at T, the first round of re-labelling.
 
-    Parameters
-    ----------
-    source
-        A run: its headline accuracy and that of each group of classes. A comparison: all arms of one baseline, mean
-        over seeds with a band of one standard deviation. Or a mapping of names to shares, each of shape
-        ``(rounds,)`` or ``(seeds, rounds)``.
-    baseline, metric, start
-        Of a comparison, which baseline (the first) and which accuracy (the headline); T for plain numbers.
+    Of a run: its headline accuracy and that of each group of classes. Of a comparison: all arms of one baseline in
+    `metric`, by default the headline, as means over seeds with a band of one standard deviation. Plain numbers are a
+    mapping of names to shares, ``(rounds,)`` or ``(seeds, rounds)``; `start` is their T.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.accuracy_over_rounds({"FedAvg": [0.2, 0.5, 0.6], "FedReLa": [0.2, 0.5, 0.7]}, start=3)
+    >>> ax = accuracy_over_rounds({"FedAvg": [0.2, 0.5, 0.6], "FedReLa": [0.2, 0.5, 0.7]}, start=3)
     >>> [line.get_label() for line in ax.get_lines()[:2]]
     ['FedAvg', 'FedReLa']
     """
+    what = ""
     if isinstance(source, Mapping):
         for label, values in source.items():
             _curve(ax, style.name(label), *mean_over_seeds(np.atleast_2d(style.floats(values))))
-        words = f"T = {start}"
+    elif isinstance(data := read_source(source), RunData):
+        start, what = _run_curves(ax, data)
     else:
-        data = read_source(source)
-        if isinstance(data, RunData):
-            start, words = _run_curves(ax, data)
-        else:
-            start = _arm_curves(ax, data, baseline, metric)
-            words = f"T = {start}"
-    ax.set(xlabel="round", ylabel="test accuracy")
+        start = _arm_curves(ax, data, baseline, metric)
+    ax.set_ylabel("test accuracy")
     style.percent_axis(ax.yaxis)
-    style.whole_axis(ax.xaxis)
+    style.round_axis(ax)
     ax.margins(x=0.01)
     if start is not None:
-        style.mark(ax, start, words)
-    style.legend_above(ax)
-    return ax
+        style.mark(ax, start, f"T = {start}{what}")
 
 
 def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
@@ -90,7 +70,7 @@ def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
     scale = run.config["relabel"]["lr_scale"]
     rate = "" if scale == 1 else f"learning rate × {scale:g}"
     what = ", ".join(filter(None, ["re-labelling" if run.enabled else "", rate]))
-    return (run.first if what and run.first <= run.all_rounds else None), f"T = {run.first}: {what}"
+    return (run.first if what and run.first <= run.all_rounds else None), f": {what}"
 
 
 def _arm_curves(ax: Axes, grid: GridData, baseline: str | None, metric: str | None) -> int | None:
@@ -98,14 +78,15 @@ def _arm_curves(ax: Axes, grid: GridData, baseline: str | None, metric: str | No
     if grid.summary is None or grid.summary["kind"] != "compare":
         raise DataError("accuracy over rounds is of a run or of a finished comparison")
     metric = metric or grid.summary["headline"]
-    labels = [found["label"] for found in grid.summary["baselines"]]
-    arms = arm_runs(grid, baseline or labels[0])
+    arms = arm_runs(grid, baseline or grid.summary["baselines"][0]["label"])
     if not arms:
         raise DataError("no round of this baseline was evaluated on a test set")
     first = next(iter(arms.values()))[0].first
     curves = {arm: mean_over_seeds([_shares(run, metric) for run in runs]) for arm, runs in arms.items()}
     rounds = min(mean.size for mean, _ in curves.values())
-    shared = _shared_rounds([mean[:rounds] for mean, _ in curves.values()], first)
+    heads = [mean[: min(rounds, first - 1)] for mean, _ in curves.values()]
+    same = len(heads) > 1 and all(np.array_equal(heads[0], head, equal_nan=True) for head in heads)
+    shared = heads[0].size if same else 0
     if shared:
         mean, deviation = next(iter(curves.values()))
         _curve(ax, SHARED, mean[:shared], deviation[:shared], color=style.INK, linestyle="-")
@@ -120,11 +101,8 @@ def arm_runs(grid: GridData, baseline: str) -> dict[str, list[RunData]]:
     if baseline not in labels:
         raise ArgumentError(f"baseline: {not_one_of(baseline, labels)}")
     arms = {arm: grid.of(baseline, arm) for arm in labels[baseline]["arms"]}
-    return {
-        arm: runs
-        for arm, runs in arms.items()
-        if len({len(run.rounds) for run in runs}) == 1 and any(record.accuracy for record in runs[0].rounds)
-    }
+    equal = {arm: runs for arm, runs in arms.items() if len({len(run.rounds) for run in runs}) == 1}
+    return {arm: runs for arm, runs in equal.items() if any(record.accuracy for record in runs[0].rounds)}
 
 
 def _shares(run: RunData, metric: str) -> list[float | None]:
@@ -132,69 +110,49 @@ def _shares(run: RunData, metric: str) -> list[float | None]:
     return [None if share is None else {**share, **share["groups"]}.get(metric) for share in found]
 
 
-def _shared_rounds(means: Sequence[Floats], first: int) -> int:
-    """Return how many rounds before T are the same in all arms; 0 where only one is there, or some differ."""
-    head = [mean[: first - 1] for mean in means]
-    same = len(head) > 1 and all(np.array_equal(head[0], other, equal_nan=True) for other in head)
-    return head[0].size if same else 0
-
-
 def _curve(ax: Axes, label: str, mean: Floats, deviation: Floats, skip: int = 0, **look: Any) -> None:
     """Draw a line from round `skip` + 1 on, with a band of one standard deviation where there is one."""
     x = np.arange(1, mean.size + 1)
     there = ~np.isnan(mean) & (x > skip)
-    if not there.any():
-        return
-    (line,) = ax.plot(x[there], mean[there], label=label, **look)
-    if not np.isnan(deviation[there]).all():
-        low, high = np.maximum(mean - deviation, 0)[there], np.minimum(mean + deviation, 1)[there]
-        ax.fill_between(x[there], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+    if there.any():
+        style.line(ax, x[there], mean[there], deviation[there], label=label, **look)
 
 
 @style.plot
-def cost(source: Any, *, ax: Axes = style.NEW) -> Axes:
+def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     """Draw the seconds of each round: training, evaluation, re-labelling.
 
     Re-labelling is summed over clients, which may work side by side, so its part is the most that it can be. Beyond
     120 rounds a bar is the mean of neighbouring rounds. `source` is a run, or a mapping of names to seconds per round.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> ax = plots.cost({"training": [2.0, 2.1], "evaluation": [0.5, 0.5]})
+    >>> ax = cost({"training": [2.0, 2.1], "evaluation": [0.5, 0.5]})
     >>> [round(float(bar.get_height()), 1) for bar in ax.patches]
     [2.0, 2.1, 0.5, 0.5]
     """
-    rounds, parts = _seconds(source)
-    stretches = style.bands(len(rounds), MOST_BARS)
-    starts = np.array([start for start, _ in stretches])
-    widths = np.array([end - start for start, end in stretches])
-    floor = np.zeros(len(stretches))
+    run = read_run(source)
+    parts = {label: style.floats(values) for label, values in source.items()} if run is None else _seconds(run)
+    number = len(next(iter(parts.values())))
+    rounds = np.arange(1, number + 1) if run is None else np.array([record["round"] for record in run.timing])
+    starts, widths = style.stretches(number, MOST_BARS)
+    middles, floor = rounds[starts] + (widths - 1) / 2, np.zeros(starts.size)
+    whole = max(sum(values.sum() for values in parts.values()), 1e-300)
     for k, (label, values) in enumerate(parts.items()):
         height = np.add.reduceat(values, starts) / widths
-        share = f"{style.name(label)} ({values.sum() / max(sum(v.sum() for v in parts.values()), 1e-300):.0%})"
-        middles, colour = rounds[starts] + (widths - 1) / 2, style.SERIES[k % len(style.SERIES)]
-        bars = ax.bar(middles, height, 0.8 * widths, floor, color=colour, label=share)
+        words, colour = f"{style.name(label)} ({values.sum() / whole:.0%})", style.SERIES[k % len(style.SERIES)]
+        bars = ax.bar(middles, height, 0.8 * widths, floor, color=colour, label=words)
         numbered = zip(rounds[starts], height, strict=True)
         style.tooltips(bars, [f"round {number}, {label}: {seconds:.3g} s" for number, seconds in numbered])
         floor = floor + height
-    ax.set(xlabel="round", ylabel="seconds")
-    style.whole_axis(ax.xaxis)
+    ax.set_ylabel("seconds")
+    style.round_axis(ax)
     style.set_height(ax, 2.8)
-    style.legend_above(ax)
-    return ax
 
 
-def _seconds(source: Any) -> tuple[Any, dict[str, Floats]]:
-    if not is_source(source):
-        parts: dict[str, ArrayLike] = dict(source)
-        found = {label: style.floats(values) for label, values in parts.items()}
-        return np.arange(1, len(next(iter(found.values()))) + 1), found
-    timing = read_run(source).timing
-    if not timing:
+def _seconds(run: RunData) -> dict[str, Floats]:
+    """Return the seconds of each round by what they were spent on."""
+    if not run.timing:
         raise DataError("this run has no timing yet")
-    found = {label: style.floats([record.get(span, 0.0) for record in timing]) for label, span in SPANS.items()}
+    found = {label: style.floats([record.get(span, 0.0) for record in run.timing]) for label, span in SPANS.items()}
     inside = np.minimum(found["re-labelling"], found["training"])
     found |= {"training": found["training"] - inside, "re-labelling": inside}
-    numbers = np.array([record["round"] for record in timing])
-    return numbers, {label: values for label, values in found.items() if values.any()}
+    return {label: values for label, values in found.items() if values.any()}

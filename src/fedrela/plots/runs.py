@@ -20,7 +20,7 @@ from fedrela.metrics.groups import Groups
 from fedrela.records import RoundRecord, RunManifest
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
-from fedrela.runfolder.names import GALLERY, MACHINE, MANIFEST, RELABELLING, RESULT
+from fedrela.runfolder.names import CONFIG, GALLERY, MACHINE, MANIFEST, RELABELLING, RESULT
 
 Record = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -32,27 +32,19 @@ GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
 class RunData:
     """A run, finished or not, read once and checked.
 
-    Attributes
-    ----------
-    status
-        ``done``, or where the run stands.
-    manifest, config, toml
-        What was to be run; the configuration as values and as its text.
-    rounds, timing
-        One record per finished round.
-    relabelling, result, gallery
-        What is there once a run has finished; None before, and where it was not kept.
-    machine
-        Facts of the machine.
-    ledgers
-        Where the ledger of each client lies.
+    ``relabelling``, ``result`` and ``gallery`` are None before a run has finished, and where they were not kept.
     """
 
-    status: str
+    status: str  # "done", or where the run stands
     manifest: RunManifest
-    config: Record
+    classes: list[str]
+    groups: Groups
+    samples: int  # training samples of all clients
     toml: str
-    rounds: list[RoundRecord]
+    config: Record  # what `toml` says
+    all_rounds: int  # how many there are to be
+    enabled: bool  # whether clients re-label
+    rounds: list[RoundRecord]  # those finished so far
     timing: list[Record]
     relabelling: Record | None
     result: Record | None
@@ -66,41 +58,18 @@ class RunData:
         status = folder.status
         if status == "done":
             folder.check()
-        toml = folder.read("config.toml").decode()
+        manifest, toml = RunManifest.from_record(folder.manifest), folder.read(CONFIG).decode()
+        groups, config = manifest.groups, tomllib.loads(toml)
         return cls(
-            status=status,
-            manifest=RunManifest.from_record(folder.manifest),
-            config=tomllib.loads(toml),
-            toml=toml,
-            rounds=[RoundRecord.from_record(record) for record in folder.rounds()],
-            timing=folder.timing(),
-            relabelling=_optional(folder, RELABELLING),
-            result=_optional(folder, RESULT),
-            gallery=_gallery(folder) if samples else None,
-            machine=_optional(folder, MACHINE) or {},
+            status, manifest, manifest.classes,
+            groups=Groups(tuple(groups["names"]), np.array(groups["of_class"], np.int64), groups["protocol"]),
+            samples=int(sum(manifest.data["client_sizes"])), toml=toml, config=config,
+            all_rounds=int(config["train"]["rounds"]), enabled=bool(config["relabel"]["enabled"]),
+            rounds=[RoundRecord.from_record(record) for record in folder.rounds()], timing=folder.timing(),
+            relabelling=_optional(folder, RELABELLING), result=_optional(folder, RESULT),
+            gallery=_gallery(folder) if samples else None, machine=_optional(folder, MACHINE) or {},
             ledgers=dict(folder.ledgers()),
-        )
-
-    @property
-    def classes(self) -> list[str]:
-        """Names of the classes."""
-        return self.manifest.classes
-
-    @property
-    def groups(self) -> Groups:
-        """How classes are reported together."""
-        record = self.manifest.groups
-        return Groups(tuple(record["names"]), np.array(record["of_class"], np.int64), record["protocol"])
-
-    @property
-    def all_rounds(self) -> int:
-        """How many rounds there are to be."""
-        return int(self.config["train"]["rounds"])
-
-    @property
-    def enabled(self) -> bool:
-        """Whether clients re-label."""
-        return bool(self.config["relabel"]["enabled"])
+        )  # fmt: skip
 
     @property
     def first(self) -> int:
@@ -113,32 +82,28 @@ class RunData:
         """Of the final model, or of the last evaluated round; None where there is no test set."""
         if self.result is not None:
             return self.result["accuracy"] or None
-        return next((record.accuracy for record in reversed(self.rounds) if record.accuracy), None)
+        return self.rounds[self.last_scored - 1].accuracy if self.last_scored else None
 
     @property
     def last_scored(self) -> int:
         """The round that `accuracy` is of."""
         if self.result is not None:
             return int(self.result["rounds"])
-        return next((record.round for record in reversed(self.rounds) if record.accuracy), 0)
+        return max((record.round for record in self.rounds if record.accuracy), default=0)
 
     @property
     def accuracy_before(self) -> Mapping[str, Any] | None:
         """The accuracies of round T - 1, where it was evaluated and rounds came after it."""
         number = self.first - 1
-        if not 0 < number < min(len(self.rounds), self.last_scored):
-            return None
-        return self.rounds[number - 1].accuracy
+        return self.rounds[number - 1].accuracy if 0 < number < min(len(self.rounds), self.last_scored) else None
 
     @property
     def recalls_before(self) -> list[float | None] | None:
         """Each class's accuracy of the model that round T began with, None for a class without test samples."""
         if self.accuracy_before is not None:
             return list(self.accuracy_before["per_class"])
-        if self.confusion_before is None:
-            return None
-        rows = np.array(self.confusion_before)
-        return [float(row[c] / row.sum()) if row.sum() else None for c, row in enumerate(rows)]
+        rows = self.confusion_before
+        return None if rows is None else [row[c] / sum(row) if any(row) else None for c, row in enumerate(rows)]
 
     @property
     def confusion_before(self) -> list[list[int]] | None:
@@ -153,10 +118,8 @@ class RunData:
     @property
     def moved(self) -> int | None:
         """How many labels were changed, over all clients; None where clients keep that to themselves."""
-        if any(record.moved is None for record in self.rounds):
-            return None
         latest = dict(pair for record in self.rounds for pair in record.relabelled)
-        return sum(latest.values())
+        return None if any(record.moved is None for record in self.rounds) else sum(latest.values())
 
     @property
     def label_moves(self) -> Record:
@@ -166,27 +129,15 @@ class RunData:
         return self.relabelling
 
     @property
-    def samples(self) -> int:
-        """Training samples of all clients."""
-        return int(sum(self.manifest.data["client_sizes"]))
-
-    @property
     def client_counts(self) -> Ints | None:
         """Training samples of each client by original class, (clients, classes); None before a run has finished."""
-        rows = (self.relabelling or {}).get("counts")
-        if rows is None:
-            return None
-        counts = np.zeros((len(rows), len(self.classes)), np.int64)
-        for client, pairs in enumerate(rows):
-            for label, number in pairs:
-                counts[client, label] = number
-        return counts
+        rows, ids = (self.relabelling or {}).get("counts"), range(len(self.classes))
+        return rows and np.array([[counts.get(c, 0) for c in ids] for counts in map(dict, rows)], np.int64)
 
     def moves_of(self, client: int) -> tuple[Ints, Ints]:
         """Return the old and the new labels of the samples that a client re-labelled, from its ledger."""
-        if client not in self.ledgers:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        moves = json.loads(self.ledgers[client].read_bytes())["moves"]
+        place = self.ledgers.get(client)
+        moves = {"old": [], "new": []} if place is None else json.loads(place.read_bytes())["moves"]
         return np.array(moves["old"], np.int64), np.array(moves["new"], np.int64)
 
 
@@ -254,23 +205,29 @@ def read_source(source: Any) -> RunData | GridData:
     return RunData.read(folder) if isinstance(folder, RunFolder) else GridData.read(folder)
 
 
-def read_run(source: Any) -> RunData:
-    """Read a run, as `read_source` does; runs that belong together are a `DataError`."""
+def read_run(source: Any) -> RunData | None:
+    """Read a run, as `read_source` does; None where `source` is plain numbers, a `DataError` where it is many runs."""
+    if not is_source(source):
+        return None
     found = read_source(source)
     if isinstance(found, GridData):
         raise DataError("this plot is of one run; name one of the folders in runs/")
     return found
 
 
-def read_summary(source: Any, kind: str) -> Mapping[str, Any]:
-    """Return the summary of a finished ``compare``, ``sweep`` or ``reproduce``; a summary is returned as it is."""
-    if isinstance(source, Mapping):
-        found: Mapping[str, Any] | None = source
-    else:
+def read_summary(source: Any, kind: str) -> Mapping[str, Any] | None:
+    """Return the summary, or that of the folder, of a finished ``compare``, ``sweep`` or ``reproduce``.
+
+    None where `source` is plain numbers: neither a folder nor a mapping.
+    """
+    if is_source(source):
         data = read_source(source)
-        found = data.summary if isinstance(data, GridData) else None
-    if found is None or found.get("kind") != kind:
+        source = data.summary if isinstance(data, GridData) else {}
+    elif not isinstance(source, Mapping):
+        return None
+    if not source or source.get("kind") != kind:
         raise DataError(f"expected the summary of a finished {kind}")
+    found: Mapping[str, Any] = source
     return found
 
 

@@ -8,11 +8,12 @@ what it stands on. A test measures all this. matplotlib is loaded when something
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,10 @@ from fedrela.metrics.groups import Groups
 from fedrela.text import printable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure
+else:
+    Axes = Any  # for the annotations of all plots
 
 STYLE = Path(__file__).with_name("fedrela.mplstyle")
 WIDTH = 5.0  # inches of a new figure
@@ -35,7 +38,7 @@ LONGEST_NAME, LONGEST_LABEL = 40, 34  # characters of a name, and of a legend's 
 NEW: Any = None  # `ax` of a plot: a new figure
 OURS = "fedrela_made"  # marks a figure whose height a plot may set
 
-Drawn = TypeVar("Drawn", bound=Callable[..., Any])
+P = ParamSpec("P")
 
 
 def _scale(first: str, last: str) -> list[str]:
@@ -45,28 +48,24 @@ def _scale(first: str, last: str) -> list[str]:
     return ["#" + "".join(f"{round(value):02x}" for value in row) for row in between]
 
 
-def _palette(
-    ground: Sequence[str], groups: Sequence[str], series: Sequence[str], scales: Sequence[str]
-) -> dict[str, str]:
-    names = ("paper", "ink", "muted", "grid", "on-low", "on-high")
-    found = dict(zip(names, ground, strict=True))
-    found |= {f"group-{k}": colour for k, colour in enumerate(groups)}
-    found |= {f"series-{k}": colour for k, colour in enumerate(series)}
-    found |= {f"rise-{k}": colour for k, colour in enumerate(_scale(*scales[:2]))}
-    return found | {f"fall-{k}": colour for k, colour in enumerate(_scale(*scales[2:]))}
+def _palette(ground: Sequence[str], **kinds: Sequence[str]) -> dict[str, str]:
+    found = dict(zip(("paper", "ink", "muted", "grid", "on-low", "on-high"), ground, strict=True))
+    return found | {f"{kind}-{k}": colour for kind, colours in kinds.items() for k, colour in enumerate(colours)}
 
 
 LIGHT = _palette(
     ("#ffffff", "#1f2328", "#57606a", "#e3e7ec", "#010101", "#fefefe"),
-    ("#08519c", "#2b9c8c", "#d1480f"),
-    SERIES,
-    ("#cfe1f2", "#08264f", "#f7d3ba", "#7d2600"),
+    group=("#08519c", "#2b9c8c", "#d1480f"),
+    series=SERIES,
+    rise=_scale("#cfe1f2", "#08264f"),
+    fall=_scale("#f7d3ba", "#7d2600"),
 )
 DARK = _palette(
     ("#15191f", "#e6e9ed", "#a3adb8", "#2a323c", "#fefefe", "#010101"),
-    ("#4c9be8", "#7fe0c8", "#ff8a3d"),
-    ("#5877ff", "#ff9f38", "#5fd6b2", "#b19df2", "#f7fbbf", "#9e8130"),
-    ("#23405c", "#e3f1ff", "#573217", "#ffc48f"),
+    group=("#4c9be8", "#7fe0c8", "#ff8a3d"),
+    series=("#5877ff", "#ff9f38", "#5fd6b2", "#b19df2", "#f7fbbf", "#9e8130"),
+    rise=_scale("#23405c", "#e3f1ff"),
+    fall=_scale("#573217", "#ffc48f"),
 )
 INK, MUTED, PAPER, LINE = (LIGHT[name] for name in ("ink", "muted", "paper", "grid"))
 RISES, FALLS = ([LIGHT[f"{side}-{k}"] for k in range(STEPS)] for side in ("rise", "fall"))
@@ -79,55 +78,50 @@ def use_style() -> None:
     style.use(STYLE)
 
 
-@functools.cache
-def _parameters() -> Any:
-    from matplotlib import rc_params_from_file
-
-    return rc_params_from_file(STYLE, use_default_template=False)
-
-
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in fedrela's style inside the block, and as before after it."""
-    from matplotlib import rc_context
+    from matplotlib import style
 
-    with rc_context(_parameters()), warnings.catch_warnings():
+    with style.context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="constrained_layout not applied")  # names too long for the figure
         yield
 
 
-def plot(function: Drawn) -> Drawn:
-    """Let a plot make its own figure, in fedrela's style, where it is given no `ax`.
+def plot(function: Callable[P, None]) -> Callable[P, Axes]:
+    """Let a plot that is given no `ax` draw onto a new figure of ``matplotlib.pyplot``, in fedrela's style.
 
-    The function draws onto the keyword `ax`; called without one, or with None, it gets the axes of a new figure of
-    ``matplotlib.pyplot``.
+    A plot whose artists have labels, and which sets no legend itself, gets one above its axes.
     """
 
     @functools.wraps(function)
     def drawn(*args: Any, ax: Axes | None = None, **options: Any) -> Axes:
         if ax is not None:
-            function(*args, ax=ax, **options)
+            before = ax.get_legend()
+            function(*args, ax=ax, **options)  # type: ignore[arg-type]
+            if ax.get_legend() is before:
+                legend_above(ax, *ax.get_legend_handles_labels())
             return ax
         from matplotlib import pyplot
 
         with styled():
-            figure, made = pyplot.subplots()
+            figure, ax = pyplot.subplots()
             setattr(figure, OURS, True)
             try:
-                function(*args, ax=made, **options)
+                drawn(*args, ax=ax, **options)
             except BaseException:
                 pyplot.close(figure)
                 raise
             figure.draw_without_rendering()  # ticks take the style that is in force when they are first needed
-        return made
+        return ax
 
-    return cast(Drawn, drawn)
+    drawn.__signature__ = inspect.signature(function).replace(return_annotation="Axes")  # type: ignore[attr-defined]
+    return drawn  # type: ignore[return-value]
 
 
 def new_figure(draw: Callable[..., object], width: float = WIDTH) -> Figure:
     """Return a figure of `width` inches that pyplot does not know of; `draw` gets its axes as keyword `ax`."""
-    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -139,8 +133,7 @@ def new_figure(draw: Callable[..., object], width: float = WIDTH) -> Figure:
         engine = figure.get_layout_engine()
         if engine is not None:  # once; left in place, it would lay out again whenever the figure is saved
             engine.execute(figure)
-            with rc_context({"figure.constrained_layout.use": False}):
-                figure.set_layout_engine(None)
+            figure.set_layout_engine("none")
     return figure
 
 
@@ -187,10 +180,31 @@ def group_colours(number: int) -> list[str]:
 
 def class_colours(groups: Groups | None, classes: int) -> list[str]:
     """Return the colour of each class: that of its group, or one for all."""
-    if groups is None:
-        return [SERIES[0]] * classes
-    colours = group_colours(len(groups.names))
-    return [colours[g] for g in groups.of_class]
+    colours = [SERIES[0]] if groups is None else group_colours(len(groups.names))
+    return [colours[g] for g in ([0] * classes if groups is None else groups.of_class)]
+
+
+def class_names(names: Sequence[str] | None, classes: int) -> Sequence[str]:
+    """Return the names of classes, by default their ids; another number of names is an `ArgumentError`."""
+    if names is not None and len(names) != classes:
+        raise ArgumentError(f"names: expected {classes}, one per class, got {len(names)}")
+    return [str(c) for c in range(classes)] if names is None else names
+
+
+def floats(values: Any) -> NDArray[np.float64]:
+    """Return numbers as an array, NaN where one is None."""
+    return np.array(values, np.float64)
+
+
+def stretches(number: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut positions into at most so many stretches of neighbours; return where each begins, and how long it is.
+
+    >>> [found.tolist() for found in stretches(5, 2)]
+    [[0, 3], [3, 2]]
+    """
+    length = max(-(-number // most), 1)
+    starts = np.arange(0, number, length)
+    return starts, np.minimum(length, number - starts)
 
 
 def tooltips(artist: Any, texts: Iterable[str]) -> None:
@@ -204,22 +218,13 @@ def tooltips(artist: Any, texts: Iterable[str]) -> None:
 
 def name_rows(ax: Axes, names: Sequence[str], texts: Sequence[str], longest: int = LONGEST_NAME) -> None:
     """Name rows at the left, from the top down, and write a text at the right of each."""
+    look: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
     for y, text in enumerate(texts):
-        ax.annotate(
-            text, (1, y), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
-            fontsize="small", annotation_clip=False,
-        )  # fmt: skip
+        ax.annotate(text, (1, y), (4, 0), xycoords=("axes fraction", "data"), annotation_clip=False, **look)
     ax.set_yticks(range(len(names)), [name(row, longest) for row in names])
     ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
     ax.grid(False, axis="y")
     ax.grid(True, axis="x")
-
-
-def class_names(names: Sequence[str] | None, classes: int) -> Sequence[str]:
-    """Return the names of classes, by default their ids; another number of names is an `ArgumentError`."""
-    if names is not None and len(names) != classes:
-        raise ArgumentError(f"names: expected {classes}, one per class, got {len(names)}")
-    return [str(c) for c in range(classes)] if names is None else names
 
 
 def percent_axis(axis: Any, decimals: int | None = None) -> None:
@@ -229,71 +234,59 @@ def percent_axis(axis: Any, decimals: int | None = None) -> None:
     axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
 
 
+def round_axis(ax: Axes) -> None:
+    """Set ticks at whole rounds only, with thousands apart."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set_xlabel("round")
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+
+
 def colour_bar(ax: Axes, mesh: Any, **place: Any) -> Any:
     """Draw the colour bar of a mesh, without a frame, and return it."""
-    figure = ax.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(mesh, ax=ax, **place)
+    bar = ax.figure.colorbar(mesh, ax=ax, **place)
     bar.outline.set_visible(False)
     bar.ax.grid(False)
     return bar
 
 
-def dot(colour: str, filled: bool) -> Any:
-    """Return a dot for a legend, filled or open."""
+def key(colour: str, **look: Any) -> Any:
+    """Return a line for a legend."""
     from matplotlib.lines import Line2D
 
-    face = colour if filled else PAPER
-    return Line2D([], [], linestyle="none", marker="o", color=colour, markerfacecolor=face)
+    return Line2D([], [], color=colour, **look)
 
 
-def whole_axis(axis: Any) -> None:
-    """Set ticks at integers only, with thousands apart."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+def dot(colour: str, filled: bool) -> Any:
+    """Return a dot for a legend, filled or open."""
+    return key(colour, linestyle="none", marker="o", markerfacecolor=colour if filled else PAPER)
 
-    axis.set_major_locator(MaxNLocator("auto", integer=True))
-    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+def line(ax: Axes, x: Any, mean: Any, deviation: Any, most: float = 1.0, **look: Any) -> Any:
+    """Draw a line, with a band of one standard deviation on either side, from 0 to `most`, where there is any."""
+    (drawn,) = ax.plot(x, mean, **look)
+    if not np.isnan(deviation).all():
+        low, high = np.maximum(mean - deviation, 0), np.minimum(mean + deviation, most)
+        ax.fill_between(x, low, high, color=drawn.get_color(), alpha=0.15, linewidth=0)
+    return drawn
 
 
 def mark(ax: Axes, x: float, words: str) -> None:
     """Draw a dashed line down through the axes, with words at its lower end."""
     ax.axvline(x, color=MUTED, linestyle=(0, (2, 2)), linewidth=1, zorder=1.5)
     low, high = ax.get_xlim()
-    left = x - low > 0.5 * (high - low)
-    ax.annotate(
-        words, (x, 0), (-4 if left else 4, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
-        ha="right" if left else "left", va="bottom", color=MUTED, fontsize="small",
-    )  # fmt: skip
+    shift, side = (-4, "right") if x - low > 0.5 * (high - low) else (4, "left")
+    look: dict[str, Any] = {"ha": side, "va": "bottom", "color": MUTED, "fontsize": "small"}
+    ax.annotate(words, (x, 0), (shift, 3), xycoords=("data", "axes fraction"), textcoords="offset points", **look)
 
 
-def legend_above(ax: Axes, handles: Sequence[Any] | None = None, labels: Sequence[str] | None = None) -> None:
+def legend_above(ax: Axes, handles: Iterable[Any], labels: Iterable[str]) -> None:
     """Set the legend above the axes, in as many columns as fit."""
-    if handles is None or labels is None:
-        handles, labels = ax.get_legend_handles_labels()
-    if not handles:
+    labels = [label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…" for label in labels]
+    if not labels:
         return
     width = ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
-    labels = [label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…" for label in labels]
     columns = max(1, min(len(labels), int(width * 12 // (max(map(len, labels)) + 6))))
-    ax.legend(
-        handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, columnspacing=1.2
-    )
-
-
-def floats(values: Any) -> NDArray[np.float64]:
-    """Return numbers as an array, NaN where one is missing.
-
-    >>> floats([1, None]).tolist()
-    [1.0, nan]
-    """
-    return np.array(values, np.float64)  # None becomes NaN
-
-
-def bands(number: int, most: int) -> list[tuple[int, int]]:
-    """Cut positions into at most so many stretches of neighbours, each from the first to before the last.
-
-    >>> bands(3, 10), bands(5, 2)
-    ([(0, 1), (1, 2), (2, 3)], [(0, 3), (3, 5)])
-    """
-    height = max(-(-number // most), 1)
-    return [(start, min(start + height, number)) for start in range(0, number, height)]
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    ax.legend(list(handles), labels, ncols=columns, columnspacing=1.2, **place)

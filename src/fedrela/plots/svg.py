@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SVG, LINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
-MARKS = {f"{{{SVG}}}{name}" for name in ("path", "use")}
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
 COLOUR = re.compile(r"#[0-9a-f]{6}\b")
-FONT = re.compile(r"font: (?:(\d+|bold) )?([\d.]+)px [^;]*")
+FONT = re.compile(r"font: (?:(\d+|bold) )?([\d.]+)px [^;]*")  # as matplotlib 3.10 writes it
+FAMILY = re.compile(r"font-family: [^;]*(; )?")
 VARIABLES = {colour: f"var(--{name})" for name, colour in reversed(LIGHT.items())}
 METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
@@ -51,59 +51,55 @@ def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
     for number, artist in enumerate(found):
         artist.set_gid(f"tooltips-{number}")
     root = ET.fromstring(save(figure, "svg", name))
+    for element in root.iter():
+        element.tag = str(element.tag).removeprefix(f"{{{SVG}}}")
     for number, artist in enumerate(found):
         _add_tooltips(root, f"tooltips-{number}", artist.fedrela_tooltips)
     _clean(root)
-    _rename_ids(root, name)
+    _drop_ids(root)
     box = root.get("viewBox", "")
     root.attrib.clear()
     root.attrib |= {"viewBox": box, "role": "img", "aria-labelledby": f"{name}-title {name}-desc"}
     root.attrib |= {"class": "plot", "xmlns": SVG}
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):
-        element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        element.text = printable(text)
-        root.insert(place, element)
-    for element in root.iter():
-        element.tag = str(element.tag).removeprefix(f"{{{SVG}}}")
+        root.insert(place, ET.Element(tag, {"id": f"{name}-{tag}"}))
+        root[place].text = printable(text)
     return ET.tostring(root, encoding="unicode")
 
 
 def _add_tooltips(root: ET.Element, gid: str, texts: tuple[str, ...]) -> None:
     """Give each mark of an artist its text; markers are told from the line that joins them by their element."""
-    group = next((element for element in root.iter() if element.get("id") == gid), None)
+    group = root.find(f".//*[@id='{gid}']")
     if group is None:
         return
-    defined = {id(inner) for defs in group.iter(f"{{{SVG}}}defs") for inner in defs.iter()}
-    marks = [element for element in group.iter() if element.tag in MARKS and id(element) not in defined]
-    used = [element for element in marks if element.tag.endswith("use")]
+    defined = {id(inner) for defs in group.iter("defs") for inner in defs.iter()}
+    marks = [element for element in group.iter() if element.tag in ("path", "use") and id(element) not in defined]
+    used = [element for element in marks if element.tag == "use"]
     for element, text in zip(used if len(used) == len(texts) else marks, texts, strict=False):
         if text:
-            title = ET.SubElement(element, f"{{{SVG}}}title")
-            title.text = printable(text)
+            ET.SubElement(element, "title").text = printable(text)
 
 
 def _clean(root: ET.Element) -> None:
     """Remove what a page does not need: metadata, the global style sheet, cells that cannot be seen, fonts."""
     for parent in list(root.iter()):
         for child in list(parent):
-            tag = child.tag.removeprefix(f"{{{SVG}}}") if isinstance(child.tag, str) else ""
-            hidden = "fill-opacity: 0;" in child.get("style", "") + ";" and tag == "path"
-            if tag in ("metadata", "style") or hidden:
+            hidden = child.tag == "path" and "fill-opacity: 0;" in child.get("style", "") + ";"
+            if child.tag in ("metadata", "style") or hidden:
                 parent.remove(child)
     for element in root.iter():
-        if element.tag not in (f"{{{SVG}}}title", f"{{{SVG}}}text"):
+        if element.tag not in ("title", "text"):
             element.text = None
-        element.tail = "\n" if element.tag in (f"{{{SVG}}}g", f"{{{SVG}}}defs") else None
+        element.tail = "\n" if element.tag in ("g", "defs") else None
         if "style" in element.attrib:
             element.attrib["style"] = _style(element.attrib["style"])
-        for key in ("d", "x", "y", "transform", "width", "height"):
-            if key in element.attrib:
-                element.attrib[key] = NUMBER.sub(_rounded, " ".join(element.attrib[key].split()))
+        for key in {"d", "x", "y", "transform", "width", "height"} & set(element.attrib):
+            element.attrib[key] = NUMBER.sub(_rounded, " ".join(element.attrib[key].split()))
 
 
 def _style(text: str) -> str:
     text = FONT.sub(lambda found: f"font-size: {found[2]}px" + (f"; font-weight: {found[1]}" if found[1] else ""), text)
-    text = COLOUR.sub(lambda found: VARIABLES.get(found[0], found[0]), text)
+    text = COLOUR.sub(lambda found: VARIABLES.get(found[0], found[0]), FAMILY.sub("", text))
     return NUMBER.sub(_rounded, text)
 
 
@@ -111,19 +107,15 @@ def _rounded(found: re.Match[str]) -> str:
     return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
 
 
-def _rename_ids(root: ET.Element, name: str) -> None:
-    """Keep only the ids that something refers to, under names that no other figure has."""
+def _drop_ids(root: ET.Element) -> None:
+    """Keep only the ids that something refers to: those are hashes that differ between figures."""
     used = {element.attrib[LINK].removeprefix("#") for element in root.iter() if LINK in element.attrib}
     used |= {element.attrib["clip-path"][5:-1] for element in root.iter() if "clip-path" in element.attrib}
-    new = {old: f"{name}-{number}" for number, old in enumerate(sorted(used))}
     for element in root.iter():
-        old = element.attrib.pop("id", None)
-        if old in new:
-            element.set("id", new[old])
+        if element.get("id") not in used:
+            element.attrib.pop("id", None)
         if LINK in element.attrib:
-            element.set("href", "#" + new[element.attrib.pop(LINK).removeprefix("#")])
-        if "clip-path" in element.attrib:
-            element.set("clip-path", f"url(#{new[element.attrib['clip-path'][5:-1]]})")
+            element.set("href", element.attrib.pop(LINK))
 
 
 def describe_lines(figure: Figure) -> str:

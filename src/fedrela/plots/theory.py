@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.plots import style
+from fedrela.plots.style import Axes
 from fedrela.text import plural
 from fedrela.theory import (
     Clients,
@@ -19,9 +20,6 @@ from fedrela.theory import (
     printed_threshold,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 Floats = NDArray[np.float64]
 MAJORITY, MINORITY, TRUE = style.SERIES[0], style.SERIES[1], style.SERIES[3]
 POINTS = 161
@@ -29,7 +27,7 @@ REACH = 3.2  # standard deviations beyond the means
 
 
 @style.plot
-def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax: Axes = style.NEW) -> Axes:
+def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax: Axes = style.NEW) -> None:
     """Draw where clients and their aggregated model decide for the minority: open before, filled after re-labelling.
 
     Parameters
@@ -79,11 +77,10 @@ def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax:
     handles += [style.dot(style.INK, k > 0) for k in range(len(strengths))]
     style.legend_above(ax, handles, ["minority class", "majority class", "before", "re-labelled"][: len(handles)])
     style.set_height(ax, 2.6)
-    return ax
 
 
 @style.plot
-def posteriors(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax: Axes = style.NEW) -> Axes:
+def posteriors(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax: Axes = style.NEW) -> None:
     """Draw the posterior of the minority class: of every client, of their average, and of that after re-labelling.
 
     Parameters as for `boundaries`. A model decides for the minority class where its curve is above 1/2.
@@ -105,8 +102,6 @@ def posteriors(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax:
         ax.plot(x, (1 + margin(ratio, clients, strength)) / 2, color=TRUE, linestyle=dashes, label=label)
     ax.axhline(0.5, color=style.MUTED, linestyle=(0, (2, 2)), linewidth=1, zorder=1.5)
     ax.set(ylim=(-0.01, 1.01), ylabel="posterior of the minority class")
-    style.legend_above(ax)
-    return ax
 
 
 def _line(ax: Axes, distance: float) -> Floats:
