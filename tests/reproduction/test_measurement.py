@@ -47,8 +47,9 @@ def measured(tmp_path_factory) -> Callable[[str], Done]:
     return measure
 
 
-@pytest.fixture(params=TABLES)
+@pytest.fixture(scope="module", params=TABLES)
 def done(request, measured) -> Done:
+    """Return one table after the other: all tests of a table run together, and one process measures it."""
     return measured(request.param)
 
 

@@ -163,11 +163,10 @@ def printed_threshold(clients: Clients, rho: ArrayLike = 0.0) -> float:
 def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> float:
     """Return the boundary of the aggregated posterior itself, Lemma 3 with each client's denominator.
 
-    It is the ratio r at which sum_k w_k eta~_j^(k) reaches 1/2, so
+    It is the ratio r at which sum_k w_k eta~_j^(k) reaches 1/2, so, with D_k(r) = pi_j^(k) r + pi_l^(k)::
 
         r = [sum_k w_k pi_l^(k) (1 - 2 rho_{l -> j}^(k)) / D_k(r)]
             / [sum_k w_k pi_j^(k) (1 - 2 rho_{j -> l}^(k)) / D_k(r)]
-        D_k(r) = pi_j^(k) r + pi_l^(k)
 
     Parameters
     ----------
