@@ -56,9 +56,9 @@ def tree() -> str:
     return digest.hexdigest()
 
 
-def git(*words: str) -> str | None:
+def git(*words: str) -> str:
     done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
 def write(path: Path, content: Any) -> None:

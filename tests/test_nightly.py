@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from helpers.nightly_counts import too_little_covered
+from nightly import SLOW, groups
 
 TESTS = Path(__file__).parent
 COPIED = ("nightly.py", "conftest.py", *(f"helpers/{name}.py" for name in ("__init__", "batteries", "nightly_counts")))
@@ -111,6 +112,21 @@ def wait_for(condition) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_every_test_file_is_in_one_group():
+    assert [name for name in SLOW if not (TESTS / name).exists()] == []
+    arguments = {name: words for name, words in groups().items() if name != "coverage"}
+    for path in TESTS.rglob("test_*.py"):
+        name = path.relative_to(TESTS.parent).as_posix()
+        found = [
+            group for group, words in arguments.items() if f"--ignore={name}" not in words and is_below(name, words)
+        ]
+        assert len(found) == 1, (name, found)
+
+
+def is_below(name: str, words: list[str]) -> bool:
+    return any(name == word or name.startswith(f"{word}/") for word in words)
 
 
 def test_counts_and_failures(tree):
