@@ -117,6 +117,15 @@ def percent(share: float | None, digits: int = 1, missing: str = "-") -> str:
     return missing if share is None else f"{100 * share:.{digits}f} %"
 
 
+def probability(value: float) -> str:
+    """Return a probability with three decimals, and one below 0.001 by its order of magnitude.
+
+    >>> probability(0.25), probability(0.00004), probability(0.0)
+    ('0.250', '4e-05', '0.000')
+    """
+    return f"{value:.0e}" if 0 < value < 0.001 else f"{value:.3f}"
+
+
 def points(difference: float | None, digits: int = 1, missing: str = "-") -> str:
     """Return a difference of two shares in percentage points, with its sign, or `missing` where there is none.
 

@@ -142,6 +142,10 @@ def test_the_text_word_for_word():
     ]
 
 
+def test_a_tau_below_a_thousandth_is_not_zero():
+    assert str(fedrela.preview(CASE.Q, CASE.y, taus=[0.0004])).splitlines()[1].startswith(" 4e-04 ")
+
+
 def test_at_most_eight_targets_are_listed_the_busiest_first():
     case = make(600, 14, 0.1, 2, skew=1.0, skill=2.0, digits=None)
     table = fedrela.preview(case.Q, case.y, taus=[0.1])

@@ -296,6 +296,12 @@ def test_the_gallery_of_a_run(done, record, ax):
     assert texts(ax)[1] == f"posterior {record.gallery['posterior'][0]:.3f}"
 
 
+def test_a_posterior_below_a_thousandth_is_not_zero(ax):
+    found = {"samples": np.zeros((2, 1, 4, 4), np.uint8), "old": [0, 0], "new": [1, 1], "posterior": [0.00004, 0.0]}
+    plots.gallery(found, ax=ax)
+    assert [text for text in texts(ax) if text.startswith("posterior")] == ["posterior 4e-05", "posterior 0.000"]
+
+
 def test_dots_have_the_area_of_their_count(ax):
     counts = np.array([[100, 0, 7], [25, 64, 1], [0, 3, 0], [36, 9, 50]])
     plots.client_classes(counts, names=["cat", "dog", "owl"], ax=ax)

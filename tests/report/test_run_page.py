@@ -20,6 +20,7 @@ from fedrela.report.page import Page, Pictures, Table, Text, render
 from fedrela.report.run import run_page
 from fedrela.report.writing import write_figures, write_report
 from fedrela.runfolder import RunFolder
+from fedrela.text import probability
 from helpers.small_runs import CLASSES, COLUMNS, small
 from plots.test_hostile_names import HOSTILE
 from report.test_page import check_page
@@ -90,8 +91,8 @@ def test_the_gallery_shows_samples_of_several_clients(tabular, pictures):
         assert len(facts) == len(arrays["old"])
         assert [fact["client"] for fact in facts] == [f"{client}" for client in arrays["client"]]
         assert len({fact["client"] for fact in facts}) > 2
-        assert [fact["posterior"] for fact in facts] == [f"{value:.3f}" for value in arrays["posterior"]]
-        assert [fact["re-labelling"] for fact in facts] == [f"{value:.3f}" for value in arrays["rho"]]
+        assert [fact["posterior"] for fact in facts] == [probability(value) for value in arrays["posterior"]]
+        assert [fact["re-labelling"] for fact in facts] == [probability(value) for value in arrays["rho"]]
     assert all(item.png is not None and item.alt for item in shown.items)
     assert page_of(pictures).title == "digits: FedAvg with FedReLa"
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrela.core.ledger import MOVES, Ledger
 from fedrela.errors import ArgumentError
-from fedrela.text import printable
+from fedrela.text import printable, probability
 
 LONGEST_TABLE = 20  # rows
 LONGEST_NAME = 60  # characters
@@ -87,7 +87,7 @@ def _pairs(ledger: Ledger) -> list[str]:
     posterior, rho = (np.bincount(pair_of.ravel(), values) / counts for values in (ledger.posterior, ledger.rho))
     most = np.argsort(-counts, kind="stable")
     rows = [
-        (names[pairs[p, 0]], names[pairs[p, 1]], int(counts[p]), f"{posterior[p]:.3f}", f"{rho[p]:.3f}")
+        (names[pairs[p, 0]], names[pairs[p, 1]], int(counts[p]), probability(posterior[p]), probability(rho[p]))
         for p in most[:LONGEST_TABLE]
     ]
     shown = [table(["old", "new", "samples", "mean posterior", "mean rho"], rows, words=2)]

@@ -15,6 +15,7 @@ from fedrela.core.equations import Floats
 from fedrela.core.options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.core.relabelling import Inputs, check_inputs
 from fedrela.errors import ArgumentError
+from fedrela.text import probability
 
 TAUS = (0.01, 0.03, 0.05, 0.1, 0.2)
 USUAL_SHARE = 0.30  # a larger expected share of changed labels gives a warning
@@ -87,7 +88,7 @@ class Preview:
         lines = ["   tau  moves   share  " + "".join(f"{f'->{c}':>8}" for c in classes)]
         for row in self.rows():
             cells = "".join(f"{row['into'][c]:8.1f}" for c in classes)
-            lines.append(f"{row['tau']:6.3f} {row['moves']:6.1f} {row['share']:6.1%}  {cells}")
+            lines.append(f"{probability(row['tau']):>6} {row['moves']:6.1f} {row['share']:6.1%}  {cells}")
         if self.counts.any():
             lines.append(f"the model's first choice is the label for {self.agreement:.1%} of the samples")
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])

@@ -13,6 +13,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.runs import Floats, Ints, RunData, read_run
 from fedrela.plots.style import Axes
+from fedrela.text import probability
 
 Model = Callable[[Floats], ArrayLike]
 LARGEST = 96  # pixels a side; larger pictures are shrunk to a whole fraction
@@ -99,7 +100,7 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
         row, column = divmod(i, columns)
         left, top = 1.15 * column, pitch * row
         lines = [f"{names[int(found['old'][i])]} → {names[int(found['new'][i])]}"]
-        lines += [f"{words} {found[key][i]:.3f}" for words, key in LINES if key in found]
+        lines += [f"{words} {probability(found[key][i])}" for words, key in LINES if key in found]
         lines += [f"{feature} {value}" for feature, value in unusual]
         if image is not None:
             ax.imshow(image, extent=(left, left + 1, top + 1, top), cmap="gray", vmin=0, vmax=255)

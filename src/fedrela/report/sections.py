@@ -18,7 +18,7 @@ from fedrela.plots.runs import RunData
 from fedrela.plots.samples import looks, png, run_scores
 from fedrela.plots.style import limited, short
 from fedrela.report.page import Block, Facts, Figure, Picture, Pictures, Table, Text
-from fedrela.text import listed, plural, seconds, size
+from fedrela.text import listed, plural, probability, seconds, size
 
 MOST_NOTES, MOST_LOST, SOME_ROUNDS = 12, 40, 8
 LONGEST_REASON = 160  # characters
@@ -153,8 +153,8 @@ def _pictures(run: RunData, found: dict[str, Any]) -> list[Picture]:
     for i, (image, unusual) in enumerate(looks(found["samples"], data["feature_names"], data["standardized"])):
         old, new = (limited(run.classes[int(found[key][i])]) for key in ("old", "new"))
         facts = [
-            ("posterior", f"{found['posterior'][i]:.3f}"),
-            ("re-labelling", f"{found['rho'][i]:.3f}"),
+            ("posterior", probability(found["posterior"][i])),
+            ("re-labelling", probability(found["rho"][i])),
             ("client", f"{found['client'][i]:,}"),
             *((limited(feature), value) for feature, value in unusual),
         ]
@@ -208,7 +208,7 @@ def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
         ("class absence", f"{found.absence_rate:.1%}", "pairs of a client and a class without a sample"),
         ("local/global mismatch", f"{found.mismatch:.1%}", "pairs of classes that a client has in reverse order"),
         ("effective clients", spreads, "clients a class is spread over: least, median, most"),
-        ("total variation", f"{found.total_variation:.3f}", "mean distance from the global class mix, 0 to 1"),
+        ("total variation", probability(found.total_variation), "mean distance from the global class mix, 0 to 1"),
     ]
 
 
