@@ -53,7 +53,8 @@ def nearest_mean(points):
     return np.stack([1 - p, p], axis=1)
 
 
-def clients_of(counts, ax) -> None:
+@style.plot
+def clients_of(counts, *, ax=style.NEW) -> None:
     """Samples of both classes on every client."""
     below = np.zeros(len(counts))
     for c, name in enumerate(NAMES):
@@ -66,7 +67,6 @@ def clients_of(counts, ax) -> None:
         fontsize="small",
     )
     ax.set(xlabel="client", ylabel="samples", xticks=range(len(counts)))
-    style.legend_above(ax)
     style.set_height(ax, 2.6)
 
 
@@ -130,18 +130,18 @@ def frame(ax) -> None:
     style.set_height(ax, 2.5)
 
 
-def main() -> None:
+def make(folder: Path) -> None:
+    """Write all pictures into a folder."""
     clients = dirichlet_clients(20, 0.3, minority=0.0625, samples=3200)  # as `fedrela theory`
-    with tempfile.TemporaryDirectory() as folder:
-        drawn = trained(Path(folder)) | {
+    with tempfile.TemporaryDirectory() as runs:
+        drawn = trained(Path(runs)) | {
             "frame": frame,
             "boundaries": partial(plots.boundaries, clients, 0.3),
             "posteriors": partial(plots.posteriors, clients, 0.3),
         }
-        for name, draw in drawn.items():
-            write_plot(PICTURES / f"{name}.svg", draw, overwrite=True)
-            print(PICTURES.name, f"{name}.svg")
+    for name, draw in drawn.items():
+        write_plot(folder / f"{name}.svg", draw, overwrite=True)
 
 
 if __name__ == "__main__":
-    main()
+    make(PICTURES)

@@ -88,9 +88,10 @@ def test_the_errors_of_lemma_3_are_those_of_the_page():
         assert errors == " | ".join(f"{print_error(20, alpha, **setting):.3g}" for alpha in (100, 1, 0.3, 0.1))
 
 
-def test_the_numbers_of_the_pictures_are_those_of_the_page(tmp_path, capsys):
-    runpy.run_path(str(DOCS / "make_theory.py"))["trained"](tmp_path)
+def test_the_pictures_can_be_made_and_their_numbers_are_those_of_the_page(tmp_path, capsys):
+    runpy.run_path(str(DOCS / "make_theory.py"))["make"](tmp_path)
     assert capsys.readouterr().out in (DOCS / "pictures.md").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (DOCS / "pictures").iterdir()}
 
 
 def batteries() -> list[list[str]]:

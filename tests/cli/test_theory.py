@@ -41,8 +41,8 @@ def test_figures_are_overwritten_on_request_only(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--minority", "0"), "--minority: expected a share with samples of both classes, got 0"),
-        (("--minority", "nan"), "--minority: expected a share with samples of both classes, got nan"),
+        (("--minority", "0"), "--minority: expected a share from one sample to 0.5, got 0"),
+        (("--minority", "nan"), "--minority: expected a share from one sample to 0.5, got nan"),
         (("--alpha", "nan"), "--alpha: expected a number, got nan"),
         (("--format", "gif"), "format: expected one of svg, png, pdf, got 'gif'"),
         (

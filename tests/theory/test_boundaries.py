@@ -71,6 +71,24 @@ def test_lemma_2_the_boundary_of_a_client_after_relabelling(rho, back):
     assert GAUSSIANS.point(threshold) == pytest.approx(crossing(relabelled), abs=1e-3)
 
 
+@pytest.mark.parametrize(("rho", "back"), [(0.3, 0.0), (0.4, 0.1)])
+def test_lemma_2_is_the_boundary_with_the_fewest_errors_on_relabelled_data(rho, back):
+    """Errors are integrals of the joint density of feature and new label."""
+    minor, major = 0.1 * P_J, 0.9 * P_L
+    of_j, of_l = minor * (1 - back) + major * rho, major * (1 - rho) + minor * back
+    fewest = float(X[int(np.argmin(np.cumsum(of_j - of_l)))])  # errors of a boundary further to the right
+    assert GAUSSIANS.point(theory.local_threshold(0.1, 0.9, rho, back)) == pytest.approx(fewest, abs=1e-3)
+
+
+def test_the_posterior_after_relabelling_gives_the_share_of_new_labels():
+    """Its integral over all features is the share of class j after re-labelling, counted class by class."""
+    eta = theory.posterior(GAUSSIANS.ratio(X), 0.1, 0.9)
+    rho = theory.posterior_rho(eta, 3.0)
+    share = np.trapezoid(theory.relabelled_posterior(eta, rho, 0.2) * (0.1 * P_J + 0.9 * P_L), X)
+    kept, gained = 0.1 * (1 - 0.2), 0.9 * np.trapezoid(rho * P_L, X)
+    assert share == pytest.approx(kept + gained)
+
+
 def test_lemma_2_holds_up_to_one_half_only():
     with pytest.raises(ArgumentError, match="rho: expected a number from 0 to"):
         theory.local_threshold(0.1, 0.9, rho=0.6)

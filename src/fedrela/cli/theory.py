@@ -29,7 +29,7 @@ Alpha = Annotated[
 Minority = Annotated[float, typer.Option(metavar="SHARE", help="Share of the rare class in all samples.")]
 Samples = Annotated[int, typer.Option(metavar="NUMBER", min=2, max=10**9, help="Of all clients together.")]
 Rho = Annotated[float, typer.Option(metavar="SHARE", min=0, max=0.49, help="Probability of re-labelling l to j.")]
-Distance = Annotated[float, typer.Option(metavar="NUMBER", min=0.01, max=100, help="Between the means.")]
+Distance = Annotated[float, typer.Option(metavar="NUMBER", min=0.01, max=10, help="Between the means.")]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the clients.")]
 Draws = Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Federations per median in the second table.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the figures.")]
@@ -66,8 +66,8 @@ def theory(
     for name, value in (("--alpha", alpha), ("--rho", rho), ("--distance", distance)):
         if math.isnan(value):
             raise ArgumentError("expected a number, got nan", argument=name)
-    if not 1 / samples <= minority <= 1 - 1 / samples:
-        raise ArgumentError(f"expected a share with samples of both classes, got {minority:g}", argument="--minority")
+    if not 1 / samples <= minority <= 0.5:
+        raise ArgumentError(f"expected a share from one sample to 0.5, got {minority:g}", argument="--minority")
     figures = {out / f"{draw.__name__}.{format}": draw for draw in (boundaries, posteriors)}
     for path in figures:
         if os.path.lexists(path) and not force:

@@ -60,7 +60,8 @@ def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax:
         ("aggregated, as printed", MAJORITY, [printed_threshold(clients, each) for each in strengths]),
         ("aggregated, corrected", TRUE, [aggregated_threshold(clients, each) for each in strengths]),
     ]
-    names, texts = [plural(len(own), "client")], [f"{np.isinf(own).sum()} never, {(own == 0).sum()} always"]
+    aside = {"never": int(np.isinf(own).sum()), "always": int((own == 0).sum())}
+    names, texts = [plural(len(own), "client")], [", ".join(f"{n} {word}" for word, n in aside.items() if n)]
     for k, each in enumerate(strengths):
         _dots(ax, [gaussians.point(t) for t in (1 - 2 * each) * own], 0.26 * k - 0.13, style.MUTED, k > 0, 4)
     for y, (name, colour, found) in enumerate(rows, start=1):
