@@ -126,6 +126,13 @@ def test_averaged_parameters_have_the_geometric_mean_as_boundary(three):
     assert close(threshold(together), theory.parameter_threshold(three.clients))
 
 
+def test_a_few_local_steps_per_round_lead_from_the_bayes_boundary_towards_the_geometric_mean(three):
+    found = np.log(threshold(three.made.train(three.made.labels, train=FEDAVG | {"rounds": 30, "epochs": 5})))
+    bayes = np.log(theory.bayes_threshold(*three.clients.aggregated))
+    mean = np.log(theory.parameter_threshold(three.clients))
+    assert bayes < (bayes + mean) / 2 < found < mean
+
+
 def test_both_aggregations_agree_to_first_order_in_the_length_of_local_training(three):
     gaps = []
     for rate in (0.1, 0.01):
