@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fedrela.data.partition import by_dirichlet as schemes
-from fedrela.data.partition import dirichlet, dirichlet_partition, hold_out, iid, natural, shards
+from fedrela.data.partition import dirichlet, hold_out, iid, natural, shards
 from fedrela.data.partition.base import donations, repair
 from fedrela.errors import ArgumentError, DataError
 from goldens.counts import official_partitions
@@ -39,9 +39,9 @@ def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 @given(label_arrays, st.integers(1, 12), alphas, st.sampled_from(SCHEMES), st.integers(0, 8), seeds)
 def test_every_sample_once_and_no_client_too_small(labels, clients, alpha, scheme, min_size, seed):
     assume(min_size * clients <= labels.size)
-    found = dirichlet_partition(labels, clients, alpha, seed=seed, scheme=scheme, min_size=min_size)
-    assert_partition(found.parts, labels.size, clients)
-    assert min(part.size for part in found.parts) >= min_size
+    found = dirichlet(labels, clients, alpha, seed=seed, scheme=scheme, min_size=min_size)
+    assert_partition(found, labels.size, clients)
+    assert min(part.size for part in found) >= min_size
     assert 0 <= found.redraws <= 100
     assert found.redraws == 100 if found.moved else (found.note == "") == (found.redraws == 0)
     assert min_size > 0 or found.note == ""
@@ -157,14 +157,14 @@ def test_ten_thousand_clients(scheme, min_size):
 
 def test_redraws_are_limited_by_work(monkeypatch):
     monkeypatch.setattr("fedrela.data.partition.by_dirichlet.MAX_WEIGHTS", 7 * 30 * 2)
-    found = dirichlet_partition([0] * 30 + [1] * 30, 30, 0.01, seed=1, min_size=2)
+    found = dirichlet([0] * 30 + [1] * 30, 30, 0.01, seed=1, min_size=2)
     assert found.redraws == 7
     assert found.note.startswith("after 7 redraws, ")
 
 
 def test_redraws_are_told():
     labels = np.repeat(np.arange(4), 50)
-    found = [dirichlet_partition(labels, 5, 0.5, seed=seed, min_size=20) for seed in range(30)]
+    found = [dirichlet(labels, 5, 0.5, seed=seed, min_size=20) for seed in range(30)]
     redrawn = [p for p in found if p.redraws and not p.moved]
     assert redrawn
     assert all(p.note == f"drawn anew {p.redraws} times to reach the minimum size" for p in redrawn)

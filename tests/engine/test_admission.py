@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedrela.algorithms import ALGORITHMS, ArraySpec
 from fedrela.algorithms.average import sample_weights, weighted_sum
 from fedrela.algorithms.base import ArraySpecs
-from fedrela.engine.admission import Admission, admit, check_upload
+from fedrela.engine.admission import Admission, admit
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
 from helpers import batteries
@@ -226,13 +226,6 @@ def test_wrong_arguments_are_the_callers(options, message):
     with pytest.raises(ArgumentError) as raised:
         admission_of(sent(0), **options)
     assert str(raised.value).endswith(message)
-
-
-def test_a_client_can_ask_before_it_sends():
-    given = {"round": ROUND, "expected": {2: 5}, "specs": {"weights": ArraySpec((4,))}, "reference": np.zeros(4, "f4")}
-    assert check_upload(sent(2), **given) is None
-    assert check_upload(sent(2, np.inf), **given) == "not finite: weights"
-    assert check_upload(sent(3), **given) == "sender not chosen"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrela.experiment.toml.positions import DEEPEST, HostileTextError, Position, locate
+from fedrela.errors import ArgumentError
+from fedrela.experiment.toml.reader import DEEPEST, Position, locate
 from helpers.batteries import examples
 from helpers.documents import Writer, position, tables
 
@@ -103,6 +104,6 @@ def test_any_text_is_survived(text):
     ids=["dots", "arrays", "inline tables", "long number", "long hexadecimal"],
 )
 def test_texts_that_only_an_enemy_writes(text, where):
-    with pytest.raises(HostileTextError) as error:
-        locate(text)
-    assert error.value.position == where
+    with pytest.raises(ArgumentError) as error:
+        locate(text, "file")
+    assert str(error.value).startswith(f"file:{where[0]}:{where[1]}: ")

@@ -9,7 +9,7 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.schema.table import ConfigTable
-from fedrela.experiment.toml.positions import Origin, Places
+from fedrela.experiment.toml.reader import Origin, Places
 
 
 class Inner(ConfigTable):

@@ -72,15 +72,15 @@ WHOLE = {
     ),
     "option of another source": (
         'data.source = "csv"\n[data.options]\nlabel = "y"\n«lable = "y"',
-        "data.options.lable: unknown option; nearest: label",
+        "data.options.lable: unknown key; nearest: label",
     ),
     "option that is a table": (
         'data.source = "csv"\n[data.options]\nlabel = «{ a = 1 }',
-        "data.options.label: expected text, a finite number, true or false",
+        "data.options.label: expected a text or an integer, got a table",
     ),
     "option that is a list of lists": (
-        'data.source = "csv"\n[data.options]\nignore = ["a",\n  «["b"]]',
-        "data.options.ignore[1]: expected text, a finite number,",
+        'data.source = "csv"\n[data.options]\nignore = «["a",\n  ["b"]]',
+        "data.options.ignore: expected a list, each item a text or an integer, got a list",
     ),
     "option that is not finite": (
         'data = { source = "gaussians", options.separation = «nan }',
@@ -96,7 +96,7 @@ WHOLE = {
     ),
     "option with a wrong item": (
         'data.source = "csv"\ndata.options.ignore = «["a", 1.5]',
-        "data.options.ignore: expected a list, each item text or an integer, got a list",
+        "data.options.ignore: expected a list, each item a text or an integer, got a list",
     ),
     "option truth for number": (
         'data = { source = "csv", options.test_share = «true }',

@@ -9,9 +9,9 @@ from fedrela.data.imbalance import (
     step_counts,
     subsample,
 )
-from fedrela.data.partition import Partition, dirichlet, dirichlet_partition, hold_out, iid, natural, shards
+from fedrela.data.partition import Partition, dirichlet, hold_out, iid, natural, shards
 
 __all__ = [
-    "Imbalance", "Partition", "Selection", "class_order", "dirichlet", "dirichlet_partition", "hold_out", "iid",
-    "long_tail_counts", "minority_classes", "natural", "shards", "step_counts", "subsample",
+    "Imbalance", "Partition", "Selection", "class_order", "dirichlet", "hold_out", "iid", "long_tail_counts",
+    "minority_classes", "natural", "shards", "step_counts", "subsample",
 ]  # fmt: skip

@@ -133,7 +133,7 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
     labels = source.y_train[chosen.indices]
     ids = None if source.client_train is None else source.client_train[chosen.indices]
     partition = recipe.partition.apply(labels, ids, seed=recipe.seed)
-    parts = [chosen.indices[part] for part in partition.parts]
+    parts = [chosen.indices[part] for part in partition]
     pairs = zip(*hold_out(parts, recipe.validation, seed=recipe.seed), strict=True)
     shards = tuple(Shard(k, train, held) for k, (train, held) in enumerate(pairs))
     x_train, x_test = source.x_train, source.x_test

@@ -100,22 +100,6 @@ def admit(
     return Admission(tuple(admitted.values()), tuple(excluded), norms if reference is not None else {})
 
 
-def check_upload(
-    upload: object, *, round: int, expected: Expected, specs: ArraySpecs, reference: NDArray[Any] | None
-) -> str | None:
-    """Return why `admit` would leave this upload out whatever the others send, or None.
-
-    For a client before it sends, with itself alone in `expected`: where sums are made under encryption, the server can
-    look at no single upload.
-
-    >>> sent = Upload(3, 1, 25, {"weights": np.array([0.5, np.nan], "f4")})
-    >>> check_upload(sent, round=1, expected={3: 25}, specs={"weights": ArraySpec((2,))}, reference=np.zeros(2, "f4"))
-    'not finite: weights'
-    """
-    admission = admit([upload], round=round, expected=expected, specs=specs, reference=reference)
-    return admission.excluded[0][1] if admission.excluded else None
-
-
 def _check_arguments(specs: ArraySpecs, reference: NDArray[Any] | None, norm_limit: float) -> None:
     if not (norm_limit == 0 or 1 <= norm_limit < float("inf")):
         raise ArgumentError(f"expected 0 (off) or a number >= 1, got {norm_limit}", argument="norm_limit")

@@ -13,8 +13,8 @@ from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, Recipe, build_federation
 from fedrela.data.sources import SOURCES, Source, load
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.toml.positions import KeyPath
 from fedrela.experiment.toml.reader import placed
+from fedrela.experiment.toml.writer import KeyPath
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.text import printable
 

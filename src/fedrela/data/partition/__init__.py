@@ -5,7 +5,7 @@ Every function returns one sorted int64 index array per client; together they ho
 
 from fedrela.data.partition.base import Partition
 from fedrela.data.partition.basic import hold_out, iid, natural, shards
-from fedrela.data.partition.by_dirichlet import dirichlet, dirichlet_partition
+from fedrela.data.partition.by_dirichlet import dirichlet
 from fedrela.data.partition.plan import PartitionPlan
 
-__all__ = ["Partition", "PartitionPlan", "dirichlet", "dirichlet_partition", "hold_out", "iid", "natural", "shards"]
+__all__ = ["Partition", "PartitionPlan", "dirichlet", "hold_out", "iid", "natural", "shards"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +12,16 @@ Ints = NDArray[np.int64]
 Parts = list[Ints]
 
 
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """The samples of every client.
+class Partition(list[Ints]):
+    """One sorted index array per client, which together hold every sample exactly once.
 
-    Attributes
-    ----------
-    parts
-        One sorted index array per client; together they hold every sample exactly once.
-    redraws
-        How often the partition was drawn anew because a client was too small.
-    moved
-        How many samples were then moved from the largest clients to the too small ones; 0: as drawn.
+    It was drawn anew `redraws` times because a client was too small; then `moved` samples were moved from the largest
+    clients to the too small ones.
     """
 
-    parts: Parts
-    redraws: int = 0
-    moved: int = 0
+    def __init__(self, parts: Iterable[Ints], redraws: int = 0, moved: int = 0) -> None:
+        super().__init__(parts)
+        self.redraws, self.moved = redraws, moved
 
     @property
     def note(self) -> str:

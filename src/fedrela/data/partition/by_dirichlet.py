@@ -34,7 +34,7 @@ def dirichlet(
     scheme: str = "proportional",
     min_size: int = 10,
     numpy_seed: int | None = None,
-) -> Parts:
+) -> Partition:
     """Split samples over clients with Dirichlet proportions and return one sorted index array per client.
 
     Parameters
@@ -55,7 +55,7 @@ def dirichlet(
     min_size
         Smallest client; 0 allows empty ones. A draw with a smaller one is drawn anew, at most 100 times (less
         often where clients times classes pass 200,000); then samples are moved from the largest clients to the
-        too small ones. `dirichlet_partition` tells what was done.
+        too small ones. The attribute `note` of the result says what was done.
     numpy_seed
         Follow the official code's stream exactly, with this seed in place of `seed`. It implies
         ``scheme="multinomial"`` and ``min_size=0``.
@@ -65,25 +65,7 @@ def dirichlet(
     >>> parts = dirichlet([0, 0, 0, 1, 1, 1], 2, 0.5, seed=1, min_size=1)
     >>> sorted(i for part in parts for i in part.tolist())
     [0, 1, 2, 3, 4, 5]
-    """
-    return dirichlet_partition(
-        labels, clients, alpha, seed=seed, scheme=scheme, min_size=min_size, numpy_seed=numpy_seed
-    ).parts
-
-
-def dirichlet_partition(
-    labels: ArrayLike,
-    clients: int,
-    alpha: float,
-    *,
-    seed: int,
-    scheme: str = "proportional",
-    min_size: int = 10,
-    numpy_seed: int | None = None,
-) -> Partition:
-    """Split as `dirichlet` does and return the parts with the record of redraws and repair.
-
-    >>> dirichlet_partition([0] * 9, 9, 0.1, seed=1, min_size=1).note
+    >>> dirichlet([0] * 9, 9, 0.1, seed=1, min_size=1).note
     'after 100 redraws, 6 samples were moved from the largest clients to the too small ones'
     """
     y, alpha = check_labels(labels), check_alpha(alpha)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fedrela.data.checks import Kinds, check_kind, unused_by_kind
 from fedrela.data.partition.base import Partition
 from fedrela.data.partition.basic import iid, natural, shards
-from fedrela.data.partition.by_dirichlet import LARGEST_NUMPY_SEED, SCHEMES, dirichlet_partition
+from fedrela.data.partition.by_dirichlet import LARGEST_NUMPY_SEED, SCHEMES, dirichlet
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option
 
@@ -70,7 +70,7 @@ class PartitionPlan(Options):
     def apply(self, labels: ArrayLike, client_ids: ArrayLike | None = None, *, seed: int) -> Partition:
         """Split samples with these labels over the clients.
 
-        >>> [part.size for part in PartitionPlan("iid", clients=2).apply([0, 1, 0, 1], seed=1).parts]
+        >>> [part.size for part in PartitionPlan("iid", clients=2).apply([0, 1, 0, 1], seed=1)]
         [2, 2]
         """
         if self.kind == "natural":
@@ -83,6 +83,6 @@ class PartitionPlan(Options):
         if self.kind == "shards":
             return Partition(shards(labels, clients, self.classes_per_client or 0, seed=seed))
         scheme, alpha = self.scheme or "", self.alpha or 0.0
-        return dirichlet_partition(
+        return dirichlet(
             labels, clients, alpha, seed=seed, scheme=scheme, min_size=min_size, numpy_seed=self.numpy_seed
         )

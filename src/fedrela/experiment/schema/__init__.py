@@ -20,7 +20,7 @@ from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
 from fedrela.experiment.schema.table import CHANGED, ConfigTable, Fault, options_table, raise_any, setting
-from fedrela.experiment.toml.positions import Origin
+from fedrela.experiment.toml.reader import Origin
 from fedrela.text import not_one_of, shown
 
 MOST_WORKERS = 1024

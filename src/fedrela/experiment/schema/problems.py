@@ -12,8 +12,8 @@ from pydantic.fields import FieldInfo
 
 from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.experiment.schema.table import BrokenRuleError, Fault
-from fedrela.experiment.toml.positions import KeyPath, Origin
-from fedrela.experiment.toml.reader import complaint
+from fedrela.experiment.toml.reader import Origin, complaint
+from fedrela.experiment.toml.writer import KeyPath
 from fedrela.options import Option, expected
 from fedrela.text import shown, unknown
 

@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
 
 from fedrela.errors import ArgumentError, WrongKeyError
-from fedrela.experiment.toml.positions import KeyPath, Places, Position
+from fedrela.experiment.toml.reader import Places, Position
+from fedrela.experiment.toml.writer import KeyPath
 from fedrela.options import Option, Options, checked, options_of, without_none
 from fedrela.text import not_one_of, shown, unknown
 

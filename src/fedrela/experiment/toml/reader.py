@@ -1,19 +1,27 @@
-"""From a file to TOML values and their positions; what cannot be read ends in one line with line and column."""
+"""From a file to TOML values and the places of their keys; what cannot be read ends in one line with line and column.
+
+`tomllib` forgets where keys stand, so a small scanner finds them. It follows the structure of a text and is lenient
+about all else: whether the text is TOML is for `tomllib` to say. Where it cannot follow, it stops, and what it has seen
+so far stands.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.toml.positions import HostileTextError, KeyPath, Places, Position, locate
-from fedrela.experiment.toml.writer import toml_key
+from fedrela.experiment.toml.writer import DEEPEST, KeyPath, toml_key
 from fedrela.text import LONGEST_KEY, printable
 
 LARGEST_FILE = 1 << 20  # bytes
+LONGEST_BARE = 200  # characters; a longer number or date is no mistake of a friend
 LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
@@ -32,6 +40,201 @@ _PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
     "Unescaped": "a backslash in text is written twice, or the text in single quotes",
 }
 _WHOLE = ("Cannot", "Duplicate")  # messages about statements that are complete
+
+
+class Position(NamedTuple):
+    """Line and column, both from 1, the column in characters."""
+
+    line: int
+    column: int
+
+
+START = Position(1, 1)
+
+
+class Place(NamedTuple):
+    """Where a key is written first, and where its value begins.
+
+    The value of a table is the bracket of its header or its opening brace; that of a table which only dotted keys
+    mention is the key itself. An item of an array has no key of its own, so both are the item.
+    """
+
+    key: Position
+    value: Position
+
+
+@dataclass(frozen=True)
+class Places:
+    """The place of every key, table and array item of a text; `statements` has where each path's text begins."""
+
+    known: Mapping[KeyPath, Place]
+    statements: Sequence[tuple[Position, KeyPath]] = ()
+
+    def of(self, path: KeyPath) -> Place:
+        """Return the place of `path`, or of the innermost table around it that is written down."""
+        while path and path not in self.known:
+            path = path[:-1]
+        return self.known.get(path, Place(START, START))
+
+    def statement_at(self, position: Position) -> KeyPath:
+        """Return the path whose statement covers `position`; empty where none does."""
+        return next((path for start, path in reversed(self.statements) if start <= position), ())
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a configuration comes from: how messages call it, and its places where it was a text.
+
+    All origins are equal, so that configurations that say the same are equal, wherever they come from.
+    """
+
+    name: str = field(default="", compare=False)
+    places: Places | None = field(default=None, compare=False)
+
+
+_BLANK = re.compile(r"[ \t]*")
+_EQUALS = re.compile(r"=[ \t]*")
+_GAP = re.compile(r"(?:[ \t\n]+|#[^\n]*)*+")
+_NEXT = re.compile(_GAP.pattern + r"(?:,|(?=[\]}]))")  # after an item
+_LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?=\n|\Z)")
+_WORD = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\[^\n])*+"|'[^'\n]*'""")
+_STRING = re.compile(
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+""""{0,2}|\'\'\'(?:[^']|'(?!''))*+\'\'\''{0,2}'''
+    r"""|"(?:[^"\\\n]|\\[^\n])*+"|'[^'\n]*\'""",
+    re.DOTALL,
+)
+_BARE = re.compile(r"""\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\[\]{}#"']*|[^\s,\[\]{}#"'=]+""")  # a date may hold one blank
+
+
+def locate(text: str, name: str = "") -> Places:
+    r"""Find every key of a TOML text with ``\n`` line ends; a text that only an enemy writes is an error at once.
+
+    >>> places = locate('[data]\nimbalance = { kind = "step", ratio = 20 }\n')
+    >>> places.of(("data", "imbalance", "ratio"))
+    Place(key=Position(line=2, column=30), value=Position(line=2, column=38))
+    >>> places.of(("data",)).value, places.of(("data", "imbalance")).value
+    (Position(line=1, column=1), Position(line=2, column=13))
+    """
+    scanner = _Scanner(text, name)
+    try:
+        scanner.document()
+    except ArgumentError:
+        raise
+    except ValueError:
+        pass  # it cannot be followed further; `tomllib` will say why
+    return Places(scanner.places, scanner.statements)
+
+
+class _Scanner:
+    def __init__(self, text: str, name: str) -> None:
+        self.text, self.name, self.at = text, name, 0
+        self.line_breaks = [-1, *(match.start() for match in re.finditer("\n", text))]
+        self.places: dict[KeyPath, Place] = {(): Place(START, START)}
+        self.statements: list[tuple[Position, KeyPath]] = []
+        self.tables_in: dict[KeyPath, int] = {}  # arrays of tables, with how many tables each has so far
+
+    def document(self) -> None:
+        table: KeyPath = ()
+        self.take(_GAP)
+        while self.at < len(self.text):
+            start = self.here()
+            self.statements.append((start, ()))
+            if self.text[self.at] == "[":
+                table = self.header(start)
+            else:
+                path = self.mention(table, self.words())
+                self.statements[-1] = (start, path)
+                self.assigned(path)
+            self.take(_LINE_END)
+            line, column = self.here()
+            self.statements.append((Position(line, column + 1), ()))
+            self.take(_GAP)
+
+    def header(self, start: Position) -> KeyPath:
+        bracket = "]]" if self.text.startswith("[[", self.at) else "]"
+        self.at += len(bracket)
+        self.take(_BLANK)
+        words = self.words()
+        name, where = words.pop()
+        path = (*self.mention((), words), name)
+        self.statements[-1] = (start, path)
+        if not self.text.startswith(bracket, self.at):
+            raise ValueError("the header is not closed")
+        self.at += len(bracket)
+        if bracket == "]":
+            self.places[path] = Place(self.places.get(path, Place(where, start)).key, start)
+            return path
+        self.places.setdefault(path, Place(where, start))
+        index = self.tables_in.get(path, 0)
+        self.tables_in[path] = index + 1
+        self.places[*path, index] = Place(where, start)
+        return (*path, index)
+
+    def assigned(self, path: KeyPath) -> None:
+        self.take(_EQUALS)
+        self.value(path)
+
+    def value(self, path: KeyPath) -> None:
+        if len(path) > DEEPEST:
+            raise complaint(self.name, f"nested more than {DEEPEST} deep", self.here())
+        where = self.here()
+        self.places[path] = Place(self.places.get(path, Place(where, where)).key, where)
+        opening = self.text[self.at : self.at + 1]
+        if opening == "[":
+            for index in self.items("]"):
+                self.value((*path, index))
+        elif opening == "{":
+            for _ in self.items("}"):
+                self.assigned(self.mention(path, self.words()))
+        elif opening in {'"', "'"}:
+            self.take(_STRING)
+        elif len(self.take(_BARE)) > LONGEST_BARE:
+            raise complaint(self.name, f"a number or date of more than {LONGEST_BARE} characters", where)
+
+    def items(self, closing: str) -> Iterator[int]:
+        """Move to each item between two brackets, the first of which is here, and yield its number."""
+        self.at += 1
+        for index in itertools.count():
+            self.take(_GAP)
+            if self.text.startswith(closing, self.at):
+                self.at += 1
+                return
+            yield index
+            self.take(_NEXT)
+
+    def words(self) -> list[tuple[str, Position]]:
+        """Read a dotted key."""
+        words: list[tuple[str, Position]] = []
+        while not words or self.text.startswith(".", self.at):
+            self.at += len(words) > 0
+            self.take(_BLANK)
+            if len(words) == DEEPEST:
+                raise complaint(self.name, f"a key of more than {DEEPEST} parts", self.here())
+            where, word = self.here(), self.take(_WORD)
+            words.append((tomllib.loads(f"word = {word}")["word"] if word[0] in "\"'" else word, where))
+            self.take(_BLANK)
+        return words
+
+    def mention(self, table: KeyPath, words: Sequence[tuple[str, Position]]) -> KeyPath:
+        """Note keys where they are written first, and return their path; an array of tables means its last table."""
+        path = table
+        for name, where in words:
+            path = (*path, name)
+            self.places.setdefault(path, Place(where, where))
+            if path in self.tables_in:
+                path = (*path, self.tables_in[path] - 1)
+        return path
+
+    def here(self) -> Position:
+        line = bisect_left(self.line_breaks, self.at)
+        return Position(line, self.at - self.line_breaks[line - 1])
+
+    def take(self, pattern: re.Pattern[str]) -> str:
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            raise ValueError("not what is expected here")
+        self.at = match.end()
+        return match.group()
 
 
 def read_text(path: Path) -> str:
@@ -66,10 +269,10 @@ def parse_toml(text: str, name: str) -> tuple[dict[str, Any], Places]:
     check_size(len(text), name)
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
-        places = locate(text)
+        places = locate(text, name)
         return tomllib.loads(text), places
-    except HostileTextError as error:
-        raise complaint(name, str(error), error.position) from None
+    except ArgumentError:
+        raise
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, name, places) from None
     except (ValueError, RecursionError) as error:

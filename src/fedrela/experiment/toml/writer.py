@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fedrela.experiment.toml.positions import DEEPEST, KeyPath
 from fedrela.text import shown
+
+KeyPath = tuple[str | int, ...]  # keys, and numbers of items in arrays
+DEEPEST = 32  # no configuration nests so deeply; far deeper keys take `tomllib` hours and end its recursion
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
