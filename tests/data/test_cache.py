@@ -106,11 +106,11 @@ def test_a_failed_build_leaves_nothing(decoder):
 def test_what_a_killed_process_left_is_swept(decoder):
     decoder.folder.mkdir()
     for name, age in (("old", 2 * cache.ABANDONED_SECONDS), ("young", 10)):
-        part = decoder.folder / f".{name}.part"
+        part = decoder.folder / f".{name}.0123456789ab.part"
         part.write_bytes(b"x")
         os.utime(part, (time.time() - age,) * 2)
     decoder()
-    assert [part.name for part in decoder.folder.glob(".*")] == [".young.part"]
+    assert [part.name for part in decoder.folder.glob(".*")] == [".young.0123456789ab.part"]
 
 
 def _build_in_process(barrier, path, folder, results):
@@ -173,12 +173,12 @@ def test_order_and_borders_of_files_count(tmp_path):
 
 
 def test_progress_reaches_the_total(tmp_path):
-    path = tmp_path / "a"
-    path.write_bytes(bytes(3 * cache.BLOCK + 5))
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.write_bytes(b"x" * 5)
     seen: list[tuple[int, int, str]] = []
-    files_digest([path], folder=tmp_path, progress=lambda *step: seen.append(step))
-    assert [done for done, _, _ in seen] == sorted({done for done, _, _ in seen})
-    assert seen[-1][0] == seen[-1][1] == 3 * cache.BLOCK + 5
+    files_digest(paths, folder=tmp_path, progress=lambda *step: seen.append(step))
+    assert seen == [(5, 15, "hashing"), (10, 15, "hashing"), (15, 15, "hashing")]
 
 
 def test_a_missing_file_is_one_line(tmp_path):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fedrela.errors import DataError
-from fedrela.files import NewArrayFile, digest, write_bytes
+from fedrela.files import NewArrayFile, digest, digest_file, sweep, write_bytes
 
 PathOrNone = str | Path | None
 Progress = Callable[[int, int, str], None]
@@ -101,7 +101,7 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
 
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
+        sweep(folder, older=ABANDONED_SECONDS)
     try:
         make(new)
         with _writing(folder):
@@ -110,14 +110,6 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
     finally:
         for new_file in new_files.values():
             new_file.discard()
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a killed process left behind."""
-    for part in folder.glob(".*.part"):
-        with contextlib.suppress(OSError):
-            if time.time() - part.stat().st_mtime > ABANDONED_SECONDS:
-                part.unlink()
 
 
 @contextlib.contextmanager
@@ -152,16 +144,12 @@ def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: 
 def _hash_files(facts: Sequence[tuple[Path, os.stat_result]], progress: Progress | None) -> str:
     total, done = sum(fact.st_size for _, fact in facts), 0
     overall = hashlib.sha256()
-    for path, _ in facts:
-        single = hashlib.sha256()
+    for path, fact in facts:
         try:
-            with path.open("rb") as file:
-                while block := file.read(BLOCK):
-                    single.update(block)
-                    done += len(block)
-                    if progress:
-                        progress(done, total, "hashing")
+            overall.update(bytes.fromhex(digest_file(path)))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-        overall.update(single.digest())
+        done += fact.st_size
+        if progress:
+            progress(done, total, "hashing")
     return overall.hexdigest()

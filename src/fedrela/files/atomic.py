@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -129,12 +130,13 @@ def discard(path: Path) -> None:
             remove_tree(path)
 
 
-def sweep(folder: Path, *, keep: str = "") -> None:
-    """Remove what killed processes left in `folder`, but not temporary files of `keep`."""
+def sweep(folder: Path, *, keep: str = "", older: float = 0.0) -> None:
+    """Remove what killed processes left in `folder`, at least `older` seconds ago; temporary files of `keep` stay."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         name = TEMPORARY.fullmatch(path.name)
-        if name and name[1] != keep:
-            discard(path)
+        with contextlib.suppress(OSError):  # another process may be sweeping too
+            if name and name[1] != keep and (not older or path.lstat().st_mtime < time.time() - older):
+                discard(path)
 
 
 class NewArrayFile:

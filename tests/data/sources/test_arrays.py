@@ -65,7 +65,7 @@ def test_class_names_fix_the_order():
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 2))), {}, ArgumentError, "both x_test and y_test, or neither"),
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 3)), [0]), {}, DataError, "differ in shape"),
         ((np.zeros((4, 2)), [0, 1, 0, 1], np.zeros((1, 2)), [2]), {}, DataError, "'2' is not one of"),
-        ((np.zeros((4, 2)), [0, 1, 0, 2]), {"class_names": "ab"}, DataError, "sample 3: label 2"),
+        ((np.zeros((4, 2)), [0, 1, 0, 2]), {"class_names": "ab"}, DataError, "sample 3: expected a label from 0 to 1"),
         ((np.zeros((4, 2)), list("abac")), {"class_names": "ab"}, DataError, "sample 3: label 'c'"),
         ((np.zeros((4, 2)), [0.5, 1, 0, 1]), {}, DataError, "integer"),
         ((np.zeros((4, 2)), [0, 1, 0, 1j]), {}, DataError, "integers or text"),

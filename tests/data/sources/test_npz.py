@@ -7,7 +7,7 @@ import pytest
 
 from fedrela.data.sources import load
 from fedrela.data.sources import npz as npz_module
-from fedrela.data.sources.labels import count_classes
+from fedrela.data.sources.labels import check_labels
 from fedrela.errors import ArgumentError, DataError
 
 
@@ -113,7 +113,7 @@ def test_columns_of_labels(tmp_path, images):
 WRONG = {
     "no x_test": (lambda a: a.pop("x_test"), "array x_test is missing"),
     "float images": (lambda a: a.update(x_train=a["x_train"] / 255), "images of uint8"),
-    "label too large": (lambda a: a.update(y_train=np.arange(12)), "sample 3: label 3; 0 to 2 are classes"),
+    "label too large": (lambda a: a.update(y_train=np.arange(12)), "sample 3: expected a label from 0 to 2, got 3"),
     "negative label": (lambda a: a.update(y_test=np.arange(6) - 1), "y_test: sample 0: labels count from 0, got -1"),
     "text labels": (lambda a: a.update(y_train=np.array(["a", "b"] * 6)), "expected integer labels, got <U1"),
     "NaN labels": (lambda a: a.update(y_train=np.full(12, np.nan)), "expected integer labels, got float64"),
@@ -148,9 +148,9 @@ def test_wrong_files(tmp_path, images, case):
 
 
 UNNAMED = {
-    "endless": (np.array([0, 1] * 5 + [1, 10**15]), "sample 11: expected labels from 0 to 11 for 12 samples"),
+    "endless": (np.array([0, 1] * 5 + [1, 10**15]), "sample 11: expected a label from 0 to 11 for 12 samples"),
     "past int64": (np.array([0, 2**64 - 1] * 6, np.uint64), "sample 1: .*got 18446744073709551615"),
-    "more classes than samples": (np.arange(12) + 1, "sample 11: expected labels from 0 to 11 .*got 12"),
+    "more classes than samples": (np.arange(12) + 1, "sample 11: expected a label from 0 to 11 .*got 12"),
     "negative": (np.arange(12) % 2 - 1, "sample 0: labels count from 0, got -1; renumber the classes"),
     "text": (np.array(["a", "b"] * 6), "expected integer labels, got <U1"),
     "bytes": (np.array([b"a", b"b"] * 6), "expected integer labels, got .S1"),
@@ -165,15 +165,15 @@ def test_wrong_labels_without_class_names(tmp_path, table, case):
     with pytest.raises(DataError, match=f"y_train: {message}") as caught:
         load("npz", save(tmp_path, table | {"y_train": labels}))
     assert "\n" not in str(caught.value)
-    with pytest.raises(DataError, match=r"y_test: sample 3: label 2; 0 to 1 are classes"):
+    with pytest.raises(DataError, match=r"y_test: sample 3: expected a label from 0 to 1, got 2"):
         load("npz", save(tmp_path, table | {"y_test": np.array([0, 1, 1, 2])}))
 
 
 def test_classes_without_names_end_at_65536():
     where = "y_train"
-    assert count_classes(np.arange(65536), where) == 65536
-    with pytest.raises(DataError, match=r"sample 65536: expected labels from 0 to 65535 .*got 65536"):
-        count_classes(np.arange(65537), where)
+    assert check_labels(np.arange(65536), None, where).max() == 65535
+    with pytest.raises(DataError, match=r"sample 65536: expected a label from 0 to 65535 .*got 65536"):
+        check_labels(np.arange(65537), None, where)
 
 
 def test_names_that_are_no_characters(tmp_path, images):

@@ -56,21 +56,17 @@ def load(
 ) -> Source:
     """Return a data set of image files, decoded and resized once into the cache.
 
-    Parameters
-    ----------
-    root
-        The folder with ``train/CLASS/*.jpg`` and ``val`` or ``test``, or the one that the list files start from.
-    train_list, test_list
-        Text files in `root` with a path and a label per line, as ImageNet-LT has them; both or neither.
-    test
-        Folder of the test images; see `fedrela.data.sources.image_folder.list_folders`.
-    size, channels
-        Every image becomes ``size x size``, in colour (3) or grey (1).
-    cache, progress
-        See `fedrela.data.cache.cached_arrays`.
+    `root` has ``train/CLASS/*.jpg`` and ``val`` or ``test`` (see `list_folders`), or two text files with a path and a
+    label per line, as ImageNet-LT has them (see `list_files`). Every image becomes ``size x size``, in colour (3
+    `channels`) or grey (1).
     """
-    _check_form(size, channels)
-    listing = _listing("image_folder", root_folder(root), train_list, test_list, test)
+    base = root_folder(root)
+    if (train_list is None) != (test_list is None):
+        raise ArgumentError("expected both train_list and test_list, or neither", argument="train_list")
+    if train_list is not None and test_list is not None:
+        listing = list_files(base, train_list, test_list)
+    else:
+        listing = list_folders(base, test, f"put the images in {base}/train/CLASS/ and {base}/val/CLASS/")
     return _load("image_folder", listing, size, channels, cache, progress)
 
 
@@ -78,13 +74,10 @@ def load_tiny_imagenet(
     root: PathOrNone = None, *, size: int = 64, cache: PathOrNone = None, progress: Progress | None = None
 ) -> Source:
     """Return Tiny-ImageNet from ``root/tiny-imagenet-200`` or `root`; its annotated ``val`` part is the test set."""
-    _check_form(size)
     base = root_folder(root)
     folder = base / "tiny-imagenet-200" if (base / "tiny-imagenet-200").is_dir() else base
-    if not (folder / "train").is_dir():
-        put = f"put the unpacked folder tiny-imagenet-200 in {base}, or run `fedrela data fetch tiny_imagenet`"
-        raise DataError(f"tiny_imagenet: no folder train in {folder}; {put}")
-    return _load("tiny_imagenet", list_folders(folder, "val"), size, 3, cache, progress)
+    put = f"put the unpacked folder tiny-imagenet-200 in {base}, or run `fedrela data fetch tiny_imagenet`"
+    return _load("tiny_imagenet", list_folders(folder, "val", put), size, 3, cache, progress)
 
 
 def load_imagenet_lt(
@@ -97,14 +90,15 @@ def load_imagenet_lt(
     progress: Progress | None = None,
 ) -> Source:
     """Return ImageNet-LT: ImageNet's ``train`` and ``val`` folders in `root`, and the two lists beside them."""
-    _check_form(size)
-    listing = _listing("imagenet_lt", root_folder(root), train_list, test_list, None)
-    return _load("imagenet_lt", listing, size, 3, cache, progress)
+    return _load("imagenet_lt", list_files(root_folder(root), train_list, test_list), size, 3, cache, progress)
 
 
 def _load(
     name: str, listing: Listing, size: int, channels: int, cache: PathOrNone, progress: Progress | None
 ) -> Source:
+    checked(SIZE, size)
+    if channels not in MODES:
+        raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
     parts = {"x_train": listing.train, "x_test": listing.test}
 
     def decode(new: NewArray) -> None:
@@ -120,33 +114,15 @@ def _load(
     return Source(name, arrays["x_train"], y_train, arrays["x_test"], y_test, listing.class_names)
 
 
-def _check_form(size: int, channels: int = 3) -> None:
-    checked(SIZE, size)
-    if channels not in MODES:
-        raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
-
-
-def _listing(name: str, root: Path, train_list: str | None, test_list: str | None, test: str | None) -> Listing:
-    if (train_list is None) != (test_list is None):
-        raise ArgumentError("expected both train_list and test_list, or neither", argument="train_list")
-    if train_list is not None and test_list is not None:
-        for file in (train_list, test_list):
-            if not (root / file).is_file():
-                raise DataError(f"{name}: {root / file} is missing; put the list there, a path and a label per line")
-        return list_files(root, root / train_list, root / test_list)
-    if not (root / "train").is_dir():
-        put = f"put the images in {root}/train/CLASS/ and {root}/val/CLASS/"
-        raise DataError(f"{name}: {root / 'train'} is missing; {put}")
-    return list_folders(root, test)
-
-
-def list_folders(root: Path, test: str | None) -> Listing:
+def list_folders(root: Path, test: str | None, put: str) -> Listing:
     """List ``root/train/CLASS/*`` (or ``CLASS/images/*``, as Tiny-ImageNet has it) and the test images.
 
     Classes are the folders of ``root/train`` in the order of their names. Test images lie in ``root/TEST/CLASS/*``, or
     in ``root/TEST/images`` with a ``val_annotations.txt`` of name and class per line. TEST is `test`; by default it is
-    "test" where that has folders of these classes, else "val".
+    "test" where that has folders of these classes, else "val". `put` says what to do where there is no training set.
     """
+    if not (root / "train").is_dir():
+        raise DataError(f"{root / 'train'} is missing; {put}")
     names = check_class_names(_folders(root / "train"), str(root / "train"))
     if not names:
         raise DataError(f"{root / 'train'}: no class folder; put the images in {root / 'train'}/CLASS/")
@@ -167,21 +143,21 @@ def list_folders(root: Path, test: str | None) -> Listing:
     return Listing(train, held_out, names)
 
 
-def list_files(root: Path, train_list: Path, test_list: Path) -> Listing:
-    """List the images that two list files name, a path below `root` and a label a line.
+def list_files(root: Path, train_list: str, test_list: str) -> Listing:
+    """List the images that two list files in `root` name, a path below it and a label per line.
 
     A class is called by the folder of its training images where each class has one of its own, else by its number.
     """
-    train, test = _read_list(root, train_list), _read_list(root, test_list)
+    train, test = _read_list(root, root / train_list), _read_list(root, root / test_list)
     classes = max(label for _, label in train) + 1
-    for path, samples in ((train_list, train), (test_list, test)):
-        for line, (_, label) in enumerate(samples, 1):
-            if label >= classes:
-                raise DataError(f"{path}: image {line}: label {label}, but training labels end at {classes - 1}")
+    for number, (_, label) in enumerate(test, 1):
+        if label >= classes:
+            where = f"{root / test_list}: image {number}"
+            raise DataError(f"{where}: label {label}, but training labels end at {classes - 1}")
     absent = set(range(classes)) - {label for _, label in train}
     if absent:
         what = f"no image of class {min(absent)}, but of class {classes - 1}"
-        raise DataError(f"{train_list}: {what}; labels must be 0 to C - 1")
+        raise DataError(f"{root / train_list}: {what}; labels must be 0 to C - 1")
     return Listing(train, test, _names_of(train, classes))
 
 
@@ -194,6 +170,8 @@ def _lines(path: Path, kind: str, form: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_list(root: Path, path: Path) -> list[tuple[Path, int]]:
+    if not path.is_file():
+        raise DataError(f"{path} is missing; put the list there, a path and a label per line")
     samples = []
     for where, line in _lines(path, "list of images", "a path and a label"):
         fields = line.rsplit(maxsplit=1)

@@ -71,35 +71,21 @@ def encode_labels(
     return np.array([position[text] for text in texts], np.int64), names
 
 
-def check_labels(values: NDArray[Any], classes: int, where: str) -> NDArray[np.int64]:
-    """Return integer labels as int64 where all lie in 0 .. C - 1, or name the first that does not."""
-    numbers = label_numbers(values, where)
-    if (i := first(numbers >= classes)) is not None:
-        raise DataError(f"{where}: sample {i}: label {numbers[i]}; 0 to {classes - 1} are classes")
-    return numbers.astype(np.int64)
+def check_labels(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
+    """Return integer labels as int64 where all lie in 0 .. C - 1, or name the first that does not.
 
-
-def label_numbers(values: NDArray[Any], where: str) -> NDArray[Any]:
-    """Return `values` where they are integers from 0 on, whatever their type, or name the first that is not."""
+    Without class names C is not known. A single wrong label must not call for a name, and a row of every matrix, for
+    each number below it, so there are at most as many classes as samples.
+    """
     if values.dtype.kind not in "iub":
         raise DataError(f"{where}: expected integer labels, got {values.dtype}")
     if (i := first(values < 0)) is not None:
         raise DataError(f"{where}: sample {i}: labels count from 0, got {values[i]}; renumber the classes")
-    return values
-
-
-def count_classes(values: NDArray[Any], where: str) -> int:
-    """Return C for labels without class names: the largest label and one, where that can be true.
-
-    A single wrong label must not call for a name, and a row of every matrix, for each number below it.
-    """
-    largest = int(label_numbers(values, where).max())
-    limit = min(MOST_CLASSES, len(values))
-    if largest >= limit:
-        i = int(np.argmax(values))
-        known = f"expected labels from 0 to {limit - 1} for {len(values)} samples without class_names"
-        raise DataError(f"{where}: sample {i}: {known}, got {largest}")
-    return largest + 1
+    limit = min(MOST_CLASSES, len(values)) if classes is None else classes
+    if (i := first(values >= limit)) is not None:
+        why = f" for {len(values)} samples without class_names" if classes is None else ""
+        raise DataError(f"{where}: sample {i}: expected a label from 0 to {limit - 1}{why}, got {values[i]}")
+    return values.astype(np.int64)
 
 
 def encode_clients(values: ArrayLike, where: str) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from fedrela.data.sources.arrays import (
 )
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.columns import one_hot
-from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, count_classes, encode_clients
+from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
 from fedrela.data.sources.npy import Npz
 from fedrela.data.sources.reading import named_file
 from fedrela.errors import DataError
@@ -41,20 +41,9 @@ def load(
 
     The file holds ``x_train y_train x_test y_test`` and, where wanted, ``class_names`` (else the classes are called by
     their numbers) and ``client_train``; other arrays are ignored. Images are uint8, ``(n, height, width)`` or with
-    channels; tables are numbers ``(n, features)``; labels are integers 0 .. C - 1, ``(n,)`` or ``(n, 1)``.
-
-    Parameters
-    ----------
-    root
-        The file, or the folder in which it lies.
-    file
-        Its name in `root`.
-    layout
-        Where the channels of images are; see `fedrela.data.sources.arrays.image_layout`.
-    categories
-        Columns of a table that hold codes of categories; they are encoded as one column per code of the training part.
-    cache, progress
-        See `fedrela.data.cache.cached_arrays`.
+    channels, whose place `layout` says (see `fedrela.data.sources.arrays.image_layout`); tables are numbers
+    ``(n, features)``; labels are integers 0 .. C - 1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder in
+    which `file` lies. Columns of a table in `categories` become one column per code of the training part.
     """
     path = named_file("npz", root, file, "x_train, y_train, x_test and y_test")
     archive = Npz(path)
@@ -63,7 +52,8 @@ def load(
             raise DataError(f"{path}: array {name} is missing; expected {', '.join(REQUIRED)}")
     names = _class_names(archive)
     raw = {name: _labels(archive, name) for name in ("y_train", "y_test")}
-    names = names or tuple(str(c) for c in range(count_classes(raw["y_train"], _at(archive, "y_train"))))
+    if not names:
+        names = tuple(map(str, range(check_labels(raw["y_train"], None, _at(archive, "y_train")).max() + 1)))
     y_train, y_test = (check_labels(values, len(names), _at(archive, name)) for name, values in raw.items())
     clients = None
     if "client_train" in archive.names:
