@@ -6,6 +6,7 @@ the weights is a correction by its gradient. Whatever enters before the step als
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -141,7 +142,7 @@ class Samples:
         return self.scaling.apply(raw.to(self.device), self.dtype)
 
     def epoch(
-        self, module: nn.Module, order: NDArray[np.int64], size: int, rng: np.random.Generator
+        self, module: nn.Module, order: NDArray[np.int64], size: int, rng: np.random.Generator | None
     ) -> Iterator[Batch]:
         """Yield the batches of one epoch; the last one may be smaller."""
         labels = torch.from_numpy(self.labels[order]).to(self.device)
@@ -150,7 +151,7 @@ class Samples:
             at = order[start : start + size]
             if ready is not None:
                 x = ready[start : start + size]
-            elif self.view is not None:
+            elif self.view is not None and rng is not None:
                 x = self.as_input(self.view(self.raw(at), rng))
             else:
                 x = self.scaled(at)
@@ -158,8 +159,7 @@ class Samples:
 
     def _ready(self, order: NDArray[np.int64]) -> Tensor | None:
         """Return all samples in this order, if they need no view and fit into `READY_BYTES`."""
-        values = self.inputs[0].numel() if len(self.inputs) else 0
-        if self.view is not None or len(order) * values * 4 > READY_BYTES:
+        if self.view is not None or len(order) * math.prod(self.inputs.shape[1:]) * 4 > READY_BYTES:
             return None
         return self.scaled(order)
 
@@ -225,26 +225,26 @@ def train(
         Filled with each sample's logits in the last epoch, (n, C), if the loss leaves them in the batch.
     """
     steppers, fill_gradient = _steppers(model, local, groups), model.recorder.bind(loss)
-    order, view = rng("order"), rng("view")
-    smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.module.modules()) else 1
-    model.module.train()
+    order, view = rng("order"), None if samples.view is None else rng("view")
+    smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.parts) else 1
+    model.train()
     steps = 0
-    for epoch in range(local.epochs):
-        last = epoch == local.epochs - 1
-        for batch in samples.epoch(model.module, order.permutation(len(samples)), local.batch_size, view):
-            if len(batch.x) < smallest:
-                continue
-            fill_gradient(batch)
-            _step(model, correct, after_step, steppers, local.clip)
-            steps += 1
-            if last and scores is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
-                scores[batch.at] = batch.scores.detach().cpu().numpy()
+    with torch.no_grad():
+        for epoch in range(local.epochs):
+            last = epoch == local.epochs - 1
+            for batch in samples.epoch(model.module, order.permutation(len(samples)), local.batch_size, view):
+                if len(batch.x) < smallest:
+                    continue
+                fill_gradient(batch)
+                _step(model, correct, after_step, steppers, local.clip)
+                steps += 1
+                if last and scores is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
+                    scores[batch.at] = batch.scores.detach().cpu().numpy()
     if not model.attached():
         raise ArgumentError(f"{type(model.module).__name__}: training replaced its gradients; keep them in place")
     return steps
 
 
-@torch.no_grad()
 def _step(
     model: FlatModel,
     correct: Correction | None,

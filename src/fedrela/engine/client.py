@@ -134,7 +134,7 @@ class ClientRunner:
             parameter.requires_grad_(gradient is not None)
             parameter.grad = gradient
         self.model.zero_grad()
-        self.model.module.train()
+        self.model.train()
 
     def close(self) -> None:
         """Release all shared arrays."""

@@ -63,6 +63,8 @@ class FlatModel:
             if entry.kind == "parameter":
                 tensor.grad = self.gradient[entry.place].view(entry.shape)
                 self.trained.append((tensor, tensor.grad))
+        self._on_cpu = self.vector.numpy() if first.device.type == "cpu" else None
+        self.parts = list(module.modules())
         integers = [buffer for buffer in module.buffers() if not buffer.is_floating_point()]
         self._integers = [(buffer, buffer.clone()) for buffer in integers]
 
@@ -70,6 +72,16 @@ class FlatModel:
     def recorder(self) -> Recorder:
         """What computes gradients of losses."""
         return Recorder(self)
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """All values as a NumPy vector: the vector itself on the CPU, a copy of it on other devices."""
+        return self.vector.cpu().numpy() if self._on_cpu is None else self._on_cpu
+
+    def train(self) -> None:
+        """Set the module to training mode; that takes no time where it is."""
+        if not all(part.training for part in self.parts):
+            self.module.train()
 
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
@@ -84,8 +96,8 @@ class FlatModel:
         self.layout.check_vector(vector)
         if isinstance(vector, Tensor):
             self.vector.copy_(vector)
-        elif self.vector.device.type == "cpu":
-            np.copyto(self.vector.numpy(), vector)  # torch.from_numpy would warn about a read-only array
+        elif self._on_cpu is not None:
+            np.copyto(self._on_cpu, vector)  # torch.from_numpy would warn about a read-only array
         else:
             self.vector.copy_(torch.tensor(vector))
         self.restore_counters()
@@ -97,11 +109,10 @@ class FlatModel:
 
     def collect(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return a copy of all values as one NumPy vector, in `out` if given."""
-        values: NDArray[Any] = self.vector.cpu().numpy()
         if out is None:
-            return values.copy()
+            return self.array.copy()
         self.layout.check_vector(out)
-        np.copyto(out, values)
+        np.copyto(out, self.array)
         return out
 
     @contextlib.contextmanager

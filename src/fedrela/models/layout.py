@@ -80,6 +80,8 @@ class Layout:
 
     def check_vector(self, vector: Any) -> None:
         """Raise if an array or tensor is not a vector of this layout."""
+        if isinstance(vector, np.ndarray) and vector.shape == (self.size,) and vector.dtype == self.dtype:
+            return
         shape, dtype = tuple(vector.shape), str(vector.dtype).removeprefix("torch.")
         if shape != (self.size,) or dtype != self.dtype:
             raise ArgumentError(f"vector: expected {self.dtype} of shape ({self.size},), got {dtype} of shape {shape}")
@@ -109,25 +111,24 @@ class ParameterSlice:
         """Return the values of a model as one vector, in `out` if given."""
         out = np.empty(self.layout.size, self.layout.dtype) if out is None else out
         self.layout.check_vector(out)
-        at = 0
+        at, values = 0, model.array
         for place in self.slices:
-            values = model.vector[place].cpu().numpy()
-            out[at : at + values.size] = values
-            at += values.size
+            end = at + place.stop - place.start
+            out[at:end] = values[place]
+            at = end
         return out
 
     def write(self, model: FlatModel, vector: NDArray[Any]) -> None:
         """Copy the values of a vector into a model."""
         self.layout.check_vector(vector)
-        at, on_cpu = 0, model.vector.device.type == "cpu"
+        at, on_cpu, values = 0, model.vector.device.type == "cpu", model.array
         for place in self.slices:
-            target = model.vector[place]
-            values = vector[at : at + len(target)]
+            end = at + place.stop - place.start
             if on_cpu:
-                np.copyto(target.numpy(), values)  # torch.from_numpy would warn about a read-only array
+                values[place] = vector[at:end]
             else:
-                target.copy_(torch.tensor(values))
-            at += len(target)
+                model.vector[place].copy_(torch.tensor(vector[at:end]))
+            at = end
 
 
 @dataclass(frozen=True)

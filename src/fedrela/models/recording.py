@@ -50,13 +50,13 @@ class Recorder:
     """Computes gradients of losses for one model, and keeps its recordings."""
 
     def __init__(self, model: FlatModel) -> None:
-        self._module, self._gradient = model.module, model.gradient
-        self._device = model.vector.device.type
+        self._gradient, self._device = model.gradient, model.vector.device.type
         self._parameters, self._views = zip(*model.trained, strict=True)
-        parts = dict(model.module.named_modules())
-        self._parts = {id(part): name for name, part in parts.items()}
-        self._pure = all(_package(type(part)) in PACKAGES for part in parts.values())
-        tables = [table for part in parts.values() for table in (part._parameters, part._buffers)]
+        self._parts = {id(part): name for name, part in model.module.named_modules()}
+        self._pure = all(_package(type(part)) in PACKAGES for part in model.parts)
+        self._hooks = [getattr(part, hooks) for part in model.parts for hooks in HOOKS]
+        self._attributes = [part.__dict__ for part in model.parts]
+        tables = [table for part in model.parts for table in (part._parameters, part._buffers)]
         self._arrays = [(table, name, array) for table in tables for name, array in table.items() if array is not None]
         self._places = {id(array): place for place, (_, _, array) in enumerate(self._arrays)}
         self._known: dict[Any, Known] = {}
@@ -87,7 +87,6 @@ class Recorder:
             self._number += 1
             known[shape] = self._record(loss, tensors, batch)
 
-    @torch.no_grad()
     def _compute(self, loss: Loss, batch: Batch) -> None:
         """Fill the gradient by autograd."""
         torch._foreach_copy_(self._views, self._differentiate(loss, batch))
@@ -138,11 +137,10 @@ class Recorder:
 
     def _check_model(self) -> None:
         """Raise where the model is not what it was, has hooks, or has layers that may do anything."""
-        if not self._pure or torch.is_autocast_enabled() or any(t.get(name) is not a for t, name, a in self._arrays):
+        changed = any(table.get(name) is not array for table, name, array in self._arrays)
+        special = any(self._hooks) or any("forward" in attributes for attributes in self._attributes)
+        if not self._pure or changed or special or torch.is_autocast_enabled():
             raise CannotRecordError
-        for part in self._module.modules():
-            if "forward" in part.__dict__ or any(getattr(part, hooks) for hooks in HOOKS):
-                raise CannotRecordError
 
     def _describe(self, thing: Any, tensors: list[Tensor]) -> Any:
         """Return what a loss is, apart from the values of its tensors, which are appended; equal for equal losses."""
@@ -156,7 +154,7 @@ class Recorder:
             return Tensor, thing.shape, thing.stride(), thing.dtype, thing.device
         if isinstance(thing, nn.Module) and id(thing) in self._parts:
             return nn.Module, self._parts[id(thing)]
-        if isinstance(thing, BuiltinFunctionType):
+        if isinstance(thing, BuiltinFunctionType) or (isinstance(thing, FunctionType) and _package(thing) == "torch"):
             return thing
         if isinstance(thing, FunctionType) and _package(thing) in PACKAGES:
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]

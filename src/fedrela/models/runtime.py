@@ -40,11 +40,15 @@ def torch_stream(device: torch.device, seed: int, purpose: str, round: int, clie
     True
     """
     word = int(stream(seed, f"torch {purpose}", round, client).integers(2**63))
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(word)  # torch.manual_seed takes a millisecond where there is no CUDA
-        if device.type != "cpu":
-            getattr(torch, device.type).manual_seed(word)
+    generator = torch.default_generator
+    before = generator.get_state()
+    generator.manual_seed(word)  # torch.manual_seed takes a millisecond where there is no CUDA
+    if device.type != "cpu":
+        getattr(torch, device.type).manual_seed(word)
+    try:
         yield
+    finally:
+        generator.set_state(before)
 
 
 @contextlib.contextmanager

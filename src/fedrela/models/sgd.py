@@ -43,7 +43,7 @@ class Sgd:
         self.lr = check_number("lr", lr, 0)
         self.momentum = check_number("momentum", momentum, 0, 1)
         self.weight_decay = check_number("weight_decay", weight_decay, 0)
-        self.buffer = torch.zeros_like(weights) if momentum else None
+        self.buffer = torch.empty_like(weights) if momentum else None  # set by the first step
         fused = bool(momentum) and weights.device.type == "cpu" and hasattr(torch, "_fused_sgd_")
         cut = len(weights) - len(weights) % LANES if fused else 0
         vectors = [] if self.buffer is None else [weights, gradient, self.buffer]
@@ -51,7 +51,6 @@ class Sgd:
         self._rest = [vector[cut:] for vector in vectors if cut < len(weights)]
         self._first = True
 
-    @torch.no_grad()
     def step(self) -> None:
         """Take one step."""
         if self.buffer is None:
