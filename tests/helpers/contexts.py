@@ -96,3 +96,7 @@ def batches(context: ClientContext, x, y):
 
 def bits(module: nn.Module) -> bytes:
     return b"".join(p.detach().numpy().tobytes() for p in module.parameters())
+
+
+def digest(model: FlatModel) -> str:
+    return model.layout.sha256(model.collect())

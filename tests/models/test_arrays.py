@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from fedrela.errors import ArgumentError
 from fedrela.models import MODELS, FlatModel, build
 from helpers.batteries import examples
+from helpers.contexts import digest
 
 X, Y = torch.linspace(-1, 1, 6 * 64).view(6, 1, 8, 8), torch.arange(6) % 3
 
@@ -212,13 +213,13 @@ def test_digest_is_of_names_shapes_and_little_endian_values():
     for name, shape, array in (("weight", [1, 2], flat.module.weight), ("bias", [1], flat.module.bias)):
         hasher.update(f"{name} {shape} float32\n".encode())
         hasher.update(array.detach().numpy().astype("<f4").tobytes())
-    assert flat.sha256() == hasher.hexdigest() == flat.layout.sha256(flat.collect())
-    before = flat.sha256()
+    assert digest(flat) == hasher.hexdigest()
+    before = digest(flat)
     flat.vector[0] = torch.nextafter(flat.vector[0], torch.tensor(9.0))
-    assert flat.sha256() != before
+    assert digest(flat) != before
     renamed = FlatModel(nn.Sequential(nn.Linear(2, 1)))
     renamed.load(flat.vector)
-    assert renamed.sha256() != flat.sha256()
+    assert digest(renamed) != digest(flat)
 
 
 def test_double_precision():
