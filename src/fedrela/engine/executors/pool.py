@@ -1,5 +1,7 @@
 """Work spread over processes: tasks go in sequence to whichever worker is free, results come as they arrive.
 
+Tasks that take little time go several in a message, and so do their results: a message costs about as much as they do.
+
 A worker that dies is replaced and its tasks are tried once more. Nothing of a task still runs once its result has been
 reported, or once the run has been closed.
 """
@@ -11,18 +13,29 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any
 
-from fedrela.engine.executors.worker import LOAD, TASK, CannotSendError, Job, Reply, Worker, WorkerDiedError, dumps
+from fedrela.engine.executors.worker import (
+    LOAD,
+    SWIFT_SECONDS,
+    TASKS,
+    CannotSendError,
+    Job,
+    Worker,
+    WorkerDiedError,
+    dumps,
+    loads,
+)
 from fedrela.engine.tasks import TaskResult, failure_of
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.records import Failure, FailureKind
 from fedrela.text import one_line
 
 DEADLINE = Failure(FailureKind.DEADLINE)
-AHEAD_SECONDS = 0.005  # behind a longer task, one sent ahead could wait while another worker has nothing to do
-AHEAD_BYTES = 1 << 15  # a larger task must not wait in the pipe of a worker that may itself wait to send a reply
+AHEAD_BYTES = 1 << 15  # a larger message must not wait in the pipe of a worker that may itself wait to send a reply
+MOST_AT_ONCE = 8  # tasks in one message
 
 
 class Pool:
@@ -52,7 +65,7 @@ class Pool:
         with self._exclusive():
             self._load = None
             try:
-                message = LOAD + dumps((make, setup))
+                message = LOAD + dumps([(make, setup)])
             except Exception as error:
                 text = f"workers: expected work that can be pickled, got {one_line(error)}; define it in a module"
                 raise CannotSendError(text) from error
@@ -92,52 +105,79 @@ class Pool:
                 self._end_busy()
 
     def _hand_out(self, jobs: deque[Job], end: float) -> list[TaskResult]:
-        """Give each idle worker a task, and each swift one a second while there are enough left for all."""
+        """Give each idle worker a message, and each swift one a second while there are enough tasks left for all."""
         failed: list[TaskResult] = []
-        for ahead, least in ((0, 1), (1, self.size)):
+        for ahead, least in ((False, 1), (True, self.size)):
             for worker in self._workers:
-                if ahead and not worker.is_swift:
-                    continue
-                while len(worker.jobs) == ahead and len(jobs) >= least and time.monotonic() < end:
-                    job = jobs.popleft()
+                while worker.has_room(ahead) and len(jobs) >= least and time.monotonic() < end:
+                    batch = self._next(jobs, worker.is_swift)
                     try:
-                        job.message = job.message or TASK + dumps(job.task)
+                        message = TASKS + dumps([job.task for job in batch])
                     except Exception as error:
-                        failed.append(TaskResult(job.position, failure=failure_of(error)))
+                        failed += self._one_by_one(batch, failure_of(error), jobs)
                         continue
-                    if ahead and len(job.message) > AHEAD_BYTES:
-                        jobs.appendleft(job)
+                    if ahead and len(message) > AHEAD_BYTES:
+                        jobs.extendleft(reversed(batch))
                         break
-                    worker.jobs.append(job)
                     with contextlib.suppress(WorkerDiedError):  # the end of its pipe is seen when it is waited for
-                        worker.send(job.message)
+                        worker.give(batch, message)
         return failed
 
+    def _next(self, jobs: deque[Job], is_swift: bool) -> list[Job]:
+        """Take the tasks of the next message: one, or of swift ones several that none of the workers will wait for."""
+        number = max(1, min(MOST_AT_ONCE, len(jobs) // (4 * self.size))) if is_swift else 1
+        alone = next((place for place, job in enumerate(islice(jobs, number)) if job.is_alone), number)
+        return [jobs.popleft() for _ in range(max(1, alone))]
+
+    def _one_by_one(self, batch: list[Job], failure: Failure, jobs: deque[Job]) -> list[TaskResult]:
+        """Put tasks back that cannot be sent together; one alone has failed."""
+        if len(batch) == 1:
+            return [TaskResult(batch[0].position, failure=failure)]
+        for job in reversed(batch):
+            job.is_alone = True
+            jobs.appendleft(job)
+        return []
+
     def _collect(self, worker: Worker, jobs: deque[Job], end: float) -> list[TaskResult]:
-        """Read a reply; where the worker died, put its tasks back."""
+        """Read replies; where the worker died, put its tasks back."""
         try:
-            reply = worker.receive()
+            number, body = worker.receive()
         except WorkerDiedError:
             return self._replace_dead(worker, jobs)
+        batch = worker.take(number)
+        try:
+            replies = loads(body)
         except Exception as unreadable:
-            reply = Reply(None, failure_of(unreadable), 0.0, 0.0)
-        job = worker.jobs.popleft()
-        worker.is_swift = reply.finished - reply.began < AHEAD_SECONDS
-        if reply.finished > end:
-            return [TaskResult(job.position, failure=DEADLINE)]
-        return [TaskResult(job.position, reply.value, reply.failure)]
+            replies = failure_of(unreadable)
+        if isinstance(replies, Failure):
+            return self._one_by_one(batch, replies, jobs)
+        worker.is_swift = replies[-1].finished - replies[-1].began < SWIFT_SECONDS
+        return [
+            TaskResult(job.position, failure=DEADLINE)
+            if reply.finished > end
+            else TaskResult(job.position, reply.value, reply.failure)
+            for job, reply in zip(batch, replies, strict=True)
+        ]
 
     def _replace_dead(self, worker: Worker, jobs: deque[Job]) -> list[TaskResult]:
-        """Replace a worker that died and put its tasks back, unless the first of them has now killed two workers."""
-        first, *rest = worker.jobs
+        """Replace a worker that died and put its tasks back, unless the one it had has now killed two workers.
+
+        Any task of the message that it was working on may have killed it: each of them is tried alone.
+        """
+        tried, rest = worker.take(), list(worker.jobs)
         cause = worker.end()
         self._replace_ended()
         jobs.extendleft(reversed(rest))
-        first.deaths += 1
-        if first.deaths > 1:
-            return [TaskResult(first.position, failure=Failure(FailureKind.WORKER_DIED, f"twice ({cause})"))]
-        jobs.appendleft(first)
-        return []
+        failed = []
+        for job in reversed(tried):
+            job.is_alone = True
+            job.deaths += 1
+            if job.deaths > 1:
+                why = Failure(FailureKind.WORKER_DIED, f"twice ({cause})")
+                failed.append(TaskResult(job.position, failure=why))
+            else:
+                jobs.appendleft(job)
+        return failed
 
     def _replace_ended(self) -> None:
         """Start new workers for those that have ended, with the same work loaded."""
@@ -187,7 +227,8 @@ def _load_all(workers: list[Worker], message: bytes) -> None:
         for worker in workers:
             worker.send(message)
         for worker in workers:
-            failure = worker.receive().failure
+            replies = loads(worker.receive()[1])
+            failure = replies if isinstance(replies, Failure) else replies[0].failure
             if failure is not None:
                 text = f"workers: the work cannot be loaded in another process, {failure}; use one process"
                 raise CannotSendError(text)

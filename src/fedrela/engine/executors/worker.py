@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import ForkingPickler
@@ -26,7 +26,8 @@ from fedrela.errors import FedrelaError
 from fedrela.records import Failure
 from fedrela.text import one_line
 
-LOAD, TASK = b"L", b"T"  # the first byte of a message
+LOAD, TASKS = b"L", b"T"  # the first byte of a message
+SWIFT_SECONDS = 0.005  # behind a longer task, others sent along could wait while another worker has nothing to do
 
 Work = Callable[[Any], Any]
 
@@ -54,7 +55,8 @@ class Job:
 
     position: int
     task: Any
-    message: bytes = b""
+    batch: int = 0  # number of the message that it was sent with
+    is_alone: bool = False  # whether it is sent by itself
     deaths: int = 0
 
 
@@ -62,7 +64,8 @@ class Worker:
     """One worker process as the pool sees it; replies come in the sequence of the messages."""
 
     def __init__(self) -> None:
-        self.jobs: deque[Job] = deque()  # sent and not yet answered; the first is the one being worked on
+        self.jobs: deque[Job] = deque()  # sent and not yet answered; the first message is the one being worked on
+        self._batches = 0  # messages so far
         self.is_swift = False  # whether its last task took so little time that waiting for the next one counts
         self.connection, theirs = Pipe()  # what to wait on for a reply
         try:
@@ -73,6 +76,23 @@ class Worker:
         finally:
             theirs.close()
 
+    def has_room(self, ahead: bool) -> bool:
+        """Whether it has nothing to do; or `ahead`, whether it is swift and has no message beyond the present one."""
+        return self.is_swift and self.jobs[0].batch == self._batches if ahead and self.jobs else not self.jobs
+
+    def give(self, batch: list[Job], message: bytes) -> None:
+        """Send tasks as one message."""
+        self._batches += 1
+        for job in batch:
+            job.batch = self._batches
+        self.jobs.extend(batch)
+        self.send(message)
+
+    def take(self, number: int = 0) -> list[Job]:
+        """Remove the first `number` tasks and return them; 0: all of the message that is being worked on."""
+        number = number or sum(job.batch == self.jobs[0].batch for job in self.jobs)
+        return [self.jobs.popleft() for _ in range(number)]
+
     def send(self, message: bytes) -> None:
         """Send a message."""
         try:
@@ -80,13 +100,13 @@ class Worker:
         except OSError:
             raise WorkerDiedError from None
 
-    def receive(self) -> Reply:
-        """Wait for a reply."""
+    def receive(self) -> tuple[int, memoryview]:
+        """Wait for the replies to so many tasks; or with 0, for the reason why those of a message cannot be read."""
         try:
-            reply = self.connection.recv_bytes()
+            message = memoryview(self.connection.recv_bytes())
         except (EOFError, OSError):
             raise WorkerDiedError from None
-        return loads(reply)  # type: ignore[no-any-return]
+        return message[0], message[1:]
 
     def is_alive(self) -> bool:
         """Whether a worker that owes no reply still lives: all that could be read from it is the end of its pipe."""
@@ -127,15 +147,39 @@ def serve(connection: Connection) -> None:
         while True:
             message = memoryview(connection.recv_bytes())
             action = load if message[:1] == LOAD else loaded[0]  # the pool sends no task before a load has succeeded
-            connection.send_bytes(_reply(action, message[1:]))
+            for replies in _work(action, message[1:]):
+                connection.send_bytes(replies)
 
 
-def _reply(action: Work, body: memoryview) -> bytes:
-    began = time.monotonic()
+def _work(action: Work, body: memoryview) -> Iterator[bytes]:
+    """Carry out the tasks of a message, and yield what to send: the replies of swift ones together."""
     try:
-        return dumps(Reply(action(loads(body)), None, began, time.monotonic()))
+        tasks = loads(body)
     except Exception as error:
-        return dumps(Reply(None, failure_of(error), began, time.monotonic()))
+        yield bytes([0]) + dumps(failure_of(error))
+        return
+    replies: list[Reply] = []
+    for task in tasks:
+        began = time.monotonic()
+        try:
+            replies.append(Reply(action(task), None, began, time.monotonic()))
+        except Exception as error:
+            replies.append(Reply(None, failure_of(error), began, time.monotonic()))
+        if time.monotonic() - replies[0].began > SWIFT_SECONDS:
+            yield _packed(replies)
+            replies.clear()
+    if replies:
+        yield _packed(replies)
+
+
+def _packed(replies: list[Reply]) -> bytes:
+    """Return the number of replies and the replies; in place of one that cannot be pickled, the reason."""
+    try:
+        return bytes([len(replies)]) + dumps(replies)
+    except Exception as error:
+        if len(replies) == 1:
+            return _packed([replies[0]._replace(value=None, failure=failure_of(error))])
+        return _packed([loads(memoryview(_packed([reply]))[1:])[0] for reply in replies])
 
 
 def _end_with_parent() -> None:
