@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from fedrela.experiment.grid import address
+from fedrela.experiment.load import parse_config
 from fedrela.reproduction.paper_table import NAMES, paper_table
 from fedrela.runfolder.grids import GridFolder
 
@@ -56,6 +58,50 @@ def test_a_dry_run_writes_nothing(run):
     assert not Path("runs").exists()
 
 
+def test_the_published_protocol_lists_what_differs(run):
+    done = run("reproduce", "zscore", "--protocol", "published", "--seeds", 1, "--workers", 1)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("tab:zscore: With and without z-scores; scale smoke, protocol published, seeds 1\n")
+    assert re.search(r"^relabel\.lr_scale \(\+FedReLa\) +1\.0 +0\.1$", done.out, re.M)
+    assert re.search(r"^algorithm\.scored \(baseline\) +\"frame\" +\"global\"$", done.out, re.M)
+    assert re.search(r"^\+FedReLa +measured, best-test +\d", done.out, re.M)
+    assert "What the official code does, and the published protocol here does not" in done.out
+    folder = Path("runs/reproduce/zscore-smoke")
+    for name in ("report.html", "table.md"):
+        assert "round that counts" in (folder / name).read_text()
+
+
+def test_the_configuration_of_a_run_can_be_run(run):
+    done = run("reproduce", "zscore", "--protocol", "published", "--dry-run", "--toml", "--run", "fedloge-fedrela-drop")
+    assert (done.code, done.err) == (0, "")
+    assert re.match(r"# tab:zscore, scale smoke, FedLOGE, fedrela-drop, .*; fedloge-fedrela-drop-s1-\w{12}\n", done.out)
+    config = parse_config(done.out)
+    assert (config.relabel.lr_scale, config.relabel.passes, config.algorithm.name) == (0.1, 5, "fedloge")
+    assert address(config) in done.out.splitlines()[0]
+    first = run("reproduce", "zscore", "--dry-run", "--toml")
+    assert parse_config(first.out).relabel.enabled is False
+    assert not Path("runs").exists()
+
+
+def test_all_tables_share_one_store(run, monkeypatch):
+    monkeypatch.setattr("fedrela.reproduction.paper_table.NAMES", ("zscore", "norm_ablation"))
+    done = run("reproduce", "all", "--seeds", 1, "--workers", 1)
+    assert (done.code, done.err) == (0, "")
+    store = Path("runs/reproduce/all-smoke")
+    assert sorted(path.name for path in store.iterdir()) == ["norm_ablation", "prefixes", "runs", "zscore"]
+    assert len(list((store / "runs").iterdir())) == 6
+    for name in ("zscore", "norm_ablation"):
+        assert GridFolder.open(store / name).status == "done"
+        assert (store / name / "report.html").exists()
+    again = run("reproduce", "all", "--seeds", 1)
+    assert again.out.count("3 of 3 runs are finished") == 2
+
+
+def test_the_published_setting_takes_hours_of_a_gpu(run):
+    done = run("reproduce", "tab:lt", "--scale", "paper", "--dry-run")
+    assert re.search(r"^estimated time [\d,]+ hours of one GPU, at 2,000 training samples of ResNet-18", done.out, re.M)
+
+
 def test_without_a_name_the_tables_are_listed(run):
     done = run("reproduce")
     assert (done.code, done.err) == (0, "")
@@ -69,6 +115,9 @@ def test_without_a_name_the_tables_are_listed(run):
     ("arguments", "code", "line"),
     [
         (["tab:nothing"], 2, "table: expected one of step, lt, "),
+        (["tab:step", "--protocol", "fair"], 2, "--protocol: expected one of matched, published, both, got 'fair'"),
+        (["tab:step", "--toml"], 2, "--toml goes with --dry-run"),
+        (["tab:step", "--dry-run", "--toml", "--run", "x"], 2, "--run: expected how a folder of --dry-run begins"),
         (["tab:step", "--scale", "huge"], 2, "--scale: expected one of paper, cpu, smoke, got 'huge'"),
         (["tab:lt", "--scale", "cpu", "--data", "nowhere"], 3, "tab:lt at scale cpu: cifar10: "),
     ],

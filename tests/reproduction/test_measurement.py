@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import torch
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.result import Result
+from fedrela.report.reproduce import reproduce_tables
 from fedrela.reproduction.measurement import Reproduction
-from fedrela.reproduction.paper_table import NAMES, paper_table
+from fedrela.reproduction.paper_table import NAMES, PROTOCOLS, paper_table
+from fedrela.runfolder.copy import copy_without_samples
 from fedrela.runfolder.grids import GridFolder
 from helpers import batteries
 
@@ -135,6 +138,91 @@ def test_re_labelling_helps_one_rare_digit_on_average_over_baselines(measured):
             minority[record["arm"]].append(record["measured"]["minority"]["mean"])
     baseline, treated = (sum(values) / len(values) for values in minority.values())
     assert treated > baseline + 0.1
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory) -> Done:
+    """Return the smallest table by both protocols, FedLoGe's, in a store that it shares."""
+    plan = Reproduction(
+        paper_table("zscore"),
+        "smoke",
+        tmp_path_factory.mktemp("store") / "zscore",
+        protocol="both",
+        seeds=1,
+        shared=True,
+    )
+    plan.grid.complete(1)
+    return plan, plan.conclude()
+
+
+def test_both_protocols_are_measured_from_their_own_runs_and_rounds(both):
+    plan, summary = both
+    folder = GridFolder.open(plan.grid.out)
+    cells = {(cell["values"]["variant"], cell["values"].get("protocol", "matched")): cell for cell in folder.cells}
+    assert {arm for _, arm in {(key[1], cell["arm"]) for key, cell in cells.items()}} == {
+        "baseline", "fedrela", "fedrela-drop"
+    }  # fmt: skip
+    for entry in summary["entries"]:
+        matched, published = (Result.load(folder.place(cells[entry["at"]["variant"], w])) for w in PROTOCOLS)
+        assert entry["measured"]["overall"]["mean"] == matched.accuracy["overall"]
+        best = max(record["accuracy"]["overall"] for record in published.history())
+        assert entry["published_protocol"]["overall"]["mean"] == best
+        assert len([record for record in published.history() if record["accuracy"]]) == published.rounds
+        params = tomllib.loads((published.folder / "config.toml").read_text())["algorithm"]
+        assert params.get("scored", "global") == ("global" if entry["arm"] == "baseline" else "frame")
+    assert summary["protocol"] == "both"
+    assert {"setting": "relabel.lr_scale (+FedReLa)", "matched": "1.0", "published": "0.1"} in summary["differences"]
+    assert summary["unlike"] == list(plan.table.protocols["published"].unlike)
+
+
+def test_the_gap_to_the_printed_gain_splits_into_protocol_and_rest(both):
+    _, summary = both
+    *_, differing, gains = reproduce_tables(summary)
+    assert differing.columns == ("setting", "matched", "published")
+    row = dict(zip(gains.columns, next(row for row in gains.rows if row[:2] == ["+FedReLa", "Overall"]), strict=True))
+    printed, published, matched, protocol, rest = (float(cell) for cell in list(row.values())[2:])
+    values = {entry["at"]["variant"]: entry for entry in summary["entries"]}
+    base, treated = (values[name]["measured"]["overall"]["mean"] for name in ("FedLOGE", "+FedReLa"))
+    assert printed == 12.5
+    assert matched == pytest.approx(100 * (treated - base), abs=0.006)
+    assert printed - matched == pytest.approx(protocol + rest, abs=0.02)
+    assert protocol == pytest.approx(published - matched, abs=0.02)
+
+
+def test_a_store_serves_the_tables_beside_each_other(both, tmp_path):
+    plan, _ = both
+    place = plan.grid.out.parent / "again"
+    again = Reproduction(paper_table("zscore"), "smoke", place, seeds=1, shared=True)
+    assert again.grid.remaining() == []
+    again.grid.begin()
+    assert GridFolder.open(place).done == 3
+    assert not (place / "runs").exists()
+    copy_without_samples(GridFolder.open(plan.grid.out), tmp_path / "copy")
+    copied = GridFolder.open(tmp_path / "copy")
+    assert copied.status == "done"
+    assert (tmp_path / "copy" / "runs").is_dir()
+
+
+def test_periods_are_also_scored_by_the_best_test_round_and_labelled_so(tmp_path):
+    plan = Reproduction(paper_table("period_sensitivity"), "smoke", tmp_path / "g", seeds=1)
+    plan.chosen[:] = []
+    assert {cell.config.train.evaluate_every for cell in plan.grid.cells} == {1}
+    cell = plan.grid.cells[0]
+    runs = [other for other in plan.grid.cells if other.name != cell.name]
+    plan.grid.failures.update({other.name: "left out" for other in runs})
+    with SerialExecutor() as executor:
+        for task in plan.grid.remaining():
+            if task.cell is None or task.cell.name == cell.name:
+                for _ in plan.grid._carry_out(task, executor):
+                    pass
+    summary = plan.summary()
+    (entry,) = [entry for entry in summary["entries"] if entry["measured"]][:1]
+    history = [record["accuracy"]["overall"] for record in plan.grid.result(cell).history()]
+    assert entry["best_test"]["overall"]["mean"] == max(history)
+    assert entry["measured"]["overall"]["mean"] == history[-1]
+    assert summary["measured"] == {"measured": "measured", "best_test": "measured, best-test"}
+    (table,) = reproduce_tables(summary | {"kind": "reproduce", "name": "tab:period_sensitivity"})
+    assert {row[len(table.words) - 1] for row in table.rows} == {"published", "measured", "measured, best-test"}
 
 
 def test_a_table_goes_on_with_more_seeds_and_entries(tmp_path):

@@ -11,7 +11,15 @@ from fedrela.data.sources import SOURCES, load
 from fedrela.errors import ArgumentError
 from fedrela.experiment.overlay import laid_over
 from fedrela.models import build
-from fedrela.reproduction.estimate import expected_seconds, round_work, training_samples
+from fedrela.reproduction.differences import differences
+from fedrela.reproduction.estimate import (
+    GPU_SAMPLES,
+    GPU_STEP,
+    expected_seconds,
+    gpu_hours,
+    round_work,
+    training_samples,
+)
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, number, paper_table, paper_tables
 
@@ -24,7 +32,7 @@ def config(name, scale, arm="+FedReLa", **at):
     table = paper_table(name)
     found = [e for e in table.cells if e.arm == arm and at.items() <= table.place(e).items()]
     assert found
-    return table.config(found[0], table.arm(found[0]), scale, 1)
+    return table.config(found[0], table.arms(found[0])[-1], scale, 1)
 
 
 @pytest.mark.parametrize(("name", "scale"), PLACES)
@@ -45,7 +53,7 @@ def test_networks_have_features_for_a_frame_of_all_classes():
     for table in paper_tables():
         for entry in table.cells:
             for scale in ("cpu", "smoke"):
-                found = table.config(entry, table.arm(entry), scale, 1)
+                found = table.config(entry, table.arms(entry)[-1], scale, 1)
                 if found.algorithm.name in ("fedetf", "fedloge"):
                     kinds.add((found.model.name, tuple(found.model.options.items()), found.data.source))
     assert len(kinds) == 3
@@ -66,7 +74,9 @@ def test_overlays_name_axes_and_values_that_exist(table):
         for entry in each.cells:
             for axis, value in each.place(entry).items():
                 values.setdefault(axis, set()).add(value)
-    overlays = [*table.settings, *(at for s in table.scales.values() for at in (*s.settings, *s.only))]
+    values["arm"] = {"baseline", "+FedReLa"}
+    overlays = [*table.settings, *table.protocols["published"].settings]
+    overlays += [at for s in table.scales.values() for at in (*s.settings, *s.only)]
     for overlay in overlays:
         for axis, wanted in overlay.at.items():
             assert set(wanted) <= values[axis]
@@ -123,6 +133,83 @@ def test_the_published_setting_of_long_tails():
     assert (half.data.imbalance.kind, half.data.imbalance.minority, half.data.partition.clients) == ("step", 0.5, 100)
 
 
+@pytest.mark.parametrize(("name", "scale"), PLACES)
+def test_every_entry_has_a_sound_configuration_by_the_published_protocol(name, scale):
+    table = paper_table(name)
+    way = table.protocols["published"]
+    assert (way.pair, way.score) == (("baseline", "fedrela-drop"), "best-test")
+    assert way.unlike
+    for entry in table.cells:
+        for arm in table.arms(entry, "published"):
+            found = table.config(entry, arm, scale, 1, protocol="published")
+            treated = arm == "fedrela-drop"
+            assert (found.relabel.enabled, found.relabel.lr_scale) == (treated, 0.1 if treated else 1)
+            assert found.train.evaluate_every == 1
+            assert (found.relabel.passes, found.relabel.train_mode, found.relabel.preset, found.relabel.late) == (
+                (5, True, "official", False) if treated else (1, False, "paper", True)
+            )
+            assert not (found.relabel.augment and scale == "smoke")
+            if found.algorithm.name == "fedetf":
+                assert found.algorithm.params["bn_mode"] == "official"
+            if found.algorithm.name == "fedloge":
+                assert found.algorithm.params.get("scored", "global") == ("frame" if treated else "global")
+
+
+def test_the_published_protocol_has_the_rounds_and_the_start_of_the_official_command_lines():
+    table = paper_table("lt")
+    found = {}
+    for entry in table.cells:
+        if entry.arm == "+FedReLa":
+            config = table.config(entry, "fedrela-drop", "paper", 1, protocol="published")
+            found[entry.at["dataset"]] = (config.train.rounds, config.relabel.start, config.relabel.augment)
+    assert found == {"CIFAR-10": (500, 0.9, True), "CIFAR-100": (200, 0.9, True)}
+    early = paper_table("trelabel_sensitivity")
+    treated = [entry for entry in early.cells if entry.arm == "+FedReLa"]
+    starts = {early.config(e, "fedrela-drop", "paper", 1, protocol="published").relabel.start for e in treated}
+    assert starts == {0.4, 0.6, 0.8}, "what a table varies stays as it varies it"
+
+
+def test_the_protocols_differ_in_what_is_listed_and_in_nothing_else():
+    table = paper_table("lt")
+    rows = {row["setting"]: (row["matched"], row["published"]) for row in differences(table, "paper", table.cells)}
+    assert rows == {
+        "round that counts": ("last", "best-test"),
+        "train.rounds (CIFAR-100)": ("500", "200"),
+        "algorithm.bn_mode (FedETF)": ('"aggregated"', '"official"'),
+        "algorithm.frame_bias (FedLOGE)": ('"zero"', '"official"'),
+        "algorithm.scored (FedLOGE, baseline)": ('"frame"', '"global"'),
+        "relabel.start (+FedReLa)": ("0.8", "0.9"),
+        "relabel.late (+FedReLa)": ("true", "false"),
+        "relabel.lr_scale (+FedReLa)": ("1.0", "0.1"),
+        "relabel.passes (+FedReLa)": ("1", "5"),
+        "relabel.augment (+FedReLa)": ("false", "true"),
+        "relabel.train_mode (+FedReLa)": ("false", "true"),
+        "relabel.preset (+FedReLa)": ('"paper"', '"official"'),
+    }
+    many = paper_table("cifar100_lt_clients")
+    listed = [row["setting"] for row in differences(many, "paper", many.cells)]
+    assert "train.participation (FedETF, clients 50)" in listed
+
+
+def test_tables_share_runs_of_one_configuration():
+    def names(name):
+        return {cell.name for cell in Reproduction(paper_table(name), "paper", "x", seeds=1).grid.cells}
+
+    assert names("tail_improvement") <= names("lt")
+    assert len(names("sensitivity") & names("lt")) == 2, "the baseline, and tau = 5 %"
+    assert len(names("period_sensitivity") & names("lt")) >= 2
+
+
+def test_the_time_of_the_published_setting_is_in_hours_of_a_gpu(tmp_path):
+    hours = {name: gpu_hours(Reproduction(paper_table(name), "paper", tmp_path).grid) for name in ("lt", "ablation")}
+    one = config("lt", "paper", dataset="CIFAR-10", IF="100", method="FedETF")
+    samples = training_samples(one) * one.train.epochs * one.train.rounds
+    assert samples / GPU_SAMPLES / 3600 < hours["lt"] < 48 * 3 * 10 * samples / GPU_SAMPLES / 3600
+    steps = 42_900 * 5 / 64 * 500 * GPU_STEP / 3600  # of one run of simple_cnn, which no GPU does faster
+    assert hours["ablation"] > 5 * 5 * 3 * steps
+    assert hours["ablation"] < 2 * hours["lt"]
+
+
 def test_what_a_table_varies():
     assert config("norm_ablation", "paper", strategy="Min-max norm").relabel.normalize == "minmax"
     assert config("zscore", "paper", variant="+FedReLa w/o Z-score").relabel.normalize == "none"
@@ -170,8 +257,8 @@ def test_numbers(text, value):
 @pytest.mark.parametrize("name", [*(f"{name}.toml" for name in NAMES), "families/step.toml", "families/long_tail.toml"])
 def test_files_have_no_key_that_nobody_reads(name):
     sheet = tomllib.loads(resources.files("fedrela").joinpath("reproduction", "tables", name).read_text())
-    known = {"base", "when", "scale", "keys", "ours", "notes"}
-    own = {"label", "title", "caption", "family", "rows", "columns", "metrics", "fixed", "pair"}
+    known = {"base", "when", "scale", "published", "keys", "ours", "notes"}
+    own = {"label", "title", "caption", "family", "rows", "columns", "metrics", "fixed", "best_test"}
     assert set(sheet) <= known | (set() if name.startswith("families") else own)
     for scale, table in sheet.get("scale", {}).items():
         assert scale in SCALES

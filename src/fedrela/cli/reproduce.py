@@ -13,62 +13,109 @@ from fedrela.cli.grid_runs import DryRun, Out, Seeds, execute
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
 from fedrela.cli.terminal import console, duration, print_line, print_report_table, print_table
+from fedrela.errors import ArgumentError
 from fedrela.text import printable
 
 if TYPE_CHECKING:
     from fedrela.reproduction.measurement import Reproduction
+    from fedrela.reproduction.paper_table import PaperTable
 
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Such as tab:step.", show_default="list the tables")]
+Name = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="Such as tab:step; or all.", show_default="list the tables")
+]
 ScaleName = Annotated[str, typer.Option("--scale", metavar="paper|cpu|smoke", help="How large the experiment is.")]
+ProtocolName = Annotated[
+    str,
+    typer.Option("--protocol", metavar="matched|published|both", help="Both arms alike, or as the official code."),
+]
 Every = Annotated[bool, typer.Option("--all", help="Run every entry, not only the scale's selection.")]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds data sets.", show_default="data")]
+Toml = Annotated[bool, typer.Option("--toml", help="With --dry-run: print the configuration of a run.")]
+RunName = Annotated[
+    str, typer.Option("--run", metavar="NAME", help="For --toml: how its folder begins.", show_default="the first")
+]
 
 
 def reproduce(
     name: Name = None,
     scale: ScaleName = "smoke",
+    protocol: ProtocolName = "matched",
     every: Every = False,
     out: Out = None,
     data: Data = None,
     seeds: Seeds = None,
     workers: Workers = None,
     dry_run: DryRun = False,
+    toml: Toml = False,
+    run: RunName = "",
 ) -> None:
     """Run a table of the paper again, and show published and measured values side by side in the paper's layout.
 
-    [bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data
+    [bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data;
+    fedrela reproduce tab:lt --protocol both; fedrela reproduce tab:lt --dry-run --toml > run.toml
 
     The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
     reduction on the real data, within an hour on two cores unless --all asks for every entry; paper is the published
-    setting, for a GPU. The output says which settings are ours because the paper does not state them, and marks entries
-    that contradict others. Without NAME the tables are listed. Ctrl-C loses nothing: run the same command to continue.
+    setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round; published
+    does what the official code does, and lists every setting that differs; both shows the gains of the two side by
+    side. The output says which settings are ours because the paper does not state them, and marks entries that
+    contradict others. Without NAME the tables are listed; all runs every table, and tables share runs. Ctrl-C loses
+    nothing: run the same command to continue.
     """
-    from fedrela.reproduction.paper_table import SCALES, paper_table
+    from fedrela.reproduction.paper_table import NAMES, SCALES, paper_table
 
     screen, number = console(), read_workers(workers)
     check_choice("--scale", scale, SCALES)
+    check_choice("--protocol", protocol, ("matched", "published", "both"))
+    if (toml and not dry_run) or (run and not toml):
+        raise ArgumentError("--toml goes with --dry-run, and --run with --toml")
     if name is None:
         _list_tables(screen)
         return
-    table = paper_table(name)
-    with progress_bar("preparing") as bar:
-        from fedrela.reproduction.measurement import Reproduction
+    tables = [paper_table(each) for each in (NAMES if name == "all" else [name])]
+    root, failed = out or RUNS / "reproduce" / f"{stem(tables[0]) if name != 'all' else name}-{scale}", False
+    for table in tables:
+        with progress_bar("preparing") as bar:
+            from fedrela.reproduction.measurement import Reproduction
 
-        place = out or RUNS / "reproduce" / f"{table.label.partition(':')[2]}-{scale}"
-        plan = Reproduction(table, scale, place, every=every, seeds=seeds, root=data and data.absolute())
-        if not dry_run:
-            plan.check_data(bar.count)
-        from fedrela.reproduction.estimate import expected_seconds
+            plan = Reproduction(
+                table, scale, root / stem(table) if name == "all" else root, protocol=protocol, every=every,
+                seeds=seeds, root=data and data.absolute(), shared=name == "all",
+            )  # fmt: skip
+            if not dry_run:
+                plan.check_data(bar.count)
+        if toml:
+            _print_toml(plan, run)
+            return
+        _print_plan(screen, plan, number)
+        try:
+            execute(screen, plan.grid, lambda plan=plan: _show(screen, plan.conclude()), number, dry_run)  # type: ignore[misc]
+        except typer.Exit:
+            failed = True
+    if failed:
+        raise typer.Exit(1)
 
-        expected = expected_seconds(plan.grid, number)
-    _print_plan(screen, plan, expected)
-    execute(screen, plan.grid, lambda: _show(screen, plan.conclude()), number, dry_run)
+
+def stem(table: PaperTable) -> str:
+    """Return the label of a table without ``tab:``."""
+    return table.label.partition(":")[2]
+
+
+def _print_toml(plan: Reproduction, run: str) -> None:
+    """Print the configuration of the first run whose folder begins so."""
+    from fedrela.experiment.load import config_toml
+
+    cell = next((cell for cell in plan.grid.cells if cell.name.startswith(run)), None)
+    if cell is None:
+        raise ArgumentError(f"--run: expected how a folder of --dry-run begins, got {run!r}")
+    about = [plan.table.label, f"scale {plan.scale}", cell.baseline, cell.arm, *map(" ".join, cell.values.items())]
+    print(f"# {', '.join(about)}; {cell.name}\n{config_toml(cell.config)}", end="")
 
 
 def _list_tables(screen: Console) -> None:
     """Print every table with the runs and the time that each scale takes."""
-    from fedrela.reproduction.estimate import expected_seconds
+    from fedrela.reproduction.estimate import GPU_WORDS, expected_seconds, gpu_hours
     from fedrela.reproduction.measurement import Reproduction
     from fedrela.reproduction.paper_table import SCALES, paper_tables
 
@@ -78,24 +125,33 @@ def _list_tables(screen: Console) -> None:
             row = [table.label, str(len(table.cells))]
             for scale in reversed(SCALES):
                 plan, seeds = Reproduction(table, scale, RUNS, seeds=1), len(table.scales[scale].seeds)
-                runs = seeds * len({cell.name for cell in plan.grid.cells})
-                row += [str(runs), duration(seeds * expected_seconds(plan.grid))]
+                grid, paper = plan.grid, scale == "paper"
+                time = f"{seeds * gpu_hours(grid):,.0f} h" if paper else duration(seeds * expected_seconds(grid))
+                row += [str(seeds * len({cell.name for cell in grid.cells})), time]
             rows.append(row)
-    columns = [name for scale in reversed(SCALES) for name in (scale, "time")]
+    columns = [name for scale in reversed(SCALES) for name in (scale, "GPU" if scale == "paper" else "time")]
     print_table(screen, ("table", "entries", *columns), rows, words=("table",))
     print_line(screen)
     print_line(screen, "Runs of each scale's selection of entries; --all takes every entry. Times are estimated from a")
-    print_line(screen, "short trial of this processor; the scale paper is for a GPU. See also fedrela list tables.")
+    print_line(screen, f"short trial of this processor; GPU: hours of one, {GPU_WORDS}.")
+    print_line(screen, "See also fedrela list tables.")
 
 
-def _print_plan(screen: Console, plan: Reproduction, expected: float) -> None:
+def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None) -> None:
     """Say what is run, what is reduced in it, and how long it will take."""
+    from fedrela.reproduction.estimate import GPU_WORDS, expected_seconds, gpu_hours
+
     table, seeds = plan.table, ", ".join(map(str, plan.seeds))
-    print_line(screen, f"{table.label}: {table.title}; scale {plan.scale}, seeds {seeds}", "bold")
+    protocol = "" if plan.protocol == "matched" else f", protocol {plan.protocol}"
+    print_line(screen, f"{table.label}: {table.title}; scale {plan.scale}{protocol}, seeds {seeds}", "bold")
     print_line(screen, table.caption)
     for line in table.scales[plan.scale].reduction:
         print_line(screen, f"reduced: {line}", "dim")
-    print_line(screen, f"estimated time {duration(expected)}, from a short trial of this processor")
+    if plan.scale == "paper":
+        print_line(screen, f"estimated time {gpu_hours(plan.grid):,.0f} hours of one GPU, {GPU_WORDS}")
+    else:
+        expected = duration(expected_seconds(plan.grid, workers))
+        print_line(screen, f"estimated time {expected}, from a short trial of this processor")
 
 
 def _show(screen: Console, summary: dict[str, Any]) -> dict[str, Any]:

@@ -122,12 +122,16 @@ class Grid:
     """All cells below the folder `out`; two of one configuration are one run.
 
     `name` and `about` are what else ``grid.json`` says, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest
-    of what must be the same to go on in a folder; ``config``, the TOML text that it was made from; and ``facts``.
+    of what must be the same to go on in a folder; ``config``, the TOML text that it was made from; and ``facts``. With
+    `shared` the runs lie in the folder above, the store of several grids.
     """
 
-    def __init__(self, out: str | Path, cells: Iterable[Cell], *, name: str, **about: Any) -> None:
+    def __init__(
+        self, out: str | Path, cells: Iterable[Cell], *, name: str, shared: bool = False, **about: Any
+    ) -> None:
         self.out, self.cells, self.name = Path(out), list(cells), name
-        self._about = {"name": name, "facts": {}, **about}
+        self.store = self.out.parent if shared else self.out
+        self._about = {"name": name, "facts": {}, **({"shared": True} if shared else {}), **about}
         self.failures: dict[str, str] = {}
 
     def begin(self) -> GridFolder:
@@ -136,7 +140,7 @@ class Grid:
 
     def place(self, cell: Cell) -> Path:
         """Return the run folder of a cell."""
-        return self.out / "runs" / cell.name
+        return self.store / "runs" / cell.name
 
     def is_done(self, cell: Cell) -> bool:
         """Whether the run of a cell is finished."""
@@ -165,7 +169,7 @@ class Grid:
         for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):
             shared, rounds = prefix_rounds(cell.config), cell.config.train.rounds
             if shared > before and len(cells) > 1:
-                out = self.out / "prefixes" / f"{name}-to-{shared}"
+                out = self.store / "prefixes" / f"{name}-to-{shared}"
                 yield Segment(config, out, before + 1, shared, prefix, cells[0].baseline)
                 before, prefix = shared, out
             yield Segment(cell.config, self.place(cell), before + 1, rounds, prefix, cell.baseline, cell)

@@ -68,8 +68,8 @@ class Result:
         """The metrics that tables show: each group of classes, and last the accuracy that counts most."""
         return [*self.accuracy.get("groups", {}), str(self.record["headline"])]
 
-    def metrics(self, score: str = "last") -> dict[str, float | None]:
-        """Return metrics as shares, None where a group has no test sample, and how many labels ``moved``.
+    def metrics(self, score: str = "last", more: Sequence[str] = ()) -> dict[str, float | None]:
+        """Return metrics and `more` as shares, None where a group has no test sample, and how many labels ``moved``.
 
         By `score` they are of the final model (``last``), or of the first round with the largest balanced accuracy on
         what clients hold back (``best-validation``) or with the largest accuracy on the test set (``best-test``).
@@ -80,7 +80,7 @@ class Result:
             scored = [record for record in self.history() if record["accuracy"] and record[place]]
             accuracy = max(scored, key=lambda record: record[place][by], default={"accuracy": {}})["accuracy"]
         shares = {**accuracy, **accuracy.get("groups", {})}
-        return {name: shares.get(name) for name in self.metric_names} | {"moved": self.moved}
+        return {name: shares.get(name) for name in (*self.metric_names, *more)} | {"moved": self.moved}
 
     def history(self) -> list[dict[str, Any]]:
         """Return the record of every round."""

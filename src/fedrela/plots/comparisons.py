@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from fedrela.plots.style import Axes
 from fedrela.text import not_one_of, points
 
 Summary = Mapping[str, Any]
+Entry = Mapping[str, Any]  # of a table of the paper
 BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
 MOST_ROWS = 80
 MARKERS = "os^Dv*"
@@ -239,33 +240,54 @@ def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> None:
 
 def table_gains(summary: Summary) -> list[Gain]:
     """Return the gains of all places and metrics that were both published and measured."""
-    arms: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for entry in summary["entries"]:
-        arms.setdefault(", ".join(map(str, entry["at"].values())), {})[entry["arm"]] = entry
-    found = []
-    for place, both in arms.items():
-        for metric in summary["metrics"]:
-            published, measured = (_gain(both, metric, source) for source in ("published", "measured"))
-            if metric["of"] != MOVED and published is not None and measured is not None:
-                found.append(Gain(place, metric["name"], published, measured))
-    return found
+    rows = gains_of(summary, ("published", "measured"))
+    return [Gain(place, metric, a, b) for place, metric, a, b in rows if a is not None and b is not None]
 
 
-def _gain(arms: Mapping[str, Mapping[str, Any]], metric: Mapping[str, Any], source: str) -> float | None:
+def gains_of(summary: Summary, sources: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return place, metric and what FedReLa added by each of the sources: ``published``, or what was measured."""
+    return [
+        (place, metric["name"], *(_gain(baseline, treated, metric, source) for source in sources))
+        for place, baseline, treated in _pairs(summary["entries"])
+        for metric in summary["metrics"]
+        if metric["of"] != MOVED
+    ]
+
+
+def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry | None, Entry]]:
+    """Yield the place of each entry with FedReLa, its baseline and the entry itself.
+
+    The baseline is at the same place, or where one axis has a word for it in place of a value, such as Original.
+    """
+    baselines = {tuple(entry["at"].items()): entry for entry in entries if entry["arm"] == BASELINE}
+    treated = [entry for entry in entries if entry["arm"] == TREATED]
+    words = {
+        axis: {at[axis] for at in map(dict, baselines)} - {entry["at"][axis] for entry in treated}
+        for axis in (treated[0]["at"] if treated else ())
+    }
+    for entry in treated:
+        at = entry["at"]
+        others = ({**at, axis: word} for axis, found in words.items() for word in found)
+        places = [tuple(place.items()) for place in (at, *others)]
+        yield ", ".join(map(str, at.values())), next((baselines[p] for p in places if p in baselines), None), entry
+
+
+def _gain(baseline: Entry | None, treated: Entry, metric: Mapping[str, Any], source: str) -> float | None:
     """Return what FedReLa added; some tables of the paper print that instead of accuracies."""
-    if TREATED not in arms:
-        return None
-    treated = entry_value(arms[TREATED], metric["of"], source)
+    after = entry_value(treated, metric["of"], source)
     if metric.get("gain"):
-        return treated
-    baseline = entry_value(arms[BASELINE], metric["of"], source) if BASELINE in arms else None
-    return None if baseline is None or treated is None else treated - baseline
+        return after
+    before = entry_value(baseline, metric["of"], source) if baseline else None
+    return None if before is None or after is None else after - before
 
 
 def entry_value(entry: Mapping[str, Any], metric: str, source: str) -> float | None:
-    """Return a metric of a table's entry as it was published or measured: a share, or the number of labels moved."""
+    """Return a metric of a table's entry as it was published or measured: a share, or the number of labels moved.
+
+    `source` is ``published``, or one of the rows that were measured.
+    """
     found: Any = (entry[source] or {}).get(metric)
-    if found is not None and source == "measured":
+    if found is not None and source != "published":
         found = found["mean"]
     share = found / 100 if found is not None and source == "published" and metric != MOVED else found
     return None if share is None else float(share)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedrela import plots
-from fedrela.plots.comparisons import BASELINE, TREATED, Gain, entry_value, table_gains
+from fedrela.plots.comparisons import BASELINE, TREATED, Gain, entry_value, gains_of, table_gains
 from fedrela.plots.runs import GridData
 from fedrela.plots.style import limited
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text
@@ -25,6 +25,7 @@ DIGITS = 2  # as the paper prints
 FEWEST = 3  # values that make a line
 REMARKS = {
     "reduced": "What was reduced",
+    "unlike": "What the official code does, and the published protocol here does not",
     "ours": "Settings the paper does not state: ours",
     "notes": "Notes",
     "doubtful": "Doubtful in the paper",
@@ -36,8 +37,13 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
 
     Where the paper has both arms in a place, they share one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
     marks what is doubtful in the paper, a hyphen what was not measured. With `split` there is a table for each place
-    along the columns' axes, for where there is less room than in a paper.
+    along the columns' axes, for where there is less room than in a paper. Where the published protocol was run, tables
+    follow of what differs between the protocols, and of the gains by both.
     """
+    return [*_entry_tables(summary, split), *_protocol_tables(summary)]
+
+
+def _entry_tables(summary: Summary, split: bool) -> list[Table]:
     cells = _cells(summary)
     across, caption = list(dict.fromkeys(column for _, column in cells)), _caption(summary, cells)
     if not split or len(across) < 2:
@@ -46,6 +52,33 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
     captions = [", ".join(f"{axis} {value}" for axis, value in place) for place in places]
     captions[0] += f". {caption}"
     return [_table(summary, cells, [column], words) for column, words in zip(across, captions, strict=True)]
+
+
+def _protocol_tables(summary: Summary) -> list[Table]:
+    """Return the settings in which the protocols differ, and the gains by both of them beside the printed ones."""
+    tables = []
+    if rows := summary.get("differences"):
+        names = ("setting", "matched", "published")
+        caption = "What differs between the protocols; in brackets where, if not everywhere."
+        tables.append(Table(names, [[row[name] for name in names] for row in rows], names, caption))
+    if summary.get("protocol") == "both":
+        gains = [
+            [place, metric, *(points(value, DIGITS) for value in (printed, published, matched)), *_split(*values)]
+            for place, metric, *values in gains_of(summary, ("published", "published_protocol", "measured"))
+            for printed, published, matched in [values]
+            if published is not None and matched is not None
+        ]
+        columns = ("place", "metric", "printed", "published protocol", "matched", "by the protocol", "rest")
+        caption = (
+            "Gains by FedReLa in points. Printed less matched is what the protocol adds (published protocol less "
+            "matched) and the rest: implementation, scale and seeds. The published protocol scores the best test round."
+        )
+        tables += [Table(columns, gains, columns[:2], caption)] if gains else []
+    return tables
+
+
+def _split(printed: float | None, published: float, matched: float) -> list[str]:
+    return [points(published - matched, DIGITS), points(None if printed is None else printed - published, DIGITS)]
 
 
 def _cells(summary: Summary) -> dict[tuple[Place, Place], dict[str, Entry]]:
@@ -81,18 +114,25 @@ def _table(
 ) -> Table:
     metrics, printed = summary["metrics"], [entry["published"] or {} for entry in summary["entries"]]
     known = any(value is not None for values in printed for value in values.values())  # none of a plot in the paper
+    measured = measured_rows(summary)
     rows = [
         [
             *row,
-            source,
+            measured.get(source, source),
             *(_cell(cells.get((row, column), {}), metric, source) for column in across for metric in metrics),
         ]
         for row in dict.fromkeys(row for row, _ in cells)
-        for source in (["published", "measured"] if known else ["measured"])
+        for source in (["published"] if known else []) + list(measured)
     ]
     left = [*_axes(summary)[0], ""]
     named = [", ".join([*(column if len(across) > 1 else ()), m["name"]]) for column in across for m in metrics]
     return Table([*left, *named], rows, left, caption)
+
+
+def measured_rows(summary: Summary) -> Mapping[str, str]:
+    """Return what was measured of every entry: its key there, and how tables call it."""
+    found: Mapping[str, str] = summary.get("measured", {"measured": "measured"})
+    return found
 
 
 def _cell(arms: Mapping[str, Entry], metric: Mapping[str, str], source: str) -> str:
@@ -118,13 +158,24 @@ def reproduce_values(summary: Summary) -> list[dict[str, Value]]:
             "arm": entry["arm"].removeprefix("+"),
             "metric": metric["of"],
             "published": (entry["published"] or {}).get(metric["of"]),
-            **values_of((entry["measured"] or {}).get(metric["of"]), metric["of"], "measured_"),
+            **{
+                name: value
+                for source in measured_rows(summary)
+                for name, value in values_of(
+                    (entry[source] or {}).get(metric["of"]), metric["of"], f"{source}_"
+                ).items()
+            },
             "seeds": len(summary["seeds"]),
             "doubtful": entry["doubtful"],
         }
         for entry in summary["entries"]
         for metric in summary["metrics"]
     ]
+
+
+def _measured_values(summary: Summary, entry: Entry, metric: str) -> dict[str, Value]:
+    found = (values_of((entry[row] or {}).get(metric), metric, f"{row}_") for row in measured_rows(summary))
+    return {name: value for values in found for name, value in values.items()}
 
 
 def doubts(summary: Summary) -> list[str]:
@@ -140,7 +191,7 @@ def remarks(summary: Summary) -> dict[str, list[str]]:
     """Return under headings what a reader of the tables has to know: a reproduction's reductions, choices, doubts."""
     if summary["kind"] != "reproduce":
         return {}
-    lines = (summary["reduction"], summary["ours"], summary["notes"], doubts(summary))
+    lines = (summary["reduction"], summary.get("unlike"), summary["ours"], summary["notes"], doubts(summary))
     return {title: found for title, found in zip(REMARKS.values(), lines, strict=True) if found}
 
 

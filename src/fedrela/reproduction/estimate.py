@@ -1,8 +1,8 @@
 """How long runs will take: work counted in samples, its price from a short trial on this machine (`price_here`).
 
 The trial trains `cnn_small` on grey images of 28x28. The registries say what everything else costs in that unit:
-`ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. The time left that is shown during a run comes from its own
-rounds instead.
+`ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. The scale `paper` is for a GPU, whose throughput is assumed
+(`GPU_WORDS`). The time left that is shown during a run comes from its own rounds instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedrela.engine.round import next_round
 from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError
 from fedrela.experiment.build import build_data
-from fedrela.experiment.grid import Grid
+from fedrela.experiment.grid import Grid, Segment
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.runner import build_plan
 from fedrela.experiment.schema import Config
@@ -65,8 +65,31 @@ def expected_seconds(grid: Grid, workers: int | str | None = None, price: float 
     `price` is that of one training sample of `cnn_small` on grey images of 28x28, in seconds; by default `price_here`.
     """
     cores, price = workers if isinstance(workers, int) else usable_cores(), price_here() if price is None else price
-    left = [task for task in grid.tasks if task.cell is None or not grid.is_done(task.cell)]
-    return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in left)
+    return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in _left(grid))
+
+
+GPU_SAMPLES, GPU_STEP = 2000, 0.002  # training samples of ResNet-18 at 32x32 a second; the shortest step, in seconds
+GPU_WORDS = (
+    f"at {GPU_SAMPLES:,} training samples of ResNet-18 (32x32) a second and {1000 * GPU_STEP:g} ms a step at least"
+)
+
+
+def gpu_hours(grid: Grid) -> float:
+    """Return about how many hours of one GPU the runs of a grid take which are not done yet, see `GPU_WORDS`.
+
+    That throughput is assumed, not measured: a data-centre GPU in float32, which small batches leave half idle.
+    """
+    price = 1 / (GPU_SAMPLES * MODELS["resnet18"].cost[(3, 32, 32)])
+    seconds = 0.0
+    for task in _left(grid):
+        train = task.config.train
+        steps = train.participation * training_samples(task.config) * train.epochs / train.batch_size
+        seconds += task.rounds * max(round_work(task.config) * price, steps * GPU_STEP)
+    return seconds / 3600
+
+
+def _left(grid: Grid) -> list[Segment]:
+    return [task for task in grid.tasks if task.cell is None or not grid.is_done(task.cell)]
 
 
 def round_work(config: Config) -> float:

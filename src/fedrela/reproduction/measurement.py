@@ -10,29 +10,54 @@ from fedrela.arguments import check_choice
 from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import SOURCES, load
 from fedrela.errors import DataError, FedrelaError
-from fedrela.experiment.arms import ARMS
 from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
-from fedrela.reproduction.paper_table import SCALES, PaperCell, PaperMetric, PaperTable, paper_table
+from fedrela.reproduction.differences import differences
+from fedrela.reproduction.paper_table import (
+    PROTOCOLS,
+    SCALES,
+    PaperCell,
+    PaperMetric,
+    PaperTable,
+    Protocol,
+    paper_table,
+)
 from fedrela.runfolder.records import Record
 
+CHOICES = (*PROTOCOLS, "both")
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one per seed
 
 
 def reproduce(
-    name: str, *, out: str | Path, scale: str = "smoke", every: bool = False, seeds: int | None = None,
-    root: str | Path | None = None, workers: int | str | None = None,
+    name: str, *, out: str | Path, scale: str = "smoke", protocol: str = "matched", every: bool = False,
+    seeds: int | None = None, root: str | Path | None = None, workers: int | str | None = None, shared: bool = False,
 ) -> Record:  # fmt: skip
     """Measure a table of the paper below the folder `out`, or what is left of it there, and return its summary.
 
-    `name` is the paper's label, with or without ``tab:``; `scale` is ``paper``, ``cpu`` or ``smoke``. With `every` each
-    cell is measured, and not only the scale's own choice; `seeds` is how many, from 1 on, in place of the scale's own.
-    `root` is the folder that holds data sets.
+    Parameters
+    ----------
+    name
+        The paper's label, with or without ``tab:``.
+    scale
+        ``paper``, ``cpu`` or ``smoke``.
+    protocol
+        ``matched``: both arms alike; ``published``: what the official code does; or ``both``, side by side.
+    every
+        Whether each cell is measured, and not only the scale's own choice.
+    seeds
+        How many, from 1 on, in place of the scale's own.
+    root
+        The folder that holds data sets.
+    workers
+        As for `fedrela.experiment.run`.
+    shared
+        Whether runs lie in the folder above `out`, so that tables beside each other share them.
     """
     folder = None if root is None else Path(root).absolute()
-    plan = Reproduction(paper_table(name), scale, out, every=every, seeds=seeds, root=folder)
+    table = paper_table(name)
+    plan = Reproduction(table, scale, out, protocol=protocol, every=every, seeds=seeds, root=folder, shared=shared)
     plan.check_data()
     plan.grid.complete(workers)
     return plan.conclude()
@@ -42,25 +67,31 @@ class Reproduction:
     """A table of the paper that is to be measured below a folder; parameters as for `reproduce`."""
 
     def __init__(
-        self, table: PaperTable, scale: str, out: str | Path, *, every: bool = False, seeds: int | None = None,
-        root: Path | None = None,
+        self, table: PaperTable, scale: str, out: str | Path, *, protocol: str = "matched", every: bool = False,
+        seeds: int | None = None, root: Path | None = None, shared: bool = False,
     ) -> None:  # fmt: skip
         check_choice("scale", scale, SCALES)
-        self.table, self.scale, self.root = table, scale, root
+        check_choice("protocol", protocol, CHOICES)
+        self.table, self.scale, self.root, self.protocol = table, scale, root, protocol
+        self.protocols = PROTOCOLS if protocol == "both" else (protocol,)
         self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, seeds + 1))
-        self._runs = {id(paper_cell): self._runs_of(paper_cell) for paper_cell in table.chosen(scale, every)}
+        self.chosen = table.chosen(scale, every)
+        self._runs = {(id(cell), way): self._runs_of(cell, way) for way in self.protocols for cell in self.chosen}
         made_from = {"reproduce": table.label, "scale": scale, "sha256": table.sha256}
         self.grid = Grid(
             out, [cell for cells in self._runs.values() for cell in cells], kind="reproduce", name=table.label,
             base=digest(repr((made_from, root)).encode()), config=toml_text(made_from), facts={"scale": scale},
+            shared=shared,
         )  # fmt: skip
 
-    def _runs_of(self, paper_cell: PaperCell) -> list[Cell]:
+    def _runs_of(self, paper_cell: PaperCell, way: str) -> list[Cell]:
         table, baseline = self.table, self.table.place(paper_cell)["method"]
         values = {axis: value for axis, value in paper_cell.at.items() if axis != "method"}
+        if way != "matched":
+            values["protocol"] = way
         return [
-            Cell(table.config(paper_cell, arm, self.scale, seed, self.root), baseline, arm, seed, values)
-            for arm in table.arms(paper_cell)
+            Cell(table.config(paper_cell, arm, self.scale, seed, self.root, way), baseline, arm, seed, values)
+            for arm in table.arms(paper_cell, way)
             for seed in self.seeds
         ]
 
@@ -86,39 +117,64 @@ class Reproduction:
         table, failures = self.table, self.grid.failures
         if all(cell.name in failures for cell in self.grid.cells):
             raise FedrelaError(f"{self.grid.out}: no run could be done: {next(iter(failures.values()))}")
+        rows, several = self._rows(), self.protocol != "matched"
         return {
             "title": table.title,
             "caption": table.caption,
             "scale": self.scale,
             "seeds": list(self.seeds),
-            "pair": list(table.pair),
+            "protocol": self.protocol,
+            "pairs": {way: list(table.protocols[way].pair) for way in self.protocols},
             "metrics": [{"name": metric.name, "of": metric.of, "gain": metric.gain} for metric in table.metrics],
             "rows": list(table.rows),
             "columns": list(table.columns),
-            "entries": [{**asdict(cell), "measured": self._measured(cell)} for cell in table.cells],
+            "measured": {name: words for name, (words, _, _) in rows.items()},
+            "entries": [
+                asdict(cell) | {name: self._measured(cell, way, score) for name, (_, way, score) in rows.items()}
+                for cell in table.cells
+            ],
+            "differences": differences(table, self.scale, self.chosen) if several else [],
+            "unlike": list(table.protocols["published"].unlike) if several else [],
             "ours": list(table.ours),
             "reduction": list(table.scales[self.scale].reduction),
-            "notes": [*table.notes, _about(table.pair), *(f"failed: {name}: {why}" for name, why in failures.items())],
+            "notes": [
+                *table.notes,
+                *(_about(table.protocols[way]) for way in self.protocols),
+                *(f"failed: {name}: {why}" for name, why in failures.items()),
+            ],
         }
 
-    def _measured(self, paper_cell: PaperCell) -> Record | None:
+    def _rows(self) -> dict[str, tuple[str, str, str]]:
+        """Return what is measured of every entry: by its name there how tables call it, the protocol and the round."""
+        ways = self.table.protocols
+        if self.protocol == "published":
+            rows = {"measured": ("measured, best-test", "published", "best-test")}
+        else:
+            rows = {"measured": ("measured", "matched", ways["matched"].score)}
+            if self.table.best_test:
+                rows["best_test"] = ("measured, best-test", "matched", "best-test")
+        if self.protocol == "both":
+            rows["published_protocol"] = ("published protocol, best-test", "published", ways["published"].score)
+        return rows
+
+    def _measured(self, paper_cell: PaperCell, way: str, score: str) -> Record | None:
         """Return every metric over seeds; None where the cell was not run, or a run of it failed."""
-        cells = self._runs.get(id(paper_cell))
+        cells, protocol = self._runs.get((id(paper_cell), way)), self.table.protocols[way]
         if cells is None or any(cell.name in self.grid.failures for cell in cells):
             return None
-        results = [(cell.arm, self.grid.result(cell)) for cell in cells]
-        scores = [(arm, {"overall": result.accuracy["overall"], **result.metrics()}) for arm, result in results]
-        runs = {arm: [metrics for of, metrics in scores if of == arm] for arm in self.table.pair}
-        return {metric.of: self._spread(metric, paper_cell, runs).as_record() for metric in self.table.metrics}
+        runs: Runs = {arm: [] for arm in protocol.pair}
+        for cell in cells:
+            runs[cell.arm].append(self.grid.result(cell).metrics(score, ("overall",)))
+        return {m.of: _spread(m, runs, protocol, protocol.arm(paper_cell)).as_record() for m in self.table.metrics}
 
-    def _spread(self, metric: PaperMetric, paper_cell: PaperCell, runs: Runs) -> Spread:
-        names = metric.sum or (metric.of,)
-        after = [_total(run, names) for run in runs[self.table.arm(paper_cell)]]
-        if not metric.gain:
-            return Spread.of(after)
-        before = [_total(run, names) for run in runs[self.table.pair[0]]]
-        pairs = zip(before, after, strict=True)
-        return Spread.of([None if low is None or high is None else high - low for low, high in pairs])
+
+def _spread(metric: PaperMetric, runs: Runs, protocol: Protocol, arm: str) -> Spread:
+    names = metric.sum or (metric.of,)
+    after = [_total(run, names) for run in runs[arm]]
+    if not metric.gain:
+        return Spread.of(after)
+    pairs = zip([_total(run, names) for run in runs[protocol.pair[0]]], after, strict=True)
+    return Spread.of([None if low is None or high is None else high - low for low, high in pairs])
 
 
 def _total(run: Mapping[str, float | None], names: Sequence[str]) -> float | None:
@@ -126,9 +182,15 @@ def _total(run: Mapping[str, float | None], names: Sequence[str]) -> float | Non
     return sum(known) if len(known) == len(names) else None
 
 
-def _about(pair: tuple[str, str]) -> str:
+def _about(protocol: Protocol) -> str:
     """Say which arms are shown, and how that differs from the official code."""
-    dropped = any(ARMS[arm].drop for arm in pair)
-    rate = "both with the learning rate lowered to a tenth" if dropped else "at the same learning rate"
-    official = "The official code lowers it with FedReLa only, and reports the best test accuracy of all rounds."
-    return f"Measured are the arms {pair[0]} and {pair[1]}, {rate}, after the last round. {official}"
+    base, treated = protocol.pair
+    if protocol.score == "last":
+        official = "The official code lowers it with FedReLa only, and reports the best test accuracy of all rounds."
+        return (
+            f"Measured are the arms {base} and {treated}, at the same learning rate, after the last round. {official}"
+        )
+    return (
+        f"The published protocol compares the arms {base} and {treated}: the learning rate is lowered to a tenth with "
+        "FedReLa only. Every number is of the round that is best on the test set itself, which flatters both arms."
+    )

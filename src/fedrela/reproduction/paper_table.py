@@ -25,6 +25,8 @@ NAMES = (
     "tail_improvement", "sensitive", "sensitivity", "trelabel_sensitivity", "zscore", "period_sensitivity", "ablation",
 )  # fmt: skip
 SCALES = ("paper", "cpu", "smoke")
+PROTOCOLS = ("matched", "published")
+BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class PaperCell:
     """One cell of a table, at the value of every axis, as the paper writes it."""
 
     at: Mapping[str, str]
-    arm: str  # baseline or +FedReLa
+    arm: str  # `BASELINE` or `TREATED`
     published: Mapping[str, float]  # by name: accuracies and gains in per cent, labels as a number
     doubtful: str  # why it is doubtful, or nothing
 
@@ -117,6 +119,23 @@ class TableScale:
     settings: tuple[Setting, ...]
 
 
+@dataclass(frozen=True)
+class Protocol:
+    """What is compared, and how: the arms, the round that counts, and the settings that go with it.
+
+    ``matched`` gives both arms the same; ``published`` does what the official code does.
+    """
+
+    pair: tuple[str, str] = ("baseline", "fedrela")  # the arms behind baseline and +FedReLa
+    score: str = "last"
+    settings: tuple[Setting, ...] = ()  # their axes may be those of a table, and ``arm``
+    unlike: tuple[str, ...] = ()  # what the official code does, and this does not
+
+    def arm(self, cell: PaperCell) -> str:
+        """Return the arm that a cell shows."""
+        return self.pair[cell.arm != BASELINE]
+
+
 @dataclass(frozen=True, eq=False)
 class PaperTable:
     """A table of the paper: axes, cells with the published numbers, and the settings behind them."""
@@ -130,7 +149,8 @@ class PaperTable:
     cells: tuple[PaperCell, ...]
     fixed: Mapping[str, str]  # axes with one value, which the table does not show
     keys: Mapping[str, str]  # axes that are numbers of a configuration: axis -> dotted key
-    pair: tuple[str, str]  # the arms behind baseline and +FedReLa
+    protocols: Mapping[str, Protocol]
+    best_test: bool  # whether numbers of it are those of the best test round
     ours: tuple[str, ...]  # settings that the paper does not state, with what we chose and why
     notes: tuple[str, ...]
     settings: tuple[Setting, ...]  # the published setting
@@ -146,25 +166,27 @@ class PaperTable:
         only = self.scales[scale].only
         return [each for each in self.cells if every or not only or any(at.holds(self.place(each)) for at in only)]
 
-    def arms(self, cell: PaperCell) -> tuple[str, ...]:
+    def arms(self, cell: PaperCell, protocol: str = "matched") -> tuple[str, ...]:
         """Return the arms that a cell is measured from: its own, or both where it is a gain."""
-        return self.pair if any(metric.gain for metric in self.metrics) else (self.arm(cell),)
+        found = self.protocols[protocol]
+        return found.pair if any(metric.gain for metric in self.metrics) else (found.arm(cell),)
 
-    def arm(self, cell: PaperCell) -> str:
-        """Return the arm that a cell shows."""
-        return self.pair[0] if cell.arm == "baseline" else self.pair[1]
-
-    def config(self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None) -> Config:
+    def config(
+        self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None, protocol: str = "matched"
+    ) -> Config:
         """Return the configuration behind one arm of a cell; `root` is the folder that holds data sets."""
-        place = self.place(cell)
+        way = self.protocols[protocol]
+        place = {**self.place(cell), "arm": BASELINE if arm == way.pair[0] else TREATED}
         numbers = {self.keys[axis]: number(value) for axis, value in place.items() if axis in self.keys}
-        layers = [setting.tables for setting in self.settings if setting.holds(place)]
+        layers = [setting.tables for setting in (*self.settings, *way.settings) if setting.holds(place)]
         layers.append(nested({key: value for key, value in numbers.items() if value is not None}))
         layers += [setting.tables for setting in self.scales[scale].settings if setting.holds(place)]
-        layers.append({"seed": seed, "relabel": ARMS[arm].relabel()})
-        table: dict[str, Any] = {}
-        for layer in layers:
-            table = laid_over(table, layer)
+        if self.best_test or way.score == "best-test":
+            layers.append({"train": {"evaluate_every": 1}})
+        table: dict[str, Any] = functools.reduce(laid_over, layers, {})
+        if arm == BASELINE:  # nothing else in [relabel] acts in it, so that more tables share its run
+            table["relabel"] = {"start": table["relabel"]["start"]}
+        table = laid_over(table, {"seed": seed, "relabel": ARMS[arm].relabel()})
         if root is not None and SOURCES[table["data"]["source"]].has_files:
             table = laid_over(table, {"data": {"root": root}})
         return parse_config(table, name=f"{self.label} at scale {scale}, {', '.join(place.values())}")
@@ -194,7 +216,8 @@ def paper_table(name: str) -> PaperTable:
         rows=tuple(sheet["rows"]), columns=tuple(sheet["columns"]), metrics=metrics,
         cells=tuple(read_cells(numbers, [metric.of for metric in metrics])),
         fixed=sheet.get("fixed", {}), keys={**family.get("keys", {}), **sheet.get("keys", {})},
-        pair=tuple(sheet.get("pair", ("baseline", "fedrela"))),
+        protocols={"matched": Protocol(), "published": _published(family["published"], sheet.get("published", {}))},
+        best_test=sheet.get("best_test", False),
         ours=_both(family, sheet, "ours"), notes=_both(family, sheet, "notes"),
         settings=_settings(family, sheet, "base"),
         scales={scale: _scale(family["scale"][scale], sheet.get("scale", {}).get(scale, {})) for scale in SCALES},
@@ -209,6 +232,11 @@ def _scale(family: dict[str, Any], sheet: dict[str, Any]) -> TableScale:
         reduction=_both(family, sheet, "reduction"),
         settings=_settings(family, sheet, "set"),
     )
+
+
+def _published(family: dict[str, Any], sheet: dict[str, Any]) -> Protocol:
+    settings = _settings(family, sheet, "set")
+    return Protocol(("baseline", "fedrela-drop"), "best-test", settings, _both(family, sheet, "unlike"))
 
 
 def _settings(family: dict[str, Any], sheet: dict[str, Any], everywhere: str) -> tuple[Setting, ...]:

@@ -18,7 +18,7 @@ from fedrela.runfolder.grids import GRID, SUMMARY, TABLES, GridFolder
 from fedrela.runfolder.records import digests_page
 
 FROM_RUN = (names.MACHINE, names.CONFIG, names.MANIFEST, names.RELABELLING, *names.LOGS)
-FROM_GRID = (GRID, names.CONFIG, SUMMARY, *TABLES)
+FROM_GRID = (names.CONFIG, SUMMARY, *TABLES)
 
 
 def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> None:
@@ -34,6 +34,10 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
                 _copy_run(source, folder)
                 return
             _copy_files(source.path, folder, FROM_GRID)
+            own = {
+                key: value for key, value in source.record.items() if key != "shared"
+            }  # its runs lie inside the copy
+            write_new(folder / GRID, [digests_page(own, {})])
             for name in dict.fromkeys(str(cell["folder"]) for cell in source.cells):
                 place = source.place({"folder": name})
                 if (place / names.MANIFEST).exists():

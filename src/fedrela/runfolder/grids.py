@@ -46,7 +46,8 @@ class GridFolder(RecordFolder):
         """Begin in a new or an empty folder, or continue the same grid there, perhaps with other cells.
 
         The record has ``kind``; ``name``; ``base``, which must be the same to continue; ``config``, a TOML text;
-        ``cells``, each with the ``folder`` of its run; and ``facts``.
+        ``cells``, each with the ``folder`` of its run; ``facts``; and ``shared``, true where runs lie in the folder
+        above, beside other grids.
         """
         path, whole = Path(path), {"format": FORMAT, **record}
         with writing(path):
@@ -69,7 +70,8 @@ class GridFolder(RecordFolder):
 
     def place(self, cell: Mapping[str, Any]) -> Path:
         """Return where the run of a cell lies, or will lie."""
-        return safe_path(self.path, str(cell["folder"]))
+        store = self.path.absolute().parent if self.record.get("shared") else self.path
+        return safe_path(store, str(cell["folder"]))
 
     def run_folder(self, cell: Mapping[str, Any]) -> RunFolder:
         """Open the run of a cell."""
