@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +23,7 @@ from fedrela.report.page import Figure, Page, Pictures, Table, Text, render
 from fedrela.report.reproduce import reproduce_page, sensitivity_figures
 from fedrela.report.sweep import choice_words
 from fedrela.report.writing import write_figures, write_report
+from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
 from fedrela.text import points
@@ -30,6 +34,7 @@ from report.test_page import check_page
 
 torch.set_num_threads(1)
 ARMS = ["baseline", "fedrela", "random"]
+GROUPS = ["overall", "head", "medium", "tail"]
 ENDING = ["cost", "runs", "configuration"]
 
 
@@ -265,3 +270,36 @@ def test_every_run_of_a_grid_has_a_page_of_its_own(compared):
     folder = GridFolder.open(compared)
     assert isinstance(folder.run_folder(folder.cells[0]), RunFolder)
     assert write_report(folder.place(folder.cells[0])).name == "report.html"
+
+
+def printed(name: str) -> dict[str, Any]:
+    """Return the summary of a table of which nothing was measured: what the paper prints."""
+    table = paper_table(name)
+    return {
+        "entries": [asdict(cell) | {"measured": None} for cell in table.cells],
+        "metrics": [{"name": metric.name, "of": metric.of} for metric in table.metrics],
+    }
+
+
+def test_tau_and_t_and_periods_have_curves_with_the_baseline_dashed():
+    (accuracy, moved) = sensitivity_figures(printed("sensitivity"))
+    assert (accuracy.title, moved.title) == ("Test accuracy over tau, published", "Labels moved over tau, published")
+    lines = accuracy.draw().get_lines()
+    dashed = [line for line in lines if line.get_marker() == "None"]
+    whole = [line for line in lines if line not in dashed]
+    assert (len(whole), len(dashed)) == (4, 4)
+    (original,) = (cell for cell in paper_table("sensitivity").cells if cell.arm == "baseline")
+    assert {line.get_ydata()[0] for line in dashed} == {original.published[of] / 100 for of in GROUPS}
+    assert [line.get_color() for line in dashed] == [line.get_color() for line in whole]
+
+    starts = sensitivity_figures(printed("trelabel_sensitivity"))
+    assert [figure.name for figure in starts] == [f"published-accuracy-{k}" for k in (1, 2, 3, 4)]
+    assert starts[0].title == "CIFAR-10, alpha 1: Test accuracy over T, in per cent of the rounds, published"
+    found = starts[0].draw().get_lines()[0].get_xydata()
+    assert found == pytest.approx(np.array([[40, 0.7555], [60, 0.7652], [80, 0.7665]]))
+
+    (periods,) = sensitivity_figures(printed("period_sensitivity"))
+    lines = periods.draw().get_lines()
+    assert lines[0].get_xdata().tolist() == [0, 1, 2, 3, 4, 5]
+    assert len(lines) == 4  # two places, and the baseline of each
+    assert sensitivity_figures(printed("lt")) == []

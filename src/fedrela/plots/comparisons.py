@@ -18,6 +18,7 @@ from fedrela.text import not_one_of, points
 
 Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]  # of a table of the paper
+Dashed = Mapping[str, float | None] | None
 BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
 MOST_ROWS = 80
 MARKERS = "os^Dv*"
@@ -83,13 +84,15 @@ def gain_text(mean: float, low: float | None = None, high: float | None = None) 
 
 @style.plot
 def sensitivity(
-    source: Any, *, metric: str | None = None, baseline: str | None = None, arm: str | None = None, ax: Axes = style.NEW
-) -> None:
+    source: Any, *, metric: str | None = None, baseline: str | None = None, arm: str | None = None,
+    dashed: Dashed = None, ax: Axes = style.NEW,
+) -> None:  # fmt: skip
     """Draw what swept keys do: lines with bands over one key, a heat map over two.
 
     `source` is a sweep of one or two keys, its summary, or a mapping of names to a triple of values of the key, means
     and standard deviations (None without). `metric` is a group, the headline, or ``moved``; by default all accuracies
-    as lines of one arm, or the headline as lines of several arms or as a heat map of one `baseline` and `arm`.
+    as lines of one arm, or the headline as lines of several arms or as a heat map of one `baseline` and `arm`. `dashed`
+    are values of a baseline by the name of a line, drawn across in its colour.
 
     >>> ax = sensitivity({"minority": ([0.01, 0.05, 0.1], [0.5, 0.7, 0.6], None)})
     >>> ax.get_lines()[0].get_ydata().tolist()
@@ -98,7 +101,7 @@ def sensitivity(
     plain = isinstance(source, Mapping) and "kind" not in source
     summary = None if plain else read_summary(source, "sweep")
     if summary is None:
-        _lines(ax, source, metric != MOVED)
+        _lines(ax, source, metric != MOVED, dashed)
         return
     arms, keys, known = arms_of(summary), len(summary["keys"]), [*summary["metrics"], MOVED]
     if metric is not None and metric not in known:
@@ -160,7 +163,7 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
         ax.set_ylabel(style.name(key))
 
 
-def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
+def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool, dashed: Dashed = None) -> None:
     for k, (label, (x, mean, deviation)) in enumerate(lines.items()):
         at, y = style.floats(x), style.floats(mean)
         order = np.argsort(at, kind="stable")
@@ -171,6 +174,8 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool) -> None:
         line = style.line(ax, at, y, spread, 1.0 if percent else np.inf, **look)
         texts = [f"{value:.1%}" if percent else style.short(value) for value in y]
         style.tooltips(line, [f"{style.limited(label)}, {a:g}: {text}" for a, text in zip(at, texts, strict=True)])
+        if (value := (dashed or {}).get(label)) is not None:
+            ax.axhline(value, color=line.get_color(), linestyle=(0, (4, 3)), linewidth=1)
     values = np.unique(np.concatenate([style.floats(x) for x, _, _ in lines.values()] or [style.floats([])]))
     if 1 < values.size <= 8 and values[0] > 0 and values[-1] / values[0] > 8:
         ax.set_xscale("log")

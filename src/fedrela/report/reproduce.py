@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ Place = tuple[str, ...]  # values along some axes of a table
 DOUBTFUL = "†"
 DIGITS = 2  # as the paper prints
 FEWEST = 3  # values that make a line
+ONE_SHOT = "one-shot"  # a period of 0
+PLAIN = ("dataset", "method")  # axes whose values speak for themselves
+AXES = {"start": "T, in per cent of the rounds", "period": "the period (0: one shot)"}
 REMARKS = {
     "reduced": "What was reduced",
     "unlike": "What the official code does, and the published protocol here does not",
@@ -225,33 +228,76 @@ def _gains(found: Sequence[Gain]) -> list[Block]:
 
 
 def sensitivity_figures(summary: Summary) -> list[Block]:
-    """Return accuracy and labels moved over a table's only axis, where its values are numbers; else nothing."""
-    axes = list(dict.fromkeys(axis for entry in summary["entries"] for axis in entry["at"]))
-    if len(axes) != 1:
+    """Return accuracy and labels moved over the axis that a table varies; nothing where it varies none.
+
+    That axis has numbers with FedReLa and a word for the baseline, which is dashed. Lines are metrics, one figure per
+    place, or of a single metric the places.
+    """
+    axis = _varied(summary["entries"])
+    if axis is None:
         return []
-    placed = [(number(entry["at"][axes[0]]), entry) for entry in summary["entries"]]
-    there = [(value, entry) for value, entry in placed if value is not None]
     shown: list[Block] = []
-    for source, moved in product(("measured", "published"), (False, True)):
-        lines = {
-            metric["name"]: ([x for x, _ in there], [entry_value(e, metric["of"], source) for _, e in there], None)
-            for metric in summary["metrics"]
-            if (metric["of"] == "moved") == moved
-        }
-        if len(there) >= FEWEST and any(value is not None for _, y, _ in lines.values() for value in y):
-            title = f"{'Labels moved' if moved else 'Test accuracy'} over {limited(axes[0])}, {source}"
-            draw = partial(plots.sensitivity, lines, metric="moved" if moved else None)
-            shown.append(Figure(f"{source}-{'moved' if moved else 'accuracy'}", title, draw))
+    for (row, words), moved in product([*measured_rows(summary).items(), ("published", "published")], (False, True)):
+        metrics = [metric for metric in summary["metrics"] if (metric["of"] == "moved") == moved]
+        figures: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        for place, metric in product(_places(summary["entries"], axis), metrics):
+            points = [(x, entry_value(entry, metric["of"], row)) for x, entry in place.line]
+            if all(y is None for _, y in points):
+                continue
+            title, label = (
+                (place.name, metric["name"]) if len(metrics) > 1 or moved else ("", place.name or metric["name"])
+            )
+            lines, dashed = figures.setdefault(title, ({}, {}))
+            lines[label] = (*zip(*points, strict=True), None)
+            if place.baseline and not moved:
+                dashed[label] = entry_value(place.baseline, metric["of"], row)
+        what = f"{'Labels moved' if moved else 'Test accuracy'} over {limited(AXES.get(axis, axis))}, {words}"
+        for k, (title, (lines, dashed)) in enumerate(figures.items()):
+            draw = partial(plots.sensitivity, lines, metric="moved" if moved else None, dashed=dashed)
+            name = f"{row.replace('_', '-')}-{'moved' if moved else 'accuracy'}{f'-{k + 1}' if title else ''}"
+            caption = "Dashed: the baseline." if dashed else ""
+            shown.append(Figure(name, f"{limited(title)}: {what}" if title else what, draw, caption=caption))
     return shown
+
+
+class _Place(NamedTuple):
+    """The entries at one place but for the axis that varies: its values with FedReLa, and the baseline."""
+
+    name: str
+    line: list[tuple[float, Entry]]
+    baseline: Entry | None
+
+
+def _varied(entries: Sequence[Entry]) -> str | None:
+    """Return the axis with some numbers of which none is a baseline's."""
+    for axis in entries[0]["at"] if entries else ():
+        values = {entry["at"][axis] for entry in entries if number(entry["at"][axis]) is not None}
+        baselines = {entry["at"][axis] for entry in entries if entry["arm"] == BASELINE}
+        if len(values) >= FEWEST and not values & baselines:
+            return str(axis)
+    return None
+
+
+def _places(entries: Sequence[Entry], axis: str) -> list[_Place]:
+    found: dict[str, _Place] = {}
+    for entry in entries:
+        others = ((key, value) for key, value in entry["at"].items() if key != axis)
+        name = ", ".join(value if key in PLAIN else f"{key} {value}" for key, value in others)
+        place, x = found.setdefault(name, _Place(name, [], None)), number(entry["at"][axis])
+        if x is not None:
+            place.line.append((x, entry))
+        elif entry["arm"] == BASELINE:
+            found[name] = place._replace(baseline=entry)
+    return list(found.values())
 
 
 def number(text: str) -> float | None:
     """Return the number that an axis states, or None for a word.
 
-    >>> number("5%"), number("0.3"), number("Original")
-    (5.0, 0.3, None)
+    >>> number("5%"), number("0.3"), number("one-shot"), number("Original")
+    (5.0, 0.3, 0.0, None)
     """
     try:
-        return float(text.removesuffix("%"))
+        return 0.0 if text == ONE_SHOT else float(text.removesuffix("%"))
     except ValueError:
         return None
