@@ -140,7 +140,7 @@ def test_the_digest_is_remembered_until_the_file_changes(tmp_path, monkeypatch):
     path.write_bytes(b"one")
     os.utime(path, (1e9, 1e9))
     first = files_digest([path], folder=tmp_path / "cache")
-    monkeypatch.setattr(cache, "_hash_files", lambda *_: pytest.fail("hashed again"))
+    monkeypatch.setattr(cache, "digest_file", lambda _: pytest.fail("hashed again"))
     assert files_digest([path], folder=tmp_path / "cache") == first
     monkeypatch.undo()
     path.write_bytes(b"two")

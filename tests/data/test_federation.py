@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrela.data.federation import Federation, Recipe, build_federation, rebuild
+from fedrela.data.federation import Federation, Moments, Recipe, build_federation, rebuild
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import from_arrays, load
-from fedrela.data.standardize import Moments, pooled
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment.build import groups_of
 from helpers.batteries import examples
@@ -137,13 +137,6 @@ def test_wrong_standardisation():
         Recipe(standardize="both")
 
 
-def test_hashing_reports_progress():
-    seen = []
-    build_federation(DIGITS, Recipe()).manifest(progress=lambda *step: seen.append(step))
-    assert seen[-1][0] == seen[-1][1]
-    assert {what for _, _, what in seen} == {f"hashing {name}" for name in ("x_train", "y_train", "x_test", "y_test")}
-
-
 def test_pooled_standardisation_is_that_of_all_training_samples():
     source = table()
     federation = build_federation(source, Recipe(1, Imbalance(), NOISY, validation=0.3))
@@ -174,7 +167,7 @@ def test_local_standardisation_uses_a_clients_own_samples_only():
 def test_merged_moments_are_those_of_all_samples(sizes, offset, seed):
     rng = np.random.default_rng(seed)
     parts = [rng.normal(size=(size, 3)) + offset for size in sizes]
-    merged, whole = pooled(map(Moments.of, parts), 3), Moments.of(np.concatenate(parts))
+    merged, whole = reduce(Moments.merge, map(Moments.of, parts)), Moments.of(np.concatenate(parts))
     assert merged.count == whole.count
     np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(merged.squares, whole.squares, rtol=1e-6, atol=1e-6)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedrela.data.partition import by_dirichlet as schemes
 from fedrela.data.partition import dirichlet, hold_out, iid, natural, shards
-from fedrela.data.partition.base import donations, repair
+from fedrela.data.partition.basic import donations, repair
 from fedrela.errors import ArgumentError, DataError
 from goldens.counts import official_partitions
 from helpers.batteries import examples

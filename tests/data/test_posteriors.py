@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.data.posteriors import read_posteriors
-from fedrela.data.sources.npy import LARGEST_ARRAY
+from fedrela.data.sources.reading import LARGEST_ARRAY
 from fedrela.errors import DataError
 from helpers.batteries import examples
 

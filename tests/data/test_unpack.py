@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrela.data.archives import unpack
+from fedrela.data.download import unpack
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
 from helpers.archive_attacks import ATTACKS, EVIL, NAMES, OUTSIDE, WRITERS, Attack, Item, as_tar

@@ -53,7 +53,7 @@ def test_a_block_is_zeros_and_its_arrays_are_views_of_it():
         assert not whole.any()
         part[:] = [[1, 2, 3], [4, 5, 6]]
         assert whole.tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
-        assert Block.attach(loads(dumps(block.place))).array(0, (8,), np.int64).tolist() == whole.tolist()
+        assert Block(loads(dumps(block.place))).array(0, (8,), np.int64).tolist() == whole.tolist()
 
 
 @needs_shared_memory
@@ -128,18 +128,18 @@ def test_a_closed_block_cannot_be_attached_even_if_another_file_took_its_number(
     block = Block.create(8)
     block.close()
     with pytest.raises(IntegrityError, match="share it again"):
-        Block.attach(block.place)
+        Block(block.place)
     with contextlib.ExitStack() as taken:
         for number in range(32):
             taken.enter_context(open(tmp_path / str(number), "wb+"))
         with pytest.raises(IntegrityError, match="share it again"):
-            Block.attach(block.place)
+            Block(block.place)
 
 
 def test_a_process_may_end_with_arrays_and_blocks_open():
     done = script(
         "import numpy; from fedrela.engine.shared_memory import Block, SharedMemory\n"
-        "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block.attach(block.place)\n"
+        "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block(block.place)\n"
         "view = again.array(50, (50,), 'uint8')\n"
         "memory = SharedMemory(); handle = memory.share(numpy.arange(9)); read = handle.open()\n"
         "block.close()\n"
@@ -165,7 +165,7 @@ def test_without_a_folder_of_descriptors_a_block_keeps_its_name_until_the_end(tm
     monkeypatch.setattr(mapped, "DESCRIPTORS", tmp_path / "missing")
     block = Block.create(8, folder=tmp_path, limit=0)
     assert [str(path) for path in tmp_path.iterdir()] == [block.place.path]
-    Block.attach(block.place).array(0, (8,), np.uint8)[:] = 3
+    Block(block.place).array(0, (8,), np.uint8)[:] = 3
     assert block.array(0, (8,), np.uint8).tolist() == [3] * 8
     if end == "close":
         block.close()

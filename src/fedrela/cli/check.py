@@ -32,27 +32,21 @@ def check(config: ConfigFile, show: Show = False) -> None:
     file:line:column: key: what is wrong, what is allowed, the nearest key; the exit code is 2. No data are read:
     fedrela data show CONFIG does that.
     """
-    from fedrela.experiment.load import commented_toml
+    from fedrela.experiment.load import commented_toml, load_config
+    from fedrela.experiment.schema.problems import WrongConfigError
 
-    loaded = _load(config)
+    try:
+        loaded = load_config(config)
+    except WrongConfigError as error:
+        *others, last = error.lines(MOST_LINES)
+        for other in others:
+            print_error(other)
+        raise ArgumentError(last) from error
     line = printable(f"{config}: valid: {describe(loaded)}")
     if show:
         print(f"# {line}\n\n{commented_toml(loaded)}", end="")
     else:
         print_line(console(), line)
-
-
-def _load(path: Path) -> Config:
-    from fedrela.experiment.load import load_config
-    from fedrela.experiment.schema.problems import WrongConfigError
-
-    try:
-        return load_config(path)
-    except WrongConfigError as error:
-        *others, last = error.lines(MOST_LINES)
-        for line in others:
-            print_error(line)
-        raise ArgumentError(last) from error
 
 
 def describe(config: Config) -> str:

@@ -9,7 +9,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -61,13 +60,6 @@ for name, verb in VERBS.items():
 app.add_typer(data.app, name="data")
 
 
-@dataclass
-class Session:
-    """The options given before the verb."""
-
-    debug: bool = False
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
         print(f"fedrela {__version__}")
@@ -83,12 +75,12 @@ def options_before_the_verb(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Store what `main` needs to know when a verb fails."""
-    context.ensure_object(Session).debug = debug
+    context.obj["debug"] = debug
 
 
 def main() -> int:
     """Run the command line with `sys.argv` and return the exit code."""
-    session = Session()
+    session = {"debug": False}
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print what the terminal cannot encode as escapes
@@ -101,7 +93,7 @@ def main() -> int:
     return code
 
 
-def _run(session: Session) -> int:
+def _run(session: dict[str, bool]) -> int:
     try:
         command = typer.main.get_command(app)
         code = command.main(sys.argv[1:], prog_name="fedrela", standalone_mode=False, obj=session)
@@ -116,15 +108,15 @@ def _run(session: Session) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # the user sees one line, never a traceback
-        hint = "" if session.debug else "; fedrela --debug VERB ... shows the traceback"
+        hint = "" if session["debug"] else "; fedrela --debug VERB ... shows the traceback"
         return _fail(session, error, f"unexpected {type(error).__name__}: {error}{hint}", 1)
     if code == INTERRUPTED:
         print_error("interrupted")
     return code or 0
 
 
-def _fail(session: Session, error: Exception, message: str, code: int) -> int:
-    if session.debug:
+def _fail(session: dict[str, bool], error: Exception, message: str, code: int) -> int:
+    if session["debug"]:
         for line in "".join(traceback.format_exception(error)).splitlines():
             print(printable(line), file=sys.stderr)
     print_error(message)

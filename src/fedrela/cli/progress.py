@@ -120,13 +120,10 @@ class RunProgress(contextlib.ExitStack):
         if self._tensorboard:
             self._tensorboard.add_round(done.as_record())
 
-    @property
-    def lost(self) -> str:
-        """Which clients were lost, if any."""
-        return "" if self._standing is None else lost_clients(self._standing)
-
     def finish(self, folder: Path, rounds: int) -> None:
-        """Add the plots of a finished run to TensorBoard."""
+        """Say which clients were lost, and add the plots of a finished run to TensorBoard."""
+        if self._standing is not None and (lost := lost_clients(self._standing)):
+            print_line(self._screen, lost, "yellow")
         if self._tensorboard:
             from fedrela.report.run import run_page
             from fedrela.runfolder import RunFolder
@@ -231,14 +228,12 @@ class MarkedBar(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Return the bar of a task."""
         rounds = task.total or 1
-        full, signs = int(BAR_WIDTH * task.completed / rounds), [self._line] * BAR_WIDTH
-        at = None if self._round is None else int(BAR_WIDTH * (self._round - 1) / rounds)
-        if at is not None:
-            signs[at] = self._mark
-        bar = Text("".join(signs))
+        full, bar = int(BAR_WIDTH * task.completed / rounds), Text(self._line * BAR_WIDTH)
         bar.stylize("bar.complete", 0, full)
         bar.stylize("bar.back", full)
-        if at is not None:
+        if self._round is not None:
+            at = int(BAR_WIDTH * (self._round - 1) / rounds)
+            bar.plain = bar.plain[:at] + self._mark + bar.plain[at + 1 :]
             bar.stylize("bold yellow", at, at + 1)
         return bar
 

@@ -169,7 +169,11 @@ def relabel(
     labels_path = folder / f"{file.stem}.relabelled{file.suffix.lower()}"
     ledger_path = folder / f"{file.stem}.ledger.{ending}"
     if not dry_run:
-        _check_targets(folder, labels_path, ledger_path, force)
+        if folder.exists() and not folder.is_dir():
+            raise ArgumentError(f"{folder} is a file; expected a folder", argument="--out")
+        for path in (labels_path, ledger_path):
+            if os.path.lexists(path) and not force:
+                raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
     data = read_posteriors(file, label_column=label_column)
     allowed = allowed_moves(data, forbid)
     done = core.relabel(data.posterior, data.labels, seed=seed, allowed=allowed, eligible=data.eligible, **keywords)
@@ -186,14 +190,6 @@ def relabel(
     undo += " returns the original labels as class numbers; the ledger has the names"
     for name, what in (("labels", labels_path), ("ledger", ledger_path), ("undo  ", undo)):
         screen.print(f"{name}  {printable(what)}", soft_wrap=True)
-
-
-def _check_targets(folder: Path, labels_path: Path, ledger_path: Path, force: bool) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"{folder} is a file; expected a folder", argument="--out")
-    for path in (labels_path, ledger_path):
-        if os.path.lexists(path) and not force:
-            raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
 
 
 def _write(labels_path: Path, ledger_path: Path, data: PosteriorFile, done: core.Relabelling, force: bool) -> None:

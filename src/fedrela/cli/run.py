@@ -90,40 +90,32 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     there, number = RunFolder.open(folder), read_workers(workers)
     status = there.status
     if status == "done":
-        _show_finished(there)
+        from fedrela.experiment.result import Result
+
+        there.check()
+        screen = console()
+        print_line(screen, f"{printable(there.path)}: already done", "bold")
+        print_line(screen)
+        _print_result(screen, Result.load(there.path))
         return
     if there.running:
         raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
-    if there.read_json("machine.json").get("remote_clients"):
-        _resume_on_flower(there, number)
-        return
     from fedrela import experiment
-    from fedrela.experiment.load import load_config
 
-    experiment.start_early(number)
+    on_flower = there.read_json("machine.json").get("remote_clients")
+    if on_flower and not (folder / "clients").is_dir():
+        raise ArgumentError(f"{folder}: its clients are Flower nodes; continue it with the same `flwr run`")
+    if not on_flower:
+        experiment.start_early(number)
     with progress_bar(f"reading {folder}"):
-        heading = f"{folder}: {describe(load_config(folder / 'config.toml'))}"
-    _execute(heading, folder, lambda _: experiment.resume(folder, workers=number))
+        from fedrela.experiment.runner import config_of
 
-
-def _resume_on_flower(there: RunFolder, workers: int | str | None) -> None:
-    """Continue a run of Flower's simulator; one on real nodes is continued by Flower."""
-    from fedrela.experiment.runner import config_of
-
-    if not (there.path / "clients").is_dir():
-        raise ArgumentError(f"{there.path}: its clients are Flower nodes; continue it with the same `flwr run`")
-    config = config_of(there)
-    _simulate(f"{there.path}: {describe(config)}", config, there.path, workers)
-
-
-def _show_finished(there: RunFolder) -> None:
-    from fedrela.experiment.result import Result
-
-    there.check()
-    screen = console()
-    print_line(screen, f"{printable(there.path)}: already done", "bold")
-    print_line(screen)
-    _print_result(screen, Result.load(there.path))
+        config = config_of(there)
+    heading = f"{folder}: {describe(config)}"
+    if on_flower:
+        _simulate(heading, config, folder, number)
+    else:
+        _execute(heading, folder, lambda _: experiment.resume(folder, workers=number))
 
 
 def read_workers(text: str | None) -> int | str | None:
@@ -187,23 +179,14 @@ def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], eve
         with RunProgress(screen, events) as progress:
             result = work(progress)
     except KeyboardInterrupt:
-        _say_how_to_continue(folder)
+        with contextlib.suppress(FedrelaError):  # interrupted before there was a run
+            print_error(f"{folder}: {RunFolder.open(folder).status}; continue with `{_resume_command(folder)}`")
         raise
     progress.finish(folder, result.rounds)
-    if progress.lost:
-        print_line(screen, progress.lost, "yellow")
     print_line(screen, f"done in {clock(time.monotonic() - began)}")
     print_line(screen)
     _write_report(folder)
     _print_result(screen, result)
-
-
-def _say_how_to_continue(folder: Path) -> None:
-    try:
-        status = RunFolder.open(folder).status
-    except FedrelaError:
-        return  # interrupted before there was a run
-    print_error(f"{folder}: {status}; continue with `{_resume_command(folder)}`")
 
 
 def _resume_command(folder: Path) -> str:

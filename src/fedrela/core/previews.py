@@ -109,8 +109,6 @@ def preview(
 
     Takes the arguments of `fedrela.relabel`, with `taus` in place of one tau.
 
-    Examples
-    --------
     >>> import fedrela
     >>> posterior = [[0.99, 0.01], [0.98, 0.02], [0.97, 0.03], [0.6, 0.4], [0.2, 0.8]]
     >>> fedrela.preview(posterior, [0, 0, 0, 0, 1], taus=(0.2, 0.4)).into.round(2)

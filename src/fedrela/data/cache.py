@@ -134,14 +134,6 @@ def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: 
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if settled and re.fullmatch("[0-9a-f]{64}", remembered := memory.read_text("ascii")):
             return remembered
-    result = _hash_files(facts, progress)
-    if settled:
-        with contextlib.suppress(OSError):  # a cache that may not be written is slower, not wrong
-            write_bytes(memory, result.encode())
-    return result
-
-
-def _hash_files(facts: Sequence[tuple[Path, os.stat_result]], progress: Progress | None) -> str:
     total, done = sum(fact.st_size for _, fact in facts), 0
     overall = hashlib.sha256()
     for path, fact in facts:
@@ -152,4 +144,7 @@ def _hash_files(facts: Sequence[tuple[Path, os.stat_result]], progress: Progress
         done += fact.st_size
         if progress:
             progress(done, total, "hashing")
+    if settled:
+        with contextlib.suppress(OSError):  # a cache that may not be written is slower, not wrong
+            write_bytes(memory, overall.hexdigest().encode())
     return overall.hexdigest()

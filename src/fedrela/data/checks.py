@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.arguments import check_integer
 from fedrela.core.input_checks import as_labels
 from fedrela.errors import ArgumentError, DataError, WrongKeyError
-from fedrela.options import Option, checked, expected, options_of, without_none
+from fedrela.options import expected, options_of, without_none
 
 Kinds = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]  # kind -> options that it needs, and may have beside
-
-ALPHA = Option("alpha", float, 0.3, "concentration", ge=1e-6, le=1e9)  # beyond it a draw is one-hot or even
 
 
 def first(wrong: NDArray[np.bool_]) -> int | None:
@@ -23,11 +21,13 @@ def first(wrong: NDArray[np.bool_]) -> int | None:
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
-def check_labels(labels: ArrayLike) -> NDArray[np.int64]:
-    """Return `labels` as int64, or raise."""
+def check_labels(labels: ArrayLike, num_classes: int | None = None) -> NDArray[np.int64]:
+    """Return `labels` as int64, or raise where one is not from 0 to `num_classes` - 1."""
     y = as_labels(labels).astype(np.int64, copy=False)
     if (i := first(y < 0)) is not None:
         raise DataError(f"classes count from 0, got {y[i]} at index {i}; renumber the classes", argument="labels")
+    if num_classes is not None and (i := first(y >= num_classes)) is not None:
+        raise DataError(f"expected classes 0 to {num_classes - 1}, got {y[i]} at index {i}", argument="labels")
     return y
 
 
@@ -39,11 +39,6 @@ def check_clients(samples: int, clients: int, min_size: int) -> int:
         key, advice = ("min_size", "min_size or clients") if min_size > 1 else ("clients", "clients")
         raise ArgumentError(f"{needed}, there are {samples}; lower {advice}", argument=key)
     return clients
-
-
-def check_alpha(alpha: float) -> float:
-    """Return the Dirichlet concentration as a float, or raise."""
-    return float(checked(ALPHA, alpha))
 
 
 def unused_by_kind(options: Any, kinds: Kinds) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""A federation: source, then imbalance, then partition, and the record from which it is built again byte for byte."""
+"""A federation: source, then imbalance, then partition, and the record from which it is built again byte for byte.
+
+The numbers of a table are standardised with statistics that clients compute themselves: a count, a mean and a sum of
+squared deviations per column can be merged over clients without any sample leaving its client.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.arguments import check_choice
-from fedrela.data.cache import Progress
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan, hold_out
 from fedrela.data.sources import Source, load
-from fedrela.data.standardize import MODES, standardize_table
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.records import Shard
 
 FORMAT = "fedrela-federation-1"
 BLOCK_BYTES = 1 << 24
 ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
+
+MODES = ("pooled", "local", "none")  # of standardising
 
 AS_IT_IS = Imbalance()
 TEN_CLIENTS = PartitionPlan("dirichlet", clients=10, alpha=0.3)
@@ -94,7 +99,7 @@ class Federation:
         """Samples of each client by class, those held back for validation included, ``(K, C)``."""
         return self.client_counts + _count(self.y_train, [s.validation for s in self.shards], self.source.num_classes)
 
-    def manifest(self, *, progress: Progress | None = None) -> dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """Return digests and counts from which `rebuild` makes the same federation, or notices that it cannot."""
         arrays = {name: getattr(self.source, name) for name in ARRAYS}
         made = {} if self.x_train is self.source.x_train else {"x_train": self.x_train, "x_test": self.x_test}
@@ -104,8 +109,8 @@ class Federation:
             "origin": self.origin,
             "class_names": list(self.source.class_names),
             "feature_names": list(self.source.feature_names),
-            "arrays": {k: array_record(v, k, progress) for k, v in arrays.items() if v is not None},
-            "standardized": {k: array_record(v, f"standardised {k}", progress) for k, v in made.items()},
+            "arrays": {k: array_record(v) for k, v in arrays.items() if v is not None},
+            "standardized": {k: array_record(v) for k, v in made.items()},
             "recipe": asdict(self.recipe),
             "clients": len(self.shards),
             "class_counts": self.class_counts.tolist(),
@@ -121,8 +126,6 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
 
     `origin`, ``{"source": name, "options": {...}}`` as `fedrela.data.sources.load` takes them, goes into the manifest.
 
-    Examples
-    --------
     >>> from fedrela.data.sources import load
     >>> recipe = Recipe(1, Imbalance("step", ratio=20, minority=(0, 1, 2)), PartitionPlan("iid", clients=4))
     >>> federation = build_federation(load("digits"), recipe)
@@ -177,18 +180,16 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
     return federation
 
 
-def array_record(array: NDArray[Any], name: str, progress: Progress | None = None) -> dict[str, Any]:
+def array_record(array: NDArray[Any]) -> dict[str, Any]:
     """Return shape, dtype and SHA-256 of an array; large ones are read in blocks, memory-mapped ones from disk.
 
-    >>> array_record(np.arange(3, dtype=np.int64), "y")["shape"]
+    >>> array_record(np.arange(3, dtype=np.int64))["shape"]
     [3]
     """
     digest = hashlib.sha256()
     rows = max(1, BLOCK_BYTES // max(array[:1].nbytes, 1))
     for start in range(0, len(array), rows):
         digest.update(np.ascontiguousarray(array[start : start + rows]).tobytes())
-        if progress:
-            progress(min(start + rows, len(array)), len(array), f"hashing {name}")
     return {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": digest.hexdigest()}
 
 
@@ -204,3 +205,63 @@ def shards_digest(shards: Sequence[Shard]) -> str:
 
 def _count(y: NDArray[np.int64], parts: Sequence[NDArray[np.int64]], num_classes: int) -> NDArray[np.int64]:
     return np.array([np.bincount(y[part], minlength=num_classes) for part in parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Count, mean and sum of squared deviations of some samples, per column."""
+
+    count: int
+    mean: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, x: NDArray[Any]) -> Moments:
+        """Compute them from samples ``(n, columns)``.
+
+        >>> Moments.of(np.array([[1.0], [3.0]])).deviation
+        array([1.])
+        """
+        values = x.astype(np.float64)
+        mean = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
+        return cls(len(values), mean, np.square(values - mean).sum(axis=0))
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of both sets of samples together."""
+        count = self.count + other.count
+        if count == 0:
+            return self
+        step = other.mean - self.mean
+        mean = self.mean + step * (other.count / count)
+        squares = self.squares + other.squares + np.square(step) * (self.count * other.count / count)
+        return Moments(count, mean, squares)
+
+    @property
+    def deviation(self) -> NDArray[np.float64]:
+        """Standard deviation per column, and 1 for a column that does not vary (beyond rounding)."""
+        sigma = np.sqrt(self.squares / max(self.count, 1))
+        return np.where(sigma > 1e-12 * np.abs(self.mean), sigma, 1.0)
+
+    def standardize(self, x: NDArray[Any]) -> NDArray[np.float32]:
+        """Return ``(x - mean) / deviation`` as float32."""
+        return ((x - self.mean) / self.deviation).astype(np.float32)
+
+
+def standardize_table(
+    x_train: NDArray[Any], x_test: NDArray[Any], numeric: NDArray[np.bool_], shards: Sequence[Shard], mode: str
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Standardise the numeric columns of a table, with statistics of the clients' training samples alone.
+
+    `mode` "pooled": with the merged statistics of all clients. "local": every client with its own, the test set with
+    the merged ones. "none": nothing is done.
+    """
+    if mode == "none" or not numeric.any():
+        return x_train, x_test
+    new_train, new_test = x_train.copy(), x_test.copy()
+    own = [Moments.of(x_train[np.ix_(shard.train, numeric)]) for shard in shards]
+    everyone = reduce(Moments.merge, own)
+    for shard, moments in zip(shards, own, strict=True):
+        rows = np.ix_(np.concatenate([shard.train, shard.validation]), numeric)
+        new_train[rows] = (moments if mode == "local" else everyone).standardize(x_train[rows])
+    new_test[:, numeric] = everyone.standardize(x_test[:, numeric])
+    return new_train, new_test

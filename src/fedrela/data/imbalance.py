@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_integer
-from fedrela.data.checks import Kinds, check_kind, check_labels, first, unused_by_kind
+from fedrela.data.checks import Kinds, check_kind, check_labels, unused_by_kind
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import MOST_SAMPLES, Options, option
 from fedrela.streams import stream
@@ -33,8 +33,6 @@ def long_tail_counts(num_classes: int, largest: int, factor: float) -> NDArray[n
     ``n_c = floor(largest * (1 / factor)^(c / (C - 1)))``, evaluated as the official code does: a power of floats,
     then truncation.
 
-    Examples
-    --------
     >>> long_tail_counts(10, 5000, 100).tolist()
     [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
     """
@@ -98,17 +96,8 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
 def class_order(num_classes: int, order: str | Sequence[int] = "natural", *, seed: int = 0) -> NDArray[np.int64]:
     """Return the classes from head to tail: the class at place 0 gets the first count of a profile.
 
-    Parameters
-    ----------
-    num_classes
-        C.
-    order
-        ``"natural"`` (by id), ``"random"`` (drawn from `seed`), or every class id once.
-    seed
-        Seed of the run.
+    `order` is ``"natural"`` (by id), ``"random"`` (drawn from `seed`), or every class id once.
 
-    Examples
-    --------
     >>> class_order(3).tolist(), class_order(3, [2, 0, 1]).tolist()
     ([0, 1, 2], [2, 0, 1])
     """
@@ -131,10 +120,10 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
     >>> subsample([0, 0, 1, 1, 1], [2, 1], seed=1).tolist()[:2]
     [0, 1]
     """
-    y, wanted, seed = check_labels(labels), np.asarray(counts), check_integer("seed", seed, 0)
+    wanted, seed = np.asarray(counts), check_integer("seed", seed, 0)
     if wanted.ndim != 1 or wanted.dtype.kind not in "iu" or (wanted.size and wanted.min() < 0):
         raise ArgumentError(f"expected one integer >= 0 per class, got {wanted.tolist()}", argument="counts")
-    _check_range(y, wanted.size)
+    y = check_labels(labels, wanted.size)
     kept = [np.empty(0, np.int64)]
     for c, number in enumerate(wanted):
         ids = np.flatnonzero(y == c)
@@ -223,8 +212,7 @@ class Imbalance(Options):
         >>> Imbalance("step", ratio=3, minority=(1,)).apply([0, 0, 0, 1, 1, 1], 2, seed=1).counts.tolist()
         [3, 1]
         """
-        y = check_labels(labels)
-        _check_range(y, num_classes)
+        y = check_labels(labels, num_classes)
         available = np.bincount(y, minlength=num_classes)
         if self.kind == "natural":
             return Selection(np.arange(available.sum()), available, None)
@@ -260,8 +248,3 @@ def _check(num_classes: int, largest: int, name: str, value: float) -> None:
     check_integer("largest", largest, 0)
     if not value >= 1:
         raise ArgumentError(f"expected largest over smallest class, at least 1, got {value!r}", argument=name)
-
-
-def _check_range(labels: Ints, num_classes: int) -> None:
-    if (i := first(labels >= num_classes)) is not None:
-        raise DataError(f"expected classes 0 to {num_classes - 1}, got {labels[i]} at index {i}", argument="labels")

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.sources.npy import Npz
-from fedrela.data.sources.reading import csv_rows
+from fedrela.data.sources.reading import Npz, csv_rows
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint, plural, shown
 
@@ -64,19 +63,10 @@ def _csv_field(word: str) -> str:
 def read_posteriors(path: str | Path, *, label_column: str | None = None) -> PosteriorFile:
     """Read a posterior file, by its ending.
 
-    Parameters
-    ----------
-    path
-        ``.npz`` with the arrays `posterior` (n, C) and `labels` (n,), and optionally `class_names` (C,), `allowed`
-        (C, C) and `eligible` (n,); or ``.csv`` with one probability column per class and a label column.
-    label_column
-        Name or number (from 0) of a CSV file's label column. By default the one called label, labels, y, class or
-        target, else the last.
-
-    Raises
-    ------
-    DataError
-        For a malformed file: one line with the file and the key, or with file, line and column (from 1).
+    It is ``.npz`` with the arrays `posterior` (n, C) and `labels` (n,), and optionally `class_names` (C,), `allowed`
+    (C, C) and `eligible` (n,); or ``.csv`` with one probability column per class and a label column. That is
+    `label_column`, by name or by number from 0, by default the one called label, labels, y, class or target, else the
+    last.
     """
     path = Path(path)
     kind = path.suffix.lower()
@@ -124,7 +114,6 @@ class Layout:
     path: Path
     header: tuple[str, ...] | None
     label: int
-    columns: tuple[int, ...]  # with the probability of each class
     class_names: tuple[str, ...]
 
     def error(self, line: int, column: int, what: str) -> DataError:
@@ -151,7 +140,7 @@ def _read_csv(path: Path, label_column: str | None) -> PosteriorFile:
             c = next(c for c, cell in enumerate(cells) if not _is_number(cell))
             what = f"expected the probability of class {shown(layout.class_names[c])}, got {shown(cells[c])}"
             what += f" (the label column is {layout.label + 1})"
-            raise layout.error(line, layout.columns[c], what) from None
+            raise layout.error(line, c + (c >= layout.label), what) from None
     labels, named = _class_ids(layout, words, lines)
     posterior = np.array(values).reshape(len(words), width - 1)
     header = None if layout.header is None else layout.header[layout.label]
@@ -170,9 +159,8 @@ def _layout(path: Path, line: int, cells: tuple[str, ...], label_column: str | N
         label = _chosen_column(path, len(cells), header or (), label_column)
     else:
         label = len(cells) - 1 if header is None else _usual_column(path, line, header)
-    columns = tuple(column for column in range(len(cells)) if column != label)
-    names = tuple(str(c) if header is None else header[column] for c, column in enumerate(columns))
-    layout = Layout(path, header, label, columns, names)
+    names = tuple(map(str, range(len(cells) - 1))) if header is None else header[:label] + header[label + 1 :]
+    layout = Layout(path, header, label, names)
     if header is not None:
         _check_names(layout, line)
     return layout
@@ -207,7 +195,9 @@ def _usual_column(path: Path, line: int, header: tuple[str, ...]) -> int:
 def _check_names(layout: Layout, line: int) -> None:
     """Refuse a header that cannot name classes, or that is rather a row of data with a word in it."""
     seen: dict[str, int] = {}
-    for name, column in zip(layout.class_names, layout.columns, strict=True):
+    for column, name in enumerate(layout.header or ()):
+        if column == layout.label:
+            continue
         what = ""
         if not name:
             what = "a column without a name; every column but the label is a class; remove row numbers"

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.algorithms.base import ArraySpec, ArraySpecs
-from fedrela.errors import ArgumentError
 from fedrela.records import Upload
 from fedrela.text import printable
 
@@ -63,19 +62,12 @@ def admit(
     Identical copies from one sender count once. Where its uploads for this round differ, or one of them is malformed,
     none of them counts: which came first is chance, and must not decide.
 
-    Parameters
-    ----------
-    expected
-        The clients chosen, each with its n_k, or None where the server does not know it.
-    specs
-        What the algorithm declares that a client sends.
-    reference
-        The weights that the clients received. None, as for the answers of an exchange: no norms and no limit by them.
-    norm_limit
-        An upload is left out where ||weights - reference|| is beyond this many times the median of the other uploads'
-        norms. 0: off. It is also off with fewer than three uploads, and where that median is 0.
+    `expected` has the clients chosen, each with its n_k, or None where the server does not know it; `specs` is what the
+    algorithm declares that a client sends. `reference` are the weights that the clients received; None, as for the
+    answers of an exchange, means no norms and no limit by them. An upload is left out where ||weights - reference|| is
+    beyond `norm_limit` times the median of the other uploads' norms. 0 is off, and so are fewer than three uploads, and
+    a median of 0.
     """
-    _check_arguments(specs, reference, norm_limit)
     excluded: list[tuple[int | None, str]] = []
     sent: dict[int, list[object]] = {}
     for upload in uploads:
@@ -98,21 +90,6 @@ def admit(
         del admitted[client], norms[client]
     excluded.sort(key=lambda each: (each[0] is None, each[0] or 0, each[1]))
     return Admission(tuple(admitted.values()), tuple(excluded), norms if reference is not None else {})
-
-
-def _check_arguments(specs: ArraySpecs, reference: NDArray[Any] | None, norm_limit: float) -> None:
-    if not (norm_limit == 0 or 1 <= norm_limit < float("inf")):
-        raise ArgumentError(f"expected 0 (off) or a number >= 1, got {norm_limit}", argument="norm_limit")
-    if reference is None:
-        return
-    if "weights" not in specs:
-        raise ArgumentError("weights are not among the declared arrays; give None", argument="reference")
-    try:
-        _check_array("weights", reference, specs["weights"])
-        _square("weights", reference, None)
-    except _RefusedError as refused:
-        what = f"expected the weights that clients received, got {refused}"
-        raise ArgumentError(what, argument="reference") from None
 
 
 def _whole(value: object) -> int | None:

@@ -29,9 +29,9 @@ ALIGNMENT = 64  # bytes, one cache line
 
 
 class Block:
-    """Bytes that other processes can attach by their `place`; see `create` and `attach`."""
+    """Bytes that another process made and still holds at `place`; see `create`."""
 
-    def __init__(self, place: Place, file: MappedFile | None) -> None:
+    def __init__(self, place: Place, file: MappedFile | None = None) -> None:
         self.place = place  # small, hashable, can be pickled
         self._file = file
         self._bytes: mmap.mmap | None = place.map(writable=True)
@@ -50,11 +50,6 @@ class Block:
                 file = MappedFile(SHARED_MEMORY, size)
         file = file or MappedFile(folder or tempfile.gettempdir(), size)
         return cls(file.place, file)
-
-    @classmethod
-    def attach(cls, place: Place) -> Block:
-        """Map a block that another process made and still holds."""
-        return cls(place, None)
 
     def array(self, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array on the block's own bytes from `offset` on."""
@@ -95,8 +90,6 @@ class RowsHandle:
 class SharedArrays:
     """Rows of named arrays, each row of the same shapes, that every process sees.
 
-    Examples
-    --------
     >>> arrays = SharedArrays.create({"weights": ArraySpec((3,)), "steps": ArraySpec((), "int64")}, rows=2)
     >>> arrays.row(1)["weights"][...] = 0.5
     >>> SharedArrays.attach(arrays.handle).row(1)["weights"].tolist(), arrays.row_bytes
@@ -115,7 +108,7 @@ class SharedArrays:
     @classmethod
     def attach(cls, handle: RowsHandle) -> SharedArrays:
         """Open what another process made."""
-        return cls(Block.attach(handle.place), handle.specs)
+        return cls(Block(handle.place), handle.specs)
 
     @property
     def handle(self) -> RowsHandle:

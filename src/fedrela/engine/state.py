@@ -1,4 +1,7 @@
-"""A run in progress: what it learns, how and with whom, and the server's state, which changes from round to round."""
+"""A run in progress: what it learns, how and with whom, and the server's state, which changes from round to round.
+
+Also its whole state as a checkpoint, and back.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,12 @@ from fedrela.engine.executors import Executor
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.executors.worker import CannotSendError
-from fedrela.engine.problem import Plan, Problem
+from fedrela.engine.problem import STATE, Plan, Problem
 from fedrela.engine.shared_memory import SharedArrays, SharedMemory
 from fedrela.engine.tasks import ClientRelabelling, ClientResult, Task, TaskKind
+from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.records import Failure, FailureKind, Upload
+from fedrela.runfolder import Checkpoint, RunFolder
 
 
 @dataclass
@@ -129,3 +134,56 @@ def _load(executor: Executor, runner: ClientRunner) -> tuple[Executor, str]:
             executor, note = SerialExecutor(), f"runs in one process, since this cannot be sent to another: {error}"
     executor.load(lambda runner: runner, runner)
     return executor, note
+
+
+def save_checkpoint(run: Run, folder: RunFolder) -> None:
+    """Write the whole state after the round just done, as named arrays and one record."""
+    state = run.state
+    moved = np.flatnonzero(run.current_labels != run.problem.y_train)
+    arrays: dict[str, NDArray[Any]] = {"weights": state.weights, "has_state": state.has_state}
+    arrays |= {"moves.sample": moved, "moves.label": run.current_labels[moved]}
+    arrays |= {f"server.{name}": array for name, array in state.server.items()}
+    ids = np.flatnonzero(state.has_state)
+    if run.stores_client_state and ids.size:
+        rows = [run.memory["client_state"].row(int(client)) for client in ids]
+        arrays |= {f"{STATE}{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
+    record = {
+        "remote_clients": run.executor.remote_clients,
+        "skipped": state.skipped,
+        "relabelled": {str(client): round for client, round in sorted(state.relabelled.items())},
+        "moved": {str(client): number for client, number in sorted(state.moved.items())},
+        "relabel_metrics": {str(client): metrics for client, metrics in sorted(state.relabel_metrics.items())},
+    }
+    folder.save_checkpoint(state.round, arrays, record)
+
+
+def restore_checkpoint(run: Run, checkpoint: Checkpoint) -> None:
+    """Put a run into the state of a checkpoint; one that does not fit the run is an `IntegrityError`."""
+    remote = bool(checkpoint.record.get("remote_clients"))
+    if remote != run.executor.remote_clients:
+        clients = "a Flower grid's" if remote else "this machine's"
+        raise ArgumentError(f"checkpoint of round {checkpoint.round}: its clients are {clients}; resume it in that way")
+    try:
+        _restore(run, checkpoint)
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise IntegrityError(f"checkpoint of round {checkpoint.round}: does not fit this run: {error}") from None
+
+
+def _restore(run: Run, checkpoint: Checkpoint) -> None:
+    state, arrays, record = run.state, checkpoint.arrays, checkpoint.record
+    run.arrays.layout.check_vector(arrays["weights"])
+    if arrays["has_state"].shape != state.has_state.shape:
+        raise ValueError(f"{len(arrays['has_state'])} clients, not {run.clients}")
+    state.round = checkpoint.round
+    state.weights = np.array(arrays["weights"])
+    state.has_state = np.array(arrays["has_state"]) if run.stores_client_state else np.zeros(run.clients, bool)
+    state.server = {k.removeprefix("server."): np.array(a) for k, a in arrays.items() if k.startswith("server.")}
+    for number, client in enumerate(np.flatnonzero(state.has_state)):
+        for name, array in run.memory["client_state"].row(int(client)).items():
+            array[...] = arrays[f"{STATE}{name}"][number]
+    run.current_labels[...] = run.problem.y_train
+    run.current_labels[arrays["moves.sample"]] = arrays["moves.label"]
+    state.skipped = int(record["skipped"])
+    state.relabelled = {int(client): int(round) for client, round in record["relabelled"].items()}
+    state.moved = {int(client): int(number) for client, number in record["moved"].items()}
+    state.relabel_metrics = {int(client): dict(metrics) for client, metrics in record["relabel_metrics"].items()}

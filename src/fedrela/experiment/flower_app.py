@@ -40,7 +40,7 @@ def client_app(config: Config, state: str = STATE) -> Any:
     `state` is a folder of the client's own, which must outlive the process; ``state-dir`` in a node's configuration
     names another.
     """
-    from fedrela.flower.apps import client_app
+    from fedrela.flower.client import client_app
 
     return client_app(partial(flower_client, config_toml(config), state))
 
@@ -87,7 +87,7 @@ def simulate(
     config: Config, *, out: str | Path, workers: int | str | None = None, watch: Watch | None = None
 ) -> Result:
     """Run in Flower's simulator; clients keep their states in the run folder."""
-    from fedrela.flower.apps import simulate
+    from fedrela.flower.executor import simulate
 
     check_servable(config)
     clients = len(build_data(config).shards)

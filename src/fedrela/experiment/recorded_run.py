@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Ledger
-from fedrela.engine import checkpoint
 from fedrela.engine.evaluation import evaluate, evaluate_locally
 from fedrela.engine.problem import Problem
 from fedrela.engine.round import RoundResult, next_round
-from fedrela.engine.state import Run, ServerState
+from fedrela.engine.state import Run, ServerState, restore_checkpoint, save_checkpoint
 from fedrela.errors import IntegrityError
 from fedrela.experiment.result import Result
 from fedrela.metrics import Z_EDGES, headline
@@ -42,7 +41,7 @@ class RecordedRun:
         """Go back to the newest sound checkpoint, or to the beginning; what was written later is cut off."""
         saved = self.folder.load_checkpoint()
         if saved is not None:
-            checkpoint.restore(self.run, saved)
+            restore_checkpoint(self.run, saved)
         state = self.run.state
         self.folder.truncate_rounds(state.round)
         self.folder.clear_ledgers([client for client in range(self.run.clients) if client not in state.relabelled])
@@ -59,7 +58,7 @@ class RecordedRun:
             self.folder.append_timing(vars(done.timing))
             self.folder.append_round(done.record.as_record())
             if done.record.round % self.every == 0 or done.record.round == last:
-                checkpoint.save(self.run, self.folder)
+                save_checkpoint(self.run, self.folder)
             yield done
 
     def complete(self) -> Result:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from fedrela.engine.client import ClientRunner
@@ -37,14 +38,8 @@ _FILE = re.compile(r"round-(\d{6,9})")
 class FlowerClient:
     """Carries out the tasks of one client, or of several in one process, and keeps what is their own.
 
-    Parameters
-    ----------
-    runner, memory
-        Made from model, algorithm, plan and at least this client's samples; and the shared memory of that runner.
-    fingerprint
-        Of the configuration; a server with another one is refused.
-    root
-        Folder of the client's own, which must outlive the process.
+    The runner, whose shared memory is `memory`, has at least this client's samples. A server with another
+    `fingerprint` of its configuration is refused. `root` is a folder of the client's own, which outlives the process.
     """
 
     def __init__(self, runner: ClientRunner, memory: SharedMemory, fingerprint: str, root: str | Path) -> None:
@@ -115,6 +110,15 @@ class FlowerClient:
             message.kind, message.round, message.client, broadcast.handle, output.handle, 0, message=message.own,
             has_state=bool(arrays.client_state) and before.round > 0, relabel=due, subject=message.subject,
         )  # fmt: skip
+
+
+def client_app(client: Callable[[], FlowerClient]) -> ClientApp:
+    """Return the app of every client; `client` is called with every message, so it should cache what it returns."""
+    app = ClientApp()
+    app.train()(lambda message, context: client().answer(message, context))
+    app.query("ask")(lambda message, context: client().answer(message, context))
+    app.query("hello")(lambda message, context: client().hello(message, context))
+    return app
 
 
 def client_of(context: Context) -> int:

@@ -3,17 +3,23 @@
 The engine's own round samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores at
 the server and writes the run folder. A client that is not connected, does not reply in time or fails is left out of the
 round. Flower's own ``Strategy`` sums in order of arrival, ends a run with one malformed reply, and waits for ever for a
-missing node.
+missing node. To try it without nodes, there is Flower's own simulator.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from flwr.app import Array, Message, RecordDict
-from flwr.serverapp import Grid
+from flwr.app import Array, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
 
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
@@ -25,6 +31,12 @@ from fedrela.records import Failure, FailureKind, RoundRecord
 SHORTEST, LONGEST = 0.02, 1.0  # seconds between two looks for replies,
 PATIENT = 0.02  # and between them this part of the time waited so far
 LOOK_PAUSE = 0.2  # seconds between two looks for clients that connect
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
 TYPES = {"train": "train", "ask": "query.ask"}
 
 
@@ -177,3 +189,41 @@ class Roster:
                 self.nodes[client] = node
             elif not reply.has_error():
                 self._strangers.add(node)
+
+
+def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: int) -> Any:
+    """Do some work with a grid of Flower's simulator, and return what it returns; its clients are processes of Ray."""
+    from flwr.simulation import run_simulation
+
+    server, done = ServerApp(), dict[str, Any]()
+
+    @server.main()
+    def main(grid: Grid, context: Context) -> None:
+        try:
+            done["result"] = work(grid)
+        except BaseException as error:  # in a thread of the simulator, which would report it in many lines
+            done["error"] = error
+
+    backend: Any = {"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": cores}}
+    with _quiet():
+        run_simulation(server, app, num_supernodes=clients, backend_config=backend)
+    if "error" in done:
+        raise done["error"]
+    return done["result"]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Flower and Ray from reporting to anybody, from writing to the home folder, and from logging."""
+    logger = logging.getLogger("flwr")
+    level, before = logger.level, dict(os.environ)
+    with tempfile.TemporaryDirectory() as home, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ.update(QUIET | {"FLWR_HOME": os.environ.get("FLWR_HOME", home), "OMP_NUM_THREADS": "1"})
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+            os.environ.clear()
+            os.environ.update(before)

@@ -243,13 +243,8 @@ def _current_labels(context: Context) -> StoredLabels | None:
 def labels_for(context: Context, original: Any) -> Any:
     """Return the labels to train on in this round: new ones, or `original` itself.
 
-    Parameters
-    ----------
-    context
-        As the training function received it.
-    original
-        The labels of the client's training data, as a list, an array or a tensor; the result has the same type. Other
-        labels than those that the new ones were made for raise a `DataError`.
+    The labels of the client's training data are a list, an array or a tensor; the result has the same type. Other
+    labels than those that the new ones were made for raise a `DataError`.
     """
     source = _current_labels(context)
     if source is None:

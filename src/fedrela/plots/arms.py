@@ -35,37 +35,23 @@ def arm_name(baseline: str, arm: str) -> str:
 
 
 def pair_name(base: str, treated: str) -> str:
-    """Return in few words what a pair of arms tells.
+    """Return in few words what a matched pair of arms tells.
 
     >>> pair_name("baseline", "fedrela"), pair_name("random-drop", "fedrela-drop")
     ('FedReLa', 'over random moves, lr / 10')
-    >>> pair_name("baseline", "fedrela-drop")
-    'FedReLa, lr / 10 over baseline'
     """
-    if not is_matched(base, treated):
-        return f"{arm_words(treated)} over {arm_words(base)}"
     what = f"over {WORDS['random']}" if base.startswith("random") else WORDS["fedrela"]
     return what + _drop(treated)
 
 
 def pair_title(base: str, treated: str) -> str:
-    """Return which arms a pair compares.
+    """Return which arms a matched pair compares.
 
     >>> pair_title("baseline", "fedrela"), pair_title("random-drop", "fedrela-drop")
     ('FedReLa against the baseline', 'FedReLa against random moves, both with lr / 10')
-    >>> pair_title("baseline", "fedrela-drop")
-    'FedReLa, lr / 10 against baseline'
     """
-    if not is_matched(base, treated):
-        return f"{arm_words(treated)} against {arm_words(base)}"
     other = WORDS["random"] if base.startswith("random") else "the baseline"
     return f"FedReLa against {other}" + _drop(treated).replace(",", ", both with")
-
-
-def is_matched(base: str, treated: str) -> bool:
-    """Whether the second arm is FedReLa and the first one the same without it, or with random moves."""
-    fedrela = treated.startswith("fedrela") and not base.startswith("fedrela")
-    return fedrela and _drop(base) == _drop(treated)
 
 
 def drop_words(arms: Iterable[str]) -> str:

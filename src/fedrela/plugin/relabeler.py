@@ -69,19 +69,10 @@ class Relabeler:
         return Relabeler(**self.get_params())
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Re-label `y`.
+        """Return `X` as it is and the new labels; a refusal leaves them unchanged and is given as a warning.
 
-        Parameters
-        ----------
-        X
-            Features for the estimator, or the posterior ``(n, C)`` where there is no estimator. Returned as it is.
-        y
-            Labels: any values that the estimator knows as ``classes_``; without them integers from 0.
-
-        Returns
-        -------
-        X, y
-            The same `X` and the new labels. A refusal leaves them unchanged and is given as a warning.
+        `X` are features for the estimator, or the posterior ``(n, C)`` where there is none. Labels are any values that
+        the estimator knows as ``classes_``; without them integers from 0.
         """
         posterior = X if self.estimator is None else self.estimator.predict_proba(X)
         classes = getattr(self.estimator, "classes_", None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrela import plots
 from fedrela.metrics.paired import is_noise
-from fedrela.plots.arms import arm_words, drop_words, is_matched, pair_name, pair_title, score_words, seeds_words
+from fedrela.plots.arms import arm_words, drop_words, pair_name, pair_title, score_words, seeds_words
 from fedrela.plots.classes import first_pair
 from fedrela.plots.comparisons import gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
@@ -44,7 +44,7 @@ def compare_tables(summary: Summary) -> list[Table]:
 
 
 def compare_table(summary: Summary) -> Table:
-    """Return the pairs in the paper's form, ``baseline (+FedReLa) +gain / -trade-off``."""
+    """Return the matched pairs in the paper's form, ``baseline (+FedReLa) +gain / -trade-off``."""
     rows = []
     for baseline, pair in pairs(summary):
         base, treated = (baseline["arms"][pair[key]] for key in ("base", "treated"))
@@ -54,9 +54,7 @@ def compare_table(summary: Summary) -> Table:
         rows.append((baseline["label"], name, *cells, spread_text(treated["moved"], "moved")))
     seeds = len(summary["seeds"])
     mean = f"mean over {seeds} seeds" if seeds > 1 else "one seed"
-    matched = all(is_matched(pair["base"], pair["treated"]) for _, pair in pairs(summary))
-    arms = "without (with) FedReLa" if matched else "the arm compared with (the arm)"
-    caption = f"{score_words(summary)}: {arms}, and the gain or trade-off in points; {mean}"
+    caption = f"{score_words(summary)}: without (with) FedReLa, and the gain or trade-off in points; {mean}"
     return _table(summary, ("baseline", "pair", *summary["metrics"], MOVED), rows, caption)
 
 
@@ -109,7 +107,7 @@ def compare_values(summary: Summary) -> list[dict[str, Value]]:
 
 
 def pairs(summary: Summary) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield every baseline with each of its pairs."""
+    """Yield every baseline with each of its matched pairs."""
     return ((baseline, pair) for baseline in summary["baselines"] for pair in baseline["pairs"])
 
 

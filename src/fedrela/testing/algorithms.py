@@ -1,4 +1,7 @@
-"""`check_algorithm`: whether your own algorithm keeps the contract of the engine."""
+"""`check_algorithm`: whether your own algorithm keeps the contract of the engine.
+
+It runs on a tiny federation of awkward cases: absent classes, a client of one class, a last batch of one sample.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,38 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedrela.algorithms.base import Algorithm, ArraySpec
-from fedrela.engine import checkpoint
+from fedrela.arguments import check_choice
 from fedrela.engine.executors import Executor
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.options import RelabelPlan, TrainOptions
-from fedrela.engine.problem import Plan
+from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
-from fedrela.engine.state import Run
+from fedrela.engine.state import Run, restore_checkpoint, save_checkpoint
 from fedrela.errors import DataError
+from fedrela.metrics import Groups
 from fedrela.models import build
+from fedrela.models.inputs import Scaling
+from fedrela.records import Shard
 from fedrela.runfolder import RunFolder
-from fedrela.testing.federation import CLASSES, small_federation
+from fedrela.streams import stream
 
 ROUNDS, RELABEL_AT = 4, 3
+CLASSES, SIDE = 4, 8
+# Samples per client and class; 17 and 25 leave one sample for the last batch of eight.
+CLIENTS = ((10, 5, 2, 0), (0, 12, 6, 3), (14, 0, 0, 0), (6, 6, 10, 3), (3, 2, 9, 2))
+TEST = 6  # samples per class
 MODELS: dict[str, dict[str, Any]] = {"mlp": {"hidden": [8]}, "cnn_small": {}, "resnet8": {"width": 4}}
 
 
 def check_algorithm(
     make: Callable[[], Algorithm], *, model: str = "mlp", executor: Executor | None = None, inputs: str = "images"
 ) -> list[str]:
-    """Run an algorithm for a few rounds on a tiny federation, in several ways, and compare.
+    """Run an algorithm for a few rounds on a tiny federation, in several ways, and return the names of all checks.
+
+    The first check that fails raises a `DataError` that starts with its name.
 
     Parameters
     ----------
@@ -41,11 +55,6 @@ def check_algorithm(
         A pool of processes, to compare with this process.
     inputs
         ``"images"`` or ``"tables"``.
-
-    Returns
-    -------
-    list
-        The names of the checks, all of which passed. The first to fail raises a `DataError` that starts with its name.
 
     Examples
     --------
@@ -153,12 +162,12 @@ class Case:
             before = [self._round(run) for _ in range(2)]
             for number in (1, 2):
                 folder.append_round({"round": number})
-            checkpoint.save(run, folder)
+            save_checkpoint(run, folder)
             run.close()
             saved = folder.load_checkpoint()
             assert saved is not None, "no checkpoint was written"
             again = self.begin(SerialExecutor())
-            checkpoint.restore(again, saved)
+            restore_checkpoint(again, saved)
             after = [self._round(again) for _ in range(2)]
             again.close()
         _same(self.first, before + after)
@@ -168,3 +177,38 @@ def _same(first: list[dict[str, bytes]], second: list[dict[str, bytes]]) -> None
     for number, (a, b) in enumerate(zip(first, second, strict=True), start=1):
         differing = [name for name in a if a[name] != b.get(name)]
         assert not differing, f"round {number}: {differing[0]} differs"
+
+
+def small_federation(inputs: str = "images", *, auxiliary: int = 0) -> Problem:
+    """Return the federation: ``"images"`` of 3 x 8 x 8, or ``"tables"`` of 12 columns.
+
+    `auxiliary` is the number of samples per class for the server, which belong to no client.
+
+    >>> problem = small_federation()
+    >>> [len(shard.train) for shard in problem.shards], problem.input_shape
+    ([17, 21, 14, 25, 16], (3, 8, 8))
+    """
+    images = check_choice("inputs", inputs, ("images", "tables")) == "images"
+    rng = stream(1, "small federation")
+    labels = [np.repeat(np.arange(CLASSES), counts) for counts in CLIENTS]
+    y = np.concatenate([*labels, np.repeat(np.arange(CLASSES), auxiliary)])
+    starts = np.cumsum([0, *(len(part) for part in labels)])
+    shards = [Shard(k, np.arange(starts[k], starts[k + 1]), np.empty(0, np.int64)) for k in range(len(labels))]
+    y_test = np.repeat(np.arange(CLASSES), TEST)
+    shape = (3, SIDE, SIDE) if images else (12,)
+    centres = rng.normal(0, 1, (CLASSES, *shape))
+    x, x_test = (centres[each] + rng.normal(0, 1, (len(each), *shape)) for each in (y, y_test))
+    kind = np.uint8 if images else np.float32
+    x, x_test = ((np.clip(128 + 40 * values, 0, 255) if images else values).astype(kind) for values in (x, x_test))
+    return Problem(
+        x_train=x,
+        y_train=y,
+        x_test=x_test,
+        y_test=y_test,
+        shards=shards,
+        num_classes=CLASSES,
+        groups=Groups(("majority", "minority"), np.array([0, 0, 0, 1]), "counts"),
+        scaling=Scaling.fit(x),
+        class_names=tuple("abcd"),
+        auxiliary=np.arange(starts[-1], len(y)) if auxiliary else None,
+    )

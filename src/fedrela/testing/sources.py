@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.sources.base import Source, check_source_arrays
+from fedrela.data.sources.labels import check_class_names
 from fedrela.errors import DataError
 
 BLOCK_ROWS = 1024
@@ -19,22 +20,11 @@ ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 
 
 def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[str]:
-    """Call a loader twice and check what it returns.
+    """Call a loader, which takes no arguments, twice, check what it returns, and return the names of all checks.
 
-    Parameters
-    ----------
-    load
-        Your loader, without arguments.
-    doubled
-        Fraction of test samples that may equal training samples, byte for byte, before a warning is given.
+    The first check that fails raises a `DataError` that starts with its name. A warning is given where more than the
+    fraction `doubled` of the test samples equal training samples, byte for byte.
 
-    Returns
-    -------
-    list
-        The names of the checks, all of which passed. The first to fail raises a `DataError` that starts with its name.
-
-    Examples
-    --------
     >>> from fedrela.data.sources import load
     >>> check_source(lambda: load("digits"))[:3]
     ['returns a Source', 'shapes and types', 'not empty']
@@ -79,14 +69,9 @@ def _not_empty(first: Source, second: Source) -> None:
 
 
 def _class_names(first: Source, second: Source) -> None:
-    names = first.class_names
-    if len(names) < 2:
-        raise DataError(f"class_names: expected at least two classes, got {len(names)}")
-    for name in names:
-        if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise DataError(f"class_names: expected printable text, got {name!r}")
-    if len(set(names)) != len(names):
-        raise DataError(f"class_names: {next(n for i, n in enumerate(names) if n in names[:i])!r} is there twice")
+    if first.num_classes < 2:
+        raise DataError(f"class_names: expected at least two classes, got {first.num_classes}")
+    check_class_names(first.class_names, "class_names")
 
 
 def _every_class(first: Source, second: Source, part: str) -> None:

@@ -3,8 +3,7 @@
 Every function returns one sorted int64 index array per client; together they hold every sample exactly once.
 """
 
-from fedrela.data.partition.base import Partition
-from fedrela.data.partition.basic import hold_out, iid, natural, shards
+from fedrela.data.partition.basic import Partition, hold_out, iid, natural, shards
 from fedrela.data.partition.by_dirichlet import dirichlet
 from fedrela.data.partition.plan import PartitionPlan
 

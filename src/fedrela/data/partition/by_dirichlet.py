@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_integer
-from fedrela.data.checks import check_alpha, check_clients, check_labels
-from fedrela.data.partition.base import Ints, Partition, Parts, members_of, parts_of, repair
+from fedrela.data.checks import check_clients, check_labels
+from fedrela.data.partition.basic import Ints, Partition, Parts, members_of, parts_of, repair
 from fedrela.errors import ArgumentError
+from fedrela.options import Option, checked
 from fedrela.streams import stream
 
 MAX_REDRAWS = 100
 MAX_WEIGHTS = 20_000_000  # Dirichlet weights drawn over all redraws: about two seconds
 LARGEST_NUMPY_SEED = 2**32 - 1
+ALPHA = Option("alpha", float, 0.3, "concentration", ge=1e-6, le=1e9)  # beyond it a draw is one-hot or even
 
 Floats = NDArray[np.float64]
 Scheme = Callable[[Parts, int, float, np.random.Generator], Ints]
@@ -68,7 +70,7 @@ def dirichlet(
     >>> dirichlet([0] * 9, 9, 0.1, seed=1, min_size=1).note
     'after 100 redraws, 6 samples were moved from the largest clients to the too small ones'
     """
-    y, alpha = check_labels(labels), check_alpha(alpha)
+    y, alpha = check_labels(labels), float(checked(ALPHA, alpha))
     seed = check_integer("seed", seed, 0)
     check_choice("scheme", scheme, tuple(SCHEMES))
     if numpy_seed is not None:

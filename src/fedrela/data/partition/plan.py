@@ -8,8 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from fedrela.data.checks import Kinds, check_kind, unused_by_kind
-from fedrela.data.partition.base import Partition
-from fedrela.data.partition.basic import iid, natural, shards
+from fedrela.data.partition.basic import Partition, iid, natural, shards
 from fedrela.data.partition.by_dirichlet import LARGEST_NUMPY_SEED, SCHEMES, dirichlet
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option

@@ -113,27 +113,15 @@ class DataSize(NamedTuple):
 class SourceSpec:
     """A data source as the registry lists it.
 
-    Attributes
-    ----------
-    load
-        The function that returns a `Source`. Its parameters beyond `root`, `cache` and `progress` are the source's
-        options, with their types.
-    label, description
-        Name and content of the data for people, one line each.
-    files
-        Where its files are looked for; ``ROOT`` is the folder that the configuration names.
-    download
-        What can be fetched; None where the files come from elsewhere.
-    size
-        How large it is, if that is always the same.
+    Parameters of `load` beyond `root`, `cache` and `progress` are the source's options, with their types.
     """
 
     load: Callable[..., Source]
-    label: str
+    label: str  # name and content of the data for people, one line each
     description: str
-    files: str
-    download: Download | None = None
-    size: DataSize | None = None
+    files: str  # where they are looked for; ROOT is the folder that the configuration names
+    download: Download | None = None  # None where the files come from elsewhere
+    size: DataSize | None = None  # if it is always the same
 
     @property
     def has_files(self) -> bool:

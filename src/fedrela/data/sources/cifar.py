@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -11,11 +13,11 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
+from fedrela.data.cache import BLOCK, NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.checks import first
 from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
 from fedrela.data.sources.labels import class_names_from_lines
-from fedrela.data.sources.reading import archive_members, read_exactly, reading, root_folder
+from fedrela.data.sources.reading import read_exactly, reading, root_folder
 from fedrela.errors import DataError
 
 PIXELS = 3 * 32 * 32
@@ -143,7 +145,20 @@ def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[
             with (place / name).open("rb") as file:
                 yield name, (place / name).stat().st_size, file
         return
-    yield from archive_members(place, [f"{edition.folder}/{name}" for name in wanted])
+    names = {f"{edition.folder}/{name}": name for name in wanted}
+    missing = set(names)
+    with gzip.open(place, "rb") as unpacked, tarfile.open(fileobj=unpacked, mode="r|", bufsize=BLOCK) as tar:
+        for member in tar:
+            stream = tar.extractfile(member) if member.name in names and member.isreg() else None
+            if stream is None:
+                continue
+            if member.name not in missing:
+                raise DataError(f"{place}: {member.name} is there twice; get the archive again")
+            missing.remove(member.name)
+            yield names[member.name], member.size, stream
+            if not missing:
+                return
+    raise DataError(f"{place}: {min(missing)} is not in it; get the archive again")
 
 
 # The CIFAR page links the binary editions: https://www.cs.toronto.edu/~kriz/cifar.html (it gives MD5 sums).

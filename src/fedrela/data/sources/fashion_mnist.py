@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
-from fedrela.data.sources.reading import Readable, read_exactly, reading, root_folder
+from fedrela.data.sources.reading import DEFLATE_LIMIT, Readable, read_exactly, reading, root_folder
 from fedrela.errors import DataError
 
 PARTS = ("train", "t10k")
@@ -21,7 +21,6 @@ CLASS_NAMES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
 UNSIGNED_BYTE = 8
-DEFLATE_LIMIT = 1032  # no deflate stream expands further, so a header that claims more lies
 
 
 def load(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:

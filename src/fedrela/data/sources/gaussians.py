@@ -35,20 +35,10 @@ def load(
     plane ``x[0] = log(n_0 / n_1) / separation`` (0 for equal counts; it moves towards the rarer class), and the error
     at equal counts is ``Phi(-separation / 2)``: 0.1587 for the default.
 
-    Parameters
-    ----------
-    samples, test_samples
-        Training and test samples of every class, or one number per class.
-    classes, dimension
-        C, and the number of features, from C - 1 to 1,000,000; features beyond C - 1 are noise. A part has at most
-        100,000,000 values, samples times features.
-    separation
-        Distance between any two means in standard deviations, at most 1,000,000.
-    seed
-        Seed of the draws; training and test draws are independent.
+    `samples` and `test_samples` may be one number per class. `dimension` is the number of features, from C - 1 to
+    1,000,000; those beyond C - 1 are noise. Training and test set have at most 100,000,000 values each, samples times
+    features. Their draws are independent.
 
-    Examples
-    --------
     >>> load([100, 10], 50).y_train.sum()
     np.int64(10)
     """

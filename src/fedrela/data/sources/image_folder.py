@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,7 +244,11 @@ def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:
 
     try:
         with Image.open(path, formats=FORMATS) as image:
-            _check_pixels(image, path)
+            width, height = image.size
+            if width * height > MAX_PIXELS:
+                raise DataError(f"{path}: {width}x{height} pixels; {MAX_PIXELS} are the most an image may have")
+            if image.mode in DEEP_MODES:
+                raise DataError(f"{path}: {image.mode} pixels; expected 8 bits per channel, convert it first")
             image.draft(None, (2 * size, 2 * size))
             opaque = image.convert("RGBA") if "transparency" in image.info else image
             square = ImageOps.fit(opaque.convert(MODES[channels]), (size, size), Image.Resampling.BILINEAR)
@@ -255,14 +258,6 @@ def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:
     except Exception as error:  # Pillow answers broken files with many kinds of exception
         raise DataError(f"{path}: not a readable image: {one_line(error, 120)}") from error
     return pixels.transpose(2, 0, 1)
-
-
-def _check_pixels(image: Any, path: Path) -> None:
-    width, height = image.size
-    if width * height > MAX_PIXELS:
-        raise DataError(f"{path}: {width}x{height} pixels; {MAX_PIXELS} are the most an image may have")
-    if image.mode in DEEP_MODES:
-        raise DataError(f"{path}: {image.mode} pixels; expected 8 bits per channel, convert it first")
 
 
 SPEC = SourceSpec(

@@ -18,10 +18,9 @@ from fedrela.data.sources.arrays import (
     table_rows,
 )
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.columns import one_hot
 from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
-from fedrela.data.sources.npy import Npz
-from fedrela.data.sources.reading import named_file
+from fedrela.data.sources.reading import Npz, named_file
+from fedrela.data.sources.table import one_hot
 from fedrela.errors import DataError
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")

@@ -1,32 +1,37 @@
-"""Where the files of a source lie, and one way for reading them to fail."""
+"""Where the files of a source lie, one way for reading them to fail, and the readers of text, CSV, .npy and .npz.
+
+Arrays are checked against their file before anything is allocated; one of Python objects is a pickle and is refused.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import functools
-import gzip
 import io
+import math
 import re
-import tarfile
-from collections.abc import Iterator, Sequence
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any
 
-from fedrela.data.cache import BLOCK, PathOrNone
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.cache import BLOCK, PathOrNone, Progress
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
 from fedrela.text import one_line
 
+DEFLATE_LIMIT = 1032  # no deflate stream expands further, so a header that claims more lies
+LARGEST_ARRAY = 2**34  # bytes; a larger one is a damaged or hostile header
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 DEFAULT_ROOT = Path("data")
+Readable = io.BufferedIOBase | IO[bytes]  # a file, a member of an archive, an unpacked stream
 DAMAGE = re.compile("[\0\udc80-\udcff]")  # NUL, and what the error handler surrogateescape makes of bytes
-
-
-class Readable(Protocol):
-    """Whatever bytes are read from: a file, a member of an archive, an unpacked stream."""
-
-    def read(self, size: int = ..., /) -> bytes:
-        """Read at most `size` bytes."""
 
 
 def root_folder(root: PathOrNone) -> Path:
@@ -131,22 +136,105 @@ def named_file(source: str, root: PathOrNone, file: str | None, holding: str) ->
     return path
 
 
-def archive_members(path: Path, wanted: Sequence[str]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """Yield last name part, size and stream of every member in `wanted`, in the archive's order.
+@dataclass(frozen=True)
+class Header:
+    """What an array looks like, and where its values begin."""
 
-    A stream must be read before the next member is asked for. Only plain files count; a member twice or missing is an
-    error.
-    """
-    missing = set(wanted)
-    with gzip.open(path, "rb") as unpacked, tarfile.open(fileobj=unpacked, mode="r|", bufsize=BLOCK) as tar:
-        for member in tar:
-            stream = tar.extractfile(member) if member.name in wanted and member.isreg() else None
-            if stream is None:
-                continue
-            if member.name not in missing:
-                raise DataError(f"{path}: {member.name} is there twice; get the archive again")
-            missing.remove(member.name)
-            yield member.name.rsplit("/", 1)[-1], member.size, stream
-            if not missing:
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the values."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes], size: int, where: str) -> Header:
+    """Read the header of an array that takes `size` bytes in all, and compare it with that size."""
+    version = np.lib.format.read_magic(stream)
+    if version not in HEADERS:
+        raise DataError(f"{where}: version {version} of the .npy form is not read; save it again with numpy.save")
+    shape, fortran, dtype = HEADERS[version](stream)
+    if dtype.hasobject:
+        raise DataError(f"{where}: holds Python objects, which means a pickle, and pickles are never read")
+    if dtype.kind not in "biufUS" or not dtype.itemsize:
+        raise DataError(f"{where}: expected numbers or text, got {dtype}")
+    header = Header(shape, fortran, dtype, stream.tell())
+    declared, held = header.nbytes, size - header.offset
+    if declared > LARGEST_ARRAY:
+        raise DataError(f"{where}: shape {shape} takes {declared:,} bytes; the limit is {LARGEST_ARRAY:,}")
+    if declared != held:
+        raise DataError(f"{where}: shape {shape} takes {declared:,} bytes, but the file holds {held:,}")
+    return header
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """Read a whole .npy file."""
+    with reading(path, ".npy file"), path.open("rb") as file:
+        return _read_array(file, path.stat().st_size, str(path))
+
+
+class Npz:
+    """The arrays of an .npz file, read one by one by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with reading(path, ".npz file"), zipfile.ZipFile(path) as archive:
+            listed = archive.infolist()
+        self.names = [info.filename.removesuffix(".npy") for info in listed if info.filename.endswith(".npy")]
+        if len(set(self.names)) != len(self.names):
+            raise DataError(f"{path}: holds two arrays of one name; save it again with numpy.savez")
+
+    def header(self, name: str) -> Header:
+        """Return what array `name` looks like."""
+        with self._open(name) as (stream, size, where):
+            return read_header(stream, size, where)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Return array `name`."""
+        with self._open(name) as (stream, size, where):
+            return _read_array(stream, size, where)
+
+    def read_into(self, name: str, out: NDArray[Any], progress: Progress | None = None) -> None:
+        """Read array `name` into `out`, which has its shape, block by block."""
+        with self._open(name) as (stream, size, where):
+            header = read_header(stream, size, where)
+            row = math.prod(header.shape[1:]) * header.dtype.itemsize
+            if header.fortran or not row:  # its rows are not one after the other, or there are none
+                out[...] = self.read(name)
                 return
-    raise DataError(f"{path}: {min(missing)} is not in it; get the archive again")
+            step = max(1, BLOCK // row)
+            for start in range(0, header.shape[0], step):
+                number = min(step, header.shape[0] - start)
+                block = np.frombuffer(read_exactly(stream, number * row, where), header.dtype)
+                out[start : start + number] = block.reshape(number, *header.shape[1:])
+                if progress:
+                    progress(start + number, header.shape[0], f"decoding {where}")
+            stream.read(1)  # reaching the end is what makes zipfile compare the checksum
+
+    @contextlib.contextmanager
+    def _open(self, name: str) -> Iterator[tuple[IO[bytes], int, str]]:
+        with reading(self.path, ".npz file"), zipfile.ZipFile(self.path) as archive:
+            info = archive.getinfo(f"{name}.npy")
+            claimed, packed = info.file_size, info.compress_size
+            usual = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if not usual or claimed > packed * DEFLATE_LIMIT or packed > self.path.stat().st_size:
+                raise DataError(f"{self.path}: {name}: not packed as NumPy does; save it again with numpy.savez")
+            where = f"{self.path}: {name}"
+            with reading(where, ".npy array"), archive.open(info) as stream:
+                yield stream, claimed, where
+
+
+def _read_array(stream: IO[bytes], size: int, where: str) -> NDArray[Any]:
+    read_header(stream, size, where)  # raises before anything is allocated
+    stream.seek(0)
+    array = np.lib.format.read_array(stream, allow_pickle=False)
+    stream.read(1)  # as above
+    array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+    if array.dtype.kind == "U":
+        points = array.reshape(-1).view(np.uint32)
+        if np.any((points > sys.maxunicode) | ((points >= 0xD800) & (points < 0xE000))):
+            raise DataError(f"{where}: damaged: holds values that are no characters; save it again with numpy.savez")
+    return array

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import PlainValidator, ValidationInfo, model_validator
 
-from fedrela.data.federation import AS_IT_IS, TEN_CLIENTS
+from fedrela.data.federation import AS_IT_IS, MODES, TEN_CLIENTS
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import SOURCES
-from fedrela.data.standardize import MODES
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.table import FULL, ConfigTable, checked_options, one_of, options_table, setting
 from fedrela.metrics.groups import PROTOCOLS, evaluation_groups

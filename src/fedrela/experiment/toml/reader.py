@@ -268,11 +268,9 @@ def parse_toml(text: str, name: str) -> tuple[dict[str, Any], Places]:
     """Return the values of a TOML text and the places of its keys."""
     check_size(len(text), name)
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    places = locate(text, name)
     try:
-        places = locate(text, name)
         return tomllib.loads(text), places
-    except ArgumentError:
-        raise
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, name, places) from None
     except (ValueError, RecursionError) as error:

@@ -24,8 +24,6 @@ def toml_text(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
 
     `path` is where it stands below other tables, without theirs.
 
-    Examples
-    --------
     >>> print(toml_text({"data": {"root": "a b", "partition": {"alpha": 0.3}}, "seed": 1}), end="")
     seed = 1
     <BLANKLINE>
