@@ -16,8 +16,8 @@ from fedrela import plots
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment import compare, run, sweep
 from fedrela.metrics.groups import Groups, evaluation_groups
+from fedrela.plots.classes import heat_map
 from fedrela.plots.clients import client_rows
-from fedrela.plots.matrices import heat_map
 from fedrela.plots.runs import RunData
 from fedrela.runfolder import RunFolder
 from fedrela.theory import Clients, TwoGaussians, aggregated_threshold, printed_threshold
@@ -38,7 +38,7 @@ def done(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def record(done):
-    return RunData.read(RunFolder.open(done.folder))
+    return RunData(RunFolder.open(done.folder))
 
 
 @pytest.fixture(scope="module")

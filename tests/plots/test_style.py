@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedrela.plots import use_style
-from fedrela.plots.style import DARK, LIGHT, SERIES, STEPS, STYLE, group_colours, name
+from fedrela.plots.style import DARK, LIGHT, SERIES, STYLE, group_colours, name
 
 # Simulation of full colour blindness on linear RGB: Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009, table 1.
 SIGHT = {
@@ -32,6 +32,7 @@ TO_LAB = [
     [1.9779985, -2.42859221, 0.45059371],
     [0.02590404, 0.78277177, -0.80867577],
 ]
+STEPS = 8  # of a scale
 JUST_CLEAR = 0.1  # five times the distance in Oklab that is just noticeable
 
 

@@ -57,7 +57,7 @@ def whole_page(text: str) -> Page:
         Pictures([Picture(text, [(text, text)], b"png", text or "x"), Picture(text)], text), Code(f"a\n{text}\n"),
         Facts([(text, text)]), Facts([(text, text)], large=True),
     ]  # fmt: skip
-    return Page(text, text, [Section("top", "", [Text(text)]), Section("part", text or "x", blocks, True)], text)
+    return Page(text, text, [Section("top", "", [Text(text)]), Section("part", text or "x", blocks)], text)
 
 
 def check_page(html: str) -> Reader:
@@ -98,7 +98,7 @@ def test_a_page_forbids_scripts_and_requests_and_has_a_place_for_every_link():
     html = render(whole_page("plain"))
     assert "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"" in html
     assert re.findall(r'href="#([a-z]+)"', html) == ["part"]
-    assert '<section id="part" class="new-sheet">' in html
+    assert '<section id="part">' in html
     assert html == render(whole_page("plain"))
 
 

@@ -149,7 +149,7 @@ def render_one(part) -> str:
 
 @pytest.mark.parametrize("start", [1, 4, 6, 0.1, 0.5, 0.58, 0.8, 0.01, 1.0])
 def test_t_is_that_of_the_schedule(tabular, start):
-    run = RunData.read(RunFolder.open(tabular))
+    run = RunData(RunFolder.open(tabular))
     run.config["relabel"]["start"] = start
     assert run.first == Schedule(start=start).first(6)
 

@@ -12,32 +12,16 @@ baseline, arm
     Of a comparison or sweep, which one; by default the first.
 """
 
-from fedrela.plots.classes import class_changes, class_counts, moves_into_classes
+from fedrela.plots.classes import class_changes, class_counts, confusion, label_flows, moves_into_classes
 from fedrela.plots.clients import client_classes
 from fedrela.plots.comparisons import Gain, gains, published_and_measured, sensitivity
-from fedrela.plots.matrices import confusion, label_flows
 from fedrela.plots.rounds import accuracy_over_rounds, cost
 from fedrela.plots.samples import decision_boundary, gallery, score_histogram
 from fedrela.plots.style import use_style
 from fedrela.plots.theory import boundaries, posteriors
 
 __all__ = [
-    "Gain",
-    "accuracy_over_rounds",
-    "boundaries",
-    "class_changes",
-    "class_counts",
-    "client_classes",
-    "confusion",
-    "cost",
-    "decision_boundary",
-    "gains",
-    "gallery",
-    "label_flows",
-    "moves_into_classes",
-    "posteriors",
-    "published_and_measured",
-    "score_histogram",
-    "sensitivity",
-    "use_style",
-]
+    "Gain", "accuracy_over_rounds", "boundaries", "class_changes", "class_counts", "client_classes", "confusion",
+    "cost", "decision_boundary", "gains", "gallery", "label_flows", "moves_into_classes", "posteriors",
+    "published_and_measured", "score_histogram", "sensitivity", "use_style",
+]  # fmt: skip

@@ -190,23 +190,3 @@ def _margins(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], h
     ax.text(left, -0.7, "samples per class", **look)
     ax.text(-0.5, -0.7 - 1.08 * high, f"samples per client, at most {rows.sizes.max():,}", **look)
     ax.set(xlim=(-0.6, left + longest * (1.75 if named else 1.1)), ylim=(len(labels) - 0.4, -0.7 - 1.6 * high))
-
-
-def describe_clients(counts: ArrayLike, names: Sequence[str], groups: Groups | None = None) -> str:
-    """Say in words what `client_classes` shows."""
-    n = np.asarray(counts)
-    sizes, totals = n.sum(axis=1), n.sum(axis=0)
-    most, least = int(totals.argmax()), int(totals.argmin())
-    said = [
-        f"{plural(n.sum(), 'training sample')} of {plural(n.shape[1], 'class')} at {plural(n.shape[0], 'client')}.",
-        f"Clients have from {sizes.min():,} to {sizes.max():,} samples, half of them at most {np.median(sizes):,.0f}.",
-        f"The most frequent class is {style.limited(names[most])} with {totals[most]:,} samples,",
-        f"the rarest {style.limited(names[least])} with {totals[least]:,}.",
-        f"Of all pairs of a client and a class, {(n == 0).mean():.0%} have no sample.",
-    ]
-    if n.shape[0] > MOST_CLIENTS:
-        said.append(f"{MOST_CLIENTS} clients are shown, spread evenly over the ranking by size, the largest first.")
-    if groups is not None:
-        parts = [f"{style.limited(group)} {plural(size, 'class')}" for group, size in groups.sizes.items()]
-        said.append(f"Groups: {', '.join(parts)}.")
-    return " ".join(said)

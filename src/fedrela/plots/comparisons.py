@@ -10,9 +10,8 @@ import numpy as np
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
-from fedrela.plots.arms import arm_name
-from fedrela.plots.matrices import heat_map
-from fedrela.plots.runs import read_summary
+from fedrela.plots.classes import heat_map
+from fedrela.plots.runs import arm_name, read_summary
 from fedrela.plots.style import Axes
 from fedrela.text import not_one_of, points
 
@@ -138,28 +137,26 @@ def value_text(value: object) -> str:
 
 def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], metric: str | None) -> None:
     """Draw lines over the only key, or a row of cells per value where its values are not numbers."""
-    (key,), headline, one = summary["keys"], summary["metrics"][-1], metric is None and len(arms) == 1
-    lines: dict[str, list[tuple[Any, Any]]] = {}  # by label, the values of the key, each with a mean and a deviation
+    (key,), values = summary["keys"], summary["values"][summary["keys"][0]]
+    one = metric is None and len(arms) == 1
+    lines: dict[str, tuple[list[Any], ...]] = {}  # by label: values of the key, means and deviations
     for arm in arms:
-        found = [(point["values"][key], point) for point in points_of(summary, *arm)]
-        for label in summary["metrics"] if one else [metric or headline]:
-            spreads = [(value, point["metrics"][label]) for value, point in found]
-            lines[label if one else arm_name(*arm)] = spreads
-        if one and all(point["validation"] for _, point in found):
-            lines[HELD_BACK] = [(value, point["validation"]) for value, point in found]
-    values = summary["values"][key]
+        found = points_of(summary, *arm)
+        shown = summary["metrics"] if one else [metric or summary["metrics"][-1]]
+        spreads = {label: [point["metrics"][label] for point in found] for label in shown}
+        if one and all(point["validation"] for point in found):
+            spreads[HELD_BACK] = [point["validation"] for point in found]
+        at = [point["values"][key] for point in found]
+        for label, line in spreads.items():
+            parts = ([spread[part] for spread in line] for part in ("mean", "deviation"))
+            lines[label if one else arm_name(*arm)] = (at, *parts)
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        numbers = {
-            label: tuple(zip(*((at, spread["mean"], spread["deviation"]) for at, spread in line), strict=True))
-            for label, line in lines.items()
-        }
-        _lines(ax, numbers, metric != MOVED)
+        _lines(ax, lines, metric != MOVED)
         ax.set_xlabel(style.name(key))
     else:
-        means = [{repr(at): spread["mean"] for at, spread in line} for line in lines.values()]
-        matrix = [[found.get(repr(value)) for found in means] for value in values]
-        names = list(map(value_text, values)), list(lines)
-        heat_map(ax, matrix, *names, percent=metric != MOVED)
+        means = [dict(zip(map(repr, at), mean, strict=True)) for at, mean, _ in lines.values()]
+        matrix = [[line.get(repr(value)) for line in means] for value in values]
+        heat_map(ax, matrix, list(map(value_text, values)), list(lines), percent=metric != MOVED)
         ax.set_ylabel(style.name(key))
 
 

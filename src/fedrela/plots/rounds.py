@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
-from fedrela.plots.arms import arm_words
-from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
+from fedrela.plots.runs import Floats, GridData, RunData, arm_words, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes
 from fedrela.text import not_one_of
 
@@ -36,11 +34,11 @@ def accuracy_over_rounds(
     >>> [line.get_label() for line in ax.get_lines()[:2]]
     ['FedAvg', 'FedReLa']
     """
-    what = ""
-    if isinstance(source, Mapping):
+    data, what = read_source(source), ""
+    if data is None:
         for label, values in source.items():
             _curve(ax, style.name(label), *mean_over_seeds(np.atleast_2d(style.floats(values))))
-    elif isinstance(data := read_source(source), RunData):
+    elif isinstance(data, RunData):
         start, what = _run_curves(ax, data)
     else:
         start = _arm_curves(ax, data, baseline, metric)

@@ -1,4 +1,4 @@
-"""What plots and pages read: a run folder, and the folder of a comparison, a sweep or a reproduction."""
+"""What plots and pages read: a run folder, and that of a comparison, a sweep or a reproduction with its arms."""
 
 from __future__ import annotations
 
@@ -25,51 +25,35 @@ from fedrela.runfolder.names import CONFIG, GALLERY, MACHINE, MANIFEST, RELABELL
 Record = dict[str, Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+ARMS = {"baseline": "baseline", "fedrela": "FedReLa", "random": "random moves"}
 GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
 
 
-@dataclass(frozen=True, eq=False)
 class RunData:
-    """A run, finished or not, read once and checked.
+    """A run, finished or not, read once; a folder that was changed after its run had finished is an `IntegrityError`.
 
     ``relabelling``, ``result`` and ``gallery`` are None before a run has finished, and where they were not kept.
     """
 
-    status: str  # "done", or where the run stands
-    manifest: RunManifest
-    classes: list[str]
-    groups: Groups
-    samples: int  # training samples of all clients
-    toml: str
-    config: Record  # what `toml` says
-    all_rounds: int  # how many there are to be
-    enabled: bool  # whether clients re-label
-    rounds: list[RoundRecord]  # those finished so far
-    timing: list[Record]
-    relabelling: Record | None
-    result: Record | None
-    gallery: dict[str, NDArray[Any]] | None
-    machine: Record
-    ledgers: dict[int, Path]
-
-    @classmethod
-    def read(cls, folder: RunFolder, *, samples: bool = True) -> RunData:
-        """Read a folder; one that was changed after its run had finished is an `IntegrityError`."""
-        status = folder.status
-        if status == "done":
+    def __init__(self, folder: RunFolder, *, samples: bool = True) -> None:
+        self.status = folder.status  # "done", or where the run stands
+        if self.status == "done":
             folder.check()
-        manifest, toml = RunManifest.from_record(folder.manifest), folder.read(CONFIG).decode()
-        groups, config = manifest.groups, tomllib.loads(toml)
-        return cls(
-            status, manifest, manifest.classes,
-            groups=Groups(tuple(groups["names"]), np.array(groups["of_class"], np.int64), groups["protocol"]),
-            samples=int(sum(manifest.data["client_sizes"])), toml=toml, config=config,
-            all_rounds=int(config["train"]["rounds"]), enabled=bool(config["relabel"]["enabled"]),
-            rounds=[RoundRecord.from_record(record) for record in folder.rounds()], timing=folder.timing(),
-            relabelling=_optional(folder, RELABELLING), result=_optional(folder, RESULT),
-            gallery=_gallery(folder) if samples else None, machine=_optional(folder, MACHINE) or {},
-            ledgers=dict(folder.ledgers()),
-        )  # fmt: skip
+        self.manifest = RunManifest.from_record(folder.manifest)
+        self.classes, of = self.manifest.classes, self.manifest.groups
+        self.groups = Groups(tuple(of["names"]), np.array(of["of_class"], np.int64), of["protocol"])
+        self.samples = int(sum(self.manifest.data["client_sizes"]))  # training samples of all clients
+        self.toml = folder.read(CONFIG).decode()
+        self.config = tomllib.loads(self.toml)
+        self.all_rounds = int(self.config["train"]["rounds"])  # how many there are to be
+        self.enabled = bool(self.config["relabel"]["enabled"])  # whether clients re-label
+        self.rounds = [RoundRecord.from_record(record) for record in folder.rounds()]  # those finished so far
+        self.timing = folder.timing()
+        self.relabelling = _optional(folder, RELABELLING)
+        self.result = _optional(folder, RESULT)
+        self.gallery = _gallery(folder) if samples else None
+        self.machine = _optional(folder, MACHINE) or {}
+        self.ledgers = dict(folder.ledgers())
 
     @property
     def first(self) -> int:
@@ -156,7 +140,7 @@ class GridData:
         for cell in folder.cells:
             if cell["folder"] not in found:  # two cells of one configuration are one run
                 done = (folder.place(cell) / RESULT).exists()
-                found[cell["folder"]] = RunData.read(folder.run_folder(cell), samples=False) if done else None
+                found[cell["folder"]] = RunData(folder.run_folder(cell), samples=False) if done else None
         summary = folder.read_json(SUMMARY) if (folder.path / SUMMARY).exists() else None
         return cls(folder.cells, [found[cell["folder"]] for cell in folder.cells], summary)
 
@@ -165,27 +149,49 @@ class GridData:
         """The first finished run."""
         return next((run for run in self.runs if run is not None), None)
 
-    @property
-    def missing(self) -> int:
-        """How many runs are not finished."""
-        return sum(run is None for run in self.runs)
-
     def of(self, baseline: str, arm: str) -> list[RunData]:
         """Return the finished runs of a baseline and arm, one per seed."""
         found = zip(self.cells, self.runs, strict=True)
         return [run for cell, run in found if run is not None and (cell["baseline"], cell["arm"]) == (baseline, arm)]
 
 
+def arm_words(arm: str) -> str:
+    """Return what an arm of a comparison does.
+
+    >>> arm_words("baseline"), arm_words("fedrela-drop"), arm_words("as given")
+    ('baseline', 'FedReLa, lr / 10', 'as given')
+    """
+    kind = arm.removesuffix("-drop")
+    return ARMS.get(kind, kind) + (", lr / 10" if kind != arm else "")
+
+
+def arm_name(baseline: str, arm: str) -> str:
+    """Return how an arm of a baseline is called.
+
+    >>> arm_name("FedAvg", "fedrela-drop"), arm_name("FedAvg", "baseline-drop"), arm_name("FedAvg", "as given")
+    ('FedAvg + FedReLa, lr / 10', 'FedAvg, lr / 10', 'FedAvg')
+    """
+    words = arm_words(arm)
+    for plain in ("baseline", "as given"):
+        if words.startswith(plain):
+            return baseline + words.removeprefix(plain)
+    return f"{baseline} + {words}"
+
+
+def is_matched(base: str, treated: str) -> bool:
+    """Whether the second arm is FedReLa and the first one the same without it, or with random moves.
+
+    >>> is_matched("random-drop", "fedrela-drop"), is_matched("baseline", "fedrela-drop")
+    (True, False)
+    """
+    fedrela = treated.startswith("fedrela") and not base.startswith("fedrela")
+    return fedrela and base.endswith("-drop") == treated.endswith("-drop")
+
+
 def mean_over_seeds(rows: Any) -> tuple[Floats, Floats]:
     """Return mean and standard deviation over rows of values; NaN where a value is None, or where one row is all."""
     found = np.array(rows, np.float64)
     return found.mean(axis=0), found.std(axis=0, ddof=1) if len(found) > 1 else np.full(found.shape[1], np.nan)
-
-
-def is_source(source: object) -> bool:
-    """Whether something names a folder of ours, or is what was read from one; else it is plain numbers."""
-    known = (str, os.PathLike, RunFolder, GridFolder, RunData, GridData)
-    return isinstance(source, known) or hasattr(source, "folder")
 
 
 def open_folder(path: str | Path) -> RunFolder | GridFolder:
@@ -197,18 +203,23 @@ def open_folder(path: str | Path) -> RunFolder | GridFolder:
     return RunFolder.open(path)
 
 
-def read_source(source: Any) -> RunData | GridData:
-    """Read a run, a comparison, a sweep or a reproduction from its folder, or from an object that has a ``folder``."""
+def read_source(source: Any) -> RunData | GridData | None:
+    """Read a run, a comparison, a sweep or a reproduction from its folder, or from an object that has a ``folder``.
+
+    None where `source` is plain numbers.
+    """
     if isinstance(source, RunData | GridData):
         return source
-    folder = source if isinstance(source, RunFolder | GridFolder) else open_folder(getattr(source, "folder", source))
-    return RunData.read(folder) if isinstance(folder, RunFolder) else GridData.read(folder)
+    folder = getattr(source, "folder", source)
+    if isinstance(folder, str | os.PathLike):
+        folder = open_folder(Path(folder))
+    if isinstance(folder, RunFolder):
+        return RunData(folder)
+    return GridData.read(folder) if isinstance(folder, GridFolder) else None
 
 
 def read_run(source: Any) -> RunData | None:
-    """Read a run, as `read_source` does; None where `source` is plain numbers, a `DataError` where it is many runs."""
-    if not is_source(source):
-        return None
+    """Read a run, as `read_source` does; many runs are a `DataError`."""
     found = read_source(source)
     if isinstance(found, GridData):
         raise DataError("this plot is of one run; name one of the folders in runs/")
@@ -220,15 +231,13 @@ def read_summary(source: Any, kind: str) -> Mapping[str, Any] | None:
 
     None where `source` is plain numbers: neither a folder nor a mapping.
     """
-    if is_source(source):
-        data = read_source(source)
-        source = data.summary if isinstance(data, GridData) else {}
-    elif not isinstance(source, Mapping):
+    data = read_source(source)
+    summary = data.summary if isinstance(data, GridData) else source if data is None else {}
+    if not isinstance(summary, Mapping | None):
         return None
-    if not source or source.get("kind") != kind:
+    if not summary or summary.get("kind") != kind:
         raise DataError(f"expected the summary of a finished {kind}")
-    found: Mapping[str, Any] = source
-    return found
+    return summary
 
 
 def _optional(folder: RunFolder, name: str) -> Record | None:

@@ -31,9 +31,6 @@ else:
 STYLE = Path(__file__).with_name("fedrela.mplstyle")
 WIDTH = 5.0  # inches of a new figure
 COLUMN, PAGE = 3.25, 6.75  # inches of a paper's column and page
-PLACES = (0.0, 0.1, 0.2, 0.3, 0.67, 0.78, 0.89, 1.0)  # of a scale's colours between its ends
-STEPS = len(PLACES)
-SERIES = ("#0944b4", "#c94910", "#178564", "#8e2174", "#5a3a00", "#5399d6")
 LONGEST_NAME, LONGEST_LABEL = 40, 34  # characters of a name, and of a legend's label
 NEW: Any = None  # `ax` of a plot: a new figure
 OURS = "fedrela_made"  # marks a figure whose height a plot may set
@@ -41,34 +38,29 @@ OURS = "fedrela_made"  # marks a figure whose height a plot may set
 P = ParamSpec("P")
 
 
-def _scale(first: str, last: str) -> list[str]:
-    """Return colours on the way from one to another, but for the middle, on which no text can be read."""
-    ends = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in (first, last)], np.float64)
-    between = ends[0] + np.array(PLACES)[:, None] * (ends[1] - ends[0])
-    return ["#" + "".join(f"{round(value):02x}" for value in row) for row in between]
-
-
-def _palette(ground: Sequence[str], **kinds: Sequence[str]) -> dict[str, str]:
-    found = dict(zip(("paper", "ink", "muted", "grid", "on-low", "on-high"), ground, strict=True))
-    return found | {f"{kind}-{k}": colour for kind, colours in kinds.items() for k, colour in enumerate(colours)}
+def _palette(ground: str, **kinds: str) -> dict[str, str]:
+    found = dict(zip(("paper", "ink", "muted", "grid", "on-low", "on-high"), ground.split(), strict=True))
+    return found | {f"{kind}-{k}": colour for kind, all_ in kinds.items() for k, colour in enumerate(all_.split())}
 
 
 LIGHT = _palette(
-    ("#ffffff", "#1f2328", "#57606a", "#e3e7ec", "#010101", "#fefefe"),
-    group=("#08519c", "#2b9c8c", "#d1480f"),
-    series=SERIES,
-    rise=_scale("#cfe1f2", "#08264f"),
-    fall=_scale("#f7d3ba", "#7d2600"),
+    "#ffffff #1f2328 #57606a #e3e7ec #010101 #fefefe",
+    group="#08519c #2b9c8c #d1480f",
+    series="#0944b4 #c94910 #178564 #8e2174 #5a3a00 #5399d6",
+    rise="#cfe1f2 #bbcee2 #a7bcd1 #93a9c1 #4a6485 #344f73 #1e3b61 #08264f",  # without the middle: no text is legible
+    fall="#f7d3ba #ebc2a7 #dfb095 #d29f82 #a55f3d #984c29 #8a3914 #7d2600",  # on it, neither dark nor light
 )
 DARK = _palette(
-    ("#15191f", "#e6e9ed", "#a3adb8", "#2a323c", "#fefefe", "#010101"),
-    group=("#4c9be8", "#7fe0c8", "#ff8a3d"),
-    series=("#5877ff", "#ff9f38", "#5fd6b2", "#b19df2", "#f7fbbf", "#9e8130"),
-    rise=_scale("#23405c", "#e3f1ff"),
-    fall=_scale("#573217", "#ffc48f"),
+    "#15191f #e6e9ed #a3adb8 #2a323c #fefefe #010101",
+    group="#4c9be8 #7fe0c8 #ff8a3d",
+    series="#5877ff #ff9f38 #5fd6b2 #b19df2 #f7fbbf #9e8130",
+    rise="#23405c #36526c #49637d #5d758d #a4b7c9 #b9cadb #cedeed #e3f1ff",
+    fall="#573217 #684123 #794f2f #895e3b #c89467 #daa475 #edb482 #ffc48f",
 )
 INK, MUTED, PAPER, LINE = (LIGHT[name] for name in ("ink", "muted", "paper", "grid"))
-RISES, FALLS = ([LIGHT[f"{side}-{k}"] for k in range(STEPS)] for side in ("rise", "fall"))
+SERIES, RISES, FALLS = (
+    [colour for name, colour in LIGHT.items() if name.startswith(f"{kind}-")] for kind in ("series", "rise", "fall")
+)
 
 
 def use_style() -> None:
@@ -122,18 +114,14 @@ def plot(function: Callable[P, None]) -> Callable[P, Axes]:
 
 def new_figure(draw: Callable[..., object], width: float = WIDTH) -> Figure:
     """Return a figure of `width` inches that pyplot does not know of; `draw` gets its axes as keyword `ax`."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with styled():
         figure = Figure(figsize=(width, 0.6 * width))
-        FigureCanvasAgg(figure)
         setattr(figure, OURS, True)
         draw(ax=figure.add_subplot())
-        engine = figure.get_layout_engine()
-        if engine is not None:  # once; left in place, it would lay out again whenever the figure is saved
-            engine.execute(figure)
-            figure.set_layout_engine("none")
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # left in place, it would lay out again whenever the figure is saved
     return figure
 
 
@@ -273,12 +261,17 @@ def line(ax: Axes, x: Any, mean: Any, deviation: Any, most: float = 1.0, **look:
 
 
 def mark(ax: Axes, x: float, words: str) -> None:
-    """Draw a dashed line down through the axes, with words at its lower end."""
+    """Draw a dashed line down through the axes, with words at that end where the named lines leave more room."""
     ax.axvline(x, color=MUTED, linestyle=(0, (2, 2)), linewidth=1, zorder=1.5)
-    low, high = ax.get_xlim()
-    shift, side = (-4, "right") if x - low > 0.5 * (high - low) else (4, "left")
-    look: dict[str, Any] = {"ha": side, "va": "bottom", "color": MUTED, "fontsize": "small"}
-    ax.annotate(words, (x, 0), (shift, 3), xycoords=("data", "axes fraction"), textcoords="offset points", **look)
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    side = -1 if x - left > 0.5 * (right - left) else 1
+    beside = np.linspace(x, x + side * 0.4 * (right - left), 9)
+    named = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+    drawn = [np.interp(np.sort(beside), *np.asarray(line.get_xydata()).T) for line in named]
+    top = bool(drawn) and high - np.nanmax(drawn) > np.nanmin(drawn) - low
+    look: dict[str, Any] = {"ha": "right" if side < 0 else "left", "va": "top" if top else "bottom"}
+    look |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "color": MUTED, "fontsize": "small"}
+    ax.annotate(words, (x, top), (4 * side, -3 if top else 3), **look)
 
 
 def legend_above(ax: Axes, handles: Iterable[Any], labels: Iterable[str]) -> None:

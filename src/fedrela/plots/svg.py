@@ -57,10 +57,8 @@ def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
         _add_tooltips(root, f"tooltips-{number}", artist.fedrela_tooltips)
     _clean(root)
     _drop_ids(root)
-    box = root.get("viewBox", "")
-    root.attrib.clear()
-    root.attrib |= {"viewBox": box, "role": "img", "aria-labelledby": f"{name}-title {name}-desc"}
-    root.attrib |= {"class": "plot", "xmlns": SVG}
+    words, box = f"{name}-title {name}-desc", root.get("viewBox", "")
+    root.attrib = {"viewBox": box, "role": "img", "aria-labelledby": words, "class": "plot", "xmlns": SVG}
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):
         root.insert(place, ET.Element(tag, {"id": f"{name}-{tag}"}))
         root[place].text = printable(text)

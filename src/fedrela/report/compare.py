@@ -10,31 +10,20 @@ import numpy as np
 
 from fedrela import plots
 from fedrela.metrics.paired import is_noise
-from fedrela.plots.arms import arm_words, drop_words, pair_name, pair_title, score_words, seeds_words
 from fedrela.plots.classes import first_pair
-from fedrela.plots.comparisons import gain_rows, gain_text
+from fedrela.plots.comparisons import Summary, gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
-from fedrela.plots.runs import GridData, RunData
+from fedrela.plots.runs import GridData, RunData, arm_words, is_matched
 from fedrela.plots.style import limited
-from fedrela.report.page import Block, Figure, Page, Section, Table, Text
+from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
+from fedrela.report.run import largest
 from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_of
-from fedrela.text import listed, percent, plural, points
+from fedrela.text import percent, plural, points
 
-Summary = Mapping[str, Any]
 INTERVAL = ("mean", "deviation", "low", "high")
 MOST_BASELINES = 4  # that get plots of their own beside the tables
 CHANCE = 0.05  # of an interval of 95 % to miss a difference of zero
 MANY = 10  # differences among which chance must be spoken of
-BEST_TEST = (
-    "Every accuracy is of the round that is best on the test set itself, which nobody can choose without looking at "
-    "it. It is what the official code reports, and no fair estimate."
-)
-VERDICTS = {
-    "gain": "Gains beyond noise, in points",
-    "loss": "Losses beyond noise",
-    "noise": "Within noise",
-    "unknown": "With one seed nothing says how much of it is noise",
-}
 
 
 def compare_tables(summary: Summary) -> list[Table]:
@@ -44,18 +33,16 @@ def compare_tables(summary: Summary) -> list[Table]:
 
 
 def compare_table(summary: Summary) -> Table:
-    """Return the matched pairs in the paper's form, ``baseline (+FedReLa) +gain / -trade-off``."""
+    """Return the pairs in the paper's form, ``baseline (+FedReLa) +gain / -trade-off``."""
     rows = []
     for baseline, pair in pairs(summary):
         base, treated = (baseline["arms"][pair[key]] for key in ("base", "treated"))
         found = (base, treated, pair["differences"])
         cells = (paper_cell(*(of[metric]["mean"] for of in found)) for metric in summary["metrics"])
-        name = pair_name(pair["base"], pair["treated"])
+        name = say("pair", pair["base"], pair["treated"])
         rows.append((baseline["label"], name, *cells, spread_text(treated["moved"], "moved")))
-    seeds = len(summary["seeds"])
-    mean = f"mean over {seeds} seeds" if seeds > 1 else "one seed"
-    caption = f"{score_words(summary)}: without (with) FedReLa, and the gain or trade-off in points; {mean}"
-    return _table(summary, ("baseline", "pair", *summary["metrics"], MOVED), rows, caption)
+    matched = all(is_matched(pair["base"], pair["treated"]) for _, pair in pairs(summary))
+    return _table(summary, ("baseline", "pair", *summary["metrics"], MOVED), rows, say("pair_cells", summary, matched))
 
 
 def difference_table(summary: Summary) -> Table:
@@ -64,11 +51,8 @@ def difference_table(summary: Summary) -> Table:
     for baseline, pair in pairs(summary):
         found = (pair["differences"][metric] for metric in summary["metrics"])
         cells = (gain_text(of["mean"], of["low"], of["high"]) for of in found)
-        rows.append((baseline["label"], pair_name(pair["base"], pair["treated"]), *cells))
-    caption = "Paired differences in points"
-    if len(summary["seeds"]) > 1:
-        caption += f", mean over {len(summary['seeds'])} seeds with the 95 % interval of Student's t"
-    return _table(summary, ("baseline", "pair", *summary["metrics"]), rows, caption)
+        rows.append((baseline["label"], say("pair", pair["base"], pair["treated"]), *cells))
+    return _table(summary, ("baseline", "pair", *summary["metrics"]), rows, say("differences", len(summary["seeds"])))
 
 
 def arms_table(summary: Summary) -> Table:
@@ -79,13 +63,14 @@ def arms_table(summary: Summary) -> Table:
         for baseline in summary["baselines"]
         for arm, found in baseline["arms"].items()
     ]
-    caption = f"{score_words(summary)}; {seeds_words(summary)}"
+    caption = f"{say('score', summary)}; {say('seeds', summary)}"
     return _table(summary, ("baseline", "arm", *summary["metrics"], MOVED), rows, caption)
 
 
 def _table(summary: Summary, columns: tuple[str, ...], rows: list[tuple[str, ...]], caption: str) -> Table:
-    drop = drop_words(arm for baseline in summary["baselines"] for arm in baseline["arms"])
-    return Table(columns, rows, columns[:2], f"{caption}{drop}.")
+    if any(arm.endswith("-drop") for baseline in summary["baselines"] for arm in baseline["arms"]):
+        caption += "; lr / 10: the learning rate divided by 10 from re-labelling on"
+    return Table(columns, rows, columns[:2], f"{caption}.")
 
 
 def compare_values(summary: Summary) -> list[dict[str, Value]]:
@@ -107,16 +92,13 @@ def compare_values(summary: Summary) -> list[dict[str, Value]]:
 
 
 def pairs(summary: Summary) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield every baseline with each of its matched pairs."""
+    """Yield every baseline with each of its pairs."""
     return ((baseline, pair) for baseline in summary["baselines"] for pair in baseline["pairs"])
 
 
 def compare_page(runs: GridData, setting: str) -> Page:
     """Return what a comparison found, from its tables to the labels moved."""
     summary = runs.summary or {}
-    baselines = listed([limited(baseline["label"]) for baseline in summary["baselines"]])
-    arms = plural(max(len(baseline["arms"]) for baseline in summary["baselines"]), "matched arm")
-    lead = f"{setting}: {baselines} in {arms} each, over {plural(len(summary['seeds']), 'seed')}."
     paper = [compare_table(summary)] if any(pairs(summary)) else []
     sections = [
         Section("summary", "", _warnings(summary)),
@@ -126,8 +108,7 @@ def compare_page(runs: GridData, setting: str) -> Page:
         Section("classes", "Change by class", _class_changes(summary, runs)),
         Section("moves", "Labels moved", _label_moves(summary, runs)),
     ]
-    shown = [section for section in sections if section.blocks or section.key == "summary"]
-    return Page(f"Comparison: {limited(summary['name'])}", lead, shown)
+    return Page(f"Comparison: {limited(summary['name'])}", say("compare_lead", summary, setting), sections)
 
 
 def _warnings(summary: Summary) -> list[Block]:
@@ -135,7 +116,7 @@ def _warnings(summary: Summary) -> list[Block]:
     failed = [baseline for baseline in summary["baselines"] if "failed" in baseline]
     said = [f"{limited(of['label'])} is left out, since a run of it failed: {of['failed']}" for of in failed]
     if summary["score"] == "best-test":
-        said.append(BEST_TEST)
+        said.append(say("best_test"))
     return [Text(words, "warning") for words in said]
 
 
@@ -144,7 +125,7 @@ def _gains(summary: Summary) -> list[Block]:
     blocks: list[Block] = []
     for k, ((base, treated), said) in enumerate(verdicts(summary).items(), 1):
         draw = partial(plots.gains, gain_rows(summary, base, treated))
-        blocks += [Figure(f"gains-{k}", pair_title(base, treated), draw, said), Text(said)]
+        blocks += [Figure(f"gains-{k}", say("pair_title", base, treated), draw, said), Text(said)]
     return [*blocks, Text(meaning(summary), "muted")] if blocks else []
 
 
@@ -161,32 +142,19 @@ def verdicts(summary: Summary) -> dict[tuple[str, str], str]:
             verdict = "unknown" if noise is None else "noise" if noise else sign
             words = f"{limited(baseline['label'])} {limited(metric)} {points(difference['mean'])}"
             found.setdefault(verdict, []).append(words)
-    return {
-        kind: " ".join(f"{words}: {listed(found[key])}." for key, words in VERDICTS.items() if key in found)
-        for kind, found in kinds.items()
-    }
+    return {kind: say("verdicts", found) for kind, found in kinds.items()}
 
 
 def meaning(summary: Summary) -> str:
     """Say what beyond noise means here."""
-    seeds, number = len(summary["seeds"]), sum(len(pair["differences"]) for _, pair in pairs(summary))
-    if seeds < 2:
-        return "One seed was run. It takes two or more to tell a difference from noise."
-    said = (
-        "A difference is taken seed by seed, between arms that share every round before re-labelling. It lies beyond "
-        f"noise where its 95 % interval (Student's t over {seeds} seeds) leaves zero out."
-    )
-    if number >= MANY:
-        said += f" Of {number} differences about {max(1, round(CHANCE * number))} would do so by chance alone."
-    if seeds < 4:
-        said += " So few seeds make wide intervals: what is within noise here may still be real."
-    return said
+    number = sum(len(pair["differences"]) for _, pair in pairs(summary))
+    chance = max(1, round(CHANCE * number)) if number >= MANY else 0
+    return say("noise", len(summary["seeds"]), number, chance)
 
 
 def _curves(summary: Summary, runs: GridData) -> list[Block]:
     """Return accuracy over rounds: the headline, and the group of the rarest classes."""
-    shown, seeds = dict.fromkeys(summary["metrics"][:-3:-1]), len(summary["seeds"])
-    band = f"Mean over {seeds} seeds; bands are one standard deviation." if seeds > 1 else "One seed."
+    shown, band = dict.fromkeys(summary["metrics"][:-3:-1]), say("band", len(summary["seeds"]))
     blocks: list[Block] = []
     for k, label in _plotted(summary):
         for metric, kind in zip(shown, ("headline", "rarest"), strict=False):
@@ -239,8 +207,8 @@ def _flow(label: str, runs: Sequence[RunData], key: str) -> list[Figure]:
     if not flows:
         return []
     flow, classes = np.mean(flows, axis=0), runs[0].classes
-    a, b = divmod(int(flow.argmax()), len(classes))
-    most = f"The most frequent move is from {limited(classes[a])} to {limited(classes[b])}, {flow[a, b]:.1f} labels."
+    number, a, b = largest(flow, classes)
+    most = f"The most frequent move is from {a} to {b}, {number:.1f} labels."
     caption = f"Mean over {plural(len(flows), 'seed')}. {most}"
     draw = partial(plots.label_flows, flow, names=classes)
     return [Figure(key, f"{label} + FedReLa: labels moved", draw, most, caption)]

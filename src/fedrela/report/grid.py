@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from fedrela.plots.arms import arm_words
-from fedrela.plots.comparisons import value_text
+from fedrela.plots.comparisons import Summary, value_text
 from fedrela.plots.rounds import SPANS
-from fedrela.plots.runs import GridData, RunData
+from fedrela.plots.runs import GridData, RunData, arm_words
 from fedrela.plots.style import limited
 from fedrela.report.compare import compare_page, compare_tables, compare_values
-from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text
+from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text, say
 from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
-from fedrela.report.run import SAMPLES, data_words, model_words, without_paths
-from fedrela.report.sections import gallery
+from fedrela.report.run import SAMPLES, gallery, without_paths
 from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
@@ -25,7 +23,6 @@ from fedrela.runfolder.records import page
 from fedrela.text import plural, seconds
 
 MOST_ROWS = 200
-Summary = Mapping[str, Any]
 
 
 class Kind(NamedTuple):
@@ -51,15 +48,14 @@ def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
     kind, runs = folder.record["kind"], GridData.read(folder)
     if runs.summary is not None:
         found, warning = summary_page(runs), ""
-        if runs.missing:
-            warning = f"{runs.missing:,} of {plural(len(runs.cells), 'run')} did not finish; they are left out below."
+        if missing := list(runs.runs).count(None):
+            warning = f"{missing:,} of {plural(len(runs.cells), 'run')} did not finish; they are left out below."
     else:
         found = Page(f"{kind}: {limited(folder.record['name'])}", "", [])
         warning = f"This {kind} is not done: {folder.status}."
-    warned = Section("unfinished", "", [Text(warning, "warning")] if warning else [])
-    shown = [_samples(folder)] if samples and kind == "compare" else []
-    ending = [_cost(runs), _list_of_runs(runs), _configuration(folder.record["config"], runs)]
-    parts = [section for section in (warned, *found.sections, *shown, *ending) if section.blocks]
+    parts = [Section("unfinished", "", [Text(warning, "warning")] if warning else []), *found.sections]
+    parts += [_samples(folder)] if samples and kind == "compare" else []
+    parts += [_cost(runs), _list_of_runs(runs), _configuration(folder.record["config"], runs)]
     version = f" {runs.any.manifest.version}" if runs.any else ""
     return replace(found, sections=parts, foot=f"Made by fedrela{version} from this folder alone.")
 
@@ -68,7 +64,7 @@ def summary_page(runs: GridData) -> Page:
     """Return the page of a summary, without what every grid ends with."""
     assert runs.summary is not None
     run = runs.any
-    setting = f"{data_words(run)}, {model_words(run)}" if run else "No run has finished"
+    setting = f"{say('data', run)}, {say('model', run)}" if run else "No run has finished"
     return KINDS[runs.summary["kind"]].page(runs, setting)
 
 
@@ -98,29 +94,25 @@ def _samples(folder: GridFolder) -> Section:
     for cell in folder.cells:
         if cell["arm"] in ("fedrela", "fedrela-drop") and (folder.place(cell) / "result.json").exists():
             said = Text(f"From {limited(cell['baseline'])} with seed {cell['seed']}, {cell['folder']}.", "muted")
-            return Section("samples", SAMPLES, [said, *gallery(RunData.read(folder.run_folder(cell)))])
+            return Section("samples", SAMPLES, [said, *gallery(RunData(folder.run_folder(cell)))])
     return Section("samples", SAMPLES, [])
 
 
 def _cost(runs: GridData) -> Section:
     """Return the time of a run of every baseline and arm: the only section that differs between machines."""
-    groups: dict[tuple[str, str], list[RunData]] = {}
-    for cell, run in zip(runs.cells, runs.runs, strict=True):
-        if run is not None and run.timing:
-            groups.setdefault((cell["baseline"], cell["arm"]), []).append(run)
     rows = []
-    for (baseline, arm), found in groups.items():
-        sums = [[sum(record.get(span, 0.0) for record in run.timing) for span in SPANS.values()] for run in found]
-        spans = np.mean(sums, axis=0)
-        per_round = spans[:2].sum() / max(len(found[0].timing), 1)
-        rows.append((limited(baseline), arm_words(arm), f"{len(found)}", *map(seconds, (per_round, *spans.tolist()))))
+    for baseline, arm in dict.fromkeys((cell["baseline"], cell["arm"]) for cell in runs.cells):
+        if found := [run for run in runs.of(baseline, arm) if run.timing]:
+            sums = [[sum(record.get(span, 0.0) for record in run.timing) for span in SPANS.values()] for run in found]
+            times = np.mean(sums, axis=0)
+            per_round = times[:2].sum() / len(found[0].timing)
+            shown = map(seconds, (per_round, *times.tolist()))
+            rows.append((limited(baseline), arm_words(arm), f"{len(found)}", *shown))
     columns = ("baseline", "arm", "runs", "per round", *SPANS)
     caption = "Time of a run, mean over its runs, the shared rounds included"
-    said = (
-        "FedReLa sends nothing of its own: uploads keep their names, shapes and bytes. Re-labelling is summed over "
-        "clients. Rounds that several runs share were trained once. This section alone depends on the machine."
+    return Section(
+        "cost", "Cost", [Table(columns, rows, ("baseline", "arm"), caption), Text(say("grid_cost"), "muted")]
     )
-    return Section("cost", "Cost", [Table(columns, rows, ("baseline", "arm"), caption), Text(said, "muted")])
 
 
 def _list_of_runs(runs: GridData) -> Section:
@@ -147,4 +139,4 @@ def _configuration(toml: str, runs: GridData) -> Section:
         blocks += [Text("Every run has a config.toml of its own; that of the first:"), Code(without_paths(run.toml))]
     if run is not None:
         blocks.append(Facts(list(run.manifest.packages.items())))
-    return Section("configuration", "Configuration and versions", blocks, print_break=True)
+    return Section("configuration", "Configuration and versions", blocks)

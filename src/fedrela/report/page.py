@@ -7,18 +7,22 @@ markup, drive a terminal or reverse the writing. The page also forbids the brows
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from fedrela.plots.style import DARK, LIGHT, WIDTH, new_figure
+from fedrela.plots.runs import arm_words, is_matched
+from fedrela.plots.style import DARK, LIGHT, WIDTH, limited, new_figure
 from fedrela.plots.svg import describe_lines, page_svg
-from fedrela.text import printable
+from fedrela.text import listed, percent, plural, points, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+LINE_BREAK = re.compile(r"\s*\n\s*")
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,6 @@ class Table:
     rows: Sequence[Sequence[str]]
     words: Sequence[str] = ()
     caption: str = ""
-
-    @classmethod
-    def of_columns(cls, columns: Mapping[str, Iterable[str]], words: Sequence[str] = (), caption: str = "") -> Table:
-        """Return a table of columns of cells by name."""
-        return cls(list(columns), list(zip(*columns.values(), strict=True)), words, caption)
 
 
 @dataclass(frozen=True)
@@ -100,12 +99,11 @@ Block = Text | Figure | Table | Pictures | Code | Facts
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page; without a title it stands before all others and is not in the table of contents."""
+    """A part of a page, shown if it has blocks; without a title it comes first and is not in the table of contents."""
 
     key: str  # its address: letters, digits and hyphens
     title: str
     blocks: Sequence[Block]
-    print_break: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,21 @@ def environment(inert: Callable[[object], str], *, html: bool = True) -> Environ
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         finalize=lambda value: value if hasattr(value, "__html__") else inert(value),
     )  # fmt: skip
+    made.filters |= {function.__name__: function for function in (limited, listed, percent, plural)}
+    made.filters["thousands"] = "{:,}".format
     made.filters["kind"] = lambda block: type(block).__name__.lower()
     made.filters["data_uri"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"
     made.filters["lines"] = lambda text: [line.expandtabs() for line in text.rstrip().split("\n")]
+    made.globals |= {function.__name__: function for function in (arm_words, change, is_matched, say)}
     return made
+
+
+def change(before: float | None, after: float | None) -> str:
+    """Return by how many percentage points a share changed, a hyphen where one of the two is missing."""
+    return points(None if before is None or after is None else after - before)
+
+
+def say(name: str, *values: object) -> str:
+    """Return a sentence of ``words.j2`` about some values, on one line."""
+    words = getattr(environment(printable, html=False).get_template("words.j2").module, name)
+    return LINE_BREAK.sub(" ", words(*values)).strip()

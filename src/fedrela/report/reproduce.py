@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedrela import plots
-from fedrela.plots.comparisons import BASELINE, TREATED, Gain, entry_value, gains_of, table_gains
+from fedrela.plots.comparisons import BASELINE, TREATED, Entry, Gain, Summary, entry_value, gains_of, table_gains
 from fedrela.plots.runs import GridData
 from fedrela.plots.style import limited
-from fedrela.report.page import Block, Figure, Page, Section, Table, Text
+from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import NONE, Value, paper_cell, values_of
-from fedrela.text import plural, points
+from fedrela.text import points
 
-Summary = Mapping[str, Any]
-Entry = Mapping[str, Any]
 Place = tuple[str, ...]  # values along some axes of a table
+Cells = dict[tuple[Place, Place], dict[str, Entry]]
 DOUBTFUL = "†"
 DIGITS = 2  # as the paper prints
 FEWEST = 3  # values that make a line
@@ -48,7 +47,9 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
 
 def _entry_tables(summary: Summary, split: bool) -> list[Table]:
     cells = _cells(summary)
-    across, caption = list(dict.fromkeys(column for _, column in cells)), _caption(summary, cells)
+    across = list(dict.fromkeys(column for _, column in cells))
+    paired = any({BASELINE, TREATED} <= arms.keys() for arms in cells.values())
+    caption = say("cells", summary, paired, doubts(summary))
     if not split or len(across) < 2:
         return [_table(summary, cells, across, caption)]
     places = (zip(summary["columns"], column, strict=True) for column in across)
@@ -65,31 +66,23 @@ def _protocol_tables(summary: Summary) -> list[Table]:
         caption = "What differs between the protocols; in brackets where, if not everywhere."
         tables.append(Table(names, [[row[name] for name in names] for row in rows], names, caption))
     if summary.get("protocol") == "both":
-        gains = [
-            [place, metric, *(points(value, DIGITS) for value in (printed, published, matched)), *_split(*values)]
-            for place, metric, *values in gains_of(summary, ("published", "published_protocol", "measured"))
-            for printed, published, matched in [values]
-            if published is not None and matched is not None
-        ]
+        gains = []
+        for place, metric, *of in gains_of(summary, ("published", "published_protocol", "measured")):
+            printed, published, matched = of
+            if published is not None and matched is not None:
+                rest = None if printed is None else printed - published
+                gains.append([place, metric, *(points(gain, DIGITS) for gain in (*of, published - matched, rest))])
         columns = ("place", "metric", "printed", "published protocol", "matched", "by the protocol", "rest")
-        caption = (
-            "Gains by FedReLa in points. Printed less matched is what the protocol adds (published protocol less "
-            "matched) and the rest: implementation, scale and seeds. The published protocol scores the best test round."
-        )
-        tables += [Table(columns, gains, columns[:2], caption)] if gains else []
+        tables += [Table(columns, gains, columns[:2], say("protocol_gains"))] if gains else []
     return tables
 
 
-def _split(printed: float | None, published: float, matched: float) -> list[str]:
-    return [points(published - matched, DIGITS), points(None if printed is None else printed - published, DIGITS)]
-
-
-def _cells(summary: Summary) -> dict[tuple[Place, Place], dict[str, Entry]]:
+def _cells(summary: Summary) -> Cells:
     """Return the entries by arm at every place, which is one down the rows and one across the columns."""
-    cells: dict[tuple[Place, Place], dict[str, Entry]] = {}
+    cells: Cells = {}
+    down_and_across = _axes(summary)
     for entry in summary["entries"]:
-        down, across = _axes(summary)
-        row, column = (tuple(str(entry["at"].get(axis, "")) for axis in axes) for axes in (down, across))
+        row, column = (tuple(str(entry["at"].get(axis, "")) for axis in axes) for axes in down_and_across)
         cells.setdefault((row, column), {})[entry["arm"]] = entry
     return cells
 
@@ -101,32 +94,14 @@ def _axes(summary: Summary) -> tuple[list[str], list[str]]:
     return [axis for axis in dict.fromkeys([*summary["rows"], *others]) if axis not in across], across
 
 
-def _caption(summary: Summary, cells: Mapping[Any, Mapping[str, Entry]]) -> str:
-    """Say what the cells of the table are."""
-    paired = any({BASELINE, TREATED} <= arms.keys() for arms in cells.values())
-    pair = "without (with) FedReLa and gain or trade-off; " if paired else ""
-    seeds = len(summary["seeds"])
-    mean = f"measured: mean over {seeds} seeds" if seeds > 1 else "measured: one seed"
-    columns = f"columns by {', '.join(summary['columns'])}; " if summary["columns"] else ""
-    doubt = f"; {DOUBTFUL}: doubtful in the paper" if doubts(summary) else ""
-    return f"In per cent; {pair}{columns}{mean}; {NONE}: not published or not measured{doubt}."
-
-
-def _table(
-    summary: Summary, cells: Mapping[tuple[Place, Place], Mapping[str, Entry]], across: Sequence[Place], caption: str
-) -> Table:
+def _table(summary: Summary, cells: Cells, across: Sequence[Place], caption: str) -> Table:
     metrics, printed = summary["metrics"], [entry["published"] or {} for entry in summary["entries"]]
     known = any(value is not None for values in printed for value in values.values())  # none of a plot in the paper
     measured = measured_rows(summary)
-    rows = [
-        [
-            *row,
-            measured.get(source, source),
-            *(_cell(cells.get((row, column), {}), metric, source) for column in across for metric in metrics),
-        ]
-        for row in dict.fromkeys(row for row, _ in cells)
-        for source in (["published"] if known else []) + list(measured)
-    ]
+    rows = []
+    for row, source in product(dict.fromkeys(row for row, _ in cells), [*(["published"] if known else []), *measured]):
+        found = (_cell(cells.get((row, column), {}), metric, source) for column in across for metric in metrics)
+        rows.append([*row, measured.get(source, source), *found])
     left = [*_axes(summary)[0], ""]
     named = [", ".join([*(column if len(across) > 1 else ()), m["name"]]) for column in across for m in metrics]
     return Table([*left, *named], rows, left, caption)
@@ -161,13 +136,7 @@ def reproduce_values(summary: Summary) -> list[dict[str, Value]]:
             "arm": entry["arm"].removeprefix("+"),
             "metric": metric["of"],
             "published": (entry["published"] or {}).get(metric["of"]),
-            **{
-                name: value
-                for source in measured_rows(summary)
-                for name, value in values_of(
-                    (entry[source] or {}).get(metric["of"]), metric["of"], f"{source}_"
-                ).items()
-            },
+            **_measured_values(summary, entry, metric["of"]),
             "seeds": len(summary["seeds"]),
             "doubtful": entry["doubtful"],
         }
@@ -201,9 +170,6 @@ def remarks(summary: Summary) -> dict[str, list[str]]:
 def reproduce_page(runs: GridData, setting: str) -> Page:
     """Return a table of the paper beside what was measured, the gains, and what was chosen or reduced."""
     summary = runs.summary or {}
-    measured = sum(entry["measured"] is not None for entry in summary["entries"])
-    entries = f"{measured:,} of the {len(summary['entries']):,} entries measured"
-    lead = f"{summary['title']}: {entries} over {plural(len(summary['seeds']), 'seed')}; the first run: {setting}."
     said = "These numbers are of a reduced setting and cannot equal the paper's; what can be compared is their order."
     found, keys = table_gains(summary), {title: key for key, title in REMARKS.items()}
     sections = [
@@ -213,7 +179,8 @@ def reproduce_page(runs: GridData, setting: str) -> Page:
         Section("curves", "Over the values", sensitivity_figures(summary)),
         *(Section(keys[title], title, [Text(line) for line in lines]) for title, lines in remarks(summary).items()),
     ]
-    return Page(f"{limited(summary['name'])}, scale {limited(summary['scale'])}", lead, sections)
+    title = f"{limited(summary['name'])}, scale {limited(summary['scale'])}"
+    return Page(title, say("reproduce_lead", summary, setting), sections)
 
 
 def _gains(found: Sequence[Gain]) -> list[Block]:

@@ -1,27 +1,32 @@
-"""The page of one run: what was run, its sections in their order, those on accuracy, and the configuration."""
+"""The page of one run: accuracy, where labels went, who has what, what it cost, and the configuration."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fedrela import plots
+from fedrela.metrics.heterogeneity import measure_heterogeneity
+from fedrela.plots.clients import MOST_CLIENTS
+from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import RunData
-from fedrela.plots.style import limited
-from fedrela.report.page import Block, Code, Facts, Figure, Page, Section, Table, Text
-from fedrela.report.sections import cost, gallery, lost_clients, scores, where_labels_went, who_has_what
+from fedrela.plots.samples import looks, png, run_scores
+from fedrela.plots.style import limited, short
+from fedrela.report.page import Block, Code, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, change, say
 from fedrela.runfolder import RunFolder
-from fedrela.text import listed, percent, plural, points
+from fedrela.text import percent, plural, points, probability, seconds, size
 
 ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
 MOST_ROWS = 30  # classes of a table; more are in the plot alone
-KINDS = {"dirichlet": "Dirichlet", "iid": "IID"}
-NAMED = ("ratio", "factor", "alpha")  # of imbalance and partition, where they have them
 SAMPLES = "Re-labelled samples"  # the section that pages of comparisons have too
+MOST_COUNTS, MOST_NOTES, MOST_LOST, SOME_ROUNDS = 30, 12, 40, 8
+LONGEST_REASON = 160  # characters
 
 
 def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
@@ -29,7 +34,7 @@ def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
 
     Nothing but the folder is read, and where it lies does not matter.
     """
-    run = RunData.read(folder, samples=samples)
+    run = RunData(folder, samples=samples)
     sections = [
         Section("summary", "", opening(run)),
         Section("rounds", "Accuracy over rounds", over_rounds(run)),
@@ -41,63 +46,10 @@ def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
         Section("scores", "Scores and thresholds", scores(run)),
         Section("cost", "Cost", cost(run)),
         Section("lost", "Clients lost", lost_clients(run)),
-        Section("configuration", "Configuration and versions", configuration(run), print_break=True),
+        Section("configuration", "Configuration and versions", configuration(run)),
     ]
     foot = f"Made by fedrela {run.manifest.version} from the run folder alone."
-    return Page(title(run), lead(run), sections, foot)
-
-
-def title(run: RunData) -> str:
-    """Return a title: the data, the baseline, and whether it was helped."""
-    helped = ""
-    if run.enabled:
-        helped = " with FedReLa" if run.config["relabel"]["moves"] == "fedrela" else " with random moves"
-    return f"{limited(run.manifest.data['source'])}: {_algorithm(run)}{helped}"
-
-
-def lead(run: RunData) -> str:
-    """Return what was run, in one sentence."""
-    share = run.config["train"]["participation"]
-    part = f" with {share:.3g} of the clients per round" if share < 1 else ""
-    baseline = f"{_algorithm(run)} with {model_words(run)}{part}"
-    return f"{data_words(run)}: {baseline}; {_relabelling(run)}; seed {run.config['seed']}."
-
-
-def data_words(run: RunData) -> str:
-    """Return what clients train on."""
-    data = run.manifest.data
-    samples = f"{plural(run.samples, 'training sample')} of {plural(len(run.classes), 'class')}"
-    how = "; ".join(_kind(data["recipe"], what) for what in ("imbalance", "partition"))
-    return f"{limited(data['source'])}, {samples} at {plural(data['clients'], 'client')} ({how})"
-
-
-def model_words(run: RunData) -> str:
-    """Return the model, and for how long it is trained."""
-    return f"{limited(run.config['model']['name'])} for {plural(run.all_rounds, 'round')}"
-
-
-def _algorithm(run: RunData) -> str:
-    algorithm = run.manifest.algorithm
-    return limited(algorithm.get("label", algorithm["name"]))
-
-
-def _kind(recipe: Mapping[str, Any], what: str) -> str:
-    table = recipe[what]
-    numbers = [f"{key} {table[key]:g}" for key in NAMED if isinstance(table.get(key), int | float)]
-    kind = KINDS.get(table["kind"], limited(table["kind"]).replace("_", " "))
-    return ", ".join([f"{kind} {what}", *numbers])
-
-
-def _relabelling(run: RunData) -> str:
-    table = run.config["relabel"]
-    rate = "" if table["lr_scale"] == 1 else f", with the learning rate times {table['lr_scale']:g}"
-    if not run.enabled:
-        return f"nobody re-labelled{rate and f'{rate} from round {run.first} on'}"
-    tau = table["tau"]
-    level = f"tau {tau:g}" if isinstance(tau, int | float) else "a tau of each client's own"
-    again = f" and every {plural(table['period'], 'round')}" if table["period"] else ""
-    what = "re-labelled" if table["moves"] == "fedrela" else "moved as many labels of random samples, as a control,"
-    return f"clients {what} from round {run.first}{again} on ({level}){rate}"
+    return Page(say("title", run), say("lead", run), sections, foot)
 
 
 def opening(run: RunData) -> list[Block]:
@@ -113,24 +65,8 @@ def opening(run: RunData) -> list[Block]:
     pairs += [(key.upper(), f"{accuracy[key]:.3f}") for key in ("auroc", "auprc") if accuracy.get(key) is not None]
     if run.enabled:
         pairs.append(("labels moved", "private" if run.moved is None else f"{run.moved:,}"))
-    return [*blocks, Facts(pairs, large=True), Text(_meaning(run, accuracy["groups"]), "muted")]
-
-
-def _meaning(run: RunData, groups: Mapping[str, float | None]) -> str:
-    result = run.result or {}
-    which = "Balanced accuracy (the mean over classes)" if run.headline == "balanced" else "Accuracy"
-    said = [f"{which} on the test set after round {run.last_scored}."]
-    if empty := [limited(group) for group, share in groups.items() if share is None]:
-        said.append(f"The test set has no sample of {listed(empty)} classes.")
-    if run.enabled and run.moved is None:
-        said.append("How many labels moved is known to the clients alone.")
-    elif run.enabled:
-        said.append(f"{run.moved:,} of {plural(run.samples, 'label')} of training samples were changed.")
-    if "validation" in result:
-        said.append(f"On what clients hold back, balanced accuracy is {percent(result['validation']['balanced'])}.")
-    if "local" in result:
-        said.append(f"The mean of the clients' own accuracies is {percent(result['local']['mean'])}.")
-    return " ".join(said)
+    empty = [limited(group) for group, share in accuracy["groups"].items() if share is None]
+    return [*blocks, Facts(pairs, large=True), Text(say("accuracies", run, empty), "muted")]
 
 
 def over_rounds(run: RunData) -> list[Block]:
@@ -146,20 +82,7 @@ def _course(run: RunData) -> str:
     before, after = (
         of and {run.headline: of[run.headline], **of["groups"]} for of in (run.accuracy_before, run.accuracy)
     )
-    if after is None:
-        return ""
-    if before is None:
-        parts = [f"{limited(key)} {percent(share)}" for key, share in after.items()]
-        return f"After round {run.last_scored}: {listed(parts)}."
-    parts = [
-        f"{limited(key)} went from {percent(before[key])} to {percent(share)} ({_change(before[key], share)} points)"
-        for key, share in after.items()
-    ]
-    return f"From round {run.first - 1} to round {run.last_scored}, {listed(parts)}."
-
-
-def _change(before: float | None, after: float | None) -> str:
-    return points(None if before is None or after is None else after - before)
+    return say("course", run, before, after) if after else ""
 
 
 def by_class(run: RunData) -> list[Block]:
@@ -192,16 +115,17 @@ def _class_table(run: RunData, before: Sequence[float | None] | None, after: Seq
         columns["labels after"] = (f"{count:,}" for count in record["after"])
     if before:
         columns |= {"before": map(percent, before), "after": map(percent, after)}
-        columns["points"] = map(_change, before, after)
+        columns["points"] = map(change, before, after)
     else:
         columns["accuracy"] = map(percent, after)
-    return [Table.of_columns(columns, ("class", "group"), "Training samples and accuracy on the test set")]
+    rows = list(zip(*columns.values(), strict=True))
+    return [Table(list(columns), rows, ("class", "group"), "Training samples and accuracy on the test set")]
 
 
 def confusion(run: RunData) -> list[Block]:
     """Return what the model took for what, before T, at the end, and the difference."""
     found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
-    there = {panel: np.array(matrix, np.float64) for panel, matrix in found.items() if matrix is not None}
+    there = {panel: np.array(matrix, np.int64) for panel, matrix in found.items() if matrix is not None}
     if not there:
         return [Text("There is no test set." if run.result else "It is written when a run has finished.")]
     titles = {"before": f"Before round {run.first}", "after": f"After round {run.last_scored}"}
@@ -218,20 +142,227 @@ def confusion(run: RunData) -> list[Block]:
 
 
 def _errors(run: RunData, n: Any) -> str:
-    wrong, total = n - np.diag(n.diagonal()), int(n.sum())
-    if not wrong.any():
-        return f"All of {plural(total, 'answer')} are right."
-    a, b = divmod(int(wrong.argmax()), len(n))
-    classes = f"“{limited(run.classes[a])}” taken for “{limited(run.classes[b])}”"
-    most = f"{plural(int(wrong[a, b]), 'sample')} of {classes}"
-    return f"{int(n.diagonal().sum()):,} of {plural(total, 'answer')} are right; the most frequent error is {most}."
+    return say("errors", int(n.trace()), int(n.sum()), *largest(n - np.diag(n.diagonal()), run.classes))
 
 
 def _largest_change(run: RunData, there: dict[str, Any]) -> str:
     before, after = (n / np.maximum(n.sum(axis=1, keepdims=True), 1) for n in there.values())
-    a, b = divmod(int(np.abs(after - before).argmax()), len(run.classes))
-    change = points(float(after[a, b] - before[a, b]))
-    return f"The largest change is {change} points: “{limited(run.classes[a])}” taken for “{limited(run.classes[b])}”."
+    most, a, b = largest(after - before, run.classes)
+    return f"The largest change is {points(most)} points: “{a}” taken for “{b}”."
+
+
+def largest(matrix: Any, classes: Sequence[str]) -> tuple[Any, str, str]:
+    """Return the entry of a matrix of classes that is farthest from zero, and the names of its row and column."""
+    found = np.asarray(matrix)
+    a, b = divmod(int(np.abs(found).argmax()), len(classes))
+    return found[a, b].item(), limited(classes[a]), limited(classes[b])
+
+
+def where_labels_went(run: RunData) -> list[Block]:
+    """Return the moves from class to class, and those into each class beside what was expected."""
+    if why := say("nothing_moved", run):
+        return [Text(why)]
+    record = run.relabelling or {}
+    flow = np.array(record["flow"], np.int64)
+    said = say("moves", run, flow.sum(axis=0), *largest(flow, run.classes))
+    blocks: list[Block] = [Text(said)]
+    if record["moved"]:
+        caption = "How many labels of the class at the left became the class below."
+        title = "Labels moved, from class to class"
+        blocks.append(Figure("flow", title, partial(plots.label_flows, run), said, caption))
+    words = f"{plural(int(flow.sum()), 'label')} moved; {sum(record['expected']):.1f} were expected."
+    draw = partial(plots.moves_into_classes, run)
+    blocks.append(Figure("targets", "Labels moved into each class", draw, words, say("targets", run)))
+    title, draw = "Training samples per class, by the labels before and after", partial(plots.class_counts, run)
+    counts = Figure("counts", title, draw, say("counts", run, MOST_COUNTS))
+    return [*blocks, counts, *_notes(record["clients"])]
+
+
+def _notes(clients: Mapping[str, Any]) -> list[Block]:
+    """Tell what clients refused or noted, each thing once."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for client, facts in clients.items():
+        told = [("note", str(note)) for note in facts["notes"]]
+        for key in told + ([("refused", str(facts["refusal"]))] if facts["refusal"] is not None else []):
+            said.setdefault(key, []).append(client)
+    if not said:
+        return []
+    rows = [(kind, what[:LONGEST_REASON], f"{len(who):,}") for (kind, what), who in sorted(said.items(), reverse=True)]
+    more = f"; {len(rows) - MOST_NOTES:,} more are in relabelling.json" if len(rows) > MOST_NOTES else ""
+    caption = f"What clients said when they re-labelled{more}"
+    return [Table(("kind", "what", "clients"), rows[:MOST_NOTES], ("kind", "what"), caption)]
+
+
+def scores(run: RunData) -> list[Block]:
+    """Return the distribution of z for the classes of each group, with the thresholds."""
+    if why := say("nothing_moved", run):
+        return [Text(why)]
+    blocks: list[Block] = [Text(say("scores", run.config["relabel"]["normalize"]))]
+    for k, group in enumerate(run.groups.names):
+        _, counts, marks = run_scores(run, group)
+        above = f" Thresholds lie between {marks[0][1]:.2f} and {marks[-1][1]:.2f}." if marks else ""
+        words = f"{plural(int(counts.sum()), 'score')}.{above} The outermost bars hold all that is beyond."
+        draw = partial(plots.score_histogram, run, group=group)
+        blocks.append(Figure(f"scores-{k}", f"z towards {limited(group)} classes", draw, words))
+    return blocks
+
+
+def gallery(run: RunData, *, samples: bool = True) -> list[Block]:
+    """Return moved samples of several clients, the most probable moves of each."""
+    found, why = run.gallery, say("nothing_moved", run)
+    if not samples:
+        why = why or "Samples are left out of this page."
+    elif not why and (found is None or not len(found["old"])):
+        why = "No label moved." if run.moved == 0 else "Samples were not kept in this run folder."
+    if why or found is None:
+        return [Text(why)]
+    said = say("gallery", len(found["old"]), len(set(found["client"].tolist())))
+    caption = "" if found["samples"].ndim == 4 else say("features", run.manifest.data["standardized"])
+    return [Text(said), Pictures(_pictures(run, found), caption)]
+
+
+def _pictures(run: RunData, found: dict[str, Any]) -> list[Picture]:
+    data, pictures = run.manifest.data, []
+    for i, (image, unusual) in enumerate(looks(found["samples"], data["feature_names"], data["standardized"])):
+        old, new = (limited(run.classes[int(found[key][i])]) for key in ("old", "new"))
+        facts = [
+            ("posterior", probability(found["posterior"][i])),
+            ("re-labelling", probability(found["rho"][i])),
+            ("client", f"{found['client'][i]:,}"),
+            *((limited(feature), value) for feature, value in unusual),
+        ]
+        alt = f"Sample of client {found['client'][i]:,}, class {old}, re-labelled {new}"
+        pictures.append(Picture(f"{old} → {new}", facts, None if image is None else png(image), alt))
+    return pictures
+
+
+def who_has_what(run: RunData) -> list[Block]:
+    """Return the clients by classes, with measures of imbalance and heterogeneity."""
+    counts = run.client_counts
+    if counts is None:
+        sizes = np.array(run.manifest.data["client_sizes"])
+        said = f"{plural(sizes.size, 'client')} have from {sizes.min():,} to {sizes.max():,} training samples. "
+        return [Text(said + "Their classes are written when a run has finished.")]
+    said = say("clients", run, counts, np.median(counts.sum(axis=1)), MOST_CLIENTS)
+    width = 6.6 if len(counts) > 12 else 5.0
+    draw, caption = partial(plots.client_classes, run), f"Original labels, before any was moved. {said}"
+    title = "Training samples by client and class"
+    blocks: list[Block] = [Figure("clients", title, draw, said, caption, width)]
+    if counts.sum():
+        columns = ("measure", "here", "what it means")
+        blocks.append(Table(columns, heterogeneity_facts(counts), ("measure", "what it means")))
+    if note := run.manifest.data["note"]:
+        blocks.append(Text(f"Partition: {note}", "muted"))
+    return blocks
+
+
+def effective_clients(client_counts: ArrayLike) -> list[str]:
+    """Return for each class over how many clients it is effectively spread, with one decimal; 0.0 where it is absent.
+
+    >>> effective_clients([[30, 0, 0], [10, 20, 0]])
+    ['1.6', '1.0', '0.0']
+    """
+    return [f"{clients:,.1f}" for clients in measure_heterogeneity(client_counts).effective_clients]
+
+
+def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
+    """Measure a (clients, classes) count matrix: what each measure is called, what it is here, what it means.
+
+    Examples
+    --------
+    >>> [f"{name} {value}" for name, value, _ in heterogeneity_facts([[30, 0], [10, 20]])][:2]
+    ['imbalance ratio 2', 'class absence 25.0%']
+    """
+    found = measure_heterogeneity(client_counts)
+    spread = np.array([clients for clients in found.effective_clients if clients > 0])
+    spreads = " / ".join(map(short, (spread.min(), float(np.median(spread)), spread.max())))
+    return [
+        ("imbalance ratio", short(found.imbalance_ratio), "IR of the training set: largest class over smallest"),
+        ("class absence", f"{found.absence_rate:.1%}", "pairs of a client and a class without a sample"),
+        ("local/global mismatch", f"{found.mismatch:.1%}", "pairs of classes that a client has in reverse order"),
+        ("effective clients", spreads, "clients a class is spread over: least, median, most"),
+        ("total variation", probability(found.total_variation), "mean distance from the global class mix, 0 to 1"),
+    ]
+
+
+def lost_clients(run: RunData) -> list[Block]:
+    """Return whose updates did not count and why, and the rounds that had too few clients."""
+    turns: dict[tuple[int, str], list[int]] = {}
+    for record in run.rounds:
+        for client, reason in record.excluded:
+            turns.setdefault((-1 if client is None else client, reason), []).append(record.round)
+    blocks: list[Block] = [Text(say("lost", sum(map(len, turns.values())), len({client for client, _ in turns})))]
+    if turns:
+        rows = [
+            ("unknown" if client < 0 else f"{client:,}", f"{len(when):,}", _some(when), reason[:LONGEST_REASON])
+            for (client, reason), when in sorted(turns.items())
+        ]
+        more = f", the first {MOST_LOST} of {len(rows):,}" if len(rows) > MOST_LOST else ""
+        columns = ("client", "updates", "rounds", "why")
+        blocks.append(Table(columns, rows[:MOST_LOST], columns[2:], f"Updates lost{more}"))
+    if skipped := [record.round for record in run.rounds if record.skipped]:
+        left = f"Too few clients were left in {plural(len(skipped), 'round')} ({_some(skipped)})"
+        blocks.append(Text(f"{left}: the model stayed."))
+    return blocks
+
+
+def _some(rounds: list[int]) -> str:
+    """Return round numbers, some of them where they are many.
+
+    >>> _some([1, 2, 5]), _some(list(range(1, 60)))
+    ('1, 2, 5', '1, 2, 3, 4, 5, 6, 7, 8 … 59')
+    """
+    shown = ", ".join(map(str, rounds[:SOME_ROUNDS]))
+    return shown if len(rounds) <= SOME_ROUNDS else f"{shown} … {rounds[-1]}"
+
+
+def cost(run: RunData) -> list[Block]:
+    """Return time and bytes per round, and what FedReLa added: the only section that differs between machines."""
+    blocks: list[Block] = [Facts(_bytes(run))]
+    if run.timing:
+        times = [np.array([record.get(span, 0.0) for record in run.timing]) for span in SPANS.values()]
+        middle = seconds(float(np.median(times[0] + times[1])))
+        said = f"{plural(len(run.timing), 'round')} of {middle} each at the median."
+        note = "Re-labelling is summed over clients, which may work side by side: the part drawn is the most it can be."
+        figure = Figure("time", "Seconds per round", partial(plots.cost, run), said, note if run.enabled else "")
+        blocks += [Facts(_times(run, times)), figure]
+    if run.machine:
+        blocks.append(Text(say("machine", run.machine), "muted"))
+    return blocks
+
+
+def _bytes(run: RunData) -> list[tuple[str, str]]:
+    pairs, whole = [], 0
+    for way in ("sends", "receives"):
+        arrays = {
+            name: math.prod(shape) * np.dtype(dtype).itemsize
+            for name, (shape, dtype) in run.manifest.algorithm.get(way, {}).items()
+        }
+        whole += sum(arrays.values())
+        if arrays or way == "sends":
+            parts = ", ".join(f"{limited(name)} {size(number)}" for name, number in arrays.items())
+            pairs.append((f"a client {way}", f"{size(sum(arrays.values()))} per round ({parts})"))
+    if run.rounds:
+        clients = sum(len(record.chosen) for record in run.rounds) / len(run.rounds)
+        pairs.append(("a round moves", f"{size(clients * whole)} with {clients:.4g} clients"))
+    if run.enabled:
+        pairs.append(("FedReLa adds", "0 B: it sends nothing, and uploads keep their names, shapes and types"))
+    return pairs
+
+
+def _times(run: RunData, times: list[Any]) -> list[tuple[str, str]]:
+    train, score, relabel = times
+    whole = train + score
+    plain = whole[relabel == 0]
+    middle = float(np.median(plain if plain.size else whole))
+    pairs = [("all rounds", seconds(whole.sum())), ("per round", f"{seconds(middle)} (median)")]
+    if relabel.any():
+        first = int(np.argmax(relabel > 0))
+        took = f"{seconds(whole[first])}, of which re-labelling, summed over clients, {seconds(relabel[first])}"
+        pairs.append((f"round {run.timing[first]['round']}, re-labelling", took))
+        part = relabel.sum() / whole.sum()
+        pairs.append(("FedReLa added", f"{seconds(relabel.sum())} in the whole run, {part:.1%} of its time"))
+    return pairs
 
 
 def configuration(run: RunData) -> list[Block]:

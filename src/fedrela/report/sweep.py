@@ -7,15 +7,13 @@ from functools import partial
 from typing import Any
 
 from fedrela import plots
-from fedrela.plots.arms import arm_name, arm_words, score_words, seeds_words
-from fedrela.plots.comparisons import HELD_BACK, arms_of, points_of, value_text
-from fedrela.plots.runs import GridData
+from fedrela.plots.comparisons import HELD_BACK, Summary, arms_of, points_of, value_text
+from fedrela.plots.runs import GridData, arm_name, arm_words
 from fedrela.plots.style import limited
-from fedrela.report.page import Block, Figure, Page, Section, Table, Text
+from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import MOVED, Value, spread_text, values_of
-from fedrela.text import listed, percent, plural, points
+from fedrela.text import listed, percent
 
-Summary = Mapping[str, Any]
 MOST_FAILURES = 8
 
 
@@ -38,7 +36,7 @@ def sweep_table(summary: Summary) -> Table:
     words = [*_who(summary), *keys]
     columns = [*words, *metrics, *([HELD_BACK] if validated else []), MOVED]
     held = f"; {HELD_BACK}: balanced accuracy on what clients hold back" if validated else ""
-    return Table(columns, rows, words, f"{score_words(summary)}; {seeds_words(summary)}{held}.")
+    return Table(columns, rows, words, f"{say('score', summary)}; {say('seeds', summary)}{held}.")
 
 
 def wide_table(summary: Summary) -> Table | None:
@@ -88,16 +86,13 @@ def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list
 def sweep_page(runs: GridData, setting: str) -> Page:
     """Return what a sweep found: the choice in words, plots for one or two keys, all points."""
     summary = runs.summary or {}
-    keys = listed([f"{limited(key)} over {plural(len(summary['values'][key]), 'value')}" for key in summary["keys"]])
-    baselines = listed(list(dict.fromkeys(limited(point["baseline"]) for point in summary["points"])))
-    lead = f"{setting}: {baselines} with {keys}, over {plural(len(summary['seeds']), 'seed')}."
     title = f"Sweep of {listed([limited(key) for key in summary['keys']])}: {limited(summary['name'])}"
     sections = [
         Section("summary", "", _opening(summary)),
         Section("figures", "What the values do", _plots(summary)),
         Section("points", "All points", [sweep_table(summary)]),
     ]
-    return Page(title, lead, sections)
+    return Page(title, say("sweep_lead", summary, setting), sections)
 
 
 def _opening(summary: Summary) -> list[Block]:
@@ -110,7 +105,7 @@ def _opening(summary: Summary) -> list[Block]:
 
 def _plots(summary: Summary) -> list[Block]:
     """Return lines over one key, heat maps over two; of more keys nothing."""
-    metrics, arms, several = summary["metrics"], arms_of(summary), len(summary["seeds"]) > 1
+    metrics, arms = summary["metrics"], arms_of(summary)
     draw = partial(plots.sensitivity, summary)
     words = {metric: f"{limited(metric)} accuracy" for metric in metrics} | {"moved": MOVED}
     if len(summary["keys"]) == 2:
@@ -124,7 +119,7 @@ def _plots(summary: Summary) -> list[Block]:
         ]  # fmt: skip
     if len(summary["keys"]) != 1:
         return []
-    band = "Mean over seeds; bands are one standard deviation." if several else "One seed."
+    band = say("band", len(summary["seeds"]))
     moved = Figure("moved", "Labels moved", partial(draw, metric="moved"), caption="All clients, mean over seeds.")
     if len(arms) == 1:
         return [Figure("accuracy", f"{limited(arm_name(*arms[0]))}: test accuracy", draw, caption=band), moved]
@@ -137,20 +132,10 @@ def _plots(summary: Summary) -> list[Block]:
 
 def choice_words(summary: Summary, choice: Mapping[str, Any]) -> str:
     """Say which value the validation split would choose, and what the test set says of it."""
-    headline = summary["metrics"][-1]
     chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
-    test = listed([f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["metrics"]])
-    said = (
-        f"{limited(arm_name(choice['baseline'], choice['arm']))}: {choice['by']} is highest at {chosen} "
-        f"({percent(choice['validation'])}), so that is what one would choose. There the test set says: {test}."
-    )
-    if choice["best_test"] <= choice["test"][headline]:
-        return f"{said} No other value is better on the test set ({headline})."
-    more = points(choice["best_test"] - choice["test"][headline]).lstrip("+")
-    return (
-        f"{said} Best on the test set itself is {best}, {headline} {percent(choice['best_test'])}: {more} points more, "
-        "which nobody can have without looking at the test set."
-    )
+    test = [f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["metrics"]]
+    arm = limited(arm_name(choice["baseline"], choice["arm"]))
+    return say("choice", choice, arm, chosen, best, test, summary["metrics"][-1])
 
 
 def _values(values: Mapping[str, Any]) -> str:
