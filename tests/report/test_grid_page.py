@@ -19,7 +19,7 @@ from fedrela.plots.style import new_figure
 from fedrela.plots.svg import describe_lines
 from fedrela.report.compare import meaning, verdicts
 from fedrela.report.grid import grid_page
-from fedrela.report.page import Figure, Page, Pictures, Table, Text, render
+from fedrela.report.page import Figure, Page, Pictures, Table, Text, render, say
 from fedrela.report.reproduce import reproduce_page, sensitivity_figures
 from fedrela.report.sweep import choice_words
 from fedrela.report.writing import write_figures, write_report
@@ -168,6 +168,19 @@ def test_failed_baselines_and_a_flattering_score_are_said_aloud(compared, tmp_pa
     said = words(page_of(tmp_path / "grid"), "summary")
     assert "prox <b> is left out, since a run of it failed: it diverged" in said
     assert "no fair estimate" in said
+
+
+@pytest.mark.parametrize(
+    ("base", "treated", "name", "title"),
+    [
+        ("baseline", "fedrela", "FedReLa", "FedReLa against the baseline"),
+        ("random-drop", "fedrela-drop", "over random moves, lr / 10",
+         "FedReLa against random moves, both with lr / 10"),
+        ("baseline", "fedrela-drop", "FedReLa, lr / 10 over baseline", "FedReLa, lr / 10 against baseline"),
+    ],
+)  # fmt: skip
+def test_what_a_pair_of_arms_is_called(base, treated, name, title):
+    assert (say("pair", base, treated), say("pair_title", base, treated)) == (name, title)
 
 
 def test_which_differences_are_noise():
