@@ -15,10 +15,11 @@ from fedrela.errors import DataError, IntegrityError
 from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
 from fedrela.plots.runs import RunData
+from fedrela.plots.style import new_figure
 from fedrela.records import RoundRecord
 from fedrela.report.page import Page, Pictures, Table, Text, render
 from fedrela.report.run import run_page
-from fedrela.report.writing import write_figures, write_report
+from fedrela.report.writing import sample_figures, write_figures, write_report
 from fedrela.runfolder import RunFolder
 from fedrela.text import probability
 from helpers.small_runs import CLASSES, COLUMNS, small
@@ -95,6 +96,24 @@ def test_the_gallery_shows_samples_of_several_clients(tabular, pictures):
         assert [fact["re-labelling"] for fact in facts] == [probability(value) for value in arrays["rho"]]
     assert all(item.png is not None and item.alt for item in shown.items)
     assert page_of(pictures).title == "digits: FedAvg with FedReLa"
+
+
+def test_moves_drawn_at_random_are_shown_beside_the_most_probable(tmp_path):
+    pictures = {"source": "digits", "options": {}, "imbalance": {"kind": "step", "ratio": 20, "minority": [0, 1, 2]}}
+    config = small(data=pictures, relabel={"start": 2, "tau": 0.2}, report={"gallery_size": 6})
+    folder = run_experiment(config, out=tmp_path / "run", workers=1).folder
+    arrays = np.load(folder / "gallery.npz")
+    probable, drawn = (block for block in section(page_of(folder), "samples").blocks if isinstance(block, Pictures))
+    assert len(drawn.items) == len(probable.items) == 6
+    facts = [dict(item.facts) for item in drawn.items]
+    assert [fact["re-labelling"] for fact in facts] == [probability(value) for value in arrays["drawn_rho"]]
+    assert arrays["drawn_rho"].mean() < arrays["rho"].mean()
+    written = write_figures(folder, tmp_path / "figures", ("png",))
+    assert {"samples-column.png", "samples-page.png"} <= {path.name for path in written}
+    (figure,) = sample_figures(RunData(RunFolder.open(folder)))
+    ax = new_figure(figure.draw).axes[0]
+    assert len(ax.images) == 12
+    assert "below: moves drawn at random" in ax.get_title(loc="left")
 
 
 def test_of_a_table_row_the_most_deviant_features_are_shown_by_name(tabular):
@@ -296,7 +315,8 @@ def test_a_changed_folder_is_refused(tabular, tmp_path):
 @pytest.mark.parametrize(("format", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_plots_for_papers(tabular, tmp_path, format, start):
     written = write_figures(tabular, tmp_path / "a", (format,))
-    names = [f"{figure.name}-{size}.{format}" for figure in page_of(tabular).figures for size in ("column", "page")]
+    drawn = [*(figure.name for figure in page_of(tabular).figures), "samples"]
+    names = [f"{name}-{size}.{format}" for name in drawn for size in ("column", "page")]
     assert [place.name for place in written] == names
     assert all(place.read_bytes().startswith(start) for place in written)
     if format == "png":

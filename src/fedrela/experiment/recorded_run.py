@@ -25,6 +25,7 @@ from fedrela.experiment.result import Result
 from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.records import writing
+from fedrela.streams import stream
 
 
 @dataclass
@@ -74,7 +75,7 @@ class RecordedRun:
         found = relabelling_record(run.problem, run.state, ledgers)
         folder.write_json("relabelling.json", found | ({"moved": None} if run.executor.remote_clients else {}))
         if self.gallery:
-            folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery))
+            folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery, run.plan.seed))
         result = self._result()
         folder.finish(result)
         return Result(folder.path, result)
@@ -155,20 +156,30 @@ def _client(metrics: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def gallery_bytes(problem: Problem, ledgers: dict[int, Ledger], size: int) -> bytes:
-    """Return an npz with the moved samples of largest probability, drawn from the clients in turn.
+def gallery_bytes(problem: Problem, ledgers: dict[int, Ledger], size: int, seed: int) -> bytes:
+    """Return an npz with the moved samples of largest probability from the clients in turn, and others drawn at random.
 
-    Arrays: ``samples`` (raw pictures, or table rows), ``client``, ``old``, ``new``, ``posterior``, ``rho``.
+    Arrays: ``samples`` (raw pictures, or table rows), ``client``, ``old``, ``new``, ``posterior``, ``rho``; those drawn
+    at random, which follow from the seed, have ``drawn_`` before each name.
     """
-    chosen = _in_turn(ledgers, size)
+    arrays: dict[str, NDArray[Any]] = {}
     kinds = {"old": None, "new": None, "posterior": float, "rho": float}
-    columns = {name: np.array([getattr(ledgers[c], name)[i] for c, i in chosen], kind) for name, kind in kinds.items()}
-    ids = [problem.shards[c].train[ledgers[c].index[i]] for c, i in chosen]
-    samples: NDArray[Any] = np.asarray(problem.x_train[np.array(ids, np.int64)])
+    for prefix, chosen in (("", _in_turn(ledgers, size)), ("drawn_", _drawn(ledgers, size, seed))):
+        for name, kind in kinds.items():
+            arrays[prefix + name] = np.array([getattr(ledgers[c], name)[i] for c, i in chosen], kind)
+        ids = [problem.shards[c].train[ledgers[c].index[i]] for c, i in chosen]
+        arrays[prefix + "samples"] = np.asarray(problem.x_train[np.array(ids, np.int64)])
+        arrays[prefix + "client"] = np.array([client for client, _ in chosen], np.int64)
     buffer = io.BytesIO()
-    clients = np.array([client for client, _ in chosen], np.int64)
-    np.savez(buffer, allow_pickle=False, samples=samples, client=clients, **columns)
+    np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
+
+
+def _drawn(ledgers: dict[int, Ledger], size: int, seed: int) -> list[tuple[int, int]]:
+    """Return (client, place in its ledger) of moves drawn at random, each at most once."""
+    moves = [(client, i) for client, ledger in sorted(ledgers.items()) for i in range(len(ledger.rho))]
+    order = stream(seed, "gallery").permutation(len(moves))[:size]
+    return [moves[k] for k in order.tolist()]
 
 
 def _in_turn(ledgers: dict[int, Ledger], size: int) -> list[tuple[int, int]]:

@@ -32,7 +32,8 @@ GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
 class RunData:
     """A run, finished or not, read once; a folder that was changed after its run had finished is an `IntegrityError`.
 
-    ``relabelling``, ``result`` and ``gallery`` are None before a run has finished, and where they were not kept.
+    ``relabelling``, ``result``, ``gallery`` and ``drawn`` are None before a run has finished, and where they were not
+    kept.
     """
 
     def __init__(self, folder: RunFolder, *, samples: bool = True) -> None:
@@ -51,7 +52,8 @@ class RunData:
         self.timing = folder.timing()
         self.relabelling = _optional(folder, RELABELLING)
         self.result = _optional(folder, RESULT)
-        self.gallery = _gallery(folder) if samples else None
+        self.gallery = _gallery(folder) if samples else None  # the most probable moves
+        self.drawn = _gallery(folder, "drawn_") if samples else None  # moves drawn at random
         self.machine = _optional(folder, MACHINE) or {}
         self.ledgers = dict(folder.ledgers())
 
@@ -244,11 +246,12 @@ def _optional(folder: RunFolder, name: str) -> Record | None:
     return folder.read_json(name) if (folder.path / name).exists() else None
 
 
-def _gallery(folder: RunFolder) -> dict[str, NDArray[Any]] | None:
+def _gallery(folder: RunFolder, prefix: str = "") -> dict[str, NDArray[Any]] | None:
     if not (folder.path / GALLERY).exists():
         return None
     try:
         with np.load(io.BytesIO(folder.read(GALLERY)), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in GALLERY_ARRAYS}
+            known = not prefix or f"{prefix}old" in arrays  # earlier versions drew none
+            return {name: arrays[prefix + name] for name in GALLERY_ARRAYS} if known else None
     except (BadZipFile, KeyError, ValueError):
         raise IntegrityError(f"{folder.path / GALLERY}: is damaged") from None

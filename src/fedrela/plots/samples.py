@@ -77,24 +77,28 @@ def run_scores(run: RunData, group: str | None) -> tuple[Floats, Ints, list[tupl
 
 
 @style.plot
-def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, ax: Axes = style.NEW) -> None:
+def gallery(
+    source: Any, *, names: Sequence[str] | None = None, drawn: bool = False, most: int = 12, across: int = ACROSS,
+    ax: Axes = style.NEW,
+) -> None:  # fmt: skip
     """Draw re-labelled samples with their old and new label, and the model's probability of the new one.
 
     `source` is a run, or a mapping with ``samples`` (n, channels, height, width) uint8 or (n, features), ``old`` and
-    ``new`` class ids, and where known ``posterior`` and ``rho``, the re-labelling probability. `most` are drawn.
+    ``new`` class ids, and where known ``posterior`` and ``rho``, the re-labelling probability. Of a run they are its
+    most probable moves, or with `drawn` moves drawn at random. There are `most` of them, `across` side by side.
 
     >>> found = {"samples": np.zeros((1, 1, 8, 8), np.uint8), "old": [0], "new": [1], "posterior": [0.25]}
     >>> [text.get_text() for text in gallery(found, names=["cat", "dog"]).texts]
     ['cat → dog', 'posterior 0.250']
     """
     run = read_run(source)
-    found, features = (source, None) if run is None else (run.gallery or {}, run.manifest.data["feature_names"])
+    found, features = (source, None) if run is None else (_kept(run, drawn), run.manifest.data["feature_names"])
     if not len(found.get("old", ())):
         raise DataError("no re-labelled samples were kept in this run folder")
     most_class = int(max(np.max(found["old"]), np.max(found["new"])))
     names = run.classes if run else names or style.class_names(None, most_class + 1)
     x = np.asarray(found["samples"])[:most]
-    columns = min(ACROSS, max(len(x), 1))
+    columns = min(across, max(len(x), 1))
     pitch = 1.6 if x.ndim == 4 else 0.15 * (FEATURES + 3.5)
     for i, (image, unusual) in enumerate(looks(x, features)):
         row, column = divmod(i, columns)
@@ -111,6 +115,10 @@ def gallery(source: Any, *, names: Sequence[str] | None = None, most: int = 12, 
     ax.set(xlim=(0, 1.15 * columns), ylim=(pitch * rows, -0.05), aspect="equal")
     ax.axis("off")
     style.set_height(ax, 0.2 + 4.8 / 1.15 / ACROSS * pitch * rows)
+
+
+def _kept(run: RunData, drawn: bool) -> Mapping[str, NDArray[Any]]:
+    return (run.drawn if drawn else run.gallery) or {}
 
 
 def looks(x: NDArray[Any], names: Sequence[str] | None, standardized: bool = False) -> list[tuple[Any, Any]]:

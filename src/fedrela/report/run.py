@@ -218,7 +218,11 @@ def gallery(run: RunData, *, samples: bool = True) -> list[Block]:
         return [Text(why)]
     said = say("gallery", len(found["old"]), len(set(found["client"].tolist())))
     caption = "" if found["samples"].ndim == 4 else say("features", run.manifest.data["standardized"])
-    return [Text(said), Pictures(_pictures(run, found), caption)]
+    blocks: list[Block] = [Text(said), Pictures(_pictures(run, found), caption)]
+    if run.drawn and (run.moved or 0) > len(found["old"]):
+        blocks.append(Text("Drawn at random from all moves, as in the paper's figure; the seed of the run draws them."))
+        blocks.append(Pictures(_pictures(run, run.drawn), caption))
+    return blocks
 
 
 def _pictures(run: RunData, found: dict[str, Any]) -> list[Picture]:

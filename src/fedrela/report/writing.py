@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from fedrela import plots
 from fedrela.errors import ArgumentError
 from fedrela.files import write_bytes
-from fedrela.plots.runs import open_folder
+from fedrela.plots.runs import RunData, open_folder
+from fedrela.plots.samples import ACROSS
 from fedrela.plots.style import COLUMN, PAGE, name, new_figure
 from fedrela.plots.svg import save
 from fedrela.report.grid import grid_page
-from fedrela.report.page import Page, render
+from fedrela.report.page import Figure, Page, render
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
@@ -51,18 +56,35 @@ def check_formats(formats: Sequence[str]) -> None:
 def write_figures(path: str | Path, out: str | Path, formats: Sequence[str] = ("svg",)) -> list[Path]:
     """Write every plot of a folder's page at the widths of a paper's column and page, and return where they are.
 
+    Of a run there are its samples too, the most probable moves and some drawn at random.
+
     `path` is as for `write_report`. `out` is the folder for the files, made where it is missing; files of an earlier
     call are replaced. `formats` are of ``svg``, ``png`` and ``pdf``.
     """
     check_formats(formats)
-    written = []
-    for figure in page_of(open_folder(path)).figures:
+    written, folder = [], open_folder(path)
+    samples = sample_figures(RunData(folder)) if isinstance(folder, RunFolder) else []
+    for figure in [*page_of(folder).figures, *samples]:
         for size, width in SIZES.items():
             drawn = new_figure(figure.draw, width)
             for format in formats:
                 written.append(Path(out) / f"{figure.name}-{size}.{format}")
                 _write(written[-1], save(drawn, format, figure.name))
     return written
+
+
+def sample_figures(run: RunData) -> list[Figure]:
+    """Return the paper's figure of samples: the most probable moves above, moves drawn at random below."""
+    if not run.gallery or not run.drawn or not len(run.gallery["old"]):
+        return []
+    number = min(ACROSS, len(run.gallery["old"]))
+    both = {name: np.concatenate([run.gallery[name][:number], run.drawn[name][:number]]) for name in run.gallery}
+    return [Figure("samples", "Re-labelled samples", partial(_draw_samples, both, run.classes, number))]
+
+
+def _draw_samples(found: Mapping[str, Any], names: Sequence[str], across: int, ax: Any) -> None:
+    plots.gallery(found, names=names, across=across, ax=ax)
+    ax.set_title("above: the most probable moves; below: moves drawn at random", fontsize="small", loc="left")
 
 
 def check_picture_path(path: str | Path, *, overwrite: bool = False) -> None:
