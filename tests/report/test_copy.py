@@ -16,8 +16,7 @@ from fedrela.report.page import render
 from fedrela.report.run import run_page
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.copy import copy_without_samples
-from fedrela.runfolder.grids import GridFolder
+from fedrela.runfolder.grids import GridFolder, copy_without_samples
 from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)

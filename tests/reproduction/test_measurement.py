@@ -17,8 +17,7 @@ from fedrela.experiment.result import Result
 from fedrela.report.reproduce import reproduce_tables
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import NAMES, PROTOCOLS, paper_table
-from fedrela.runfolder.copy import copy_without_samples
-from fedrela.runfolder.grids import GridFolder
+from fedrela.runfolder.grids import GridFolder, copy_without_samples
 from helpers import batteries
 
 torch.set_num_threads(1)

@@ -49,7 +49,7 @@ def report(
     from fedrela.plots.runs import open_folder
     from fedrela.report.tensorboard import write_tensorboard
     from fedrela.report.writing import check_formats, write_figures, write_report
-    from fedrela.runfolder.copy import copy_without_samples
+    from fedrela.runfolder.grids import copy_without_samples
 
     if format and figures is None:
         raise ArgumentError("--format: is that of plots; --figures DIR says where they go")

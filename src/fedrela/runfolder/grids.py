@@ -2,7 +2,7 @@
 
 ``grid.json`` says which runs, and holds the configuration they were made from; the runs lie in ``runs/`` under names
 that end with their address, the digest of their configuration, so that none is done twice. ``summary.json``
-summarises all of them; tables and the report are made from it.
+summarises all of them; tables and the report are made from it. Also a copy of such a folder, or of one run, to share.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import is_taken, make_folders, safe_path, write_bytes
+from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
+from fedrela.files import digest, is_taken, make_folders, new_folder, read_plain, safe_path, write_bytes, write_new
 from fedrela.files.atomic import TEMPORARY, remove_if_there
 from fedrela.runfolder import names
+from fedrela.runfolder.checkpoints import Checkpoints
 from fedrela.runfolder.folder import RunFolder
 from fedrela.runfolder.records import Record, RecordFolder, digests_page, read_first, writing
 
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
 TABLES = ("table.md", "table.csv", "table.tex", "table.json")
 WRITABLE = (names.CONFIG, SUMMARY, names.REPORT, *TABLES)
+# What a copy without samples holds.
+FROM_RUN = (names.MACHINE, names.CONFIG, names.MANIFEST, names.RELABELLING, *names.LOGS)
+FROM_GRID = (names.CONFIG, SUMMARY, *TABLES)
 
 
 class GridFolder(RecordFolder):
@@ -123,3 +127,60 @@ def _existing(path: Path) -> Record | None:
     if found:
         raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
     return None
+
+
+def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> None:
+    """Make a copy of `source`, on which no other process works, without samples: for sharing.
+
+    Left out are the gallery, the report that shows it, shared prefixes, and of a checkpoint all but the weights: some
+    algorithms keep mixtures of samples in their state. A finished run is as sound in the copy as before; an unfinished
+    one has no checkpoint there, so it can be looked at but not resumed. The new folder `target` is there wholly or not
+    at all.
+    """
+    if source.running:
+        raise BusyError(f"{source.path}: {source.status} in another process; wait until that has ended")
+    try:
+        with new_folder(target) as folder:
+            if isinstance(source, RunFolder):
+                _copy_run(source, folder)
+                return
+            _copy_files(source.path, folder, FROM_GRID)
+            own = {
+                key: value for key, value in source.record.items() if key != "shared"
+            }  # its runs lie inside the copy
+            write_new(folder / GRID, [digests_page(own, {})])
+            for name in dict.fromkeys(str(cell["folder"]) for cell in source.cells):
+                place = source.place({"folder": name})
+                if (place / names.MANIFEST).exists():
+                    make_folders(folder / name)
+                    _copy_run(RunFolder.open(place), folder / name)
+    except OSError as error:
+        raise ArgumentError(f"{target}: cannot be written: {error.strerror}; choose another path") from None
+
+
+def _copy_files(source: Path, target: Path, wanted: tuple[str, ...]) -> None:
+    for name in wanted:
+        if (source / name).exists():
+            write_new(target / name, [read_plain(source / name, names.LIMIT)])
+
+
+def _copy_run(source: RunFolder, target: Path) -> None:
+    _copy_files(source.path, target, FROM_RUN)
+    if found := source.ledgers():
+        make_folders(target / names.LEDGERS)
+        for _, place in found:
+            _copy_files(source.path, target, (f"{names.LEDGERS}/{place.name}",))
+    if (source.path / names.RESULT).exists():
+        source.check()
+        result = source.read_json(names.RESULT)
+        files = {name: sha256 for name, sha256 in result.pop("files").items() if name != names.GALLERY}
+        _copy_weights(source, target)
+        write_new(target / names.RESULT, [digests_page(result, files)])
+
+
+def _copy_weights(source: RunFolder, target: Path) -> None:
+    saved = source.load_checkpoint()
+    if saved is not None:
+        manifest = read_plain(target / names.MANIFEST, names.LIMIT)
+        checkpoints = Checkpoints(target / names.CHECKPOINT, digest(manifest), target / names.ROUNDS)
+        checkpoints.save(saved.round, {"weights": saved.arrays["weights"]}, {})
