@@ -62,10 +62,11 @@ def load(
     """
     if name not in SOURCES:
         raise ArgumentError(unknown("source", name, SOURCES, "fedrela"), argument="source")
-    spec = SOURCES[name]
-    for option in options:
-        if option not in spec.options:
-            raise ArgumentError(unknown("option", option, spec.options, f"source {name!r}"), argument=option)
+    loader = SOURCES[name].load
+    accepted = inspect.signature(loader).parameters
     common = {"root": root, "cache": cache, "progress": progress}
-    accepted = inspect.signature(spec.load).parameters
-    return spec.load(**{key: value for key, value in common.items() if key in accepted}, **options)
+    for option in options:
+        if option not in accepted:
+            own = [key for key in accepted if key not in common]
+            raise ArgumentError(unknown("option", option, own, f"source {name!r}"), argument=option)
+    return loader(**{key: value for key, value in common.items() if key in accepted}, **options)
