@@ -1,4 +1,4 @@
-"""`fedrela list [algorithms|models|sources|tables]`: everything that is registered, as it is registered."""
+"""`fedrela list [algorithms|models|sources|methods|tables]`: everything that is registered, as it is registered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedrela.models import MODELS, ModelSpec, build, model_options
 from fedrela.options import options_of
 from fedrela.reproduction.paper_table import paper_tables
 
-WHAT = ("algorithms", "models", "sources", "tables")
+WHAT = ("algorithms", "models", "sources", "methods", "tables")
 
 
 def rows(text: str) -> list[str]:

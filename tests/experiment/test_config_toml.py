@@ -84,6 +84,7 @@ augment = false
 train_mode = false
 preset = "paper"
 normalize = "zscore"
+method = "fedrela"
 
 [engine]
 workers = "auto"

@@ -1,4 +1,4 @@
-"""``fedrela list [algorithms|models|sources|tables]``: what a configuration, or ``fedrela reproduce``, may name."""
+"""``fedrela list [algorithms|models|sources|methods|tables]``: what a configuration or ``reproduce`` may name."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from rich.console import Console
 
 from fedrela.arguments import check_choice
 from fedrela.cli.terminal import console, print_line, print_table, print_text_table
+from fedrela.core import REALLOCATORS
 from fedrela.data.sources import SOURCES
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.options import expected, options_of
 
 What = Annotated[
-    str | None, typer.Argument(metavar="[algorithms|models|sources|tables]", help="Which of them.", show_default="all")
+    str | None,
+    typer.Argument(metavar="[algorithms|models|sources|methods|tables]", help="Which of them.", show_default="all"),
 ]
 Model = Annotated[str, typer.Option("--model", metavar="NAME", help="The model whose bytes are shown.")]
 
 
 def list_names(what: What = None, model: Model = "mlp") -> None:
-    """List the algorithms, models and data sources that a configuration may name, and the tables of the paper.
+    """List the algorithms, models, data sources and methods that a configuration may name, and the paper's tables.
 
     For each algorithm: its paper; what a client sends, receives and stores between rounds besides the weights, in bytes
     for the model of --model on 32x32x3 images and 10 classes; and its parameters with the official defaults. A
@@ -77,6 +79,12 @@ def _sources(screen: Console, _: str) -> None:
     print_line(screen, "A source is a key of [data], its options of [data.options]; see fedrela data list.", "dim")
 
 
+def _methods(screen: Console, _: str) -> None:
+    rows = [(name, kind.label, kind.description) for name, kind in REALLOCATORS.items()]
+    print_text_table(screen, ("method", "label", "which labels it moves"), rows)
+    print_line(screen, "A method is a key of [relabel]; budget, limits and ledger are the same for all.", "dim")
+
+
 def _tables(screen: Console, _: str) -> None:
     from fedrela.reproduction.paper_table import paper_tables
 
@@ -98,5 +106,6 @@ TABLES: dict[str, Callable[[Console, str], None]] = {
     "algorithms": _algorithms,
     "models": _models,
     "sources": _sources,
+    "methods": _methods,
     "tables": _tables,
 }

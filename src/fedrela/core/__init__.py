@@ -1,11 +1,16 @@
 """The method itself: NumPy only, no knowledge of any federated algorithm.
 
-Read `equations` for Section 4 of the paper, and `relabelling` for how they compose.
+Read `equations` for Section 4 of the paper, and `relabelling` for how they compose; `reallocators` has the others.
 """
 
+from fedrela.core.candidates import Candidates
 from fedrela.core.ledger import Ledger, undo
 from fedrela.core.previews import TAUS, Preview, preview
+from fedrela.core.reallocators import REALLOCATORS, Reallocator
 from fedrela.core.relabelling import Relabelling, relabel
 from fedrela.core.schedule import Schedule
 
-__all__ = ["TAUS", "Ledger", "Preview", "Relabelling", "Schedule", "preview", "relabel", "undo"]
+__all__ = [
+    "REALLOCATORS", "TAUS", "Candidates", "Ledger", "Preview", "Reallocator", "Relabelling", "Schedule", "preview",
+    "relabel", "undo",
+]  # fmt: skip

@@ -7,7 +7,7 @@ Pairs that are not candidates have probability 0 and are dropped at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fedrela.core import equations as eq
 from fedrela.core.equations import ClassGroups, Floats, Ints
 from fedrela.core.options import RelabelOptions
+from fedrela.text import plural
 
 TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # a tile of this size is transposed within the cache
 CACHE_NUMBERS = 65_536  # a block of at most this many numbers stays in a core's cache through all equations
@@ -25,16 +26,15 @@ Found = tuple[Ints, Floats, Floats]  # for one class: samples, scores, probabili
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs with positive probability, class by class."""
+    """Pairs of a sample and a class that it may move to, class by class; what a re-allocator proposes."""
 
     sample: Ints
     target: Ints
-    score: Floats  # z, or what `normalize` puts in its place
-    rho: Floats
-    threshold: Floats  # (C,)
-    varpi: Floats  # (C,)
-    small_classes: int  # classes with fewer than two samples
-    flat_columns: int  # (class, column) pairs of larger classes without spread
+    score: Floats  # z, or what a method puts in its place
+    rho: Floats  # the probability of its draw
+    threshold: Floats = field(default_factory=lambda: np.empty(0))  # (C,), where the method has one
+    varpi: Floats = field(default_factory=lambda: np.empty(0))  # (C,)
+    notes: tuple[str, ...] = ()  # what is unusual about the data
 
     def dense_rho(self, n: int) -> Floats:
         """Equation (8) for all samples and classes, as ``(n, C)``."""
@@ -47,12 +47,27 @@ class Candidates:
         parts = {name: getattr(self, name)[keep] for name in ("sample", "target", "score", "rho")}
         return replace(self, **parts)
 
+    def largest(self, limit: int) -> Candidates:
+        """Return at most `limit` candidates per class: the largest rho, then score; ties go to the first."""
+        return self.take(rank_within(self.target, -self.rho, -self.score) < limit)
+
+
+def rank_within(group: NDArray[Any], *keys: NDArray[Any]) -> Ints:
+    """Return the place of each item in its group, sorted by `keys`, of which the first counts most.
+
+    >>> rank_within(np.array([0, 1, 0, 1]), np.array([0.5, 0.2, 0.1, 0.3])).tolist()
+    [1, 0, 0, 1]
+    """
+    order = np.lexsort((*reversed(keys), group))
+    ordered = group[order]
+    rank = np.empty(group.size, np.intp)
+    rank[order] = np.arange(group.size) - np.searchsorted(ordered, ordered)
+    return rank
+
 
 def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -> Candidates:
     """Apply equations (2) to (8) to a posterior ``(n, C)`` and the labels ``(n,)``."""
-    n, C = Q.shape
-    if n == 0:
-        return no_candidates(C)
+    C = Q.shape[1]
     spread_rule, rule, _ = options.variant(C)
     counts = np.bincount(y, minlength=C)
     varpi = eq.class_weights(counts)
@@ -72,20 +87,27 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
             above = np.flatnonzero(z > threshold[c])
             gain = eq.weight_gain(varpi[c], source[above])
             found.append((groups.order[above], z[above], formula(z[above], threshold[c], gain)))
-    return _join(found, threshold, varpi, int((groups.sizes < 2).sum()), flat)
+    return _join(found, threshold, varpi, tuple(_notes(int((groups.sizes < 2).sum()), flat)))
 
 
-def _join(found: list[Found], threshold: Floats, varpi: Floats, small: int, flat: int) -> Candidates:
+def _notes(small: int, flat: int) -> Iterator[str]:
+    if small:
+        yield f"class too small: score 0 for {plural(small, 'class')} with one sample"
+    if flat:
+        yield f"no spread: score 0 for {plural(flat, '(class, column) pair')}"
+
+
+def _join(found: list[Found], threshold: Floats, varpi: Floats, notes: tuple[str, ...] = ()) -> Candidates:
     """Join the candidates of all classes."""
     sample, score, rho = (np.concatenate(part) for part in zip(*found, strict=True))
     target = np.repeat(np.arange(len(found)), [part[0].size for part in found])
-    return Candidates(sample, target, score, rho, threshold, varpi, small, flat)
+    return Candidates(sample, target, score, rho, threshold, varpi, notes)
 
 
 def no_candidates(C: int) -> Candidates:
     """Return no candidates at all, with thresholds that nothing passes and equal weights."""
     nothing = (np.empty(0, np.intp), np.empty(0), np.empty(0))
-    return _join([nothing], np.full(C, np.inf), np.ones(C), small=0, flat=0)
+    return _join([nothing], np.full(C, np.inf), np.ones(C))
 
 
 def _column_blocks(Q: NDArray[Any], order: Ints) -> Iterator[tuple[slice, Floats]]:

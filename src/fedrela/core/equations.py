@@ -139,7 +139,7 @@ def quantile_threshold(Z: Floats, tau: float, rule: str) -> Floats:
     return a + (b - a) * share if share < 0.5 else b - (b - a) * (1.0 - share)
 
 
-def probability(z: Floats, t: float, gain: Floats) -> Floats:
+def probability(z: Floats, t: float | Floats, gain: Floats) -> Floats:
     """Equation (8): rho = max(tanh(z - t) * varpi_y, 0)."""
     return np.maximum(np.tanh(z - t) * gain, 0.0)
 

@@ -60,6 +60,19 @@ def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
     return tuple(z.tolist()) if z.ndim else float(z)
 
 
+def _methods() -> Iterable[str]:
+    from fedrela.core.reallocators import REALLOCATORS  # which take these options
+
+    return REALLOCATORS
+
+
+def _check_method(value: Any) -> Any:
+    from fedrela.core.reallocators import reallocator
+
+    reallocator(value)
+    return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class RelabelOptions(Options):
     """How labels are re-allocated. `fedrela.relabel` explains each option.
@@ -107,6 +120,13 @@ class RelabelOptions(Options):
         choices=("zscore", "minmax", "none"),
     )
     max_fraction: float = _fraction(1.0, "largest share of the labels that may change")
+    method: Any = option(  # noqa: RUF009
+        "fedrela",
+        "who proposes the moves: the paper's equations, another re-allocator, or your own as module:Name",
+        choices=_methods,
+        check=_check_method,
+        form="the name of a re-allocator",
+    )
 
     def variant(self, num_classes: int) -> Variant:
         """Return spread, threshold and target: as given, or those of the preset."""
@@ -119,6 +139,8 @@ class RelabelOptions(Options):
 
     def as_record(self, num_classes: int) -> dict[str, Any]:
         """Return plain values for the ledger."""
+        from fedrela.core.reallocators import method_name
+
         spread, threshold, target = self.variant(num_classes)
         return {
             "tau": self.tau,
@@ -127,6 +149,7 @@ class RelabelOptions(Options):
             "target": target,
             "normalize": self.normalize,
             "max_fraction": self.max_fraction,
+            "method": method_name(self.method),
         }
 
 
@@ -139,6 +162,7 @@ class PreviewKeywords(TypedDict, total=False):
     target: str | None
     normalize: str
     max_fraction: float
+    method: Any
 
 
 class RelabelKeywords(PreviewKeywords, total=False):

@@ -126,7 +126,7 @@ def preview(
         counts = np.zeros(shared.C, np.int64)
         return Preview(values, counts, flow, np.nan, np.nan, (), str(shared.refusal), shared.refusal.index)
     for place, tau in enumerate(values):
-        found = shared.candidates(replace(shared.options, tau=tau))
+        found = shared.candidates(replace(shared.options, tau=tau), np.random.default_rng(0))
         flow[place] = expected_flow(found, shared.y, shared.options.variant(shared.C).target)
     counts = np.bincount(shared.y, minlength=shared.C).astype(np.int64)
     agreement, kappa = _agreement(shared)

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
 from fedrela.core import input_checks as checks
-from fedrela.core.candidates import Candidates, find_candidates, no_candidates
+from fedrela.core.candidates import Candidates, no_candidates
 from fedrela.core.draws import cap, choose_targets, draw_hits
 from fedrela.core.equations import Floats, Ints
 from fedrela.core.ledger import Ledger
 from fedrela.core.notebook import moves_frame, moves_html
 from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, keyword_parameters, show_keywords
+from fedrela.core.reallocators import proposal, reallocator
 from fedrela.errors import ArgumentError
-from fedrela.text import plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +110,9 @@ def relabel(
         draws.
     normalize : {"zscore", "minmax", "none"}
         The paper's standardisation, or one of its ablations.
+    method : str, Reallocator or a class of one
+        Who proposes the moves: the paper's equations ``"fedrela"``, ``"margin"``, ``"confident"``, ``"random"``, or one
+        of your own, also by name as ``"package.module:Name"``; see `fedrela.core.Reallocator`.
     max_fraction : float in [0, 1]
         At most floor(max_fraction * n) labels change: those with the largest rho.
     allowed : (C, C) booleans, optional
@@ -150,8 +153,9 @@ def relabel(
         posterior, labels, RelabelOptions(**options), num_classes=num_classes, allowed=allowed, eligible=eligible
     )
     shape = (shared.y.size, shared.C)
-    draws = checks.check_seed(seed) if uniforms is None else checks.check_array("uniforms", uniforms, shape, np.float64)
-    found = shared.candidates(shared.options)
+    rng = checks.check_seed(seed)
+    draws = rng if uniforms is None else checks.check_array("uniforms", uniforms, shape, np.float64)
+    found = shared.candidates(shared.options, rng)
     drawn = choose_targets(found, draw_hits(found, draws), shared.options.variant(shared.C).target)
     chosen = cap(found, drawn, int(shared.options.max_fraction * shared.y.size))
     index, new = found.sample[chosen], found.target[chosen]
@@ -185,14 +189,17 @@ class Inputs:
     eligible: NDArray[np.bool_] | None
     refusal: checks.Refusal | None
 
-    def candidates(self, options: RelabelOptions) -> Candidates:
+    def candidates(self, options: RelabelOptions, rng: np.random.Generator) -> Candidates:
         """Return the pairs that may move under `options` and the owner's rules: none where values are bad."""
-        found = no_candidates(self.C) if self.refusal else find_candidates(self.Q, self.y, options)
+        if self.refusal:
+            return no_candidates(self.C)
+        method = reallocator(options.method)
+        found = proposal(method, self.Q, self.y, self.C, options, rng)
         if self.allowed is not None:
             found = found.take(self.allowed[self.y[found.sample], found.target])
         if self.eligible is not None:
             found = found.take(self.eligible[found.sample])
-        return found
+        return found if method.own_budget else found.largest(int(options.tau * self.y.size))
 
     def as_record(self) -> dict[str, Any]:
         """Return the options and the owner's rules as plain values, for the ledger."""
@@ -231,10 +238,7 @@ def _notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ..
     said = []
     if y.size and found.threshold.size > 1 and np.all(y == y[0]):
         said.append(f"one class only: all {y.size} samples are of class {y[0]}")
-    if found.small_classes:
-        said.append(f"class too small: score 0 for {plural(found.small_classes, 'class')} with one sample")
-    if found.flat_columns:
-        said.append(f"no spread: score 0 for {plural(found.flat_columns, '(class, column) pair')}")
+    said += found.notes
     if capped:
         said.append("cap reached: max_fraction kept the moves with the largest rho")
     return tuple(said)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
 from fedrela.core.options import RelabelOptions
+from fedrela.core.reallocators import reallocator
 from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option, options_of
 from fedrela.streams import stream
@@ -219,8 +220,10 @@ class RelabelPlan(RelabelOptions):
         return Schedule(start=self.start, period=self.period, late=self.late)
 
     def unused(self) -> dict[str, str]:
-        """Return the options of passes that are not made."""
-        return dict.fromkeys(PASSES, "with collected = true there is no pass to set this for") if self.collected else {}
+        """Return the options of passes that are not made, and those that the method does not look at."""
+        unused = dict.fromkeys(reallocator(self.method).unused, f"method {self.method!r} does not use it")
+        passes = PASSES if self.collected else ()
+        return unused | dict.fromkeys(passes, "with collected = true there is no pass to set this for")
 
     def keywords(self, client: int) -> dict[str, Any]:
         """Return the options of `fedrela.relabel` for a client, whose tau may be its own."""

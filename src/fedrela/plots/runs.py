@@ -58,6 +58,11 @@ class RunData:
         self.ledgers = dict(folder.ledgers())
 
     @property
+    def method(self) -> str:
+        """The name of the re-allocator."""
+        return str(self.config["relabel"].get("method", "fedrela"))
+
+    @property
     def first(self) -> int:
         """T, the first round of re-labelling: ``start`` where that is a round, else max(1, round(start * R))."""
         start = self.config["relabel"]["start"]

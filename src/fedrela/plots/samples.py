@@ -70,7 +70,7 @@ def run_scores(run: RunData, group: str | None) -> tuple[Floats, Ints, list[tupl
     edges = np.concatenate([[inner[0] - step], inner, [inner[-1] + step]])
     found = [facts["threshold"][c] for facts in record["clients"].values() for c in members]
     z = [float(value) for value in found if value is not None]
-    if not z or run.config["relabel"]["normalize"] != "zscore":
+    if not z or run.config["relabel"].get("normalize") != "zscore" or run.method != "fedrela":
         return edges, counts, []
     spread = [("lowest", min(z)), ("median", float(np.median(z))), ("highest", max(z))]
     return edges, counts, [("", z[0])] if min(z) == max(z) else spread

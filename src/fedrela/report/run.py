@@ -197,7 +197,7 @@ def scores(run: RunData) -> list[Block]:
     """Return the distribution of z for the classes of each group, with the thresholds."""
     if why := say("nothing_moved", run):
         return [Text(why)]
-    blocks: list[Block] = [Text(say("scores", run.config["relabel"]["normalize"]))]
+    blocks: list[Block] = [Text(say("scores", run))]
     for k, group in enumerate(run.groups.names):
         _, counts, marks = run_scores(run, group)
         above = f" Thresholds lie between {marks[0][1]:.2f} and {marks[-1][1]:.2f}." if marks else ""

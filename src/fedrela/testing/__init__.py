@@ -1,6 +1,7 @@
 """Public batteries: whether your own part keeps the contract that the package builds on."""
 
 from fedrela.testing.algorithms import check_algorithm
+from fedrela.testing.reallocators import check_reallocator
 from fedrela.testing.sources import check_source
 
-__all__ = ["check_algorithm", "check_source"]
+__all__ = ["check_algorithm", "check_reallocator", "check_source"]

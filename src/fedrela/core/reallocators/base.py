@@ -1,0 +1,83 @@
+"""The contract of a re-allocator: posterior, labels and options in, proposed moves with scores out.
+
+Everything else is done here for all of them: checks of the arguments, the budget, the owner's limits, the draws, the
+ledger, and when clients re-label at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.core.candidates import Candidates, no_candidates
+from fedrela.core.equations import class_weights
+from fedrela.core.options import RelabelOptions
+from fedrela.errors import ArgumentError
+
+
+class Reallocator:
+    """Proposes moves. Derive from it, write `propose`, and let `fedrela.testing.check_reallocator` try the result."""
+
+    label: ClassVar[str] = ""  #: in tables and pages; by default the name of the class
+    description: ClassVar[str] = ""  #: what it does, in one line; by default the first line of the class docstring
+    unused: ClassVar[tuple[str, ...]] = ()  #: options of `fedrela.relabel` that it does not look at
+    own_budget: ClassVar[bool] = False  #: whether its own threshold limits the proposals, so that no cut is needed
+
+    def __init_subclass__(cls) -> None:
+        cls.label = cls.__dict__.get("label", "") or cls.__name__
+        cls.description = cls.__dict__.get("description", "") or (cls.__doc__ or "").partition("\n")[0]
+
+    def propose(
+        self, posterior: NDArray[Any], labels: NDArray[Any], options: RelabelOptions, rng: np.random.Generator
+    ) -> Candidates:
+        """Return the moves that may happen, each with a score and the probability rho of its draw.
+
+        The posterior is ``(n, C)`` with n >= 1, checked and read-only, as are the labels ``(n,)``. All randomness comes
+        from `rng`. Of the proposals, those that the owner allows stay; of these, in each class, the floor(tau * n) with
+        the largest rho, then the largest score. Then follow a draw for each, one target per sample, and `max_fraction`.
+        """
+        raise NotImplementedError
+
+
+def proposal(
+    method: Reallocator, Q: NDArray[Any], y: NDArray[Any], C: int, options: RelabelOptions, rng: np.random.Generator
+) -> Candidates:
+    """Return what a re-allocator proposes, checked and class by class; nothing where there are no samples."""
+    if not y.size:
+        return no_candidates(C)
+    posterior, labels = Q.view(), y.view()
+    posterior.flags.writeable = labels.flags.writeable = False
+    found = method.propose(posterior, labels, options, rng)
+    if wrong := _fault(found, y, C):
+        raise ArgumentError(f"{method.label}: propose: {wrong}", argument="method")
+    if np.any(np.diff(found.target) < 0):
+        found = found.take(np.argsort(found.target, kind="stable"))
+    if found.threshold.size == C and found.varpi.size == C:
+        return found
+    threshold = found.threshold if found.threshold.size == C else np.full(C, np.inf)
+    return replace(found, threshold=threshold, varpi=class_weights(np.bincount(y, minlength=C)))
+
+
+def _fault(found: Any, y: NDArray[Any], C: int) -> str:
+    """Return what is wrong with a proposal, or nothing."""
+    if not isinstance(found, Candidates):
+        return f"expected fedrela.core.Candidates, got {type(found).__name__}"
+    columns = {name: getattr(found, name) for name in ("sample", "target", "score", "rho")}
+    for name, values in columns.items():
+        if not isinstance(values, np.ndarray) or values.shape != (len(found.rho),):
+            return f"{name}: expected a NumPy array with one number per move"
+        if values.dtype.kind not in ("iu" if name in ("sample", "target") else "f"):
+            return f"{name}: {values.dtype} is no dtype for it"
+    if not len(found.rho):
+        return ""
+    for name, limit in (("sample", y.size), ("target", C)):
+        if columns[name].min() < 0 or columns[name].max() >= limit:
+            return f"{name}: expected numbers from 0 to {limit - 1}"
+    if not np.isfinite(found.score).all():
+        return "score: expected finite numbers"
+    if not (found.rho.min() >= 0 and found.rho.max() <= 1):  # false for NaN too
+        return "rho: expected probabilities from 0 to 1"
+    return "target: a sample has that label already" if np.any(y[found.sample] == found.target) else ""
