@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -25,7 +25,7 @@ def find_part(group: str, name: object, known: Mapping[str, Any]) -> Any:
     >>> find_part("models", "math:squirt", {})
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: module 'math' has no 'squirt'; nearest: sqrt
+    fedrela.errors.ArgumentError: module 'math' has no 'squirt'; nearest: 'sqrt'
     """
     if not isinstance(name, str):
         raise ArgumentError(not_one_of(name, known))
@@ -67,9 +67,9 @@ def import_part(name: str) -> Any:
     return found
 
 
-def check_kind(name: object, found: Any, right: Callable[[Any], bool], expected: str) -> Any:
+def check_kind(name: object, found: Any, right: bool, expected: str) -> Any:
     """Return what a name stands for if it is of the right kind."""
-    if not right(found):
+    if not right:
         raise ArgumentError(f"expected {expected}, but {shown(name)} is {shown(found)}")
     return found
 
@@ -86,7 +86,7 @@ def name_of(part: Any) -> str:
     return name
 
 
-def modules_named(table: Any) -> Iterator[str]:
+def modules_named(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the modules that the parts named in a configuration would import; nothing is imported.
 
     >>> list(modules_named({"algorithm": {"name": "mine.fast:Mine"}, "data": {"source": "digits"}}))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange, Sizes
+from fedrela.parts import check_kind, find_part
 
-__all__ = ["ALGORITHMS", "Algorithm", "ArraySpec", "Exchange", "Sizes"]
+__all__ = ["ALGORITHMS", "Algorithm", "ArraySpec", "Exchange", "Sizes", "find_algorithm"]
 
 # name of the algorithm and of its file -> its class
 CLASSES = {
@@ -34,3 +36,10 @@ CLASSES = {
 ALGORITHMS: dict[str, type[Algorithm]] = {
     name: getattr(import_module(f"{__name__}.{name}"), kind) for name, kind in CLASSES.items()
 }
+
+
+def find_algorithm(name: object) -> type[Algorithm]:
+    """Return the class of an algorithm: one of `ALGORITHMS`, ``"package.module:Name"``, or of an installed package."""
+    found: Any = find_part("algorithms", name, ALGORITHMS)
+    right = isinstance(found, type) and issubclass(found, Algorithm)
+    return check_kind(name, found, right, "a class derived from fedrela.algorithms.Algorithm")  # type: ignore[no-any-return]

@@ -100,6 +100,7 @@ class Algorithm:
     auxiliary: int = 0  #: samples per class that its server needs, from before imbalance; 0 for none
 
     def __init_subclass__(cls) -> None:
+        cls.name = getattr(cls, "name", cls.__name__.lower())
         cls.label = cls.__dict__.get("label", "") or cls.__dict__.get("name", cls.__name__)
         cls.description = cls.__dict__.get("description", "") or (cls.__doc__ or "").partition("\n")[0]
 

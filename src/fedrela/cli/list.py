@@ -14,6 +14,7 @@ from fedrela.core import REALLOCATORS
 from fedrela.data.sources import SOURCES
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.options import expected, options_of
+from fedrela.parts import installed_parts
 
 What = Annotated[
     str | None,
@@ -38,6 +39,8 @@ def list_names(what: What = None, model: Model = "mlp") -> None:
         if number:
             print_line(screen)
         TABLES[name](screen, model)
+        if others := installed_parts("reallocators" if name == "methods" else name):
+            print_line(screen, f"From installed packages: {', '.join(others)}.")
 
 
 def _algorithms(screen: Console, model: str) -> None:

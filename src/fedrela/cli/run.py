@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import time
+import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -22,6 +23,7 @@ from fedrela.cli.check import ConfigFile, describe
 from fedrela.cli.progress import RunProgress, StageBar, open_tensorboard, progress_bar
 from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
+from fedrela.parts import modules_named
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.names import REPORT
 from fedrela.text import percent, plural, printable
@@ -85,7 +87,8 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     [bold]Example[/]: fedrela resume runs/digits
 
     It ends with the same bytes as a run that was never interrupted. Of a finished run the result is shown; a run that
-    another process works on is left alone (exit code 5).
+    another process works on is left alone (exit code 5). Parts of your own that the run's config.toml names as
+    module:name are imported, which runs their code; which modules is said first.
     """
     there, number = RunFolder.open(folder), read_workers(workers)
     status = there.status
@@ -100,6 +103,8 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         return
     if there.running:
         raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
+    if modules := sorted({*modules_named(tomllib.loads(there.read("config.toml").decode()))}):
+        print_line(console(), printable(f"{folder}: imports {', '.join(modules)}, which its config.toml names"))
     from fedrela import experiment
 
     on_flower = there.read_json("machine.json").get("remote_clients")

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, Recipe, build_federation
-from fedrela.data.sources import SOURCES, Source, load
+from fedrela.data.sources import Source, find_source, load
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.toml.reader import placed
 from fedrela.experiment.toml.writer import KeyPath
@@ -61,7 +61,7 @@ def build_data(config: Config, *, source: Source | None = None, progress: Progre
     origin = None
     if source is None:
         origin = {"source": data.source, "options": dict(data.options)}
-        options: dict[str, KeyPath] = {name: ("data", "options", name) for name in SOURCES[data.source].options}
+        options: dict[str, KeyPath] = {name: ("data", "options", name) for name in find_source(data.source).options}
         with located(config, options | {"root": ("data", "root")}, files):
             source = load(data.source, data.root, progress=progress, **data.options)
     recipe = Recipe(config.seed, data.imbalance, data.partition, data.validation, data.standardize)

@@ -56,6 +56,11 @@ def prefix_rounds(config: Config) -> int:
     return config.relabel.schedule.first(config.train.rounds) - 1
 
 
+def file_name(config: Config) -> str:
+    """Return how folders call the algorithm, which may be the user's own."""
+    return config.algorithm.name.replace(":", ".")
+
+
 def prefix_config(config: Config) -> Config:
     """Return the configuration of the prefix that a run continues from: it would re-label in its last round only."""
     plan = RelabelPlan(start=config.train.rounds, collected=config.relabel.collected)
@@ -76,7 +81,7 @@ class Cell:
     @cached_property
     def name(self) -> str:
         """The name of its run folder, which follows from its configuration alone."""
-        return f"{self.config.algorithm.name}-{Arm.of(self.config).name}-s{self.config.seed}-{address(self.config)}"
+        return f"{file_name(self.config)}-{Arm.of(self.config).name}-s{self.config.seed}-{address(self.config)}"
 
     def as_record(self) -> dict[str, Any]:
         """Return what ``grid.json`` says of it."""
@@ -165,7 +170,7 @@ class Grid:
     def _family(self, cells: Sequence[Cell]) -> Iterator[Segment]:
         """Yield the tasks of cells that share a prefix: ever longer prefixes, each before the cells that leave it."""
         before, prefix, config = 0, None, prefix_config(cells[0].config)
-        name = f"{config.algorithm.name}-s{config.seed}-{address(config)}"
+        name = f"{file_name(config)}-s{config.seed}-{address(config)}"
         for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):
             shared, rounds = prefix_rounds(cell.config), cell.config.train.rounds
             if shared > before and len(cells) > 1:

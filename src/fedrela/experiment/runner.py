@@ -10,7 +10,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -20,7 +20,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms import ALGORITHMS, Algorithm
+from fedrela.algorithms import Algorithm
+from fedrela.core.reallocators import REALLOCATORS, reallocator
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
@@ -36,7 +37,7 @@ from fedrela.experiment.schema import Config, check_fits
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault
 from fedrela.experiment.toml.writer import toml_text
-from fedrela.models import build, contract
+from fedrela.models import MODELS, build, contract
 from fedrela.models.contract import Model
 from fedrela.models.inputs import Scaling
 from fedrela.models.runtime import device_of, dtype_of, one_thread
@@ -178,7 +179,7 @@ def build_plan(
 
     A model is a module, or a function of input shape and number of classes that makes one.
     """
-    algorithm = algorithm or ALGORITHMS[config.algorithm.name](**config.algorithm.params)
+    algorithm = algorithm or config.algorithm.kind()(**config.algorithm.params)
     problem = _problem(config, federation, algorithm)
     keys = {"model": ("model", "name"), **{name: ("model", name) for name in config.model.options}}
     with located(config, keys, ("model", "name")):
@@ -188,7 +189,10 @@ def build_plan(
     if config.train.augment and not problem.is_image:
         what = "crops and flips need images, and these samples are tables"
         raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
-    plan = Plan(config.seed, config.train, config.relabel, algorithm, make, device_of(config.engine.device))
+    relabel = config.relabel
+    if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
+        relabel = replace(relabel, method=reallocator(relabel.method))
+    plan = Plan(config.seed, config.train, relabel, algorithm, make, device_of(config.engine.device))
     return problem, plan
 
 
@@ -213,7 +217,8 @@ def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[]
     if model is not None:
         return contract.given(model, *sizes)
     options = {"projection": table.projection, "dtype": dtype_of(table.dtype), **table.options}
-    return partial(build, table.name, *sizes, seed=config.seed, **options)
+    make = partial(build, table.name, *sizes, seed=config.seed, **options)
+    return make if table.name in MODELS else contract.given(make(), *sizes)  # workers may not find it by its name
 
 
 def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:

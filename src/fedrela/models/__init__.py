@@ -10,17 +10,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedrela.arguments import check_choice, check_integer
+from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
 from fedrela.models import networks
 from fedrela.models.arrays import FlatModel
 from fedrela.models.contract import Classifier, Plain, adapt, has_split, need_split, num_features, sizes
 from fedrela.models.runtime import seeded
+from fedrela.parts import check_kind, find_part
 from fedrela.text import unknown
 
 __all__ = [
-    "MODELS", "Classifier", "FlatModel", "ModelSpec", "Plain", "adapt", "build", "has_split", "model_options",
-    "need_split", "num_features",
+    "MODELS", "Classifier", "FlatModel", "ModelSpec", "Plain", "adapt", "build", "find_model", "has_split",
+    "model_options", "need_split", "num_features",
 ]  # fmt: skip
 
 
@@ -61,13 +62,13 @@ def build(
     projection: int = 0,
     dtype: torch.dtype = torch.float32,
     **options: Any,
-) -> Classifier:
+) -> nn.Module:
     """Build the model called `name`, with torch's initialisation drawn from `seed` alone.
 
     Parameters
     ----------
     name
-        One of `MODELS`.
+        One of `MODELS`, or your own; see `find_model`.
     input_shape
         Shape of one sample: (channels, height, width) of an image, or (columns,) of a table row.
     num_classes
@@ -98,8 +99,13 @@ def build(
     shape, classes = sizes("input_shape", input_shape), check_integer("num_classes", num_classes, 2)
     if dtype not in (torch.float32, torch.float64):
         raise ArgumentError(f"expected torch.float32 or torch.float64, got {dtype}", argument="dtype")
+    spec = find_model(name)
     with seeded(check_integer("seed", seed, 0), "model"):
-        body, width = MODELS[name].make(shape, **options)
+        if not isinstance(spec, ModelSpec):
+            if projection:
+                raise ArgumentError(f"model {name!r} is your own, and has no projection", argument="projection")
+            return adapt(spec(shape, classes, **options).to(dtype), shape, classes)
+        body, width = spec.make(shape, **options)
         if check_integer("projection", projection, 0):
             body = nn.Sequential(body, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection))
             width = projection
@@ -112,5 +118,24 @@ def model_options(name: str) -> dict[str, Any]:
     >>> model_options("mlp"), model_options("resnet8"), model_options("logistic")
     ({'hidden': (200,)}, {'width': 64, 'norm': 'batch'}, {})
     """
-    _, *own = inspect.signature(MODELS[check_choice("model", name, MODELS)].make).parameters.values()
+    found = find_model(name)
+    make, given = (found.make, 1) if isinstance(found, ModelSpec) else (found, 2)
+    own = [each for each in inspect.signature(make).parameters.values() if each.kind is not each.VAR_KEYWORD][given:]
+    for option in own:
+        if option.default is option.empty:
+            raise ArgumentError(f"model {name!r}: its option {option.name} has no default", argument="model")
     return {option.name: option.default for option in own}
+
+
+def find_model(name: object) -> ModelSpec | Callable[..., nn.Module]:
+    """Return a model: one of `MODELS`, or a function or class, ``"package.module:Name"`` or of an installed package.
+
+    Your own takes the input shape and the number of classes; its further parameters, with defaults, are its options.
+    """
+    try:
+        found = find_part("models", name, MODELS)
+        right = isinstance(found, ModelSpec) or (callable(found) and not isinstance(found, nn.Module))
+        check_kind(name, found, right, "a function or class that makes a torch.nn.Module")
+    except ArgumentError as error:
+        raise ArgumentError(error.reason, argument="model") from None
+    return found  # type: ignore[no-any-return]

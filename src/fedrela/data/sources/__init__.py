@@ -9,10 +9,13 @@ from fedrela.data.cache import PathOrNone, Progress
 from fedrela.data.sources import cifar, digits, fashion_mnist, gaussians, image_folder, npz, table
 from fedrela.data.sources.arrays import from_arrays
 from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, DataError
+from fedrela.parts import check_kind, find_part
 from fedrela.text import unknown
 
-__all__ = ["SOURCES", "DataSize", "Download", "RemoteFile", "Source", "SourceSpec", "from_arrays", "load"]
+__all__ = [
+    "SOURCES", "DataSize", "Download", "RemoteFile", "Source", "SourceSpec", "find_source", "from_arrays", "load",
+]  # fmt: skip
 
 SOURCES: dict[str, SourceSpec] = {
     "cifar10": cifar.CIFAR10_SPEC,
@@ -41,7 +44,7 @@ def load(
     Parameters
     ----------
     name
-        One of `SOURCES`.
+        One of `SOURCES`, or your own; see `find_source`.
     root
         Where its files lie; by default ``data`` in the current folder. Sources without files ignore it.
     cache
@@ -55,18 +58,35 @@ def load(
     --------
     >>> load("digits").x_train.shape
     (1438, 1, 8, 8)
-    >>> load("digit")
+    >>> load("digit")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: source: unknown source; nearest: digits
+    fedrela.errors.ArgumentError: source: expected one of cifar10, ..., got 'digit'; nearest: digits
     """
-    if name not in SOURCES:
-        raise ArgumentError(unknown("source", name, SOURCES, "fedrela"), argument="source")
-    loader = SOURCES[name].load
+    try:
+        loader = find_source(name).load
+    except ArgumentError as error:
+        raise ArgumentError(error.reason, argument="source") from None
     accepted = inspect.signature(loader).parameters
     common = {"root": root, "cache": cache, "progress": progress}
     for option in options:
         if option not in accepted:
             own = [key for key in accepted if key not in common]
             raise ArgumentError(unknown("option", option, own, f"source {name!r}"), argument=option)
-    return loader(**{key: value for key, value in common.items() if key in accepted}, **options)
+    source = loader(**{key: value for key, value in common.items() if key in accepted}, **options)
+    if not isinstance(source, Source):
+        raise DataError(f"{name}: expected fedrela.data.sources.Source from it, got {type(source).__name__}")
+    return source
+
+
+def find_source(name: object) -> SourceSpec:
+    """Return a source: one of `SOURCES`, or a function, ``"package.module:load"`` or of an installed package.
+
+    Your own returns a `Source`. Where it has the parameters root, cache and progress, it is given them; its further
+    ones are the source's options.
+    """
+    found = find_part("sources", name, SOURCES)
+    if isinstance(found, SourceSpec):
+        return found
+    check_kind(name, found, callable(found) and not isinstance(found, type), "a function that returns a Source")
+    return SourceSpec(found, str(name), (found.__doc__ or "your own").partition("\n")[0], "as it says")

@@ -11,9 +11,9 @@ from pydantic import PlainValidator, ValidationInfo, model_validator
 from fedrela.data.federation import AS_IT_IS, MODES, TEN_CLIENTS
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
-from fedrela.data.sources import SOURCES
+from fedrela.data.sources import find_source
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.table import FULL, ConfigTable, checked_options, one_of, options_table, setting
+from fedrela.experiment.schema.table import FULL, ConfigTable, a_part, checked_options, one_of, options_table, setting
 from fedrela.metrics.groups import PROTOCOLS, evaluation_groups
 from fedrela.text import shown
 
@@ -22,7 +22,7 @@ def _options(value: Any, info: ValidationInfo) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ArgumentError(f"expected a table, got {shown(value)}")
     if source := info.data.get("source"):
-        checked_options(SOURCES[source].options.values(), value, f"source {source!r}")
+        checked_options(find_source(source).options.values(), value, f"source {source!r}")
     return {name: tuple(each) if isinstance(each, list) else each for name, each in value.items()}
 
 
@@ -41,7 +41,7 @@ def _root(value: Any, info: ValidationInfo) -> Path | None:
 class DataConfig(ConfigTable):
     """Which data, how imbalanced, and how they lie with the clients."""
 
-    source: Annotated[str, one_of(SOURCES)] = setting("digits", "the data set")
+    source: Annotated[str, a_part(lambda: find_source)] = setting("digits", "the data set; or your own, module:name")
     root: Annotated[Path | None, PlainValidator(_root)] = setting(
         None, "where the files of the source lie, relative to the configuration file"
     )

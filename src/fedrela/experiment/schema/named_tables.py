@@ -6,13 +6,13 @@ are none, it is checked without loading torch, which the models and algorithms n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 
 from pydantic import ConfigDict, model_validator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.table import ConfigTable, checked_options, one_of, setting
+from fedrela.experiment.schema.table import ConfigTable, a_part, checked_options, one_of, setting
 from fedrela.options import Option, options_of
 from fedrela.text import shown
 
@@ -40,10 +40,10 @@ def further_keys(table: ConfigTable) -> dict[str, Any]:
     return table.__pydantic_extra__ or {}
 
 
-def _model_names() -> Iterable[str]:
-    from fedrela.models import MODELS
+def _find_model() -> Callable[[object], Any]:
+    from fedrela.models import find_model
 
-    return MODELS
+    return find_model
 
 
 def _check_sizes(value: Any) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ class ModelConfig(ConfigTable):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, one_of(_model_names, sure="mlp")] = setting(
+    name: Annotated[str, a_part(_find_model, sure="mlp")] = setting(
         "mlp", "the network; its own options are keys of this table"
     )
     projection: int = setting(0, "width of MOON's projection before the last layer; 0: none", ge=0, le=WIDEST)
@@ -76,10 +76,13 @@ class ModelConfig(ConfigTable):
 
     def _options(self) -> tuple[Option, ...]:
         """Return the model's own options, as the signature of its function declares them."""
-        from fedrela.models import MODELS, model_options
+        from fedrela.models import ModelSpec, find_model, model_options
         from fedrela.models.networks import NORMS
 
-        hints = get_type_hints(MODELS[self.name].make)
+        found = find_model(self.name)
+        if not isinstance(found, ModelSpec):
+            return tuple(Option(name, Any, default, "") for name, default in model_options(self.name).items())
+        hints = get_type_hints(found.make)
         kinds: dict[Any, dict[str, Any]] = {int: {"ge": 1, "le": WIDEST}, str: {"words": NORMS}}
         return tuple(
             Option(name, hints[name], default, "", **kinds.get(hints[name], {"check": _check_sizes}))
@@ -95,13 +98,14 @@ class ModelConfig(ConfigTable):
         """Return all keys, with the model's own options in full."""
         from fedrela.models import model_options
 
-        return {"name": self.name, **model_options(self.name), **self.options, **super().as_table()}
+        values = {"name": self.name, **model_options(self.name), **self.options, **super().as_table()}
+        return {key: value for key, value in values.items() if value is not None}
 
 
-def _algorithm_names() -> Iterable[str]:
-    from fedrela.algorithms import ALGORITHMS
+def _find_algorithm() -> Callable[[object], type[Algorithm]]:
+    from fedrela.algorithms import find_algorithm
 
-    return ALGORITHMS
+    return find_algorithm
 
 
 class AlgorithmConfig(ConfigTable):
@@ -109,7 +113,7 @@ class AlgorithmConfig(ConfigTable):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, one_of(_algorithm_names, sure="fedavg")] = setting(
+    name: Annotated[str, a_part(_find_algorithm, sure="fedavg")] = setting(
         "fedavg", "the algorithm; its own parameters are keys of this table"
     )
 
@@ -130,9 +134,7 @@ class AlgorithmConfig(ConfigTable):
 
     def kind(self) -> type[Algorithm]:
         """Return the class of the algorithm."""
-        from fedrela.algorithms import ALGORITHMS
-
-        return ALGORITHMS[self.name]
+        return _find_algorithm()(self.name)
 
     def as_table(self) -> dict[str, Any]:
         """Return all keys, with the algorithm's own parameters in full."""

@@ -159,6 +159,23 @@ def _kept(option: Option, value: Any) -> Any:
     return float(kept) if option.type is float and type(kept) is int else kept
 
 
+def a_part(find: Callable[[], Callable[[object], Any]], *, sure: str | None = None) -> BeforeValidator:
+    """Return the rule that a value names a part, the package's or the user's own; `find` returns who looks it up.
+
+    As with `one_of`, that may load torch, and `sure` is allowed without.
+    """
+
+    def check(value: Any) -> str:
+        try:
+            if value != sure:
+                find()(value)
+        except ArgumentError as error:
+            raise ArgumentError(error.reason) from None  # the key is the argument
+        return str(value)
+
+    return BeforeValidator(check)
+
+
 def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | None = None) -> BeforeValidator:
     """Return the rule that a value is one of some words; a function that returns them may load torch.
 

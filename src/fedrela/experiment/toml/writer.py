@@ -6,10 +6,13 @@ import datetime
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from fedrela.errors import ArgumentError
+from fedrela.parts import name_of
 from fedrela.text import shown
 
 KeyPath = tuple[str | int, ...]  # keys, and numbers of items in arrays
@@ -93,7 +96,8 @@ Problems = list[tuple[KeyPath, str]]
 def as_plain(raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problems]:
     """Return a copy with plain values only, and what cannot be brought down to them.
 
-    A value of None counts as left out. Paths become text, tuples lists, and numbers of NumPy those of Python.
+    A value of None counts as left out. Paths become text, classes and functions their names, tuples lists, and numbers
+    of NumPy those of Python.
 
     >>> as_plain({"a": (1, np.float32(0.5)), "b": None, "c": PurePath("d")})
     ({'a': [1, 0.5], 'c': 'd'}, [])
@@ -116,6 +120,11 @@ def _plain(value: Any, path: KeyPath, problems: Problems) -> Any:
         return {key: _plain(item, (*path, key), problems) for key, item in given.items() if item is not None}
     elif isinstance(value, list | tuple):
         return [_plain(item, (*path, i), problems) for i, item in enumerate(value)]
+    elif isinstance(value, type | FunctionType):
+        try:
+            return name_of(value)
+        except ArgumentError as error:
+            what = error.reason
     elif isinstance(value, str | PurePath):
         value = str(value)
         what = "" if _is_utf8(value) else NOT_UTF8 + shown(value)

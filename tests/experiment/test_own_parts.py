@@ -1,0 +1,149 @@
+"""Parts of a user's own, by name and as objects: in runs, comparisons and sweeps, resumed, and wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from fedrela import Ledger, experiment, parts
+from fedrela.algorithms import find_algorithm
+from fedrela.data.sources import load
+from fedrela.errors import ArgumentError, DataError
+from fedrela.experiment import runner
+from fedrela.experiment.load import config_toml, parse_config
+from fedrela.models import build
+from fedrela.runfolder import RunFolder
+from fedrela.testing import check_algorithm, check_reallocator
+from helpers import own_parts
+
+OWN = "helpers.own_parts"
+TOML = f"""
+[data]
+source = "{OWN}:load"
+options = {{ samples = 80 }}
+partition = {{ kind = "iid", clients = 3 }}
+[model]
+name = "{OWN}:make"
+width = 5
+[algorithm]
+name = "{OWN}:Mine"
+share = 0.25
+[train]
+rounds = 3
+epochs = 1
+[relabel]
+method = "{OWN}:Swap"
+start = 2
+tau = 0.1
+"""
+OBJECTS = {
+    "data": {"source": own_parts.load, "options": {"samples": 80}, "partition": {"kind": "iid", "clients": 3}},
+    "model": {"name": own_parts.make, "width": 5},
+    "algorithm": {"name": own_parts.Mine, "share": 0.25},
+    "train": {"rounds": 3, "epochs": 1},
+    "relabel": {"method": own_parts.Swap, "start": 2, "tau": 0.1},
+}
+
+
+def test_the_parts_themselves_are_sound():
+    check_algorithm(own_parts.Mine, inputs="tables")
+    check_reallocator(own_parts.Swap)
+
+
+def test_a_run_by_name_and_by_objects_is_the_same(tmp_path):
+    named, given = parse_config(TOML), parse_config(OBJECTS)
+    assert config_toml(named) == config_toml(given) == config_toml(parse_config(config_toml(named)))
+    one = experiment.run(named, out=tmp_path / "one", workers=1)
+    two = experiment.run(OBJECTS, out=tmp_path / "two", workers=2)
+    assert one.record == two.record
+    assert one.moved > 0
+    folder = RunFolder.open(tmp_path / "one")
+    assert folder.manifest["algorithm"]["params"] == {"share": 0.25}
+    ledger = Ledger.load(min(tmp_path.glob("one/ledgers/**/*.*")))
+    assert ledger.options["method"] == f"{OWN}:Swap"
+
+
+def test_a_run_is_resumed_by_the_names_in_its_folder(tmp_path):
+    saved_often = {**OBJECTS, "engine": {"checkpoint_every": 1}}
+    whole = experiment.run(saved_often, out=tmp_path / "whole", workers=1)
+    with experiment.begin(saved_often, out=tmp_path / "cut", workers=1) as recorded:
+        next(iter(recorded.rounds()))
+    with runner.resume(tmp_path / "cut", workers=1) as recorded:
+        again = recorded.complete()
+    assert again.record["weights_sha256"] == whole.record["weights_sha256"]
+
+
+def test_own_baselines_are_compared(tmp_path):
+    compare = {"seeds": 1, "baselines": ["fedavg", own_parts.Mine], "arms": ["baseline", "fedrela"]}
+    experiment.compare(OBJECTS | {"compare": compare}, out=tmp_path / "grid", workers=1)
+    names = sorted(path.name for path in (tmp_path / "grid" / "runs").iterdir())
+    assert sum(name.startswith(f"{OWN}.Mine-") for name in names) == 2
+    assert not any(":" in name for name in names)
+
+
+def test_methods_are_swept():
+    config = OBJECTS | {"sweep": {"relabel.method": ["fedrela", own_parts.Swap], "algorithm.name": [own_parts.Mine]}}
+    assert parse_config(config).sweep["relabel.method"] == ["fedrela", f"{OWN}:Swap"]
+
+
+def test_a_class_may_be_a_model():
+    one, two = (build(f"{OWN}:Net", (2, 3), 4, seed=1).state_dict() for _ in range(2))
+    assert all((one[name] == two[name]).all() for name in one)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "message"),
+    [
+        ("algorithm", "name", f"{OWN}:Min", f"module '{OWN}' has no 'Min'; nearest: 'Mine'"),
+        ("algorithm", "name", f"{OWN}:make", "expected a class derived from fedrela.algorithms.Algorithm, but"),
+        ("algorithm", "name", "no_such_package.nets:Mine", "no module 'no_such_package'; is it installed"),
+        ("algorithm", "name", "helpers.broken_part:Mine", "module 'helpers.broken_part' cannot be imported: "),
+        ("algorithm", "name", "os:;x", "expected module:name, such as mypackage.mymodule:Mine, got 'os:;x'"),
+        ("model", "name", f"{OWN}:NOTHING", "expected a function or class that makes a torch.nn.Module, but"),
+        ("data", "source", f"{OWN}:Net", "expected a function that returns a Source, but"),
+        ("relabel", "method", f"{OWN}:Mine", "expected a re-allocator"),
+    ],
+)
+def test_wrong_names_are_one_line_with_a_place(table, key, value, message, tmp_path):
+    (tmp_path / "run.toml").write_text(f'[{table}]\n{key} = "{value}"\n')
+    with pytest.raises(ArgumentError) as error:
+        experiment.run(tmp_path / "run.toml", out=tmp_path / "out")
+    assert str(error.value).startswith(f"{tmp_path / 'run.toml'}:2:{len(key) + 4}: {table}.{key}: {message}")
+    assert "\n" not in str(error.value)
+
+
+def test_parts_that_cannot_be_named_or_used():
+    def inside(input_shape, num_classes): ...
+
+    with pytest.raises(ArgumentError, match=r"model\.name: .*defined inside a function"):
+        parse_config({"model": {"name": inside}})
+    with pytest.raises(ArgumentError, match="its option width has no default"):
+        parse_config({"model": {"name": own_parts.needy, "width": 3}})
+    with pytest.raises(ArgumentError, match=r"algorithm\.share: expected a number > 0 and <= 1"):
+        parse_config({"algorithm": {"name": own_parts.Mine, "share": 2.0}})
+    with pytest.raises(DataError, match=r"expected fedrela\.data\.sources\.Source from it, got dict"):
+        load(f"{OWN}:wrong_load")
+    with pytest.raises(ArgumentError, match="no projection"):
+        build(f"{OWN}:make", (3,), 2, projection=4)
+
+
+def test_installed_packages_offer_parts(monkeypatch):
+    offered = {"fedrela.algorithms": [EntryPoint("mine", f"{OWN}:Mine", "fedrela.algorithms")]}
+    monkeypatch.setattr(parts, "entry_points", lambda group: offered.get(group, []))
+    assert find_algorithm("mine") is own_parts.Mine
+    assert parse_config("[algorithm]\nname = 'mine'\nshare = 0.1").algorithm.params == {"share": 0.1}
+    with pytest.raises(ArgumentError, match="nearest: mine"):
+        find_algorithm("mime")
+
+
+def test_reading_a_run_imports_none_of_its_parts(tmp_path):
+    experiment.run(parse_config(TOML), out=tmp_path / "run", workers=1)
+    code = (
+        "import sys; from fedrela.report.writing import write_report; from fedrela.experiment import Result;"
+        f"write_report({str(tmp_path / 'run')!r}); Result.load({str(tmp_path / 'run')!r});"
+        f"sys.exit('{OWN}' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

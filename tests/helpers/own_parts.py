@@ -1,0 +1,75 @@
+"""Parts as a user would write them, in a module of their own.
+
+What leaves the client: the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedrela.algorithms.base import Algorithm
+from fedrela.core import Candidates, Reallocator
+from fedrela.data.sources import Source, from_arrays
+from fedrela.options import Options, option
+
+NOTHING = 3
+
+
+class Mine(Algorithm):
+    """FedAvg whose server takes a fraction of the step."""
+
+    label = "Mine"
+    paper = "nobody, 2026"
+
+    @dataclass(frozen=True)
+    class Params(Options):
+        """Parameters."""
+
+        share: float = option(0.5, "share of the step", gt=0, le=1)
+
+    def server(self, context):
+        new = context.average()
+        return context.weights + np.float32(self.params.share) * (new - context.weights)
+
+
+class Swap(Reallocator):
+    """Every sample of the most frequent class to the next class."""
+
+    def propose(self, posterior, labels, options, rng):
+        most = np.bincount(labels).argmax()
+        sample = np.flatnonzero(labels == most)
+        target = np.full(sample.size, (most + 1) % posterior.shape[1])
+        return Candidates(sample, target, rng.random(sample.size), np.ones(sample.size))
+
+
+def make(input_shape: tuple[int, ...], num_classes: int, width: int = 8) -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(int(np.prod(input_shape)), width), nn.ReLU(), nn.Linear(width, num_classes)
+    )
+
+
+class Net(nn.Module):
+    def __init__(self, input_shape: tuple[int, ...], num_classes: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(int(np.prod(input_shape)), num_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x.flatten(1))
+
+
+def needy(input_shape, num_classes, width): ...
+
+
+def load(*, samples: int = 120, shift: float = 0.0) -> Source:
+    """Two clouds."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], [samples, samples // 4])
+    return from_arrays(rng.normal(0, 1, (y.size, 3)) + y[:, None] + shift, y)
+
+
+def wrong_load() -> dict[str, int]:
+    return {}
