@@ -48,7 +48,7 @@ def test_on_tables(name):
 
 @pytest.mark.skipif("fedyoyo" not in ALGORITHMS, reason="fedyoyo is not in the table")
 def test_views_of_tables_there_are_none():
-    with pytest.raises(ArgumentError, match="fedyoyo: makes views of images, and these samples are tables"):
+    with pytest.raises(ArgumentError, match="fedyoyo: makes views of images of bytes, and these samples are none"):
         check_algorithm(quick("fedyoyo"), inputs="tables")
 
 

@@ -20,6 +20,7 @@ DEFAULT = """seed = 1
 source = "digits"
 validation = 0.0
 standardize = "pooled"
+scaling = "fit"
 protocol = "counts"
 
 [data.options]

@@ -25,6 +25,9 @@ validation = «20                      | validation: expected a number >= 0 and 
 validation = «"0.2"                   | validation: expected a number >= 0 and < 1, got '0.2'
 validation = «false                   | validation: expected a number >= 0 and < 1, got false
 validation = «nan                     | validation: expected a number >= 0 and < 1, got nan
+scaling = «"fitted"                   | scaling: expected one of fit, none, or a table { mean, std }, got 'fitted'
+scaling = «1                          | scaling: expected fit, none, or a table { mean, std }, got 1
+scaling = { mean = [0], std = «[0] }  | scaling.std: expected a list of numbers above 0, one per channel, got a list
 standardize = «"global"               | standardize: expected one of pooled, local, none, got 'global'
 standardize = «false                  | standardize: expected one of pooled, local, none, got false
 protocol = «"fedlog"                  | protocol: expected one of counts, fedloge, fedrela-release, got 'fedlog'

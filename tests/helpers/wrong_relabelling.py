@@ -71,6 +71,11 @@ threshold = [«[1], 2, "a"]            | threshold[0]: expected a z value, got a
 target = «"max"                       | target: expected one of argmax, winner, got 'max'; nearest: argmax
 target = «"loser"                     | target: expected one of argmax, winner, got 'loser'
 target = «0                           | target: expected one of argmax, winner, got 0
+method = «"fedrelo"                   | method: expected one of confident, fedrela, margin, random, got 'fedrelo'; nea
+method = «1                           | method: expected a re-allocator
+method = «"fedrela.core:Ledger"       | method: expected a re-allocator
+method = «"no_such_module:Mine"       | method: no module 'no_such_module'
+method = "random"; «normalize = "none" | normalize: method 'random' does not use it; leave it out
 normalize = «"z"                      | normalize: expected one of zscore, minmax, none, got 'z'
 normalize = «"min-max"                | normalize: expected one of zscore, minmax, none, got 'min-max'; nearest: minm
 normalize = «false                    | normalize: expected one of zscore, minmax, none, got false

@@ -196,7 +196,7 @@ def test_wrong_means_and_stds(mean, std):
 @pytest.mark.parametrize(
     "x",
     [
-        np.zeros((3, 1, 2, 2), np.float32),
+        np.zeros(3, np.float32),
         np.zeros((3, 4), np.uint8),
         np.zeros((3, 2, 2), np.uint8),
         np.zeros((0, 1, 2, 2), np.uint8),

@@ -135,7 +135,9 @@ def _plan(plan: Any) -> str:
 def _show_what(screen: Console, federation: Federation) -> None:
     source, recipe = federation.source, federation.recipe
     shape = source.x_train.shape[1:]
-    form = f"images of {'x'.join(map(str, shape))}" if source.is_image else plural(shape[0], "feature")
+    sizes = "x".join(map(str, shape))
+    form = f"images of {sizes}" if source.is_image else f"arrays of {sizes}"
+    form = plural(shape[0], "feature") if source.numeric is not None else form
     chosen, there = int(federation.class_counts.sum()), int(federation.available.sum())
     train = f"{chosen:,} training samples" if chosen == there else f"{chosen:,} of {there:,} training samples"
     clients, classes = plural(len(federation.shards), "client"), plural(source.num_classes, "class")

@@ -101,7 +101,7 @@ class ClientRunner:
     def create(cls, problem: Problem, plan: Plan, memory: SharedMemory, keeps_state: bool = True) -> ClientRunner:
         """Return a runner for the clients of a problem, with their data in shared memory."""
         if plan.algorithm.needs_images and not problem.is_image:
-            raise ArgumentError(f"{plan.algorithm.name}: makes views of images, and these samples are tables")
+            raise ArgumentError(f"{plan.algorithm.name}: makes views of images of bytes, and these samples are none")
         model = make_model(plan, problem.num_classes)
         arrays = RunArrays.of(problem, plan, model)
         with_state = keeps_state and bool(arrays.client_state)
@@ -217,7 +217,7 @@ class ClientRunner:
         setup, plan = self.setup, self.plan
         state = self._receive(task)
         index = self.samples_of(task.client)
-        view = crop_and_flip if plan.train.augment and self.inputs.ndim == 4 else None
+        view = crop_and_flip if plan.train.augment and self.inputs.dtype == torch.uint8 else None
         samples = Samples(self.inputs, index, labels[index], setup.scaling, self.device, view, self.model.vector.dtype)
         own = {name.removeprefix("state."): a.copy() for name, a in state.items() if name.startswith("state.")}
         return ClientContext(

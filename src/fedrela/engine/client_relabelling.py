@@ -92,7 +92,7 @@ def _batches(
     for start, stop in pairwise([*starts, len(order)]):
         at = order[start:stop]
         raw = samples.raw(at)
-        yield at, samples.as_input(crop_and_flip(raw, rng) if plan.augment and raw.ndim == 4 else raw)
+        yield at, samples.as_input(crop_and_flip(raw, rng) if plan.augment and raw.dtype == torch.uint8 else raw)
 
 
 def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:

@@ -48,7 +48,7 @@ class Problem:
     @property
     def is_image(self) -> bool:
         """Whether samples are images, which can be augmented."""
-        return self.x_train.ndim == 4
+        return self.x_train.ndim == 4 and self.x_train.dtype == np.uint8
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def build_plan(
         make()
     check_fits(config, clients=len(problem.shards), classes=problem.num_classes)
     if config.train.augment and not problem.is_image:
-        what = "crops and flips need images, and these samples are tables"
+        what = "crops and flips need images of bytes, and these samples are none"
         raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
     relabel = config.relabel
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
@@ -206,19 +206,36 @@ def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Pr
         shards=federation.shards,
         num_classes=federation.source.num_classes,
         groups=groups_of(federation, config.data.protocol),
-        scaling=Scaling.fit(federation.x_train, trained, pixel_max=federation.source.pixel_max),
+        scaling=_scaling(config, federation, trained),
         class_names=tuple(federation.source.class_names),
         auxiliary=_first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
     )
 
 
+def _scaling(config: Config, federation: Federation, trained: NDArray[np.int64]) -> Scaling:
+    """Return how samples become inputs: as the clients' own samples say, as ``[data]`` says, or not at all."""
+    x, wanted, white = federation.x_train, config.data.scaling, federation.source.pixel_max
+    if wanted == "fit":
+        return Scaling.fit(x, trained, pixel_max=white)
+    if isinstance(wanted, str):
+        return Scaling(pixel_max=white)
+    unit = white if x.dtype == np.uint8 else 1
+    with located(config, {}, ("data", "scaling")):
+        if x.ndim < 3 or x.dtype == np.int64 or len(wanted["mean"]) != x.shape[1]:
+            raise ArgumentError(f"it is of {len(wanted['mean'])} channels, and samples have the shape {x.shape[1:]}")
+        mean, std = (tuple(float(value) * unit for value in wanted[name]) for name in ("mean", "std"))
+        return Scaling(mean, std, white, x.ndim - 1)
+
+
 def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:
     table, sizes = config.model, (problem.input_shape, problem.num_classes)
+    integers = problem.x_train.dtype == np.int64
     if model is not None:
-        return contract.given(model, *sizes)
+        return contract.given(model, *sizes, integers)
     options = {"projection": table.projection, "dtype": dtype_of(table.dtype), **table.options}
     make = partial(build, table.name, *sizes, seed=config.seed, **options)
-    return make if table.name in MODELS else contract.given(make(), *sizes)  # workers may not find it by its name
+    # Workers may not find a model of the user's own by its name.
+    return make if table.name in MODELS else contract.given(make(), *sizes, integers)
 
 
 def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
@@ -227,7 +244,8 @@ def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
 
 
 def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
-    gallery = config.report.gallery_size if config.report.samples else 0
+    shown = made.problem.is_image or made.problem.x_train.ndim == 2
+    gallery = config.report.gallery_size if config.report.samples and shown else 0
     recorded = RecordedRun(made, folder, config.engine.checkpoint_every, gallery, config_sha256(config))
     recorded.restore()
     return recorded

@@ -104,7 +104,7 @@ def build(
         if not isinstance(spec, ModelSpec):
             if projection:
                 raise ArgumentError(f"model {name!r} is your own, and has no projection", argument="projection")
-            return adapt(spec(shape, classes, **options).to(dtype), shape, classes)
+            return spec(shape, classes, **options).to(dtype)
         body, width = spec.make(shape, **options)
         if check_integer("projection", projection, 0):
             body = nn.Sequential(body, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection))

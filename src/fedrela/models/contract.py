@@ -86,15 +86,17 @@ def num_features(module: nn.Module) -> int:
     return width
 
 
-def adapt(module: nn.Module, input_shape: Sequence[int], num_classes: int) -> nn.Module:
+def adapt(module: nn.Module, input_shape: Sequence[int], num_classes: int, integers: bool = False) -> nn.Module:
     """Return a user's module as a model: itself if it has the split, else wrapped in `Plain`.
 
-    A batch of two zero samples goes through it in evaluation mode, so that a wrong shape is found before training.
+    A batch of two zero samples goes through it in evaluation mode, so that a wrong shape is found before training. With
+    `integers` they are int64, such as token ids.
     """
     model = module if has_split(module) else Plain(module)
     like = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
     with evaluation_mode(model):
-        _probe(model, torch.zeros(2, *input_shape, dtype=like.dtype, device=like.device), num_classes)
+        kind = torch.int64 if integers else like.dtype
+        _probe(model, torch.zeros(2, *input_shape, dtype=kind, device=like.device), num_classes)
     return model
 
 
@@ -147,10 +149,10 @@ def _s(tensor: Tensor) -> str:
     return str(tuple(tensor.shape))
 
 
-def given(model: Model, input_shape: tuple[int, ...], classes: int) -> Callable[[], nn.Module]:
+def given(model: Model, input_shape: tuple[int, ...], classes: int, integers: bool = False) -> Callable[[], nn.Module]:
     """Return a maker of copies of a module, or of the module that a function of input shape and classes makes."""
     module = model if isinstance(model, nn.Module) else model(input_shape, classes)
-    return partial(copy.deepcopy, adapt(module, input_shape, classes))
+    return partial(copy.deepcopy, adapt(module, input_shape, classes, integers))
 
 
 def sizes(name: str, value: object) -> tuple[int, ...]:

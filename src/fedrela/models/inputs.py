@@ -1,4 +1,4 @@
-"""How stored samples become a model's inputs: images are standardised per channel, tables stay as they are."""
+"""How stored samples become a model's inputs: images and series are standardised per channel, tables are not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNK = 1 << 20  # pixels that `Scaling.fit` reads at once; larger chunks leave 
 
 @dataclass(frozen=True)
 class Scaling:
-    """(x - mean) / std for every channel of an image; without channels the identity, for tables.
+    """(x - mean) / std for every channel; without channels the identity, for tables. Integers above a byte stay such.
 
     Examples
     --------
@@ -32,6 +32,7 @@ class Scaling:
     mean: tuple[float, ...] = ()  # one number per channel, in raw grey levels
     std: tuple[float, ...] = ()  # likewise, each above 0
     pixel_max: int = 255  # the raw value of white, which augmentation needs; the data source states it
+    dimensions: int = 3  # of one sample, the first of which are the channels
 
     def __post_init__(self) -> None:
         good = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean + self.std))
@@ -46,23 +47,26 @@ class Scaling:
     ) -> Scaling:
         """Measure mean and population standard deviation of each channel's raw values over the training samples.
 
-        Images are uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size; a table of
-        floats ``(n, columns)`` is assumed to be standardised already. `index` names the samples to measure, all by
+        Images are uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size; floats of more
+        than two dimensions are measured likewise, a table of floats ``(n, columns)`` is assumed to be standardised
+        already, and token ids are no quantities. `index` names the samples to measure, all by
         default; duplicates count twice. At most `chunk` pixels, but at least one image, are in memory at once. Sums are
         integers, so neither `chunk` nor the order of `index` changes a bit. A constant channel gets std 1.
 
         Examples
         --------
         >>> Scaling.fit(np.array([[[[0, 16]]], [[[8, 8]]]], dtype=np.uint8))
-        Scaling(mean=(8.0,), std=(5.656854249492381,), pixel_max=255)
+        Scaling(mean=(8.0,), std=(5.656854249492381,), pixel_max=255, dimensions=3)
         >>> Scaling.fit(np.zeros((5, 3), dtype=np.float32))
-        Scaling(mean=(), std=(), pixel_max=255)
+        Scaling(mean=(), std=(), pixel_max=255, dimensions=3)
         """
-        if x_train.ndim == 2 and x_train.dtype.kind == "f":
+        if (x_train.ndim == 2 and x_train.dtype.kind == "f") or (x_train.ndim >= 2 and x_train.dtype == np.int64):
             return cls()
+        if x_train.ndim > 2 and x_train.dtype.kind == "f":
+            return cls._fit_floats(x_train, index, chunk)
         if x_train.ndim != 4 or x_train.dtype != np.uint8:
             raise DataError(
-                "scaling: expected images uint8 (n, channels, height, width) or a table of floats (n, columns), "
+                "scaling: expected images uint8 (n, channels, height, width), floats (n, ...) or integers (n, ...), "
                 f"got {x_train.dtype} {x_train.shape}"
             )
         total = squares = np.zeros(x_train.shape[1], np.int64)
@@ -79,6 +83,19 @@ class Scaling:
         mean, std = tuple(first / count for first, _ in pairs), tuple(math.sqrt(v) or 1.0 for v in variances)
         return cls(mean, std, pixel_max)
 
+    @classmethod
+    def _fit_floats(cls, x: NDArray[Any], index: ArrayLike | None, chunk: int) -> Scaling:
+        """Measure each channel in two passes: the mean, then the squares of the deviations from it."""
+        axes = (0, *range(2, x.ndim))
+        count = sum(part.size for part in _chunks(x, index, chunk)) // x.shape[1]
+        mean = sum(part.sum(axes, dtype=np.float64) for part in _chunks(x, index, chunk)) / max(count, 1)
+        centre = np.reshape(mean, (-1, *(1 for _ in axes[1:])))
+        squares = sum(np.square(part - centre).sum(axes) for part in _chunks(x, index, chunk))
+        std = np.sqrt(squares / max(count, 1))
+        flat = std <= 1e-12 * np.abs(mean)  # rounding alone, no spread
+        std = np.where(flat, 1.0, std)
+        return cls(tuple(np.atleast_1d(mean).tolist()), tuple(std.tolist()), dimensions=x.ndim - 1)
+
     def apply(self, batch: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return the model inputs of a batch of raw samples, on the batch's device.
 
@@ -86,12 +103,11 @@ class Scaling:
         returns a batch of the right dtype itself, not a copy.
         """
         if not self.mean:
-            return batch.to(dtype)
-        if batch.ndim < 3 or batch.shape[-3] != len(self.mean):
-            raise ArgumentError(
-                f"scaling: expected images (n, channels, height, width) of {len(self.mean)} channels, "
-                f"got {tuple(batch.shape)}"
-            )
+            return batch if batch.dtype == torch.int64 else batch.to(dtype)
+        if batch.ndim < self.dimensions or batch.shape[-self.dimensions] != len(self.mean):
+            form = "images (n, channels, height, width)" if self.dimensions == 3 else "samples (n, channels, ...)"
+            what = f"expected {form} of {len(self.mean)} channels"
+            raise ArgumentError(f"scaling: {what}, got {tuple(batch.shape)}")
         mean, std = _constants(self, dtype, batch.device)
         return batch.to(dtype, copy=True).sub_(mean).div_(std)
 
@@ -115,6 +131,6 @@ def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[N
 @lru_cache(maxsize=64)
 def _constants(scaling: Scaling, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     with torch.inference_mode(False):  # cached, and used inside and outside that mode
-        shape = (len(scaling.mean), 1, 1)
+        shape = (len(scaling.mean), *(1 for _ in range(scaling.dimensions - 1)))
         mean = torch.tensor(scaling.mean, dtype=dtype, device=device).view(shape)
         return mean, torch.tensor(scaling.std, dtype=dtype, device=device).view(shape)

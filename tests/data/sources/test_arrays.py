@@ -71,8 +71,8 @@ def test_class_names_fix_the_order():
         ((np.zeros((4, 2)), [0, 1, 0, 1j]), {}, DataError, "integers or text"),
         ((np.full((4, 2), np.nan), [0, 1, 0, 1]), {}, DataError, "row 0, column 0"),
         ((np.zeros((4, 2), object), [0, 1, 0, 1]), {}, DataError, "table of numbers"),
-        ((np.zeros((4, 2, 2)), [0, 1, 0, 1]), {}, DataError, "images of uint8"),
-        ((np.zeros(4), [0, 1, 0, 1]), {}, DataError, "images of uint8"),
+        ((np.zeros((4, 2, 2), object), [0, 1, 0, 1]), {}, DataError, "expected numbers"),
+        ((np.zeros(4), [0, 1, 0, 1]), {}, DataError, "table of numbers"),
         (
             (np.zeros((4, 2)), [0, 1, 0, 1]),
             {"test_share": 0},

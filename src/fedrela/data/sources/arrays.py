@@ -1,4 +1,4 @@
-"""A source from arrays in memory: images as uint8 with channels first, tables as float32."""
+"""A source from arrays in memory: images as uint8 with channels first, tables as float32, other arrays as they are."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice
-from fedrela.data.sources.base import Source
+from fedrela.data.sources.base import Source, refuse_multi_label
 from fedrela.data.sources.labels import encode_clients, encode_labels, plain_values, stratified
 from fedrela.errors import ArgumentError, DataError
 
+FORMS = ("auto", "array")
 LAYOUTS = ("auto", "nchw", "nhwc")
 COLOURS = (1, 3)  # grey and RGB
 
@@ -28,6 +29,7 @@ def from_arrays(
     test_share: float = 0.2,
     seed: int = 0,
     layout: str = "auto",
+    form: str = "auto",
     name: str = "arrays",
 ) -> Source:
     """Make a source of samples `x` and labels `y`.
@@ -35,8 +37,8 @@ def from_arrays(
     Parameters
     ----------
     x, x_test
-        Images as uint8, ``(n, height, width)`` or with channels first or last (see `layout`), or a table
-        ``(n, features)`` of numbers.
+        Images as uint8, ``(n, height, width)`` or with channels first or last (see `layout`); a table
+        ``(n, features)`` of numbers; or arrays of any other shape (see `form`).
     y, y_test
         Labels, integers or text. Without `class_names` the different values in order are the classes; with it,
         integers are positions in it.
@@ -48,6 +50,9 @@ def from_arrays(
         Without `x_test`, this share of every class is held out, the same for the same seed.
     layout
         Where the channels are: "auto", "nchw" or "nhwc"; see `fedrela.data.sources.arrays.image_layout`.
+    form
+        What `x` is: "auto" takes two dimensions for a table, bytes for images, and all else for arrays as they are;
+        "array" takes two dimensions so too, such as token ids. Integers are kept as int64, floats as float32.
     name
         Name of the source in messages.
 
@@ -60,32 +65,33 @@ def from_arrays(
     if (x_test is None) != (y_test is None):
         raise ArgumentError("expected both x_test and y_test, or neither", argument="x_test")
     samples, values = np.asarray(x), np.asarray(y)
+    refuse_multi_label(values.shape, f"{name}: y")
     clients = None if client_ids is None else encode_clients(client_ids, f"{name}: client_ids")
     for what, array in (("y", values), ("client_ids", clients)):
         if array is not None and array.shape != samples.shape[:1]:
             raise ArgumentError(f"expected one per sample, shape {samples.shape[:1]}, got {array.shape}", argument=what)
-    rows = as_samples(samples, layout, f"{name}: x")
+    rows = as_samples(samples, layout, f"{name}: x", form)
     labels, names = encode_labels(values, class_names, f"{name}: y")
     if x_test is None or y_test is None:
         train, test = stratified(labels, test_share, seed)
         parts = [rows[train], labels[train], rows[test], labels[test]]
         clients = None if clients is None else clients[train]
     else:
-        held_out, test_labels = as_samples(np.asarray(x_test), layout, f"{name}: x_test"), np.asarray(y_test)
+        held_out, test_labels = as_samples(np.asarray(x_test), layout, f"{name}: x_test", form), np.asarray(y_test)
         if class_names is None:  # the names were made from the training labels, so test labels are looked up as text
             test_labels = np.array([str(value) for value in plain_values(test_labels, f"{name}: y_test")])
         parts = [rows, labels, held_out, encode_labels(test_labels, names, f"{name}: y_test")[0]]
-    return table_or_images(name, parts, names, clients)
+    return table_or_images(name, parts, names, clients, is_table=form == "auto" and rows.ndim == 2)
 
 
 def table_or_images(
-    name: str, parts: list[NDArray[Any]], names: tuple[str, ...], clients: NDArray[np.int64] | None
+    name: str, parts: list[NDArray[Any]], names: tuple[str, ...], clients: NDArray[np.int64] | None, *, is_table: bool
 ) -> Source:
     """Build the source; the arrays become read-only views, and the columns of a table are numbers."""
     views = [part.view() for part in parts]
     for view in views:
         view.flags.writeable = False
-    features = views[0].shape[1] if views[0].ndim == 2 else 0
+    features = views[0].shape[1] if is_table else 0
     columns = tuple(f"x{j}" for j in range(features))
     numeric = np.ones(features, np.bool_) if features else None
     x_train, y_train, x_test, y_test = views
@@ -148,9 +154,20 @@ def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
     return rows
 
 
-def as_samples(values: NDArray[Any], layout: str, where: str) -> NDArray[Any]:
-    """Return an array in memory as images or as a table, by its number of dimensions."""
-    if values.ndim == 2:
+def as_samples(values: NDArray[Any], layout: str, where: str, form: str = "auto") -> NDArray[Any]:
+    """Return an array in memory as images, as a table, or as an array of float32 or int64."""
+    if check_choice("form", form, FORMS) == "auto" and values.ndim <= 2:
         return table_rows(values, where)
-    check_bytes(values.dtype, where)
-    return channels_first(values, image_layout(values.shape, layout, where))
+    if form == "auto" and values.dtype == np.uint8:
+        return channels_first(values, image_layout(values.shape, layout, where))
+    if values.ndim < 2 or 0 in values.shape[1:] or values.dtype.kind not in "biuf":
+        raise DataError(f"{where}: expected numbers (n, ...), got {values.dtype} {values.shape}")
+    if values.dtype.kind != "f":
+        return values.astype(np.int64)
+    with np.errstate(over="ignore"):
+        rows = values.astype(np.float32)
+    wrong = np.flatnonzero(~np.isfinite(rows).reshape(len(rows), -1).all(axis=1))
+    if wrong.size:
+        raise DataError(f"{where}: row {wrong[0]}: expected finite numbers")
+    colour = values.ndim == 4 and (layout != "auto" or values.shape[1] in COLOURS or values.shape[3] in COLOURS)
+    return channels_first(rows, image_layout(rows.shape, layout, where)) if colour else rows

@@ -25,8 +25,8 @@ class Source:
     name
         Where it comes from, for messages and manifests.
     x_train, x_test
-        Images as uint8 ``(n, channels, height, width)``, possibly memory-mapped and read-only, or tables as float32
-        ``(n, features)``.
+        Images as uint8 ``(n, channels, height, width)``, possibly memory-mapped and read-only; tables as float32
+        ``(n, features)``; or arrays of any shape: float32 (images of floats, time series), or int64 (token ids).
     y_train, y_test
         Labels, int64 from 0 to C - 1.
     class_names
@@ -65,8 +65,8 @@ class Source:
 
     @property
     def is_image(self) -> bool:
-        """Whether samples are pictures (uint8, channels first) and not table rows."""
-        return self.x_train.ndim == 4
+        """Whether samples are pictures (uint8, channels first) and not table rows or other arrays."""
+        return self.x_train.ndim == 4 and self.x_train.dtype == np.uint8
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,9 @@ def check_source_arrays(source: Source) -> None:
     _check_types(source)
     for part in ("train", "test"):
         _check_part(source, part)
+    if source.x_train.dtype != source.x_test.dtype:
+        dtypes = f"{source.x_train.dtype} and {source.x_test.dtype}"
+        raise DataError(f"{source.name}: training and test samples differ in dtype: {dtypes}")
     if source.x_train.shape[1:] != source.x_test.shape[1:]:
         shapes = f"{source.x_train.shape[1:]} and {source.x_test.shape[1:]}"
         raise DataError(f"{source.name}: training and test samples differ in shape: {shapes}")
@@ -168,11 +171,19 @@ def _check_types(source: Source) -> None:
             raise DataError(f"{source.name}: {key}: expected a tuple of texts, got {what}")
 
 
+def refuse_multi_label(shape: tuple[int, ...], where: str) -> None:
+    """Raise where there are several targets per sample."""
+    if len(shape) > 1 and shape[1] != 1:
+        why = "FedReLa moves a sample from one class to another, so each needs exactly one label"
+        raise DataError(f"{where}: multi-label targets of shape {shape} are not supported; {why}")
+
+
 def _check_part(source: Source, part: str) -> None:
     x, y = getattr(source, f"x_{part}"), getattr(source, f"y_{part}")
-    if not ((x.ndim == 4 and x.dtype == np.uint8) or (x.ndim == 2 and x.dtype == np.float32)):
-        form = "uint8 (n, channels, height, width) or float32 (n, features)"
+    if not ((x.ndim == 4 and x.dtype == np.uint8) or (x.ndim >= 2 and x.dtype in (np.float32, np.int64))):
+        form = "uint8 (n, channels, height, width), or float32 or int64 (n, ...)"
         raise DataError(f"{source.name}: x_{part}: expected {form}, got {x.dtype} {x.shape}")
+    refuse_multi_label(y.shape, f"{source.name}: y_{part}")
     if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
         raise DataError(f"{source.name}: y_{part}: expected int64 ({len(x)},), got {y.dtype} {y.shape}")
     if y.size and (y.min() < 0 or y.max() >= source.num_classes):

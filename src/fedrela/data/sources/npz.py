@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.arguments import check_choice
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.arrays import (
+    FORMS,
+    as_samples,
     as_stored,
     channels_first,
     check_bytes,
     image_layout,
     table_or_images,
-    table_rows,
 )
-from fedrela.data.sources.base import Source, SourceSpec
+from fedrela.data.sources.base import Source, SourceSpec, refuse_multi_label
 from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
 from fedrela.data.sources.reading import Npz, named_file
 from fedrela.data.sources.table import one_hot
@@ -32,6 +34,7 @@ def load(
     *,
     file: str | None = None,
     layout: str = "auto",
+    form: str = "auto",
     categories: Sequence[int] = (),
     cache: PathOrNone = None,
     progress: Progress | None = None,
@@ -41,7 +44,8 @@ def load(
     The file holds ``x_train y_train x_test y_test`` and, where wanted, ``class_names`` (else the classes are called by
     their numbers) and ``client_train``; other arrays are ignored. Images are uint8, ``(n, height, width)`` or with
     channels, whose place `layout` says (see `fedrela.data.sources.arrays.image_layout`); tables are numbers
-    ``(n, features)``; labels are integers 0 .. C - 1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder in
+    ``(n, features)``; other arrays, such as time series, have any shape, with the form "array" also two dimensions,
+    such as token ids; labels are integers 0 .. C - 1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder in
     which `file` lies. Columns of a table in `categories` become one column per code of the training part.
     """
     path = named_file("npz", root, file, "x_train, y_train, x_test and y_test")
@@ -57,11 +61,16 @@ def load(
     clients = None
     if "client_train" in archive.names:
         clients = encode_clients(archive.read("client_train"), _at(archive, "client_train"))
-    if len(archive.header("x_train").shape) != 2:
+    header = archive.header("x_train")
+    is_table = check_choice("form", form, FORMS) == "auto" and len(header.shape) == 2
+    if not is_table and form == "auto" and header.dtype == np.uint8:
         x_train, x_test = _images(archive, layout, cache, progress)
-        return table_or_images(f"npz:{path.name}", [x_train, y_train, x_test, y_test], names, clients)
-    x_train, x_test = (table_rows(archive.read(name), _at(archive, name)) for name in ("x_train", "x_test"))
-    source = table_or_images(f"npz:{path.name}", [x_train, y_train, x_test, y_test], names, clients)
+    else:
+        x_train, x_test = (
+            as_samples(archive.read(name), layout, _at(archive, name), form) for name in ("x_train", "x_test")
+        )
+    parts = [x_train, y_train, x_test, y_test]
+    source = table_or_images(f"npz:{path.name}", parts, names, clients, is_table=is_table)
     return one_hot(source, categories) if categories else source
 
 
@@ -86,7 +95,8 @@ def _class_names(archive: Npz) -> tuple[str, ...]:
 
 def _labels(archive: Npz, name: str) -> NDArray[Any]:
     values = archive.read(name)
-    if values.ndim == 2 and values.shape[1] == 1:
+    refuse_multi_label(values.shape, _at(archive, name))
+    if values.ndim == 2:
         values = values[:, 0]
     if values.ndim != 1 or not values.size:
         raise DataError(f"{_at(archive, name)}: expected labels (n,), at least one, got shape {values.shape}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import PlainValidator, ValidationInfo, model_validator
 
+from fedrela.arguments import check_choice
 from fedrela.data.federation import AS_IT_IS, MODES, TEN_CLIENTS
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
@@ -38,6 +40,24 @@ def _root(value: Any, info: ValidationInfo) -> Path | None:
     return Path((info.context or {}).get("folder", ""), value).absolute()
 
 
+def _scaling(value: Any) -> str | dict[str, tuple[float, ...]]:
+    """Return a word, or the same number of means and standard deviations."""
+    if isinstance(value, str):
+        return check_choice("", value, ("fit", "none"), ", or a table { mean, std }")
+    if not isinstance(value, Mapping) or {*value} != {"mean", "std"}:
+        raise ArgumentError(f"expected fit, none, or a table {{ mean, std }}, got {shown(value)}")
+    for name, each in value.items():
+        numbers = isinstance(each, list | tuple) and all(type(number) in (int, float) for number in each)
+        if not numbers or not each or not all(math.isfinite(x) and (x > 0 or name == "mean") for x in each):
+            positive = " above 0" if name == "std" else ""
+            raise ArgumentError(
+                f"expected a list of numbers{positive}, one per channel, got {shown(each)}", item=(name,)
+            )
+    if len(value["mean"]) != len(value["std"]):
+        raise ArgumentError(f"expected as many means as stds, got {len(value['mean'])} and {len(value['std'])}")
+    return {name: tuple(map(float, value[name])) for name in ("mean", "std")}
+
+
 class DataConfig(ConfigTable):
     """Which data, how imbalanced, and how they lie with the clients."""
 
@@ -57,6 +77,9 @@ class DataConfig(ConfigTable):
     )
     standardize: Annotated[str, one_of(MODES)] = setting(
         "pooled", "numbers of a table: with statistics pooled over clients, each client's own, or not at all"
+    )
+    scaling: Annotated[str | dict[str, tuple[float, ...]], PlainValidator(_scaling)] = setting(
+        "fit", "images and series: fit, none, or mean and std per channel, in images of bytes as shares of white"
     )
     protocol: Annotated[str, one_of(PROTOCOLS)] = setting(
         "counts", "how classes are sorted into head, medium and tail for evaluation"
