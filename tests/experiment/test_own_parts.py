@@ -147,3 +147,4 @@ def test_reading_a_run_imports_none_of_its_parts(tmp_path):
         f"sys.exit('{OWN}' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert f"the method {OWN}:Swap" in (tmp_path / "run" / "report.html").read_text()
