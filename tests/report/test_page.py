@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedrela.plots import client_classes, confusion
 from fedrela.plots.style import DARK, LIGHT
-from fedrela.report.page import Code, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, render
+from fedrela.report.page import Facts, Figure, Page, Picture, Pictures, Section, Table, Text, render
 from fedrela.text import printable
 from helpers.batteries import examples
 from plots.test_hostile_names import HOSTILE
@@ -54,8 +54,8 @@ def whole_page(text: str) -> Page:
     blocks = [
         Text(text), Text(text, "warning"), Figure("figure", text or "x", draw, text or "x", text),
         Table((text, "n"), [(text, "1")], (text,), text),
-        Pictures([Picture(text, [(text, text)], b"png", text or "x"), Picture(text)], text), Code(f"a\n{text}\n"),
-        Facts([(text, text)]), Facts([(text, text)], large=True),
+        Pictures([Picture(text, [(text, text)], b"png", text or "x"), Picture(text)], text),
+        Text(f"a\n{text}\n", "code"), Facts([(text, text)]), Facts([(text, text)], large=True),
     ]  # fmt: skip
     return Page(text, text, [Section("top", "", [Text(text)]), Section("part", text or "x", blocks)], text)
 
@@ -88,9 +88,11 @@ def test_hostile_text_stays_text(text):
 @examples(60, 2_000)
 @given(st.text(st.characters(codec=None), max_size=80))
 def test_any_text_stays_text(text):
-    page = Page(text, text, [Section("part", "x", [Text(text), Code(text), Facts([(text, text)])])], text)
+    page = Page(text, text, [Section("part", "x", [Text(text), Text(text, "code"), Facts([(text, text)])])], text)
     read = check_page(render(page))
-    expected = Reader(render(Page("p", "p", [Section("part", "x", [Text("p"), Code("p"), Facts([("p", "p")])])], "p")))
+    expected = Reader(
+        render(Page("p", "p", [Section("part", "x", [Text("p"), Text("p", "code"), Facts([("p", "p")])])], "p"))
+    )
     assert read.tags == (expected.tags if text else [tag for tag in expected.tags if tag != "footer"][:-1])
 
 

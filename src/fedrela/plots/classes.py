@@ -296,13 +296,14 @@ def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None 
     if panel not in PANELS:
         raise ArgumentError(f"panel: {not_one_of(panel, PANELS)}")
     run = read_run(source)
-    found = _of_rows(source) if run is None else _shares(run, panel)
+    found = _of_rows(source) if run is None else confusion_shares(run, panel)
     names = style.class_names(run.classes if run else names, len(found))
     heat_map(ax, found, names, names, percent=True, diverging=panel == "difference")
     ax.set(xlabel="predicted class", ylabel="true class")
 
 
-def _shares(run: RunData, panel: str) -> Floats:
+def confusion_shares(run: RunData, panel: str) -> Floats:
+    """Return a confusion matrix of a run, or the difference of both, as shares of the true classes."""
     found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
     wanted = [found[of] for of in found if panel in (of, "difference")]
     if any(matrix is None for matrix in wanted):

@@ -261,17 +261,18 @@ def line(ax: Axes, x: Any, mean: Any, deviation: Any, most: float = 1.0, **look:
 
 
 def mark(ax: Axes, x: float, words: str) -> None:
-    """Draw a dashed line down through the axes, with words at that end where the named lines leave more room."""
+    """Draw a dashed line down through the axes, with words beside it at the lowest place clear of the named lines."""
     ax.axvline(x, color=MUTED, linestyle=(0, (2, 2)), linewidth=1, zorder=1.5)
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     side = -1 if x - left > 0.5 * (right - left) else 1
     beside = np.linspace(x, x + side * 0.4 * (right - left), 9)
     named = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
-    drawn = [np.interp(np.sort(beside), *np.asarray(line.get_xydata()).T) for line in named]
-    top = bool(drawn) and high - np.nanmax(drawn) > np.nanmin(drawn) - low
-    look: dict[str, Any] = {"ha": "right" if side < 0 else "left", "va": "top" if top else "bottom"}
-    look |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "color": MUTED, "fontsize": "small"}
-    ax.annotate(words, (x, top), (4 * side, -3 if top else 3), **look)
+    drawn = np.array([np.interp(beside, *np.asarray(line.get_xydata()).T) for line in named])
+    heights = np.linspace(0, 0.9, 10)
+    apart = np.abs((drawn.reshape(-1, 1) - low) / (high - low) - heights - 0.05)
+    y = heights[np.argmax(np.minimum(np.fmin.reduce(apart, axis=0, initial=1.0), 0.1))]
+    look: dict[str, Any] = {"ha": "right" if side < 0 else "left", "va": "bottom", "color": MUTED, "fontsize": "small"}
+    ax.annotate(words, (x, y), (4 * side, 3), xycoords=("data", "axes fraction"), textcoords="offset points", **look)
 
 
 def legend_above(ax: Axes, handles: Iterable[Any], labels: Iterable[str]) -> None:

@@ -6,21 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrela.plots import style
+from fedrela.plots.runs import Floats
 from fedrela.plots.style import Axes
 from fedrela.text import plural
-from fedrela.theory import (
-    Clients,
-    TwoGaussians,
-    aggregated_threshold,
-    margin,
-    posterior,
-    printed_threshold,
-)
+from fedrela.theory import Clients, TwoGaussians, aggregated_threshold, margin, posterior, printed_threshold
 
-Floats = NDArray[np.float64]
 MAJORITY, MINORITY, TRUE = style.SERIES[0], style.SERIES[1], style.SERIES[3]
 POINTS = 161
 REACH = 3.2  # standard deviations beyond the means
@@ -30,20 +22,10 @@ REACH = 3.2  # standard deviations beyond the means
 def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax: Axes = style.NEW) -> None:
     """Draw where clients and their aggregated model decide for the minority: open before, filled after re-labelling.
 
-    Parameters
-    ----------
-    clients
-        Their priors and weights, see `fedrela.theory.Clients`.
-    rho
-        Probability of re-labelling the majority class to the minority class.
-    distance
-        Between the means of the two classes, in standard deviations.
+    `clients` have priors and weights. `rho` is the probability of re-labelling the majority to the minority class, and
+    `distance` is between the means of the two classes, in standard deviations.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> from fedrela.theory import Clients
-    >>> ax = plots.boundaries(Clients.of([[40, 10], [5, 400]]), 0.3)
+    >>> ax = boundaries(Clients.of([[40, 10], [5, 400]]), 0.3)
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['2 clients', 'aggregated, as printed', 'aggregated, corrected']
     """
@@ -86,11 +68,7 @@ def posteriors(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax:
 
     Parameters as for `boundaries`. A model decides for the minority class where its curve is above 1/2.
 
-    Examples
-    --------
-    >>> import fedrela.plots as plots
-    >>> from fedrela.theory import Clients
-    >>> ax = plots.posteriors(Clients.of([[40, 10], [5, 400]]), 0.3)
+    >>> ax = posteriors(Clients.of([[40, 10], [5, 400]]), 0.3)
     >>> len(ax.lines)
     5
     """

@@ -13,7 +13,7 @@ from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import GridData, RunData, arm_words
 from fedrela.plots.style import limited
 from fedrela.report.compare import compare_page, compare_tables, compare_values
-from fedrela.report.page import Block, Code, Facts, Page, Section, Table, Text, say
+from fedrela.report.page import Block, Facts, Page, Section, Table, Text, say
 from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
 from fedrela.report.run import SAMPLES, gallery, without_paths
 from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
@@ -133,10 +133,11 @@ def _list_of_runs(runs: GridData) -> Section:
 
 def _configuration(toml: str, runs: GridData) -> Section:
     """Return the configuration that all runs were made from, and the versions."""
-    blocks: list[Block] = [Code(without_paths(toml))]
+    blocks: list[Block] = [Text(without_paths(toml), "code")]
     run = runs.any
     if run is not None and "[data]" not in toml:  # a table of the paper is made from many settings
-        blocks += [Text("Every run has a config.toml of its own; that of the first:"), Code(without_paths(run.toml))]
+        said = Text("Every run has a config.toml of its own; that of the first:")
+        blocks += [said, Text(without_paths(run.toml), "code")]
     if run is not None:
         blocks.append(Facts(list(run.manifest.packages.items())))
     return Section("configuration", "Configuration and versions", blocks)

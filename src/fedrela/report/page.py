@@ -27,10 +27,10 @@ LINE_BREAK = re.compile(r"\s*\n\s*")
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `warning` is for what a reader must not miss."""
+    """A paragraph; `warning` is for what a reader must not miss, and in `code` every blank counts."""
 
     text: str
-    tone: Literal["plain", "muted", "warning"] = "plain"
+    tone: Literal["plain", "muted", "warning", "code"] = "plain"
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,6 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Code:
-    """Lines in which every blank counts."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Facts:
     """Pairs of name and value; `large` for the few that a page begins with."""
 
@@ -94,7 +87,7 @@ class Facts:
     large: bool = False
 
 
-Block = Text | Figure | Table | Pictures | Code | Facts
+Block = Text | Figure | Table | Pictures | Facts
 
 
 @dataclass(frozen=True)

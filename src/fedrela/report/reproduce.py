@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -204,20 +204,22 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
     if axis is None:
         return []
     shown: list[Block] = []
+    places = _places(summary["entries"], axis)
     for (row, words), moved in product([*measured_rows(summary).items(), ("published", "published")], (False, True)):
         metrics = [metric for metric in summary["metrics"] if (metric["of"] == "moved") == moved]
         figures: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-        for place, metric in product(_places(summary["entries"], axis), metrics):
-            points = [(x, entry_value(entry, metric["of"], row)) for x, entry in place.line]
-            if all(y is None for _, y in points):
+        for (place, entries), metric in product(places.items(), metrics):
+            values = [(number(e["at"][axis]), entry_value(e, metric["of"], row), e["arm"]) for e in entries]
+            line = [(x, y) for x, y, _ in values if x is not None]
+            if all(y is None for _, y in line):
                 continue
-            title, label = (
-                (place.name, metric["name"]) if len(metrics) > 1 or moved else ("", place.name or metric["name"])
-            )
+            several = len(metrics) > 1 or moved
+            title, label = (place, metric["name"]) if several else ("", place or metric["name"])
             lines, dashed = figures.setdefault(title, ({}, {}))
-            lines[label] = (*zip(*points, strict=True), None)
-            if place.baseline and not moved:
-                dashed[label] = entry_value(place.baseline, metric["of"], row)
+            lines[label] = (*zip(*line, strict=True), None)
+            baselines = [y for x, y, arm in values if x is None and arm == BASELINE]
+            if baselines and not moved:
+                dashed[label] = baselines[0]
         what = f"{'Labels moved' if moved else 'Test accuracy'} over {limited(AXES.get(axis, axis))}, {words}"
         for k, (title, (lines, dashed)) in enumerate(figures.items()):
             draw = partial(plots.sensitivity, lines, metric="moved" if moved else None, dashed=dashed)
@@ -225,14 +227,6 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
             caption = "Dashed: the baseline." if dashed else ""
             shown.append(Figure(name, f"{limited(title)}: {what}" if title else what, draw, caption=caption))
     return shown
-
-
-class _Place(NamedTuple):
-    """The entries at one place but for the axis that varies: its values with FedReLa, and the baseline."""
-
-    name: str
-    line: list[tuple[float, Entry]]
-    baseline: Entry | None
 
 
 def _varied(entries: Sequence[Entry]) -> str | None:
@@ -245,17 +239,14 @@ def _varied(entries: Sequence[Entry]) -> str | None:
     return None
 
 
-def _places(entries: Sequence[Entry], axis: str) -> list[_Place]:
-    found: dict[str, _Place] = {}
+def _places(entries: Sequence[Entry], axis: str) -> dict[str, list[Entry]]:
+    """Return the entries by where they are but for the axis that varies."""
+    found: dict[str, list[Entry]] = {}
     for entry in entries:
         others = ((key, value) for key, value in entry["at"].items() if key != axis)
-        name = ", ".join(value if key in PLAIN else f"{key} {value}" for key, value in others)
-        place, x = found.setdefault(name, _Place(name, [], None)), number(entry["at"][axis])
-        if x is not None:
-            place.line.append((x, entry))
-        elif entry["arm"] == BASELINE:
-            found[name] = place._replace(baseline=entry)
-    return list(found.values())
+        place = ", ".join(value if key in PLAIN else f"{key} {value}" for key, value in others)
+        found.setdefault(place, []).append(entry)
+    return found
 
 
 def number(text: str) -> float | None:

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 
 from fedrela import plots
 from fedrela.metrics.heterogeneity import measure_heterogeneity
+from fedrela.plots.classes import confusion_shares
 from fedrela.plots.clients import MOST_CLIENTS
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import RunData
 from fedrela.plots.samples import looks, png, run_scores
 from fedrela.plots.style import limited, short
-from fedrela.report.page import Block, Code, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, change, say
+from fedrela.report.page import Block, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, change, say
 from fedrela.runfolder import RunFolder
 from fedrela.text import percent, plural, points, probability, seconds, size
 
@@ -65,24 +66,15 @@ def opening(run: RunData) -> list[Block]:
     pairs += [(key.upper(), f"{accuracy[key]:.3f}") for key in ("auroc", "auprc") if accuracy.get(key) is not None]
     if run.enabled:
         pairs.append(("labels moved", "private" if run.moved is None else f"{run.moved:,}"))
-    empty = [limited(group) for group, share in accuracy["groups"].items() if share is None]
-    return [*blocks, Facts(pairs, large=True), Text(say("accuracies", run, empty), "muted")]
+    return [*blocks, Facts(pairs, large=True), Text(say("accuracies", run), "muted")]
 
 
 def over_rounds(run: RunData) -> list[Block]:
     """Return accuracy over rounds, overall and by group, with a mark at T."""
     if not any(record.accuracy for record in run.rounds):
         return [Text("No round was scored on a test set.")]
-    said = _course(run)
+    said = say("course", run)
     return [Figure("accuracy", "Accuracy on the test set", partial(plots.accuracy_over_rounds, run), said), Text(said)]
-
-
-def _course(run: RunData) -> str:
-    """Say what the curves say: where each stood before T, and where at the end."""
-    before, after = (
-        of and {run.headline: of[run.headline], **of["groups"]} for of in (run.accuracy_before, run.accuracy)
-    )
-    return say("course", run, before, after) if after else ""
 
 
 def by_class(run: RunData) -> list[Block]:
@@ -95,10 +87,7 @@ def by_class(run: RunData) -> list[Block]:
         why = f"Round {run.first}, before which accuracy would be compared, has not been reached."
         return [Text(why), *_class_table(run, None, after)]
     both = [(b, a) for b, a in zip(before, after, strict=True) if b is not None and a is not None]
-    risen, fallen = sum(a > b for b, a in both), sum(a < b for b, a in both)
-    said = f"{plural(risen, 'class')} rose and {fallen:,} fell, of {len(after):,}."
-    if run.first == 1:
-        said += " Round 1 is the first of re-labelling: before it the model was untrained."
+    said = say("classes", run, sum(a > b for b, a in both), sum(a < b for b, a in both))
     title = f"Before round {run.first} and after round {run.last_scored}"
     figure = Figure("classes", title, partial(plots.class_changes, run), said)
     return [Text(said), figure, *_class_table(run, before, after)]
@@ -129,9 +118,14 @@ def confusion(run: RunData) -> list[Block]:
     if not there:
         return [Text("There is no test set." if run.result else "It is written when a run has finished.")]
     titles = {"before": f"Before round {run.first}", "after": f"After round {run.last_scored}"}
-    said = {panel: _errors(run, matrix) for panel, matrix in there.items()}
+    said = {
+        panel: say("errors", n.trace(), n.sum(), *largest(n - np.diag(n.diagonal()), run.classes))
+        for panel, n in there.items()
+    }
     if len(there) == 2:
-        titles["difference"], said["difference"] = "The difference, in points", _largest_change(run, there)
+        most, a, b = largest(confusion_shares(run, "difference"), run.classes)
+        titles["difference"] = "The difference, in points"
+        said["difference"] = f"The largest change is {points(most)} points: “{a}” taken for “{b}”."
     figures = [
         Figure(f"confusion-{panel}", titles[panel], partial(plots.confusion, run, panel=panel), words)
         for panel, words in said.items()
@@ -139,16 +133,6 @@ def confusion(run: RunData) -> list[Block]:
     what = "Rows are true classes, columns predicted ones, in per cent of the row; the diagonal is what was right."
     words = " ".join(f"{panel.capitalize()}: {said[panel]}" for panel in there)
     return [Text(what), *figures, Text(words)]
-
-
-def _errors(run: RunData, n: Any) -> str:
-    return say("errors", int(n.trace()), int(n.sum()), *largest(n - np.diag(n.diagonal()), run.classes))
-
-
-def _largest_change(run: RunData, there: dict[str, Any]) -> str:
-    before, after = (n / np.maximum(n.sum(axis=1, keepdims=True), 1) for n in there.values())
-    most, a, b = largest(after - before, run.classes)
-    return f"The largest change is {points(most)} points: “{a}” taken for “{b}”."
 
 
 def largest(matrix: Any, classes: Sequence[str]) -> tuple[Any, str, str]:
@@ -379,7 +363,7 @@ def configuration(run: RunData) -> list[Block]:
     pairs = [*manifest.packages.items(), ("format", manifest.format), ("configuration, sha256", manifest.config_sha256)]
     if "weights_sha256" in result:
         pairs.append(("final weights, sha256", result["weights_sha256"]))
-    return [Text(said), Code(text), Facts(pairs)]
+    return [Text(said), Text(text, "code"), Facts(pairs)]
 
 
 def without_paths(toml: str) -> str:
