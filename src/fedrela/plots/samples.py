@@ -92,7 +92,8 @@ def gallery(
     ['cat → dog', 'posterior 0.250']
     """
     run = read_run(source)
-    found, features = (source, None) if run is None else (_kept(run, drawn), run.manifest.data["feature_names"])
+    found = source if run is None else (run.drawn if drawn else run.gallery) or {}
+    features = run.manifest.data["feature_names"] if run else None
     if not len(found.get("old", ())):
         raise DataError("no re-labelled samples were kept in this run folder")
     most_class = int(max(np.max(found["old"]), np.max(found["new"])))
@@ -115,10 +116,6 @@ def gallery(
     ax.set(xlim=(0, 1.15 * columns), ylim=(pitch * rows, -0.05), aspect="equal")
     ax.axis("off")
     style.set_height(ax, 0.2 + 4.8 / 1.15 / ACROSS * pitch * rows)
-
-
-def _kept(run: RunData, drawn: bool) -> Mapping[str, NDArray[Any]]:
-    return (run.drawn if drawn else run.gallery) or {}
 
 
 def looks(x: NDArray[Any], names: Sequence[str] | None, standardized: bool = False) -> list[tuple[Any, Any]]:

@@ -117,8 +117,6 @@ class Page:
 def render(page: Page) -> str:
     """Return the text of an HTML file; the same page gives the same text.
 
-    Examples
-    --------
     >>> html = render(Page("R&D", "What was run.", [Section("cost", "Cost", [Text("<b> is no markup")])]))
     >>> "<title>R&amp;D</title>" in html, "&lt;b&gt; is no markup" in html, "<script" in html
     (True, True, False)

@@ -184,10 +184,8 @@ def scores(run: RunData) -> list[Block]:
     blocks: list[Block] = [Text(say("scores", run))]
     for k, group in enumerate(run.groups.names):
         _, counts, marks = run_scores(run, group)
-        above = f" Thresholds lie between {marks[0][1]:.2f} and {marks[-1][1]:.2f}." if marks else ""
-        words = f"{plural(int(counts.sum()), 'score')}.{above} The outermost bars hold all that is beyond."
-        draw = partial(plots.score_histogram, run, group=group)
-        blocks.append(Figure(f"scores-{k}", f"z towards {limited(group)} classes", draw, words))
+        draw, title = partial(plots.score_histogram, run, group=group), f"z towards {limited(group)} classes"
+        blocks.append(Figure(f"scores-{k}", title, draw, say("histogram", counts.sum(), marks)))
     return blocks
 
 
@@ -228,9 +226,7 @@ def who_has_what(run: RunData) -> list[Block]:
     """Return the clients by classes, with measures of imbalance and heterogeneity."""
     counts = run.client_counts
     if counts is None:
-        sizes = np.array(run.manifest.data["client_sizes"])
-        said = f"{plural(sizes.size, 'client')} have from {sizes.min():,} to {sizes.max():,} training samples. "
-        return [Text(said + "Their classes are written when a run has finished.")]
+        return [Text(say("sizes", run.manifest.data["client_sizes"]))]
     said = say("clients", run, counts, np.median(counts.sum(axis=1)), MOST_CLIENTS)
     width = 6.6 if len(counts) > 12 else 5.0
     draw, caption = partial(plots.client_classes, run), f"Original labels, before any was moved. {said}"
@@ -256,8 +252,6 @@ def effective_clients(client_counts: ArrayLike) -> list[str]:
 def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
     """Measure a (clients, classes) count matrix: what each measure is called, what it is here, what it means.
 
-    Examples
-    --------
     >>> [f"{name} {value}" for name, value, _ in heterogeneity_facts([[30, 0], [10, 20]])][:2]
     ['imbalance ratio 2', 'class absence 25.0%']
     """
