@@ -4,7 +4,7 @@
 >>> sorted(fedrela.__all__)[:4]
 ['Ledger', 'Preview', 'Relabeler', 'Relabelling']
 
-Importing this package loads NumPy and nothing else; the sub-packages load what they need when they are first used.
+Importing this package loads nothing else; its functions and sub-packages load what they need when they are first used.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fedrela.core import Ledger, Preview, Relabelling, Schedule, preview, relabel, undo
-
 if TYPE_CHECKING:
+    from fedrela.core import Ledger, Preview, Relabelling, Schedule, preview, relabel, undo
     from fedrela.plugin.relabeler import Relabeler
 
 __version__ = "0.1.0"
@@ -27,10 +26,10 @@ _SUBPACKAGES = (
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Relabeler":
-        from fedrela.plugin.relabeler import Relabeler
-
-        return Relabeler
+    if name in __all__:
+        home = "plugin.relabeler" if name == "Relabeler" else "core"
+        found = globals()[name] = getattr(importlib.import_module(f"fedrela.{home}"), name)
+        return found
     if name in _SUBPACKAGES:
         return importlib.import_module(f"fedrela.{name}")
     raise AttributeError(f"module 'fedrela' has no attribute {name!r}")

@@ -27,6 +27,19 @@ def test_version(run):
     assert (done.code, done.out, done.err) == (0, f"fedrela {fedrela.__version__}\n", "")
 
 
+@pytest.mark.parametrize("verb", entry.VERBS)
+def test_the_help_page_shows_the_first_sentence_of_each_verb(verb):
+    assert entry.VERBS[verb][1] == entry.load_verb(verb).help.split("\n\n")[0]
+
+
+def test_the_help_page_loads_no_verb():
+    code = "import sys; from fedrela.cli.main import main; main(); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, timeout=60)
+    loaded = set(done.stderr.split())
+    assert "fedrela.cli.main" in loaded
+    assert not loaded & {"numpy", "torch", "pydantic", "fedrela.core", "fedrela.data", "fedrela.cli.run"}
+
+
 def test_no_verb_shows_the_help_page(run):
     done = run()
     assert done.code == 2

@@ -8,14 +8,13 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from fedrela import __version__
-from fedrela.cli import check, compare, data, relabel, report, reproduce, run, theory
-from fedrela.cli import list as listing
 from fedrela.cli.terminal import help_text, print_error
 from fedrela.errors import FedrelaError
 from fedrela.text import printable
@@ -35,29 +34,87 @@ clinic.csv, then fedrela relabel clinic.csv --tau 0.03, re-labels a file of your
 few clients, 130 interrupted.
 """
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-
-# Verbs join here, in the order of the help page; the docstring of a verb is its help.
-# Every call of `fedrela` loads these modules, so heavy imports (torch, scikit-learn) are made inside their functions.
-VERBS: dict[str, Callable[..., None]] = {
-    "demo": compare.demo,
-    "preview": relabel.preview,
-    "relabel": relabel.relabel,
-    "run": run.run,
-    "resume": run.resume,
-    "compare": compare.compare,
-    "sweep": compare.sweep,
-    "reproduce": reproduce.reproduce,
-    "report": report.report,
-    "theory": theory.theory,
-    "export-flower": check.export_flower,
-    "check": check.check,
-    "list": listing.list_names,
+# Verbs in the order of the help page: the function in `fedrela.cli`, whose docstring is the verb's help, and the first
+# sentence of that. The help page needs no more, so a module is loaded when its verb is called.
+VERBS = {
+    "demo": (
+        "compare.demo",
+        "Show what FedReLa does in federated training, on scikit-learn's digits, within a minute or two.",
+    ),
+    "preview": ("relabel.preview", "Show how many labels would move at several tau, on average; nothing is written."),
+    "relabel": ("relabel.relabel", "Re-label the majority-class samples that look most like a rarer class."),
+    "run": (
+        "run.run",
+        "Train one federation, and write rounds, checkpoints, changed labels, result and report into one run folder.",
+    ),
+    "resume": ("run.resume", "Continue a run that was interrupted, from its newest checkpoint."),
+    "compare": (
+        "compare.compare",
+        "Compare baselines with and without FedReLa over several seeds; all arms share the rounds before re-labelling.",
+    ),
+    "sweep": (
+        "compare.sweep",
+        "Run every combination of values for keys of a configuration, and say which values validation would choose.",
+    ),
+    "reproduce": (
+        "reproduce.reproduce",
+        "Run a table of the paper again, and show published and measured values side by side in the paper's layout.",
+    ),
+    "report": (
+        "report.report",
+        "Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.",
+    ),
+    "theory": (
+        "theory.theory",
+        "Show the paper's theory on two Gaussians: how clients and their aggregate decide, with and without "
+        "re-labelling.",
+    ),
+    "export-flower": (
+        "check.export_flower",
+        "Write a configuration as a Flower app: a folder for flwr run, with scripts that start its nodes.",
+    ),
+    "check": (
+        "check.check",
+        "Check a configuration without running it: every key, type, range and name, and which of them exclude each "
+        "other.",
+    ),
+    "list": (
+        "list.list_names",
+        "List the algorithms, models and data sources that a configuration may name, and the tables of the paper.",
+    ),
+    "data": ("data.app", "List data sources, fetch data sets, and look at the federation of a configuration."),
 }
-for name, verb in VERBS.items():
-    formats = relabel.FILE_FORMATS if name in ("preview", "relabel") else ""
-    app.command(name, help=help_text(f"{verb.__doc__}{formats}"))(verb)
-app.add_typer(data.app, name="data")
+
+
+class Verbs(TyperGroup):
+    """The verbs, each of which is loaded when it is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the verb that the arguments name, and the arguments that are left."""
+        name, known, left = super().resolve_command(ctx, args)
+        return name, load_verb(name) if name and known else known, left
+
+
+def load_verb(name: str) -> Any:
+    """Return the command of a verb, or the group of verbs that it is."""
+    home, _, attribute = VERBS[name][0].partition(".")
+    module = import_module(f"fedrela.cli.{home}")
+    verb = getattr(module, attribute)
+    if not isinstance(verb, typer.Typer):
+        formats = module.FILE_FORMATS if name in ("preview", "relabel") else ""
+        verb, function = new_app(), verb
+        verb.command(name, help=help_text(f"{function.__doc__}{formats}"))(function)
+    return typer.main.get_command(verb)
+
+
+def new_app(**options: Any) -> typer.Typer:
+    """Return an empty app: rich markup in its help, errors left to `main`."""
+    return typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False, **options)
+
+
+app = new_app(no_args_is_help=True, cls=Verbs)
+for name, (_, summary) in VERBS.items():
+    app.command(name, help=summary)(lambda: None)
 
 
 def _show_version(wanted: bool) -> None:

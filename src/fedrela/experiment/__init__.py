@@ -7,6 +7,7 @@ True
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fedrela.experiment' has no attribute {name!r}")
+    collecting = gc.isenabled()
+    gc.disable()  # nothing becomes garbage while modules load, and torch has many objects to go through
+    try:
         return getattr(importlib.import_module(f"fedrela.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'fedrela.experiment' has no attribute {name!r}")
+    finally:
+        if collecting:
+            gc.enable()
