@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.experiment import begin
@@ -97,6 +98,60 @@ def test_positions_count_every_round_once(tmp_path, executor):
     begun.close()
     positions += [grid.position(each) for each in grid.run(executor)]
     assert positions == list(range(1, grid.rounds + 1)) == list(range(1, 22))
+
+
+def test_tasks_done_side_by_side_give_the_same_bytes(tmp_path, executor):
+    tables = {"algorithm": {"name": "scaffold"}}
+    cells = cells_of(starts=(4, 5), chosen=("baseline", "fedrela", "random"), **tables)
+    serial, pooled = (grid_of(tmp_path / name, cells) for name in ("serial", "pooled"))
+    rounds_of(serial, executor)
+    with Pool(2) as pool:
+        seen = list(pooled.run(pool))
+        assert list(pooled.run(pool)) == []
+    assert [(each.task.first, each.task.last) for each in seen if each.rounds > 1], "some were done as a whole"
+    assert {each.task.out.name for each in seen if each.done.record.round == each.task.last} == {
+        task.out.name for task in pooled.tasks
+    }
+    positions = [pooled.position(each) for each in seen]
+    assert positions == sorted(positions)
+    assert positions[-1] == pooled.rounds
+    for cell in cells:
+        assert bytes_of(serial.place(cell)) == bytes_of(pooled.place(cell))
+
+
+def test_a_failure_side_by_side_is_noted_and_others_go_on(tmp_path):
+    bad = {"train": {"rounds": 6, "epochs": 1, "lr": 1e30, "give_up": 1}}
+    cells = [*cells_of(chosen=("baseline", "fedrela"), **bad), *cells_of(chosen=("baseline", "fedrela"))]
+    grid = grid_of(tmp_path, cells)
+    with Pool(2) as pool:
+        list(grid.run(pool))
+    assert len(grid.failures) == 3  # the shared rounds, and both runs that continue from them
+    assert sum("the rounds before re-labelling failed" in why for why in grid.failures.values()) == 2
+    assert grid.finished() == 2
+
+
+def test_tasks_side_by_side_go_on_after_an_interruption(tmp_path, executor):
+    cells = cells_of(chosen=("baseline", "fedrela", "random", "tau"))
+    whole, cut = (grid_of(tmp_path / name, cells) for name in ("whole", "cut"))
+    rounds_of(whole, executor)
+    with Pool(2) as pool:
+        begun = cut.run(pool)
+        while next(begun).task.cell is None:
+            pass
+        begun.close()  # as Ctrl-C does: workers end in the middle of their tasks
+        assert 1 <= cut.finished() < 4
+        list(cut.run(pool))
+    for cell in cells:
+        assert bytes_of(whole.place(cell)) == bytes_of(cut.place(cell))
+
+
+def test_what_a_worker_cannot_do_is_done_here(tmp_path, executor, monkeypatch):
+    monkeypatch.setattr("fedrela.experiment.grid._segment_worker", lambda _: None)  # cannot be pickled
+    grid = grid_of(tmp_path, cells_of(starts=(1,), chosen=("fedrela", "random")))
+    with Pool(2) as pool:
+        seen = list(grid.run(pool))
+    assert {each.rounds for each in seen} == {1}
+    assert grid.finished() == 2
 
 
 @pytest.mark.parametrize("stop", [0, 1, 3, 4, 7, 10, 11])

@@ -173,8 +173,8 @@ class TimeLeft:
         """Take in a round that was just done, and return the seconds that all later ones will take."""
         before, self._now = self._now, time.monotonic()
         task = progress.task
-        self._seconds.setdefault(_kind(task), []).append(self._now - before)
-        later = self._tasks[self._tasks.index(task) + 1 :]
+        self._seconds.setdefault(_kind(task), []).append((self._now - before) / progress.rounds)
+        later = self._tasks[self._tasks.index(task) + 1 :] if progress.later is None else progress.later
         left = (task.last - progress.done.record.round) * self._per_round(task)
         return left + sum(each.rounds * self._per_round(each) for each in later)
 

@@ -7,16 +7,20 @@ alone, byte for byte. A longer prefix continues from a shorter one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from fedrela.engine.executors import Executor, open_executor
+from fedrela.engine.executors.pool import Pool
+from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.engine.executors.worker import CannotSendError
 from fedrela.engine.options import RelabelPlan
 from fedrela.engine.round import RoundResult
-from fedrela.errors import RunFailedError
+from fedrela.errors import FedrelaError, RunFailedError
 from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
@@ -117,10 +121,12 @@ class Segment:
 
 
 class Progress(NamedTuple):
-    """One round of one task."""
+    """One round of one task; or its last `rounds` at once, done beside other tasks, of which `later` are not done."""
 
     task: Segment
     done: RoundResult
+    rounds: int = 1
+    later: Sequence[Segment] | None = None
 
 
 class Grid:
@@ -185,13 +191,48 @@ class Grid:
         return sum(task.rounds for task in self.tasks)
 
     def run(self, executor: Executor) -> Iterator[Progress]:
-        """Carry out what is not done yet, with the folder locked; a run that fails is noted in `failures`."""
+        """Carry out what is not done yet, with the folder locked; a run that fails is noted in `failures`.
+
+        While at least as many tasks are ready as a pool has workers, each worker does whole tasks; the clients of what
+        is left then share the workers. Either way the results are the same, byte for byte.
+        """
         with self.begin().locked():
-            for task in self.remaining():
-                try:
-                    yield from self._carry_out(task, executor)
-                except RunFailedError as error:
-                    self.failures[task.out.name] = str(error)
+            left = self.remaining()
+            while left:
+                waiting = {task.out for task in left}
+                ready = [task for task in left if task.prefix not in waiting]
+                several = self._several(ready, executor.size) if isinstance(executor, Pool) else []
+                if several:
+                    yield from self._at_once(several, left, executor)  # type: ignore[arg-type]
+                for task in [task for task in several or ready[:1] if task in left]:
+                    left.remove(task)
+                    try:
+                        yield from self._carry_out(task, executor)
+                    except RunFailedError as error:
+                        self.failures[task.out.name] = str(error)
+
+    def _several(self, ready: Sequence[Segment], workers: int) -> list[Segment]:
+        """Return as many of the tasks as give all workers the same number of them."""
+        sound = [task for task in ready if task.prefix is None or task.prefix.name not in self.failures]
+        return sound[: len(sound) // workers * workers]
+
+    def _at_once(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
+        """Carry out tasks side by side and take them from those `left`; one that a worker cannot do stays there."""
+        sent = [(task.config, task.out, task.prefix, task.last, task.cell is not None) for task in tasks]
+        try:
+            pool.load(_segment_worker, None)
+        except CannotSendError:
+            return
+        with contextlib.closing(pool.run(sent)) as results:
+            for result in results:
+                if result.failure is not None or result.value is None:
+                    continue
+                task, outcome = tasks[result.position], result.value
+                left.remove(task)
+                if isinstance(outcome, str):
+                    self.failures[task.out.name] = outcome
+                elif outcome[0] is not None:
+                    yield Progress(task, outcome[0], outcome[1], tuple(left))
 
     def complete(self, workers: int | str | None = None) -> None:
         """Carry out what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
@@ -220,6 +261,8 @@ class Grid:
 
     def position(self, progress: Progress) -> int:
         """Return how many of all rounds lie behind, those of skipped tasks included."""
+        if progress.later is not None:
+            return self.rounds - sum(task.rounds for task in progress.later)
         earlier = self.tasks[: self.tasks.index(progress.task)]
         return sum(task.rounds for task in earlier) + progress.done.record.round - progress.task.first + 1
 
@@ -231,6 +274,32 @@ class Grid:
                 yield Progress(task, done)
             if task.cell is not None:
                 recorded.finish()
+
+
+def _segment_worker(_: None) -> Callable[[Any], Any]:
+    """Return what a worker does with a task."""
+    return _carry_out_alone
+
+
+def _carry_out_alone(task: tuple[Config, Path, Path | None, int, bool]) -> tuple[RoundResult | None, int] | str | None:
+    """Carry out a task in this process alone, and return its last round and how many rounds it did.
+
+    A run that failed gives the reason; None stands for another error, which shows when the task is tried again.
+    """
+    config, out, prefix, last, is_cell = task
+    try:
+        with (
+            SerialExecutor() as executor,
+            begin_or_resume(config, out=out, executor=executor, prefix=prefix) as recorded,
+        ):
+            done = [replace(each, ledgers={}) for each in recorded.rounds(last)]
+            if is_cell:
+                recorded.finish()
+    except RunFailedError as error:
+        return str(error)
+    except FedrelaError:
+        return None
+    return (done[-1] if done else None), len(done)
 
 
 def _has_checkpoint(task: Segment) -> bool:
