@@ -39,6 +39,15 @@ def test_it_goes_on_from_the_newest_checkpoint(run, tmp_path, whole, rounds, kep
     assert bytes_of(folder) == bytes_of(whole)
 
 
+def test_modules_of_the_users_own_are_named_before_they_are_imported(run, tmp_path):
+    config = small() | {"algorithm": {"name": "helpers.own_parts:Mine"}}
+    with begin(config, out=tmp_path / "run", workers=1):
+        pass
+    done = run("resume", tmp_path / "run", "--workers", "1")
+    assert done.code == 0
+    assert done.out.startswith(f"{tmp_path / 'run'}: imports helpers.own_parts, which its config.toml names\n")
+
+
 def test_a_run_that_has_not_begun_yet(run, tmp_path, whole):
     with begin(small(), out=tmp_path / "run"):
         pass

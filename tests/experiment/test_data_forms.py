@@ -128,3 +128,10 @@ def test_integers_reach_the_model_as_integers():
 def test_wrong_scalings(value, message):
     with pytest.raises(ArgumentError, match=message):
         scaling_of({"scaling": value})
+
+
+@pytest.mark.parametrize("name", ["fedmix", "smote"])
+def test_algorithms_that_mix_samples_refuse_token_ids(name, tmp_path):
+    table = example("text").config(rounds=1) | {"algorithm": {"name": name}}
+    with pytest.raises(ArgumentError, match=f"{name}: mixes samples, and these are integers"):
+        run(table, out=tmp_path / "run", workers=1)

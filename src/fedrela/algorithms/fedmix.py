@@ -38,6 +38,7 @@ class FedMix(Algorithm):
     """Mixes samples with averages of other clients' samples, to first order."""
 
     name = "fedmix"
+    mixes_inputs = True
     label = "FedMix"
     paper = "Yoon et al., 2021"
     cost = 2.5

@@ -39,6 +39,7 @@ class Smote(Algorithm):
     """Makes synthetic samples of rare classes between real neighbours."""
 
     name = "smote"
+    mixes_inputs = True
     label = "SMOTE"
     paper = "Chawla et al., 2002"
     cost = 1.7

@@ -102,6 +102,8 @@ class ClientRunner:
         """Return a runner for the clients of a problem, with their data in shared memory."""
         if plan.algorithm.needs_images and not problem.is_image:
             raise ArgumentError(f"{plan.algorithm.name}: makes views of images of bytes, and these samples are none")
+        if plan.algorithm.mixes_inputs and problem.x_train.dtype == np.int64:
+            raise ArgumentError(f"{plan.algorithm.name}: mixes samples, and these are integers, such as token ids")
         model = make_model(plan, problem.num_classes)
         arrays = RunArrays.of(problem, plan, model)
         with_state = keeps_state and bool(arrays.client_state)
