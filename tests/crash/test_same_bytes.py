@@ -133,6 +133,20 @@ def test_a_caller_with_two_threads(same):
         torch.set_num_threads(former)
 
 
+def test_convolutions_in_workers_and_after_an_interruption(tmp_path):
+    images = CONFIG["data"] | {"source": "digits", "options": {}}
+    network = {"name": "resnet8", "width": 4}
+    chosen = CONFIG | {"data": images, "model": network, "train": {"rounds": 3, "epochs": 1, "augment": True}}
+    run(chosen, out=tmp_path / "one")
+    run(chosen, out=tmp_path / "two", workers=2)
+    with begin(chosen, out=tmp_path / "later", workers=2) as execution:
+        assert len(list(islice(execution.rounds(), 2))) == 2
+    with resume(tmp_path / "later", workers=1) as execution:
+        execution.complete()
+    one, two, later = (everything(tmp_path / name) for name in ("one", "two", "later"))
+    assert (difference(one, two), difference(one, later)) == ("", "")
+
+
 @pytest.mark.parametrize(
     ("hashes", "threads", "workers"), [(0, 1, (1,)), (1, 2, (1, 2))], ids=["one thread", "two threads"]
 )

@@ -175,3 +175,17 @@ def test_wrong_arguments_get_one_line(arguments, options, start):
     with pytest.raises(ArgumentError, match="^" + re.escape(start)) as caught:
         build(*arguments, **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["cnn", "cnn_small", "convnet", "resnet8", "simple_cnn"])
+def test_convolutions_see_float32_channels_last_whatever_the_layout_of_the_input(name):
+    seen = []
+    for dtype in (torch.float32, torch.float64):
+        model = build(name, (3, 16, 16), 4, dtype=dtype)
+        first = next(part for part in model.modules() if isinstance(part, torch.nn.Conv2d))
+        first.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].stride(1) == 1))
+        x = torch.randn(2, 3, 16, 16, dtype=dtype)
+        outputs = [model(x), model(x.to(memory_format=torch.channels_last))]
+        if dtype == torch.float32:
+            assert torch.equal(*outputs)
+    assert seen == [True, True, False, True]
