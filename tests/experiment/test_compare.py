@@ -12,6 +12,7 @@ from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.arms import MATCHED, PAIRS
 from fedrela.experiment.comparison import Compare, Comparison, base_digest, compare
 from fedrela.experiment.load import load_config, parse_config
+from fedrela.report.compare import compare_table
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small
 
@@ -184,3 +185,22 @@ def test_from_python(tmp_path):
     [line] = str(found).splitlines()
     assert line.startswith("FedAvg, fedrela against baseline: majority ")
     assert line.count("noise (95 % interval") == 3
+
+
+def test_any_pair_of_arms_that_was_run(tmp_path, executor):
+    chosen = [["baseline", "fedrela-drop"], ["baseline", "baseline-drop"]]
+    plan = Compare(
+        config({"seeds": 2, "arms": ["baseline", "baseline-drop", "fedrela-drop"], "pairs": chosen}), tmp_path
+    )
+    rounds_of(plan, executor)
+    found = plan.conclude()
+    (baseline,) = found.record["baselines"]
+    assert [[pair["base"], pair["treated"]] for pair in baseline["pairs"]] == chosen
+    for pair in baseline["pairs"]:
+        before, after = (baseline["arms"][pair[side]]["overall"]["values"] for side in ("base", "treated"))
+        expected = [b - a for a, b in zip(before, after, strict=True)]
+        assert pair["differences"]["overall"]["values"] == pytest.approx(expected)
+    assert "fedrela-drop against baseline" in str(found)
+    assert [row[1] for row in compare_table(found.record).rows] == [
+        "FedReLa, lr / 10 over baseline", "baseline, lr / 10 over baseline"
+    ]  # fmt: skip

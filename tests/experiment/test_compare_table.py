@@ -19,6 +19,7 @@ baselines = [
   { name = "fedavg", server = "adam", label = "FedAdam" },
 ]
 arms = ["baseline", "random-drop"]
+pairs = [["baseline", "random-drop"], ["random-drop", "baseline"]]
 score = "best-test"
 """
 

@@ -42,10 +42,10 @@ def compare(
 
     [bold]Example[/]: fedrela compare examples/compare.toml; fedrela compare run.toml --seeds 5 --arms baseline,fedrela
 
-    The table \[compare] of CONFIG names seeds, baselines and arms; without it the algorithm of CONFIG is compared in
-    four arms with three seeds. Ctrl-C loses nothing: run the same command to continue, also with more seeds, baselines
-    or arms. It ends with a table, a sentence per comparison that says whether the difference is within noise, and
-    report.html. A baseline that cannot be run is named (exit code 1).
+    The table \[compare] of CONFIG names seeds, baselines, arms and pairs of arms; without it the algorithm of CONFIG is
+    compared in four arms with three seeds. Ctrl-C loses nothing: run the same command to continue, also with more
+    seeds, baselines or arms. It ends with a table, a sentence per comparison that says whether the difference is within
+    noise, and report.html. A baseline that cannot be run is named (exit code 1).
     """
     from fedrela.experiment import start_early
     from fedrela.experiment.load import load_config

@@ -118,7 +118,7 @@ class Compare:
         record["arms"] = {arm: spreads(runs, runs[0]) for arm, runs in found.items()}
         record["pairs"] = [
             {"base": base, "treated": treated, "differences": _differences(found[base], found[treated])}
-            for base, treated in PAIRS
+            for base, treated in self.table.pairs or PAIRS
             if base in found and treated in found
         ]
         return record

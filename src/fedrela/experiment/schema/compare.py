@@ -1,4 +1,4 @@
-"""The table ``[compare]``: seeds, baselines and arms of a comparison, and the round that it scores."""
+"""The table ``[compare]``: seeds, baselines, arms and pairs of a comparison, and the round that it scores."""
 
 from __future__ import annotations
 
@@ -117,6 +117,20 @@ def check_arms(value: Any) -> tuple[str, ...]:
     return _different(_items(value, f"a list of arms out of {', '.join(ARMS)}"), wrong)
 
 
+def check_pairs(value: Any) -> tuple[tuple[str, str], ...] | None:
+    """Return different pairs of two different arms."""
+
+    def wrong(pair: Any) -> str:
+        right = isinstance(pair, list | tuple) and len(pair) == 2 and pair[0] != pair[1]
+        right = right and all(isinstance(arm, str) and arm in ARMS for arm in pair)
+        return "" if right else f"expected a pair of different arms [base, treated] out of {', '.join(ARMS)}"
+
+    if value is None:
+        return None
+    pairs = _different(_items(value, "a list of pairs of arms [base, treated]"), wrong)
+    return tuple((base, treated) for base, treated in pairs)
+
+
 def _different(items: Sequence[Any], wrong: Callable[[Any], str]) -> tuple[Any, ...]:
     """Return items that all differ, and of which none is wrong."""
     whats = [wrong(item) or (repeated(item) if item in items[:i] else "") for i, item in enumerate(items)]
@@ -139,6 +153,9 @@ class CompareConfig(ConfigTable):
         None, "algorithms by name, or tables like [algorithm] with label, train and model"
     )
     arms: Annotated[tuple[str, ...], PlainValidator(check_arms)] = setting(MATCHED, f"out of {', '.join(ARMS)}")
+    pairs: Annotated[tuple[tuple[str, str], ...] | None, PlainValidator(check_pairs)] = setting(
+        None, "which arms are compared, as [base, treated]; by default those that differ in re-labelling only"
+    )
     score: Annotated[str, one_of(SCORES)] = setting(
         "last", "the round that counts: last, best-validation, or best-test as the official code"
     )
@@ -157,6 +174,10 @@ def compare_faults(config: Config) -> Iterator[Fault]:
     if config.compare.score == "best-validation" and not config.data.validation:
         what = "expected data.validation above 0 with it: the samples that clients hold out choose the round"
         yield Fault(("compare", "score"), what)
+    for i, pair in enumerate(config.compare.pairs or ()):
+        if not set(pair) <= set(config.compare.arms):
+            what = f"expected two of the arms that are run, {', '.join(config.compare.arms)}"
+            yield Fault(("compare", "pairs", i), what)
     for i, baseline in enumerate(config.compare.baselines or ()):
         for fault in _baseline_faults(config, baseline):
             yield fault._replace(path=("compare", "baselines", i, *fault.path))
