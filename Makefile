@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install demo test lint nightly coverage bench docs mutants clean
+.PHONY: help install demo test lint nightly coverage bench bench-more docs mutants clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -35,12 +35,11 @@ nightly: $(READY)    ## every test at its nightly counts; goes on where it stopp
 coverage: $(READY)   ## branch coverage of the tests at their everyday counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --cov=fedrela --cov-branch --cov-report=term:skip-covered
 
-bench: $(READY)      ## ratios against NumPy, bare PyTorch, the official procedure and Flower's FedAvg
-	$(BIN)/python benchmarks/relabel.py
-	$(BIN)/python benchmarks/data.py
-	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/algorithms.py
-	$(BIN)/python benchmarks/flower.py
+bench: $(READY)      ## ratios to bare PyTorch, start and memory, into docs/performance.md (BENCH="--only peers": pfl, Flower)
+	$(BIN)/python benchmarks/engine.py $(BENCH)
+
+bench-more: $(READY) # re-labelling against NumPy, partitions, every algorithm, the Flower adapter: printed only
+	for script in relabel data algorithms flower; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 mutants: $(READY)    ## mutation check of core: which changes would no test notice?
 	$(BIN)/python tests/mutants.py

@@ -1,165 +1,326 @@
-"""What the engine costs beyond plain PyTorch, as ratios measured in one run (Linux).
+"""What the engine costs beyond plain PyTorch, and what its peers cost, measured in one run (Linux).
 
-Fashion-MNIST (`fedrela data fetch fashion_mnist`, or Debian's package dataset-fashion-mnist) with three minority
-classes and IR 20, Dirichlet 0.3 over 100 clients, one local epoch, batches of 32. Each side has processes of its own
-that do a round when they are told to; rounds are interleaved, so that a busy moment of the machine meets both. CPU
-seconds and memory are those of a side's processes and of all that descend from them.
+Each side has processes of its own that do a round when they are told to; rounds are interleaved, so that a busy moment
+of the machine meets all sides. CPU seconds and memory are those of a side's processes and of all that descend from
+them. Every number is a median with its quartiles, beside it the load average while it was measured. All goes into
+``benchmarks/results.json`` and the table of ``docs/performance.md``; parts that are not run keep their last numbers.
 
-usage: python benchmarks/engine.py [--quick] [--rounds 9] [--only rounds start clients memory]
+usage: python benchmarks/engine.py [--quick] [--rounds 15] [--only PART ...] [--peers]
 
-rounds    a training round with two workers against two bare processes with half of the batches each
-start     from the command to the end of round 1
-clients   100 of 10,000 clients a round against 100 of 100 with as many samples each
-memory    peak with 10 clients a round, of 10 to 10,000, and with one and two workers: memory of its own, and beside it
-          files such as libraries and the data set, each page divided among all processes that map it
+rounds    a training round with two workers against two bare PyTorch processes with half of the batches each
+relabel   a round in which all clients re-label against a normal one
+clients   100 of 10,000 clients a round against 100 of 100 with as many samples each; a run of 100,000 clients
+start     CPU seconds of `fedrela --help` and of imports; `fedrela run` to the end of round 1
+memory    peak of all processes
+peers     pfl and Flower on the same clients; each in an environment that is built on first use (not by default)
 
-With --quick a smoke run on made data, the ratios of which mean nothing.
+With --quick a smoke run on made data, which is not kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from engine_sides import MODELS, Task
-from sides import Side, cpu, family
+from engine_sides import Task
+from sides import Side
 
-WALL_LIMIT, CPU_LIMIT, CLIENTS_LIMIT, START_LIMIT = 1.15, 1.10, 1.10, 4.0
-CONFIG = """
-seed = 1
-[data]
-source = "{source}"
-imbalance = {{ kind = "step", ratio = 20, minority = [0, 1, 2] }}
-partition = {{ kind = "dirichlet", clients = {clients}, alpha = 0.3, min_size = 1 }}
-[model]
-name = "mlp"
-hidden = [200]
-[train]
-rounds = 2
-epochs = 1
-batch_size = 32
-lr = 0.01
-evaluate_every = 2
-[relabel]
-enabled = false
-[engine]
-workers = 2
-"""
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, PAGE = ROOT / "benchmarks/results.json", ROOT / "docs/performance.md"
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+ENVIRONMENTS = ROOT / "benchmarks/.envs"
+PEERS = {"pfl": "pfl==0.6.0", "flwr": "flwr[simulation]==1.41.0"}
+TORCH = "torch==2.13.0"
 
-Start = tuple[float, float]  # wall and CPU seconds
+MLP = Task()
+DIGITS = Task("digits", hidden=64, lots=100)
+SETTINGS: dict[str, tuple[Task, float]] = {  # with the ratio to reach
+    "MLP 784-200-10, Fashion-MNIST": (MLP, 0.60),
+    "cnn_small, 12,000 of Fashion-MNIST": (replace(MLP, model="cnn_small", samples=12_000), 0.85),
+    "simple_cnn, 12,000 of Fashion-MNIST": (replace(MLP, model="simple_cnn", samples=12_000), 0.85),
+    "resnet8, 600 of Fashion-MNIST, 20 clients": (
+        replace(MLP, model="resnet8", samples=600, clients=20, chosen=20, lots=20),
+        0.95,
+    ),
+    "MLP 64-64-10, digits, 14 samples a client": (DIGITS, 1.30),
+}
+SHORT = 0.5  # seconds: rounds below are measured three times as often
 
 
-def compare(what: str, ours: Side, theirs: Side, rounds: int, limits: tuple[float, float]) -> None:
-    """Let both sides do rounds in turn and print the ratio of the medians, and the quartiles of the pairs' ratios.
+@dataclass(frozen=True)
+class Row:
+    """One number: the median and its quartiles, what to reach, and how it was measured."""
 
-    A ratio outside these quartiles says that the machine's load changed meanwhile: then repeat.
-    """
-    ours.wait()
-    theirs.wait()
-    pairs = [(ours.round(), theirs.round()) for _ in range(rounds)]
-    for k, (unit, limit) in enumerate(zip(("wall", "CPU"), limits, strict=True)):
-        mine, other = [pair[0][k] for pair in pairs], [pair[1][k] for pair in pairs]
-        ratio = statistics.median(mine) / statistics.median(other)
-        quartiles = statistics.quantiles([a / b for a, b in zip(mine, other, strict=True)])
-        pairs_ratios = ", ".join(f"{value:.2f}" for value in quartiles)
-        seconds = f"{statistics.median(mine):6.2f} s / {statistics.median(other):6.2f} s"
-        print(f"{what:<34} {unit:<4} {seconds}   {ratio:5.2f} ({pairs_ratios})   {verdict(ratio, limit)}")
-    ours.close()
-    theirs.close()
+    part: str
+    what: str
+    unit: str
+    low: float
+    median: float
+    high: float
+    limit: float | None
+    measurements: int
+    load: float
 
+    @classmethod
+    def of(cls, part: str, what: str, values: Sequence[float], limit: float | None = None, unit: str = "ratio") -> Row:
+        """Return the row of some values, and print it."""
+        low, median, high = statistics.quantiles(values, method="inclusive") if len(values) > 1 else [values[0]] * 3
+        load = round(os.getloadavg()[0], 1)
+        row = cls(part, what, unit, round(low, 4), round(median, 4), round(high, 4), limit, len(values), load)
+        print(" | ".join(row.cells()), flush=True)
+        return row
 
-def verdict(value: float, limit: float) -> str:
-    return f"at most {limit:.2f}: {'kept' if value <= limit else 'MISSED'}"
-
-
-def training_rounds(task: Task, rounds: int) -> None:
-    for model in MODELS:
-        chosen = replace(task, model=model)
-        bare = Side(*(replace(chosen, half=half).command() for half in (0, 1)))
-        compare(f"{model}: engine / bare PyTorch", Side(chosen.command()), bare, rounds, (WALL_LIMIT, CPU_LIMIT))
-
-
-def first_round(task: Task, rounds: int) -> None:
-    starts: dict[str, Callable[[Task], Start]] = {"from Python": from_python, "fedrela run": command_line}
-    for name, start in starts.items():
-        wall, used = zip(*(start(task) for _ in range(1 if task.quick else 3)), strict=True)
-        seconds = f"{statistics.median(wall):6.2f} s ({min(wall):.2f} to {max(wall):.2f})"
-        print(f"{'to the end of round 1, ' + name:<38} {seconds}, {statistics.median(used):.2f} s of CPU", end="   ")
-        print(verdict(statistics.median(wall), START_LIMIT), f"(idle; load average {os.getloadavg()[0]:.1f})")
+    def cells(self) -> list[str]:
+        """Return the cells of its row in the table."""
+        digits = 0 if self.unit == "MB" else 3 if self.median < 0.1 else 2
+        value = f"{self.median:.{digits}f}" + ("" if self.unit == "ratio" else f" {self.unit}")
+        spread = f"{self.low:.{digits}f} to {self.high:.{digits}f}"
+        goal = "" if self.limit is None else f"{self.limit:g}"
+        return [self.what, value, spread, goal, str(self.measurements), f"{self.load:.1f}"]
 
 
-def from_python(task: Task) -> Start:
-    side = Side(task.command())
-    seconds = side.wait(), sum(map(cpu, side.members()))
+Times = list[tuple[float, float]]  # wall and CPU seconds of each round
+
+
+def interleaved(sides: Sequence[Side], rounds: int) -> list[Times]:
+    """Let all sides do rounds in turn, look at their memory, and end them."""
+    for side in sides:
+        side.wait()
+    done = [[side.round() for side in sides] for _ in range(rounds)]
+    if rounds > 2 and max(wall for wall, _ in done[-1]) < SHORT:
+        done += [[side.round() for side in sides] for _ in range(2 * rounds)]
+    for side in sides:
+        side.look_at_memory()
+        side.close()
+    return [list(times) for times in zip(*done, strict=True)]
+
+
+def ratios(ours: Times, theirs: Times) -> list[float]:
+    return [a[0] / b[0] for a, b in zip(ours, theirs, strict=True)]
+
+
+def training_rounds(rounds: int, quick: bool) -> list[Row]:
+    rows = []
+    for name, (task, limit) in SETTINGS.items():
+        chosen = small(task) if quick else task
+        ours, bare = interleaved([Side(chosen.command()), Side(*chosen.bare())], rounds)
+        rows.append(Row.of("rounds", f"{name}: round / two bare processes", ratios(ours, bare), limit))
+        if task is DIGITS:
+            extra = [1000 * (a[1] - b[1]) / chosen.chosen for a, b in zip(ours, bare, strict=True)]
+            rows.append(Row.of("rounds", f"{name}: CPU of a client's turn beyond the bare loop", extra, 0.6, "ms"))
+    return rows
+
+
+def relabelling(rounds: int, quick: bool) -> list[Row]:
+    task = small(MLP) if quick else MLP
+    sides = [Side(replace(task, relabel=kind).command()) for kind in ("", "pass", "collected")]
+    normal, once, collected = interleaved(sides, rounds)
+    share = [100 * (ratio - 1) / 500 for ratio in ratios(once, normal)]
+    return [
+        Row.of("relabel", "MLP: re-labelling round / normal round", ratios(once, normal), 1.3),
+        Row.of("relabel", "MLP: one re-labelling round in a run of 500, share of its time", share, 0.5, "%"),
+        Row.of("relabel", "MLP: re-labelling round with `collected` / normal round", ratios(collected, normal), 1.05),
+    ]
+
+
+def many_clients(rounds: int, quick: bool) -> list[Row]:
+    task = replace(small(MLP) if quick else MLP, lots=100, chosen=100, clients=100)
+    many, few = interleaved([Side(replace(task, clients=10_000).command()), Side(task.command())], rounds)
+    rows = [Row.of("clients", "MLP: round of 100 of 10,000 clients / of 100 of 100", ratios(many, few), 1.05)]
+    clients = 1_000 if quick else 100_000
+    side = Side([sys.executable, str(ROOT / "benchmarks/engine_sides.py"), "many", str(clients)])
+    seconds = side.wait(watch=True)
     side.close()
-    return seconds
+    what = f"{clients:,} clients of 10 samples, 100 in a round"
+    rows.append(Row.of("clients", f"{what}: start, first round and run folder", [seconds], 20, "s"))
+    rows.append(Row.of("clients", f"{what}: peak memory of all processes", [total(side)], 1500, "MB"))
+    return rows
 
 
-def command_line(task: Task) -> Start:
+def start_up(rounds: int, quick: bool) -> list[Row]:
+    times = min(rounds, 5)
+    fedrela = str(Path(sys.executable).with_name("fedrela"))
+    torch, own = "import torch", "import torch; from fedrela.experiment import run"
+    commands = [[fedrela, "--help"], [sys.executable, "-c", torch], [sys.executable, "-c", own]]
+    for command in commands:
+        cpu_seconds(command)  # once, so that files are read
+    helped, bare, loaded = zip(*([cpu_seconds(command) for command in commands] for _ in range(times)), strict=True)
+    task = replace(DIGITS, clients=10, chosen=10, lots=10)
+    (round_times,) = interleaved([Side(*task.bare())], times)
+    first, reference = [], []
+    for k in range(times):
+        began = time.perf_counter()
+        subprocess.run(commands[1], check=True)
+        reference.append(time.perf_counter() - began + 2 * round_times[k][0])  # two epochs
+        first.append(first_round(fedrela))
+    added = [b - a for a, b in zip(bare, loaded, strict=True)]
+    return [
+        Row.of("start", "`fedrela --help`: CPU", helped, 0.35, "s"),
+        Row.of("start", "`import torch`: CPU", bare, None, "s"),
+        Row.of("start", "`fedrela.experiment` after torch: CPU", added, 0.3, "s"),
+        Row.of(
+            "start",
+            "`fedrela run examples/digits.toml` to the end of round 1 / `import torch` and the bare round",
+            [a / b for a, b in zip(first, reference, strict=True)],
+            1.25,
+        ),
+    ]
+
+
+def cpu_seconds(command: Sequence[str]) -> float:
+    """Return the CPU seconds of a command, user and system."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def first_round(fedrela: str) -> float:
     """Return the seconds until `fedrela run` has written its first round."""
     with tempfile.TemporaryDirectory() as folder:
-        config, out = Path(folder, "config.toml"), Path(folder, "run")
-        config.write_text(CONFIG.format(source="digits" if task.quick else "fashion_mnist", clients=task.clients))
-        program = Path(sys.executable).with_name("fedrela")
+        written = Path(folder, "run/rounds.jsonl")
         began = time.perf_counter()
-        process = subprocess.Popen([program, "run", config, "--out", out], stdout=subprocess.DEVNULL)
-        written = out / "rounds.jsonl"
+        command = [fedrela, "run", str(ROOT / "examples/digits.toml"), "--out", str(Path(folder, "run"))]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while not (written.exists() and written.stat().st_size):
             if process.poll() is not None:
                 raise SystemExit("fedrela run ended before its first round")
-            time.sleep(0.005)
-        seconds = time.perf_counter() - began, sum(map(cpu, family([process.pid])))
+            time.sleep(0.002)
+        seconds = time.perf_counter() - began
         process.wait()
         return seconds
 
 
-def many_clients(task: Task, rounds: int) -> None:
-    few, many = (Side(replace(task, lots=100, clients=clients, chosen=100).command()) for clients in (100, 10_000))
-    compare("mlp: 100 of 10,000 / 100 of 100", many, few, rounds, (CLIENTS_LIMIT, CLIENTS_LIMIT))
+def memory(rounds: int, quick: bool) -> list[Row]:
+    rows = []
+    for workers in (1, 2):
+        side = Side(replace(small(MLP) if quick else MLP, workers=workers).command())
+        side.wait(watch=True)
+        for _ in range(3):
+            side.round(watch=True)
+        side.close()
+        what = f"MLP, {workers} worker{'s' * (workers > 1)}: peak memory of all processes"
+        rows.append(Row.of("memory", what, [total(side)], None, "MB"))
+    return rows
 
 
-def memory(task: Task, rounds: int) -> None:
-    lots = 100 if task.quick else 10_000  # few samples each, so that what grows is due to the clients
-    between = () if task.quick else (100, 1_000)
-    peak = {(k, n): peak_memory(task, k, n, lots) for n in (1, 2) for k in (10, *between, 10_000)}
-    clients, workers = peak[10_000, 2] / peak[10, 2], peak[10, 2] / peak[10, 1]
-    print(f"memory of its own, 10,000 / 10 clients   {clients:5.2f}   {verdict(clients, CLIENTS_LIMIT)}")
-    print(f"memory of its own, 2 / 1 workers         {workers:5.2f}")
-    if not task.quick:
-        peak_memory(task, 10_000, 2, 100)
+def total(side: Side) -> float:
+    return (side.own + side.mapped) / 1e6
 
 
-def peak_memory(task: Task, clients: int, workers: int, lots: int) -> int:
-    side = Side(replace(task, lots=lots, clients=clients, chosen=10, workers=workers).command())
-    side.wait(watch=True)
-    for _ in range(5):
-        side.round(watch=True)
-        side.look_at_memory()
-    side.close()
-    what = f"{workers} worker{'s' * (workers > 1)}, {clients:,} clients with 1/{lots:,} of the samples"
-    print(f"peak memory, {what:<53} {side.own / 2**20:5.0f} MiB + {side.mapped / 2**20:.0f} MiB of files")
-    return side.own
+def peers(rounds: int, quick: bool) -> list[Row]:
+    rows = []
+    for name, task in (("MLP 784-200-10, Fashion-MNIST", MLP), ("MLP 64-64-10, digits, 14 samples a client", DIGITS)):
+        chosen = small(task) if quick else task
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/clients.npz"
+            subprocess.run([*chosen.command(), file], check=True)
+            for peer, version in PEERS.items():
+                python = environment(peer)
+                if python is None:
+                    rows.append(Row.of("peers", f"{version} could not be installed here", [0.0], None, ""))
+                    continue
+                script = str(ROOT / f"benchmarks/{peer}_side.py")
+                side = Side([str(python), script, file, str(chosen.hidden)])
+                began = time.perf_counter()
+                side.wait()
+                started = time.perf_counter() - began
+                theirs, bare = interleaved([Started(side), Side(*chosen.bare())], rounds)
+                rows += [
+                    Row.of("peers", f"{name}, {version}: round / two bare processes", ratios(theirs, bare)),
+                    Row.of("peers", f"{name}, {version}: start and first round", [started], None, "s"),
+                    Row.of("peers", f"{name}, {version}: memory of all processes", [total(side)], None, "MB"),
+                ]
+    return rows
+
+
+class Started(Side):
+    """A side that has done its first round."""
+
+    def __init__(self, side: Side) -> None:
+        self.__dict__ = side.__dict__
+        self.first = True
+
+    def wait(self, *, watch: bool = False) -> float:
+        """Wait for a round, but for the first, which is done."""
+        if self.first:
+            self.first = False
+            return 0.0
+        return super().wait(watch=watch)
+
+
+def environment(peer: str) -> Path | None:
+    """Return the Python of a peer's own environment, which is built where it does not exist; None where it cannot."""
+    folder = ENVIRONMENTS / peer
+    python, ready = folder / "bin/python", folder / ".ready"
+    if not ready.exists():
+        try:
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", PEERS[peer], TORCH], check=True)
+        except subprocess.CalledProcessError:
+            return None
+        ready.touch()
+    return python
+
+
+def small(task: Task) -> Task:
+    """Return a task of seconds in place of minutes."""
+    if task.source == "digits":
+        return task
+    return replace(task, source="made", samples=400, clients=20, chosen=20, lots=20)
+
+
+PARTS: dict[str, Callable[[int, bool], list[Row]]] = {
+    "rounds": training_rounds, "relabel": relabelling, "clients": many_clients, "start": start_up, "memory": memory,
+    "peers": peers,
+}  # fmt: skip
+
+
+def table(results: dict[str, Any]) -> str:
+    """Return the table of the page."""
+    rows = [Row(**row) for row in results["rows"]]
+    lines = ["| what | median | quartiles | goal, at most | measurements | load |", "|---|---|---|---|---|---|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row.cells())} |" for row in rows), "", results["machine"]])
+
+
+def write(rows: list[Row], parts: Sequence[str]) -> None:
+    """Write the results and the table of the page; parts that were not measured keep their rows."""
+    kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    merged = [row for row in kept if row["part"] not in parts] + [asdict(row) for row in rows]
+    merged.sort(key=lambda row: list(PARTS).index(row["part"]))
+    machine = f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {TORCH}."
+    results = {"machine": machine, "rows": merged}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{rest.partition(END)[2]}")
 
 
 def main() -> None:
-    parts = {"rounds": training_rounds, "start": first_round, "clients": many_clients, "memory": memory}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a smoke run on made data")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of each side that is compared, at least 7")
-    parser.add_argument("--only", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--quick", action="store_true", help="a smoke run on made data, which is not kept")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each side that is compared")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="parts to run; all but peers by default")
+    parser.add_argument("--peers", action="store_true", help="peers as well")
     told = parser.parse_args()
-    clients = 20 if told.quick else 100
-    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} before this run")
-    for name in told.only:
-        parts[name](Task(told.quick, clients=clients, chosen=clients), 3 if told.quick else max(told.rounds, 7))
+    parts = told.only or [name for name in PARTS if name != "peers" or told.peers]
+    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} before this run", flush=True)
+    rounds = 2 if told.quick else told.rounds
+    for name in parts:
+        rows = PARTS[name](rounds, told.quick)
+        if not told.quick:
+            write(rows, [name])
 
 
 if __name__ == "__main__":

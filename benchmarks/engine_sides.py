@@ -1,6 +1,8 @@
 """What the sides of `benchmarks/engine.py` do: rounds of the engine, or the same batches in plain PyTorch.
 
-usage: python benchmarks/engine_sides.py TASK     (a `Task` as JSON; one round at once, then one for each line read)
+usage: python benchmarks/engine_sides.py TASK [FILE]    (a `Task` as JSON; one round at once, then one for each line
+read; with FILE, only write the task's samples and clients to it)
+       python benchmarks/engine_sides.py many CLIENTS    (one round of a run with so many clients)
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 BATCH, LR, MOMENTUM, WEIGHT_DECAY = 32, 0.01, 0.9, 1e-5
-MODELS: dict[str, dict[str, Any]] = {"mlp": {"hidden": [200]}, "cnn_small": {}}
+ENDLESS = 10**6
 
 
 @dataclass(frozen=True)
@@ -28,28 +30,44 @@ class Task:
 
     Attributes
     ----------
-    quick
-        Whether small made images stand in for Fashion-MNIST.
-    model, clients, chosen, workers
-        Model, number of clients, of those in a round, and of worker processes.
+    source, samples
+        Data set ("made" for small made images), and how many of its training samples are used at most; 0: all.
+    model, hidden, clients, chosen, workers
+        Model, width of an MLP's hidden layer, number of clients, of those in a round, and of worker processes.
     lots
         Into how many equal lots the samples are split; each client has one of them, and several may have the same.
-        0: Dirichlet clients.
+        0: Dirichlet clients of samples with three minority classes.
+    relabel
+        "": never; "pass", "collected": every client re-labels in every round, with a pass over its samples or without.
     half
         Which half of a round's clients a bare process trains; None for the engine.
     """
 
-    quick: bool
+    source: str = "fashion_mnist"
+    samples: int = 0
     model: str = "mlp"
+    hidden: int = 200
     clients: int = 100
     chosen: int = 100
     workers: int = 2
     lots: int = 0
+    relabel: str = ""
     half: int | None = None
 
     def command(self) -> list[str]:
         """Return the command that does it."""
         return [sys.executable, __file__, json.dumps(asdict(self))]
+
+    def bare(self) -> list[list[str]]:
+        """Return the commands of two bare processes."""
+        return [replace(self, half=half).command() for half in (0, 1)]
+
+    def make(self, input_shape: Sequence[int]) -> Any:
+        """Return what makes the model."""
+        from fedrela.models import build
+
+        options: dict[str, Any] = {"hidden": [self.hidden]} if self.model == "mlp" else {}
+        return partial(build, self.model, input_shape, 10, seed=SEED, **options)
 
 
 def serve_engine(task: Task) -> Iterator[None]:
@@ -63,16 +81,16 @@ def serve_engine(task: Task) -> Iterator[None]:
     from fedrela.engine.problem import Plan
     from fedrela.engine.round import next_round
     from fedrela.engine.state import Run
-    from fedrela.models import build
 
     data = problem(task)
     train = TrainOptions(
-        rounds=10**6, evaluate_every=10**6, participation=task.chosen / task.clients, epochs=1, batch_size=BATCH,
+        rounds=ENDLESS, evaluate_every=ENDLESS, participation=task.chosen / task.clients, epochs=1, batch_size=BATCH,
         lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY,
     )  # fmt: skip
-    make = partial(build, task.model, data.input_shape, 10, seed=SEED, **MODELS[task.model])
+    relabel = RelabelPlan(enabled=bool(task.relabel), start=1, period=1, collected=task.relabel == "collected")
     with Pool(task.workers) as pool:
-        run = Run(data, Plan(SEED, train, RelabelPlan(enabled=False), ALGORITHMS["fedavg"](), make), pool)
+        plan = Plan(SEED, train, relabel, ALGORITHMS["fedavg"](), task.make(data.input_shape))
+        run = Run(data, plan, pool)
         assert not run.note, run.note
         while True:
             assert len(next_round(run).record.admitted) == task.chosen
@@ -84,17 +102,16 @@ def serve_bare(task: Task) -> Iterator[None]:
     import torch
     from torch.nn.functional import cross_entropy
 
-    from fedrela.models import build
     from fedrela.streams import stream
 
     torch.set_num_threads(1)
     data = problem(task)
     x, y = data.scaling.apply(torch.tensor(data.x_train)), torch.tensor(data.y_train)
     mine = halves([len(shard.train) for shard in data.shards])[task.half or 0]
-    model = build(task.model, data.input_shape, 10, seed=SEED, **MODELS[task.model])
+    model = task.make(data.input_shape)()
     optimiser = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     model.train()
-    for turn in range(1, 10**6):
+    for turn in range(1, ENDLESS):
         for client in mine:
             ids = data.shards[client].train
             order = torch.from_numpy(ids[stream(SEED, "order", turn, client).permutation(len(ids))])
@@ -141,26 +158,69 @@ def federation(task: Task, partition: dict[str, Any]) -> Federation:
     from fedrela.data.partition import PartitionPlan
     from fedrela.data.sources import load
 
-    imbalance = Imbalance("step", ratio=20, minority=(0, 1, 2))
-    source = made() if task.quick else load("fashion_mnist")
+    imbalance = Imbalance() if task.lots else Imbalance("step", ratio=20, minority=(0, 1, 2))
+    source = made((4000, 1, 28, 28)) if task.source == "made" else load(task.source)
+    if task.samples:
+        source = replace(source, x_train=source.x_train[: task.samples], y_train=source.y_train[: task.samples])
     return build_federation(source, Recipe(SEED, imbalance, PartitionPlan(**partition)))
 
 
-def made() -> Source:
-    """Return small images that stand in for Fashion-MNIST."""
+def made(shape: tuple[int, ...]) -> Source:
+    """Return made samples of ten classes."""
     import numpy as np
 
     from fedrela.data.sources import Source
     from fedrela.streams import stream
 
-    x = stream(SEED, "made images").integers(0, 256, (4000, 1, 28, 28)).astype(np.uint8)
-    y = np.arange(4000) % 10
+    x = stream(SEED, "made images").integers(0, 256, shape).astype(np.uint8)
+    y = np.arange(len(x)) % 10
     return Source("made", x, y, x[:1000], y[:1000], tuple("0123456789"))
 
 
-if __name__ == "__main__":
+def run_many(clients: int) -> None:
+    """Train one round of a run, folder and all, with 100 of so many clients of ten made samples each."""
+    import tempfile
+
+    from fedrela.experiment import run, start_early
+
+    start_early()
+    config = {
+        "seed": SEED,
+        "data": {"partition": {"kind": "iid", "clients": clients}},
+        "model": {"name": "mlp", "hidden": [32]},
+        "train": {"rounds": 1, "participation": 100 / clients, "epochs": 1, "batch_size": 10},
+        "relabel": {"enabled": False},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        run(config, out=f"{folder}/run", source=made((10 * clients, 1, 4, 4)), workers=2)
+    print("done", flush=True)
+    sys.stdin.readline()
+
+
+def write_clients(task: Task, path: str) -> None:
+    """Write a task's inputs, labels and clients, for programs that know nothing of this package."""
+    import numpy as np
+    import torch
+
+    data = problem(task)
+    parts = [np.asarray(shard.train) for shard in data.shards]
+    x = data.scaling.apply(torch.tensor(data.x_train)).flatten(1).numpy()
+    np.savez(path, x=x, y=data.y_train, ids=np.concatenate(parts), sizes=[len(part) for part in parts])
+
+
+def main() -> None:
+    if sys.argv[1] == "many":
+        run_many(int(sys.argv[2]))
+        return
     told = Task(**json.loads(sys.argv[1]))
+    if sys.argv[2:]:
+        write_clients(told, sys.argv[2])
+        return
     for _ in serve_engine(told) if told.half is None else serve_bare(told):
         print("done", flush=True)
         if not sys.stdin.readline():
             break
+
+
+if __name__ == "__main__":
+    main()

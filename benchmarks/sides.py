@@ -35,8 +35,9 @@ class Side:
             assert process.stdout is not None
             while watch and not select.select([process.stdout], [], [], LOOK_EVERY)[0]:
                 self.look_at_memory()
-            if process.stdout.readline() != "done\n":
-                raise SystemExit("a process ended before its time; see above")
+            while (line := process.stdout.readline()) != "done\n":  # peers may write lines of their own
+                if not line:
+                    raise SystemExit("a process ended before its time; see above")
         return time.perf_counter() - self.began
 
     def round(self, *, watch: bool = False) -> tuple[float, float]:
