@@ -172,8 +172,9 @@ def dot_regression(features: Tensor, labels: Tensor, etf: Tensor, *, counts: Ten
     target = etf.T[labels]
     length = features.detach().norm(dim=1).clamp(min=1e-8)
     gap = (features * target).sum(dim=1) - target.norm(dim=1) * length
-    b = torch.bincount(labels, minlength=etf.shape[1]) if counts is None else counts
-    loss: Tensor = 0.5 * (balance(b.to(features))[labels] ** 2 * gap**2 / length).mean()
+    ones = torch.ones_like(labels, dtype=features.dtype)
+    b = features.new_zeros(etf.shape[1]).scatter_add(0, labels, ones) if counts is None else counts.to(features)
+    loss: Tensor = 0.5 * (balance(b)[labels] ** 2 * gap**2 / length).mean()
     return loss
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.overrides import TorchFunctionMode
 
 from fedrela.algorithms import local as samples_file
 from fedrela.algorithms.local import Group, Samples, clip_norm, on_logits
@@ -363,3 +364,50 @@ def test_stored_samples_are_not_changed():
     for batch in epoch(table, np.arange(5), 2):
         batch.x.zero_()
     assert table.inputs.eq(1).all()
+
+
+class Reads(TorchFunctionMode):
+    """Notes what would make the host wait for a GPU, and every loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        if name in {"item", "cpu", "numpy", "tolist", "__bool__", "__float__", "__int__", "nonzero"}:
+            self.seen.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_nothing_is_read_inside_a_local_epoch(loss):
+    x, y = blobs(n=45)
+    context = client_context(two_parts(), x, y, epochs=2, batch_size=8, momentum=0.9, clip=1.0, loss=loss)
+    for _ in range(2):
+        context.train()  # here the passes are recorded, and compared with autograd
+    context.scores = np.zeros((45, int(y.max()) + 1), np.float32)
+    with Reads() as reads:
+        context.train(after_step=lambda _: reads.seen.append("step"))
+    assert reads.seen == ["step"] * 12 + ["cpu", "numpy"] * 6
+    with Reads() as reads:
+        torch.ones(1).item()
+    assert reads.seen == ["item"]
+
+
+def test_optimisers_are_kept_and_start_anew():
+    x, y = blobs(n=45)
+    results = []
+    for former in (0, 1):
+        context = client_context(two_parts(), x, y, batch_size=8, momentum=0.9)
+        first, kept = context.model.vector.clone(), []
+        for _ in range(former):
+            context.train()
+            kept.append(context.model.steppers[1][0])
+        context.model.load(first)
+        context.train()
+        assert all(stepper is context.model.steppers[1][0] for stepper in kept)
+        results.append(bits(context.model.module))
+        context.train(local=replace(context.local, lr=0.5))
+        assert context.model.steppers[1][0].lr == 0.5
+    assert results[0] == results[1]

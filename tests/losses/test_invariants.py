@@ -249,6 +249,18 @@ def test_dot_regression(classes, size, seed):
     torch.testing.assert_close(gradient(loss, v), expected.detach(), atol=1e-6, rtol=0)
 
 
+@given(st.integers(2, 8), st.integers(1, 300), st.integers(0, 10**6))
+@examples(40, 1000)
+def test_dot_regression_counts_the_batch_exactly(classes, size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    M = simplex_etf(10, classes, seed=0)
+    v = normalize(torch.randn(size, 10, generator=generator), dim=1).requires_grad_()
+    y = torch.randint(classes, (size,), generator=generator)
+    losses = dot_regression(v, y, M), dot_regression(v, y, M, counts=torch.bincount(y, minlength=classes))
+    assert torch.equal(*losses)
+    assert torch.equal(*(gradient(loss, v) for loss in losses))
+
+
 def test_the_ends_of_dot_regression():
     M = simplex_etf(10, 4, seed=0)
     y = torch.tensor([0, 0, 3])

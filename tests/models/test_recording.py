@@ -24,8 +24,8 @@ QUICK = {
     "fedloge": {"frame_steps": 20},
     "ratioloss": {"probe": 6, "probe_epochs": 1},
 }
-# Their losses draw numbers, count labels, or refer to the algorithm or to arrays of NumPy; MOON's from round 2 on.
-UNRECORDED = {"fedetf", "fedgrab", "fedloge", "fedmix", "fedyoyo", "smote"}
+# Their losses draw numbers, or refer to the algorithm or to arrays of NumPy; MOON's from round 2 on.
+UNRECORDED = {"fedgrab", "fedloge", "fedmix", "fedyoyo", "smote"}
 
 
 @pytest.fixture(autouse=True)

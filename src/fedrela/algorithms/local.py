@@ -98,7 +98,7 @@ class Samples:
     Attributes
     ----------
     inputs
-        Stored samples of any number of clients, raw, on the CPU.
+        Stored samples of any number of clients, raw, on the CPU or on the model's device.
     index
         Rows of `inputs` that are this client's.
     labels
@@ -130,8 +130,9 @@ class Samples:
         return len(self.index)
 
     def raw(self, at: NDArray[np.int64] | slice) -> Tensor:
-        """Return samples as they are stored."""
-        return self.inputs.index_select(0, torch.from_numpy(self.index[at]))  # faster than indexing by brackets
+        """Return samples as they are stored, on the model's device."""
+        index = torch.from_numpy(self.index[at]).to(self.inputs.device)
+        return self.inputs.index_select(0, index).to(self.device)  # faster than indexing by brackets
 
     def scaled(self, at: NDArray[np.int64] | slice) -> Tensor:
         """Return samples as inputs of the model, without views."""
@@ -231,15 +232,19 @@ def train(
     steps = 0
     with torch.no_grad():
         for epoch in range(local.epochs):
-            last = epoch == local.epochs - 1
+            wanted = scores is not None and epoch == local.epochs - 1
+            found = []  # read after the epoch: reading makes the host wait for a GPU
             for batch in samples.epoch(model.module, order.permutation(len(samples)), local.batch_size, view):
                 if len(batch.x) < smallest:
                     continue
                 fill_gradient(batch)
                 _step(model, correct, after_step, steppers, local.clip)
                 steps += 1
-                if last and scores is not None and batch.scores is not None and len(batch.scores) == len(batch.at):
-                    scores[batch.at] = batch.scores.detach().cpu().numpy()
+                if wanted and batch.scores is not None and len(batch.scores) == len(batch.at):
+                    found.append((batch.at, batch.scores.detach()))
+            if scores is not None:
+                for at, logits in found:
+                    scores[at] = logits.cpu().numpy()
     if not model.attached():
         raise ArgumentError(f"{type(model.module).__name__}: training replaced its gradients; keep them in place")
     return steps
@@ -274,7 +279,12 @@ def clip_norm(gradient: Tensor, limit: float) -> None:
 
 
 def _steppers(model: FlatModel, local: Local, groups: Sequence[Group]) -> list[Sgd]:
-    """Return the optimiser of the model, then those of the groups."""
+    """Return the optimiser of the model, then those of the groups; the last client's where the options are the same."""
+    key = local.lr, local.momentum, local.weight_decay, *groups
+    if model.steppers is not None and model.steppers[0] == key:
+        for stepper in model.steppers[1]:
+            stepper.restart()
+        return model.steppers[1]
     places = [_place(model, group.part) for group in groups]
     end = model.layout.trained
     ordered = sorted((place.start, place.stop) for place in places)
@@ -285,6 +295,7 @@ def _steppers(model: FlatModel, local: Local, groups: Sequence[Group]) -> list[S
         own = {name: getattr(group, name) for name in STEP_OPTIONS}
         chosen = {name: getattr(local, name) if value is None else value for name, value in own.items()}
         steppers.append(Sgd(model.weights[place], model.gradient[place], **chosen))
+    model.steppers = key, steppers
     return steppers
 
 

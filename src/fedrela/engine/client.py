@@ -92,7 +92,8 @@ class ClientRunner:
         self._frozen = ParameterSlice.of(self.model.layout, lambda entry: entry.kind == "frozen")
         self._first_frozen = self._frozen.read(self.model)
         self._gradients = [(each, each.grad) for each in self.model.module.parameters()]
-        self.inputs, self.test = _tensor(setup.inputs.open()), _tensor(setup.test.open())
+        self.inputs = resident(_tensor(setup.inputs.open()), self.device)
+        self.test = _tensor(setup.test.open())
         self.labels, self._index = setup.labels.open(), setup.index.open()
         self._attached: dict[Place, SharedArrays] = {}
         self.current_labels = self.shared(setup.current_labels).row()["labels"]
@@ -209,7 +210,7 @@ class ClientRunner:
     @torch.no_grad()
     def _logits(self, score: Any, inputs: torch.Tensor, ids: NDArray[np.int64], task: Task) -> NDArray[Any]:
         self.model.module.eval()
-        raw = inputs.index_select(0, torch.from_numpy(ids)).to(self.device)
+        raw = inputs.index_select(0, torch.from_numpy(ids).to(inputs.device)).to(self.device)
         x = self.setup.scaling.apply(raw, self.model.vector.dtype)
         logits: NDArray[Any] = score(self.model.module, x, self._received(task)).float().cpu().numpy()
         return logits
@@ -250,6 +251,13 @@ class ClientRunner:
         """Return copies of what was sent beside the weights: what one client writes to them is its own."""
         sent = self.shared(task.broadcast).row() | dict(task.message)
         return {name: np.array(array) for name, array in sent.items() if name != "weights"}
+
+
+def resident(samples: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return samples on a GPU if they fit into half of its free memory, or else where they are."""
+    if device.type != "cuda" or samples.nbytes > torch.cuda.mem_get_info(device)[0] // 2:
+        return samples
+    return samples.to(device)
 
 
 def _tensor(array: NDArray[Any]) -> torch.Tensor:

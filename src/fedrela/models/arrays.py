@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 from fedrela.errors import ArgumentError
 from fedrela.models.layout import Kind, Layout, LayoutEntry
 from fedrela.models.recording import Recorder
+from fedrela.models.sgd import Sgd
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -65,6 +66,7 @@ class FlatModel:
                 self.trained.append((tensor, tensor.grad))
         self._on_cpu = self.vector.numpy() if first.device.type == "cpu" else None
         self.parts = list(module.modules())
+        self.steppers: tuple[Any, list[Sgd]] | None = None  # the optimisers of the last training, by their options
         integers = [buffer for buffer in module.buffers() if not buffer.is_floating_point()]
         self._integers = [(buffer, buffer.clone()) for buffer in integers]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import torch
@@ -46,9 +47,25 @@ def torch_stream(device: torch.device, seed: int, purpose: str, round: int, clie
     if device.type != "cpu":
         getattr(torch, device.type).manual_seed(word)
     try:
-        yield
+        with deterministic(device):
+            yield
     finally:
         generator.set_state(before)
+
+
+@contextlib.contextmanager
+def deterministic(device: torch.device) -> Iterator[None]:
+    """Let CUDA compute by deterministic algorithms inside, with a warning where torch has none."""
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it at its first use
+    strict, warns = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(strict, warn_only=warns)
 
 
 @contextlib.contextmanager

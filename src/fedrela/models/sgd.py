@@ -51,6 +51,10 @@ class Sgd:
         self._rest = [vector[cut:] for vector in vectors if cut < len(weights)]
         self._first = True
 
+    def restart(self) -> None:
+        """Forget the momentum."""
+        self._first = True
+
     def step(self) -> None:
         """Take one step."""
         if self.buffer is None:
