@@ -80,7 +80,11 @@ class Listing(Sound):
         return [(0, 1)]
 
 
-@pytest.mark.parametrize("method", [*REALLOCATORS, Sound, Sound(), f"{__name__}:Sound"], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    [*REALLOCATORS, Sound, Sound(), f"{__name__}:Sound"],
+    ids=lambda method: type(method).__name__ if isinstance(method, Sound) else None,
+)
 def test_the_battery_passes(method):
     assert len(check_reallocator(method)) == 8
 

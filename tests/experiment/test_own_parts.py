@@ -100,14 +100,16 @@ def test_a_class_may_be_a_model():
         ("algorithm", "name", f"{OWN}:Min", f"module '{OWN}' has no 'Min'; nearest: 'Mine'"),
         ("algorithm", "name", f"{OWN}:make", "expected a class derived from fedrela.algorithms.Algorithm, but"),
         ("algorithm", "name", "no_such_package.nets:Mine", "no module 'no_such_package'; is it installed"),
-        ("algorithm", "name", "helpers.broken_part:Mine", "module 'helpers.broken_part' cannot be imported: "),
+        ("algorithm", "name", "broken_part:Mine", "module 'broken_part' cannot be imported: "),
         ("algorithm", "name", "os:;x", "expected module:name, such as mypackage.mymodule:Mine, got 'os:;x'"),
         ("model", "name", f"{OWN}:NOTHING", "expected a function or class that makes a torch.nn.Module, but"),
         ("data", "source", f"{OWN}:Net", "expected a function that returns a Source, but"),
         ("relabel", "method", f"{OWN}:Mine", "expected a re-allocator"),
     ],
 )
-def test_wrong_names_are_one_line_with_a_place(table, key, value, message, tmp_path):
+def test_wrong_names_are_one_line_with_a_place(table, key, value, message, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "broken_part.py").write_text('raise RuntimeError("broken on\\npurpose")\n')
     (tmp_path / "run.toml").write_text(f'[{table}]\n{key} = "{value}"\n')
     with pytest.raises(ArgumentError) as error:
         experiment.run(tmp_path / "run.toml", out=tmp_path / "out")

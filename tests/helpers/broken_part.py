@@ -1,1 +1,0 @@
-raise RuntimeError("broken on\npurpose")
