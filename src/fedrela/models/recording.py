@@ -158,7 +158,8 @@ class Recorder:
             return thing
         if isinstance(thing, FunctionType) and _package(thing) in PACKAGES:
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-            return thing.__code__, *map(again, (*cells, thing.__defaults__, thing.__kwdefaults__))
+            defaults = [given and again(given) for given in (thing.__defaults__, thing.__kwdefaults__)]
+            return thing.__code__, *map(again, cells), *defaults
         if isinstance(thing, partial):
             return partial, *map(again, (thing.func, thing.args, thing.keywords))
         if type(thing) is tuple:
