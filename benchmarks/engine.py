@@ -233,7 +233,8 @@ def peers(rounds: int, quick: bool) -> list[Row]:
                     rows.append(Row.of("peers", f"{version} could not be installed here", [0.0], None, ""))
                     continue
                 script = str(ROOT / f"benchmarks/{peer}_side.py")
-                side = Side([str(python), script, file, str(chosen.hidden)])
+                ranks = [[rank] for rank in "01"] if peer == "pfl" else [[]]  # Flower's simulator starts two actors
+                side = Side(*([str(python), script, file, str(chosen.hidden), *rank] for rank in ranks))
                 began = time.perf_counter()
                 side.wait()
                 started = time.perf_counter() - began
@@ -290,6 +291,8 @@ PARTS: dict[str, Callable[[int, bool], list[Row]]] = {
 
 def table(results: dict[str, Any]) -> str:
     """Return the table of the page."""
+    if not results["rows"]:
+        return "Nothing has been measured since the benchmark was last changed; run `make bench`."
     rows = [Row(**row) for row in results["rows"]]
     lines = ["| what | median | quartiles | goal, at most | measurements | load |", "|---|---|---|---|---|---|"]
     return "\n".join([*lines, *(f"| {' | '.join(row.cells())} |" for row in rows), "", results["machine"]])
@@ -297,7 +300,7 @@ def table(results: dict[str, Any]) -> str:
 
 def write(rows: list[Row], parts: Sequence[str]) -> None:
     """Write the results and the table of the page; parts that were not measured keep their rows."""
-    kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    kept = json.loads(RESULTS.read_text())["rows"]
     merged = [row for row in kept if row["part"] not in parts] + [asdict(row) for row in rows]
     merged.sort(key=lambda row: list(PARTS).index(row["part"]))
     machine = f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {TORCH}."

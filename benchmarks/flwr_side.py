@@ -23,9 +23,6 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 BATCH, LR, MOMENTUM, WEIGHT_DECAY = 32, 0.01, 0.9, 1e-5
-FILE, HIDDEN = sys.argv[1:3] if len(sys.argv) > 2 else ("", "0")
-CLIENTS = len(np.load(FILE)["sizes"]) if FILE else 0
-
 client, server = ClientApp(), ServerApp()
 
 
@@ -60,13 +57,14 @@ def train(message: Message, context: Context) -> Message:
 
 @server.main()
 def serve(grid: Grid, context: Context) -> None:
-    model = network(np.load(FILE)["x"].shape[1], int(HIDDEN))
-    arrays = ArrayRecord(model.state_dict())
-    strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=CLIENTS, min_available_nodes=CLIENTS)
+    config = ConfigRecord({"file": sys.argv[1], "hidden": int(sys.argv[2])})
+    x, _, lots = samples(sys.argv[1])
+    arrays = ArrayRecord(network(x.shape[1], int(sys.argv[2])).state_dict())
+    strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=len(lots), min_available_nodes=len(lots))
     turn = 0
     while turn == 0 or sys.stdin.readline():
         turn += 1
-        messages = strategy.configure_train(turn, arrays, ConfigRecord({"file": FILE, "hidden": int(HIDDEN)}), grid)
+        messages = strategy.configure_train(turn, arrays, config, grid)
         found, _ = strategy.aggregate_train(turn, list(grid.send_and_receive(messages, timeout=600)))
         assert found is not None
         arrays = found
@@ -74,8 +72,11 @@ def serve(grid: Grid, context: Context) -> None:
 
 
 if __name__ == "__main__":
+    import flwr_side  # by this name Ray's processes find it, and read the samples once
+
     resources = {
         "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
         "init_args": {"num_cpus": 2, "log_to_driver": False},
     }
-    run_simulation(server, client, CLIENTS, backend_config=resources)
+    clients = len(samples(sys.argv[1])[2])
+    run_simulation(flwr_side.server, flwr_side.client, clients, backend_config=resources)

@@ -1,12 +1,19 @@
 # mypy: ignore-errors
-"""Rounds of FedAvg by pfl in one process, on clients that `engine_sides.py` wrote; runs in an environment with pfl.
+"""Rounds of FedAvg by pfl in two processes, on clients that `engine_sides.py` wrote; runs in an environment with pfl.
 
-usage: python benchmarks/pfl_side.py FILE HIDDEN      (one round at once, then one for each line read)
+usage: python benchmarks/pfl_side.py FILE HIDDEN RANK      (one round at once, then one for each line read)
 """
 
 from __future__ import annotations
 
+import os
 import sys
+
+os.environ |= {
+    "TORCHELASTIC_RUN_ID": "benchmark", "RANK": sys.argv[3], "LOCAL_RANK": sys.argv[3], "WORLD_SIZE": "2",
+    "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "PFL_PYTORCH_DEVICE": "cpu",
+    "OMP_NUM_THREADS": "1",
+}  # fmt: skip
 
 import numpy as np
 import torch
@@ -48,6 +55,7 @@ class Turns(TrainingProcessCallback):
 
 def main() -> None:
     torch.set_num_threads(1)
+    np.random.seed(1)  # noqa: NPY002 pfl draws from it; the same users in both processes
     file, hidden = np.load(sys.argv[1]), int(sys.argv[2])
     x, y = torch.from_numpy(file["x"]), torch.from_numpy(file["y"])
     lots = np.split(file["ids"], np.cumsum(file["sizes"])[:-1])
