@@ -9,6 +9,7 @@ from typing import Any
 
 LONGEST_VALUE = 40  # characters of a value in a message
 LONGEST_KEY = 60
+LONGEST = 40  # characters of a name
 _KINDS: dict[type, str] = {dict: "a table", list: "a list", tuple: "a list"}
 
 
@@ -170,3 +171,22 @@ def size(number: float) -> str:
             return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:,.1f} TB"
+
+
+def limited(text: object, longest: int = LONGEST) -> str:
+    """Return text as one printable line of at most so many characters.
+
+    >>> limited("a very long name", 8), limited("a name", 8)
+    ('a very…', 'a name')
+    """
+    line = printable(text)
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def short(number: float) -> str:
+    """Write a number for people: thousands apart, one decimal where it is not whole.
+
+    >>> short(12345.0), short(2.55), short(0.96)
+    ('12,345', '2.5', '1')
+    """
+    return f"{number:,.1f}".removesuffix(".0")

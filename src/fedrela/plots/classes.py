@@ -12,7 +12,7 @@ from fedrela.metrics.groups import Groups
 from fedrela.plots import style
 from fedrela.plots.runs import Floats, GridData, RunData, arm_words, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes, name
-from fedrela.text import not_one_of, points
+from fedrela.text import limited, not_one_of, points, short
 
 MOST_ROWS = 40  # classes that all have a row
 EXTREMES = 12  # beyond that: the classes with the largest rises, and as many with the largest falls
@@ -55,7 +55,7 @@ def class_changes(
     if before.size != after.size or (groups is not None and groups.of_class.size != before.size):
         raise ArgumentError(f"before, after, groups: expected {len(names)} values in each, one per class")
     of_class = np.zeros(before.size, np.int64) if groups is None else groups.of_class
-    rows = list(map(Change, map(style.limited, names), before.tolist(), after.tolist(), of_class.tolist()))
+    rows = list(map(Change, map(limited, names), before.tolist(), after.tolist(), of_class.tolist()))
     rows, means = _chosen([row for row in rows if not np.isnan(row.after - row.before)], groups)
     _draw_changes(ax, rows, groups, labels)
     if means:
@@ -97,7 +97,7 @@ def _chosen(classes: list[Change], groups: Groups | None) -> tuple[list[Change],
         members = [(row.before, row.after) for row in classes if row.group == group]
         if members:
             before, after = np.mean(members, axis=0).tolist()
-            means.append(Change(f"mean of {style.limited(words)}", before, after, group))
+            means.append(Change(f"mean of {limited(words)}", before, after, group))
     ranking = sorted(classes, key=lambda row: row.before - row.after)
     return [*means, *ranking[:EXTREMES], *ranking[-EXTREMES:]], len(means)
 
@@ -143,7 +143,7 @@ def class_counts(
         x = np.arange(len(names)) + shift
         bars = ax.bar(x, counts, 0.4, color=colour, edgecolor=style.MUTED, linewidth=0.4, label=words)
         named = zip(names, counts, strict=True)
-        style.tooltips(bars, [f"{style.limited(label)}, {words}: {style.short(count)}" for label, count in named])
+        style.tooltips(bars, [f"{limited(label)}, {words}: {short(count)}" for label, count in named])
     _name_ticks(ax.xaxis, names)
     ax.margins(x=0.01)
     ax.set_ylabel("training samples" if client is None else f"samples of client {client}")
@@ -185,8 +185,8 @@ def moves_into_classes(
     starts, sizes = style.stretches(moved.size, MOST_BARS)
     heights = tops = np.add.reduceat(moved, starts) / sizes
     bars = ax.bar(starts + (sizes - 1) / 2, heights, 0.72 * sizes, color=[colours[start] for start in starts])
-    texts = list(map(style.short, heights))
-    style.tooltips(bars, [f"{style.limited(names[k])}: {text}" for k, text in zip(starts, texts, strict=True)])
+    texts = list(map(short, heights))
+    style.tooltips(bars, [f"{limited(names[k])}: {text}" for k, text in zip(starts, texts, strict=True)])
     if expected is not None:
         means = np.add.reduceat(style.floats(expected), starts) / sizes
         ax.hlines(means, starts - 0.45, starts + sizes - 0.55, color=style.INK, linewidth=1.6, label="expected")
@@ -233,7 +233,7 @@ def heat_map(
     ax.spines[:].set(visible=True, color=style.LINE)
     texts = [_number(value, percent, diverging) for value in found.ravel().tolist()]
     if side == 1:
-        places = [f"{style.limited(row)}, {style.limited(column)}" for row in rows for column in columns]
+        places = [f"{limited(row)}, {limited(column)}" for row in rows for column in columns]
         style.tooltips(mesh, [f"{place}: {text}" for place, text in zip(places, texts, strict=True)])
     if found.shape[1] <= MOST_NUMBERS and found.shape[0] <= 2 * MOST_NUMBERS:
         _write_numbers(ax, mesh, found, texts)
@@ -269,7 +269,7 @@ def _number(value: float, percent: bool, diverging: bool) -> str:
         return ""
     if diverging:
         return points(value) if percent else f"{value:+.1f}".removesuffix(".0")
-    return style.short(100 * value) if percent else style.short(value) if value < 10_000 else f"{value / 1000:,.0f}k"
+    return short(100 * value) if percent else short(value) if value < 10_000 else f"{value / 1000:,.0f}k"
 
 
 def _write_numbers(ax: Axes, mesh: Any, found: Floats, texts: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from fedrela.metrics.groups import Groups
 from fedrela.plots import style
 from fedrela.plots.runs import Floats, Ints, read_run
 from fedrela.plots.style import Axes
-from fedrela.text import plural
+from fedrela.text import limited, plural, short
 
 MOST_CLIENTS = 60
 MOST_NAMED_CLASSES = 60
@@ -53,9 +53,9 @@ def client_classes(
     counts, names, groups = _counts(source, names, groups)
     rows = client_rows(counts, groups)
     named = len(names) <= MOST_NAMED_CLASSES
-    short = [[style.limited(names[c]) for c in band[:3]] for band in rows.bands]
+    spoken = [[limited(names[c]) for c in band[:3]] for band in rows.bands]
     more = [f" and {len(band) - 3} more" if len(band) > 3 else "" for band in rows.bands]
-    labels = [", ".join(few) + rest for few, rest in zip(short, more, strict=True)]
+    labels = [", ".join(few) + rest for few, rest in zip(spoken, more, strict=True)]
     colours = style.class_colours(groups, len(names))
     shades = [style.LIGHT["group-0"] if groups is None else colours[band[0]] for band in rows.bands]
     width = 6.6 if rows.clients.size > 12 else 5.0
@@ -179,7 +179,7 @@ def _margins(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], h
     left, longest = number - 0.5 + 0.03 * number, 0.2 * number
     widths = longest * rows.totals / max(float(rows.totals.max()), 1.0)
     bars = ax.barh(np.arange(len(labels)), widths, 0.6 if named else 1.0, left=left, color=shades)
-    shown = [style.short(total) for total in rows.totals]
+    shown = [short(total) for total in rows.totals]
     style.tooltips(bars, [f"{label}: {total}" for label, total in zip(labels, shown, strict=True)])
     if named:
         ax.bar_label(bars, shown, padding=2, fontsize=7, color=style.MUTED)

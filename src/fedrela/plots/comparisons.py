@@ -13,7 +13,7 @@ from fedrela.plots import style
 from fedrela.plots.classes import heat_map
 from fedrela.plots.runs import arm_name, read_summary
 from fedrela.plots.style import Axes
-from fedrela.text import not_one_of, points
+from fedrela.text import limited, not_one_of, points, short
 
 Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]  # of a table of the paper
@@ -49,7 +49,7 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
             ax.plot([low, high], [y, y], "|-", color=style.SERIES[0], linewidth=1.4, markersize=7)
         face = style.SERIES[0] if clear else style.PAPER
         (dot,) = ax.plot(mean, y, "o", color=style.SERIES[0], markerfacecolor=face, markersize=6)
-        style.tooltips(dot, [f"{style.limited(label)}: {texts[y]}"])
+        style.tooltips(dot, [f"{limited(label)}: {texts[y]}"])
     ax.axvline(0, color=style.MUTED, linewidth=1)
     style.name_rows(ax, [row[0] for row in rows], texts, 30)
     ax.set_xlabel("gain in points")
@@ -67,7 +67,7 @@ def gain_rows(summary: Summary, base: str, treated: str) -> list[tuple[str, Any,
         for pair in baseline["pairs"]:
             for metric in summary["metrics"] if (pair["base"], pair["treated"]) == (base, treated) else ():
                 found = pair["differences"][metric]
-                name = f"{style.limited(baseline['label'])}, {style.limited(metric)}"
+                name = f"{limited(baseline['label'])}, {limited(metric)}"
                 rows.append((name, found["mean"], found["low"], found["high"]))
     return rows
 
@@ -169,8 +169,8 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool, dashed: 
         spread = style.floats([None] * len(x) if deviation is None else deviation)[order]
         look = {"marker": MARKERS[k % len(MARKERS)], "markeredgecolor": style.PAPER, "label": style.name(label)}
         line = style.line(ax, at, y, spread, 1.0 if percent else np.inf, **look)
-        texts = [f"{value:.1%}" if percent else style.short(value) for value in y]
-        style.tooltips(line, [f"{style.limited(label)}, {a:g}: {text}" for a, text in zip(at, texts, strict=True)])
+        texts = [f"{value:.1%}" if percent else short(value) for value in y]
+        style.tooltips(line, [f"{limited(label)}, {a:g}: {text}" for a, text in zip(at, texts, strict=True)])
         if (value := (dashed or {}).get(label)) is not None:
             ax.axhline(value, color=line.get_color(), linestyle=(0, (4, 3)), linewidth=1)
     values = np.unique(np.concatenate([style.floats(x) for x, _, _ in lines.values()] or [style.floats([])]))
@@ -232,8 +232,8 @@ def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> None:
         look: dict[str, Any] = {"markeredgecolor": style.PAPER, "markersize": 7, "linestyle": "none"}
         look |= {"marker": MARKERS[k % len(MARKERS)], "color": style.SERIES[k % len(style.SERIES)]}
         (dots,) = ax.plot(*values[chosen].T, label=style.name(metric), **look)
-        places = [(style.limited(found[k].place), *map(points, values[k] / 100)) for k in chosen]
-        where = style.limited(metric)
+        places = [(limited(found[k].place), *map(points, values[k] / 100)) for k in chosen]
+        where = limited(metric)
         style.tooltips(dots, [f"{place}, {where}: published {a}, measured {b}" for place, a, b in places])
     ax.set(xlim=ends, ylim=ends, xlabel="published gain in points", ylabel="measured gain in points")
     ax.grid(True, axis="both")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fedrela.errors import ArgumentError
 from fedrela.metrics.groups import Groups
-from fedrela.text import printable
+from fedrela.text import LONGEST, limited
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -31,7 +31,7 @@ else:
 STYLE = Path(__file__).with_name("fedrela.mplstyle")
 WIDTH = 5.0  # inches of a new figure
 COLUMN, PAGE = 3.25, 6.75  # inches of a paper's column and page
-LONGEST_NAME, LONGEST_LABEL = 40, 34  # characters of a name, and of a legend's label
+LONGEST_LABEL = 34  # characters of a legend's label
 NEW: Any = None  # `ax` of a plot: a new figure
 OURS = "fedrela_made"  # marks a figure whose height a plot may set
 
@@ -105,7 +105,7 @@ def plot(function: Callable[P, None]) -> Callable[P, Axes]:
             except BaseException:
                 pyplot.close(figure)
                 raise
-            figure.draw_without_rendering()  # ticks take the style that is in force when they are first needed
+            figure.draw_without_rendering()  # ticks take the style in use when they are first needed
         return ax
 
     drawn.__signature__ = inspect.signature(function).replace(return_annotation="Axes")  # type: ignore[attr-defined]
@@ -132,32 +132,13 @@ def set_height(ax: Axes, inches: float) -> None:
         figure.set_figheight(inches)
 
 
-def name(text: object, longest: int = LONGEST_NAME) -> str:
+def name(text: object, longest: int = LONGEST) -> str:
     r"""Return somebody else's name as a short line of text in which a dollar begins no formula.
 
     >>> print(name("a$b\n"))
     a\$b\n
     """
     return limited(text, longest).replace("$", r"\$")
-
-
-def limited(text: object, longest: int = LONGEST_NAME) -> str:
-    """Return text as one printable line of at most so many characters.
-
-    >>> limited("a very long name", 8), limited("a name", 8)
-    ('a very…', 'a name')
-    """
-    line = printable(text)
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
-
-
-def short(number: float) -> str:
-    """Write a number for people: thousands apart, one decimal where it is not whole.
-
-    >>> short(12345.0), short(2.55), short(0.96)
-    ('12,345', '2.5', '1')
-    """
-    return f"{number:,.1f}".removesuffix(".0")
 
 
 def group_colours(number: int) -> list[str]:
@@ -204,7 +185,7 @@ def tooltips(artist: Any, texts: Iterable[str]) -> None:
         artist.fedrela_tooltips = tuple(texts)
 
 
-def name_rows(ax: Axes, names: Sequence[str], texts: Sequence[str], longest: int = LONGEST_NAME) -> None:
+def name_rows(ax: Axes, names: Sequence[str], texts: Sequence[str], longest: int = LONGEST) -> None:
     """Name rows at the left, from the top down, and write a text at the right of each."""
     look: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
     for y, text in enumerate(texts):
@@ -277,7 +258,7 @@ def mark(ax: Axes, x: float, words: str) -> None:
 
 def legend_above(ax: Axes, handles: Iterable[Any], labels: Iterable[str]) -> None:
     """Set the legend above the axes, in as many columns as fit."""
-    labels = [label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…" for label in labels]
+    labels = [limited(label, LONGEST_LABEL) for label in labels]
     if not labels:
         return
     width = ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]

@@ -14,11 +14,10 @@ from fedrela.plots.classes import first_pair
 from fedrela.plots.comparisons import Summary, gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
 from fedrela.plots.runs import GridData, RunData, arm_words, is_matched
-from fedrela.plots.style import limited
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.run import largest
 from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_of
-from fedrela.text import percent, plural, points
+from fedrela.text import limited, percent, plural, points
 
 INTERVAL = ("mean", "deviation", "low", "high")
 MOST_BASELINES = 4  # that get plots of their own beside the tables

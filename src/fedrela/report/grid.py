@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from fedrela.plots.comparisons import Summary, value_text
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import GridData, RunData, arm_words
-from fedrela.plots.style import limited
 from fedrela.report.compare import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Facts, Page, Section, Table, Text, say
 from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
@@ -20,23 +18,17 @@ from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.records import page
-from fedrela.text import plural, seconds
+from fedrela.text import limited, plural, seconds
 
 MOST_ROWS = 200
-
-
-class Kind(NamedTuple):
-    """How a kind of grid is shown."""
-
-    tables: Callable[[Summary], list[Table]]
-    values: Callable[[Summary], list[dict[str, Value]]]
-    page: Callable[[GridData, str], Page]
-
-
-KINDS = {
-    "compare": Kind(compare_tables, compare_values, compare_page),
-    "sweep": Kind(sweep_tables, sweep_values, sweep_page),
-    "reproduce": Kind(reproduce_tables, reproduce_values, reproduce_page),
+Tables = Callable[[Summary], list[Table]]
+Values = Callable[[Summary], list[dict[str, Value]]]
+Pages = Callable[[GridData, str], Page]
+# kind of grid -> its tables, its values for programs, its page
+KINDS: dict[str, tuple[Tables, Values, Pages]] = {
+    "compare": (compare_tables, compare_values, compare_page),
+    "sweep": (sweep_tables, sweep_values, sweep_page),
+    "reproduce": (reproduce_tables, reproduce_values, reproduce_page),
 }
 
 
@@ -65,7 +57,8 @@ def summary_page(runs: GridData) -> Page:
     assert runs.summary is not None
     run = runs.any
     setting = f"{say('data', run)}, {say('model', run)}" if run else "No run has finished"
-    return KINDS[runs.summary["kind"]].page(runs, setting)
+    _, _, make = KINDS[runs.summary["kind"]]
+    return make(runs, setting)
 
 
 def all_tables(summary: Summary) -> dict[str, bytes]:
@@ -73,11 +66,11 @@ def all_tables(summary: Summary) -> dict[str, bytes]:
 
     The CSV has one value a column, shares in per cent; the JSON is the summary itself.
     """
-    kind = KINDS[summary["kind"]]
-    parts = kind.tables(summary), heading(summary), remarks(summary)
+    tables, values, _ = KINDS[summary["kind"]]
+    parts = tables(summary), heading(summary), remarks(summary)
     return {
         "table.md": markdown(*parts).encode(),
-        "table.csv": csv_text(kind.values(summary)).encode(),
+        "table.csv": csv_text(values(summary)).encode(),
         "table.tex": latex(*parts).encode(),
         "table.json": page(summary),
     }

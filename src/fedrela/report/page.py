@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fedrela.plots.runs import arm_words, is_matched
-from fedrela.plots.style import DARK, LIGHT, WIDTH, limited, new_figure
+from fedrela.plots.style import DARK, LIGHT, WIDTH, new_figure
 from fedrela.plots.svg import describe_lines, page_svg
-from fedrela.text import listed, percent, plural, points, printable
+from fedrela.text import limited, listed, percent, plural, points, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

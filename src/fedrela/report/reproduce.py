@@ -12,10 +12,9 @@ import numpy as np
 from fedrela import plots
 from fedrela.plots.comparisons import BASELINE, TREATED, Entry, Gain, Summary, entry_value, gains_of, table_gains
 from fedrela.plots.runs import GridData
-from fedrela.plots.style import limited
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import NONE, Value, paper_cell, values_of
-from fedrela.text import points
+from fedrela.text import limited, points
 
 Place = tuple[str, ...]  # values along some axes of a table
 Cells = dict[tuple[Place, Place], dict[str, Entry]]

@@ -18,10 +18,9 @@ from fedrela.plots.clients import MOST_CLIENTS
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import RunData
 from fedrela.plots.samples import looks, png, run_scores
-from fedrela.plots.style import limited, short
 from fedrela.report.page import Block, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, change, say
 from fedrela.runfolder import RunFolder
-from fedrela.text import percent, plural, points, probability, seconds, size
+from fedrela.text import limited, percent, plural, points, probability, seconds, short, size
 
 ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
 MOST_ROWS = 30  # classes of a table; more are in the plot alone

@@ -9,10 +9,9 @@ from typing import Any
 from fedrela import plots
 from fedrela.plots.comparisons import HELD_BACK, Summary, arms_of, points_of, value_text
 from fedrela.plots.runs import GridData, arm_name, arm_words
-from fedrela.plots.style import limited
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import MOVED, Value, spread_text, values_of
-from fedrela.text import listed, percent
+from fedrela.text import limited, listed, percent
 
 MOST_FAILURES = 8
 

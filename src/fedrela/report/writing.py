@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedrela import plots
+from fedrela.arguments import check_choice
 from fedrela.errors import ArgumentError
 from fedrela.files import write_bytes
 from fedrela.plots.runs import RunData, open_folder
@@ -49,8 +50,7 @@ def write_report(path: str | Path, *, samples: bool = True) -> Path:
 def check_formats(formats: Sequence[str]) -> None:
     """Raise where a format is unknown."""
     for format in formats:
-        if format not in FORMATS:
-            raise ArgumentError(f"format: expected one of {', '.join(FORMATS)}, got {format!r}")
+        check_choice("format", format, FORMATS)
 
 
 def write_figures(path: str | Path, out: str | Path, formats: Sequence[str] = ("svg",)) -> list[Path]:
