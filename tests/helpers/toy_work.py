@@ -72,7 +72,7 @@ def dies(_):
 
 def counting(place: Place):
     """Work on a counter that all processes see: wait for it, add to it, or let it run on for a minute."""
-    counter = Block.attach(place).array(0, (1,), np.int64)
+    counter = Block(place).array(0, (1,), np.int64)
 
     def work(task):
         name, number = task

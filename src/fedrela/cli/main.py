@@ -80,7 +80,7 @@ VERBS = {
     ),
     "list": (
         "list.list_names",
-        "List the algorithms, models and data sources that a configuration may name, and the tables of the paper.",
+        "List the algorithms, models, data sources and methods that a configuration may name, and the paper's tables.",
     ),
     "data": ("data.app", "List data sources, fetch data sets, and look at the federation of a configuration."),
 }

@@ -59,6 +59,7 @@ def load(
     label per line, as ImageNet-LT has them (see `list_files`). Every image becomes ``size x size``, in colour (3
     `channels`) or grey (1).
     """
+    _check_form(size, channels)
     base = root_folder(root)
     if (train_list is None) != (test_list is None):
         raise ArgumentError("expected both train_list and test_list, or neither", argument="train_list")
@@ -73,6 +74,7 @@ def load_tiny_imagenet(
     root: PathOrNone = None, *, size: int = 64, cache: PathOrNone = None, progress: Progress | None = None
 ) -> Source:
     """Return Tiny-ImageNet from ``root/tiny-imagenet-200`` or `root`; its annotated ``val`` part is the test set."""
+    _check_form(size)
     base = root_folder(root)
     folder = base / "tiny-imagenet-200" if (base / "tiny-imagenet-200").is_dir() else base
     put = f"put the unpacked folder tiny-imagenet-200 in {base}, or run `fedrela data fetch tiny_imagenet`"
@@ -89,15 +91,13 @@ def load_imagenet_lt(
     progress: Progress | None = None,
 ) -> Source:
     """Return ImageNet-LT: ImageNet's ``train`` and ``val`` folders in `root`, and the two lists beside them."""
+    _check_form(size)
     return _load("imagenet_lt", list_files(root_folder(root), train_list, test_list), size, 3, cache, progress)
 
 
 def _load(
     name: str, listing: Listing, size: int, channels: int, cache: PathOrNone, progress: Progress | None
 ) -> Source:
-    checked(SIZE, size)
-    if channels not in MODES:
-        raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
     parts = {"x_train": listing.train, "x_test": listing.test}
 
     def decode(new: NewArray) -> None:
@@ -111,6 +111,12 @@ def _load(
     arrays = cached_arrays(name, files, options, list(parts), decode, folder=cache, progress=progress)
     y_train, y_test = (np.array([label for _, label in samples], np.int64) for samples in parts.values())
     return Source(name, arrays["x_train"], y_train, arrays["x_test"], y_test, listing.class_names)
+
+
+def _check_form(size: int, channels: int = 3) -> None:
+    checked(SIZE, size)
+    if channels not in MODES:
+        raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
 
 
 def list_folders(root: Path, test: str | None, put: str) -> Listing:
