@@ -30,6 +30,11 @@ def test_the_page_of_algorithms_is_up_to_date():
     assert (DOCS / "algorithms.md").read_text() == made["page"](), "run python docs/algorithms.py"
 
 
+def test_the_numbers_of_the_claims_are_up_to_date():
+    made = runpy.run_path(str(DOCS / "claims.py"))
+    assert (DOCS / "claims.md").read_text() == made["page"](), "run python docs/claims.py"
+
+
 def test_the_last_nightly_run_on_the_page_is_that_of_the_counts():
     made = runpy.run_path(str(DOCS / "guarantees.py"))
     assert made["page"]() == GUARANTEES, "run python docs/guarantees.py"
