@@ -1,4 +1,4 @@
-"""What the paper's own tables, partitions and arithmetic say of its claims, for docs/claims.md: python docs/claims.py."""
+"""What the paper's tables, partitions and arithmetic say of its claims, for claims.md: python docs/claims.py."""
 
 from __future__ import annotations
 
