@@ -67,11 +67,10 @@ def import_part(name: str) -> Any:
     return found
 
 
-def check_kind(name: object, found: Any, right: bool, expected: str) -> Any:
-    """Return what a name stands for if it is of the right kind."""
+def check_kind(name: object, found: Any, right: bool, expected: str) -> None:
+    """Raise where a name stands for the wrong kind of thing."""
     if not right:
         raise ArgumentError(f"expected {expected}, but {shown(name)} is {shown(found)}")
-    return found
 
 
 def name_of(part: Any) -> str:

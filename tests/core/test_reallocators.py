@@ -169,3 +169,11 @@ def test_preview_and_relabel_agree_about_a_certain_method():
 def test_options_that_a_method_does_not_use_are_options():
     names = set(RelabelOptions.__annotations__)
     assert all(set(kind.unused) <= names for kind in REALLOCATORS.values())
+
+
+def test_a_re_allocator_without_propose_is_told_so():
+    class Bare(Reallocator):
+        """Nothing yet."""
+
+    with pytest.raises(ArgumentError, match="Bare: has no propose"):
+        fedrela.relabel([[0.9, 0.1], [0.2, 0.8]], [0, 0], method=Bare)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange, Sizes
 from fedrela.parts import check_kind, find_part
@@ -40,6 +39,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 
 def find_algorithm(name: object) -> type[Algorithm]:
     """Return the class of an algorithm: one of `ALGORITHMS`, ``"package.module:Name"``, or of an installed package."""
-    found: Any = find_part("algorithms", name, ALGORITHMS)
+    found: type[Algorithm] = find_part("algorithms", name, ALGORITHMS)
     right = isinstance(found, type) and issubclass(found, Algorithm)
-    return check_kind(name, found, right, "a class derived from fedrela.algorithms.Algorithm")  # type: ignore[no-any-return]
+    check_kind(name, found, right, "a class derived from fedrela.algorithms.Algorithm")
+    return found

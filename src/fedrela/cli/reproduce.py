@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +91,7 @@ def reproduce(
             return
         _print_plan(screen, plan, number)
         try:
-            execute(screen, plan.grid, lambda plan=plan: _show(screen, plan.conclude()), number, dry_run)  # type: ignore[misc]
+            execute(screen, plan.grid, partial(_conclude, screen, plan), number, dry_run)
         except typer.Exit:
             failed = True
     if failed:
@@ -154,10 +155,11 @@ def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None) 
         print_line(screen, f"estimated time {expected}, from a short trial of this processor")
 
 
-def _show(screen: Console, summary: dict[str, Any]) -> dict[str, Any]:
-    """Print the paper's table with the measured values, and remarks on it; return the summary."""
+def _conclude(screen: Console, plan: Reproduction) -> dict[str, Any]:
+    """Write the summary, print the paper's table with the measured values and remarks on it, return the summary."""
     from fedrela.report.reproduce import remarks, reproduce_tables
 
+    summary = plan.conclude()
     for table in reproduce_tables(summary):
         print_report_table(screen, table)
     for title, lines in remarks({**summary, "reduction": []}).items():  # the reduction was printed at the start

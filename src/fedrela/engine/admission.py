@@ -94,7 +94,7 @@ def admit(
 
 def _whole(value: object) -> int | None:
     """Return an integer from 0 to the largest one as int, or None for anything else, True and 1.0 included."""
-    number = int(value) if type(value) in INTEGERS else -1  # type: ignore[call-overload]
+    number = int(value) if type(value) in INTEGERS else -1  # type: ignore[call-overload]  # no bool passes the test
     return number if 0 <= number <= LARGEST_WHOLE else None
 
 

@@ -186,7 +186,7 @@ class RelabelPlan(RelabelOptions):
     )
     period: int = option(0, "rounds until the next re-labelling; 0: one shot", symbol="P", ge=0, le=MOST_ROUNDS)
     late: bool = option(True, "a client not chosen when re-labelling was due does it when it is chosen next")
-    tau: float | Mapping[str, float] = option(  # type: ignore[assignment]
+    tau: float | Mapping[str, float] = option(  # type: ignore[assignment]  # wider than RelabelOptions has it
         0.05,
         "share of the samples whose score may pass the threshold of a class; or a table client id -> share",
         symbol="tau",

@@ -201,9 +201,9 @@ class Grid:
             while left:
                 waiting = {task.out for task in left}
                 ready = [task for task in left if task.prefix not in waiting]
-                several = self._several(ready, executor.size) if isinstance(executor, Pool) else []
-                if several:
-                    yield from self._at_once(several, left, executor)  # type: ignore[arg-type]
+                several = []
+                if isinstance(executor, Pool) and (several := self._several(ready, executor.size)):
+                    yield from self._at_once(several, left, executor)
                 for task in [task for task in several or ready[:1] if task in left]:
                     left.remove(task)
                     try:
@@ -218,12 +218,11 @@ class Grid:
 
     def _at_once(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
         """Carry out tasks side by side and take them from those `left`; one that a worker cannot do stays there."""
-        sent = [(task.config, task.out, task.prefix, task.last, task.cell is not None) for task in tasks]
         try:
             pool.load(_segment_worker, None)
         except CannotSendError:
             return
-        with contextlib.closing(pool.run(sent)) as results:
+        with contextlib.closing(pool.run(tasks)) as results:
             for result in results:
                 if result.failure is not None or result.value is None:
                     continue
@@ -269,11 +268,16 @@ class Grid:
     def _carry_out(self, task: Segment, executor: Executor) -> Iterator[Progress]:
         if task.prefix is not None and task.prefix.name in self.failures:
             raise RunFailedError(f"the rounds before re-labelling failed: {self.failures[task.prefix.name]}")
-        with begin_or_resume(task.config, out=task.out, executor=executor, prefix=task.prefix) as recorded:
-            for done in recorded.rounds(task.last):
-                yield Progress(task, done)
-            if task.cell is not None:
-                recorded.finish()
+        for done in _rounds(task, executor):
+            yield Progress(task, done)
+
+
+def _rounds(task: Segment, executor: Executor) -> Iterator[RoundResult]:
+    """Begin or resume the run of a task, and yield its rounds as they are done."""
+    with begin_or_resume(task.config, out=task.out, executor=executor, prefix=task.prefix) as recorded:
+        yield from recorded.rounds(task.last)
+        if task.cell is not None:
+            recorded.finish()
 
 
 def _segment_worker(_: None) -> Callable[[Any], Any]:
@@ -281,20 +285,14 @@ def _segment_worker(_: None) -> Callable[[Any], Any]:
     return _carry_out_alone
 
 
-def _carry_out_alone(task: tuple[Config, Path, Path | None, int, bool]) -> tuple[RoundResult | None, int] | str | None:
+def _carry_out_alone(task: Segment) -> tuple[RoundResult | None, int] | str | None:
     """Carry out a task in this process alone, and return its last round and how many rounds it did.
 
     A run that failed gives the reason; None stands for another error, which shows when the task is tried again.
     """
-    config, out, prefix, last, is_cell = task
     try:
-        with (
-            SerialExecutor() as executor,
-            begin_or_resume(config, out=out, executor=executor, prefix=prefix) as recorded,
-        ):
-            done = [replace(each, ledgers={}) for each in recorded.rounds(last)]
-            if is_cell:
-                recorded.finish()
+        with SerialExecutor() as executor:
+            done = [replace(each, ledgers={}) for each in _rounds(task, executor)]
     except RunFailedError as error:
         return str(error)
     except FedrelaError:

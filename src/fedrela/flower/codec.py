@@ -98,6 +98,7 @@ def read_reply(message: Message) -> Upload | Failure:
         return Failure(FailureKind.ERROR, str(config.get("detail", "no reason given"))[:LONGEST_REASON])
     said: Mapping[str, Any] = content.metric_records.get(METRICS, {})
     client, round, samples = (said.get(name) for name in ("client", "round", "num-examples"))
+    # Whatever the client says: admission checks it.
     return Upload(client, round, samples, Decoded(content.array_records.get(ARRAYS, {})))  # type: ignore[arg-type]
 
 

@@ -133,9 +133,9 @@ def find_model(name: object) -> ModelSpec | Callable[..., nn.Module]:
     Your own takes the input shape and the number of classes; its further parameters, with defaults, are its options.
     """
     try:
-        found = find_part("models", name, MODELS)
+        found: ModelSpec | Callable[..., nn.Module] = find_part("models", name, MODELS)
         right = isinstance(found, ModelSpec) or (callable(found) and not isinstance(found, nn.Module))
         check_kind(name, found, right, "a function or class that makes a torch.nn.Module")
     except ArgumentError as error:
         raise ArgumentError(error.reason, argument="model") from None
-    return found  # type: ignore[no-any-return]
+    return found

@@ -139,7 +139,7 @@ class Recorder:
         """Raise where the model is not what it was, has hooks, or has layers that may do anything."""
         changed = any(table.get(name) is not array for table, name, array in self._arrays)
         special = any(self._hooks) or any("forward" in attributes for attributes in self._attributes)
-        if not self._pure or changed or special or torch.is_autocast_enabled():
+        if not self._pure or changed or special or torch.is_autocast_enabled(self._device):
             raise CannotRecordError
 
     def _describe(self, thing: Any, tensors: list[Tensor]) -> Any:

@@ -57,7 +57,7 @@ class Call:
         return self.function._schema.is_mutable or RANDOM in self.function.tags or "batch_norm" in str(self.function)
 
 
-class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declares no types there
     """Records the operations inside; to be entered with `NoReading`.
 
     Parameters
@@ -203,6 +203,7 @@ def _code(calls: list[Call], inputs: list[Name], returned: Any) -> Replay:
         ended = {name for name, final in last.items() if final is call} - {*inputs, returned}
         lines += [line, *(f"del {name}" for name in sorted(ended) if call.out is None or name not in call.results)]
     lines.append(f"return {shown(returned)}")
+    # Variables, constants and operations of torch: no text of a user or a file is among them.
     exec("\n    ".join([f"def replay({', '.join(inputs)}):", *lines]), space)
     replay: Replay = torch.inference_mode()(space["replay"])
     return replay

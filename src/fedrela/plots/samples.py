@@ -155,7 +155,7 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 
     buffer, nothing = io.BytesIO(), {"Software": None}  # no version of matplotlib in the file
     colours = pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=-1)
-    imsave(buffer, colours, format="png", metadata=nothing)  # type: ignore[arg-type]
+    imsave(buffer, colours, format="png", metadata=nothing)  # type: ignore[arg-type]  # stubs do not know None
     return buffer.getvalue()
 
 

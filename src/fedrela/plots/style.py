@@ -91,7 +91,7 @@ def plot(function: Callable[P, None]) -> Callable[P, Axes]:
     def drawn(*args: Any, ax: Axes | None = None, **options: Any) -> Axes:
         if ax is not None:
             before = ax.get_legend()
-            function(*args, ax=ax, **options)  # type: ignore[arg-type]
+            function(*args, ax=ax, **options)  # type: ignore[arg-type]  # P cannot say that there is an ax
             if ax.get_legend() is before:
                 legend_above(ax, *ax.get_legend_handles_labels())
             return ax
@@ -108,6 +108,7 @@ def plot(function: Callable[P, None]) -> Callable[P, Axes]:
             figure.draw_without_rendering()  # ticks take the style in use when they are first needed
         return ax
 
+    # Functions do not declare the attribute that inspect reads, and P cannot say that `ax` may be left out.
     drawn.__signature__ = inspect.signature(function).replace(return_annotation="Axes")  # type: ignore[attr-defined]
     return drawn  # type: ignore[return-value]
 
@@ -261,7 +262,9 @@ def legend_above(ax: Axes, handles: Iterable[Any], labels: Iterable[str]) -> Non
     labels = [limited(label, LONGEST_LABEL) for label in labels]
     if not labels:
         return
-    width = ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    width = figure.get_figwidth()
     columns = max(1, min(len(labels), int(width * 12 // (max(map(len, labels)) + 6))))
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     ax.legend(list(handles), labels, ncols=columns, columnspacing=1.2, **place)

@@ -32,8 +32,9 @@ SIZES = {"column": COLUMN, "page": PAGE}
 
 def page_of(folder: RunFolder | GridFolder, *, samples: bool = True) -> Page:
     """Return the page of a run, or of runs that belong together."""
-    make = run_page if isinstance(folder, RunFolder) else grid_page
-    return make(folder, samples=samples)  # type: ignore[arg-type]
+    if isinstance(folder, RunFolder):
+        return run_page(folder, samples=samples)
+    return grid_page(folder, samples=samples)
 
 
 def write_report(path: str | Path, *, samples: bool = True) -> Path:

@@ -39,7 +39,7 @@ class Reallocator:
         from `rng`. Of the proposals, those that the owner allows stay; of these, in each class, the floor(tau * n) with
         the largest rho, then the largest score. Then follow a draw for each, one target per sample, and `max_fraction`.
         """
-        raise NotImplementedError
+        raise ArgumentError(f"{self.label}: has no propose; write it", argument="method")
 
 
 def proposal(

@@ -87,7 +87,8 @@ def _items(value: Any, expected: str, most: float = math.inf) -> list[Any] | tup
     several = isinstance(value, list | tuple)
     if not several or not 1 <= len(value) <= most:
         raise ArgumentError(f"expected {expected}, got {shown(value)}{f' of {len(value)}' if several else ''}")
-    return value  # type: ignore[no-any-return]
+    items: list[Any] | tuple[Any, ...] = value
+    return items
 
 
 MOST_SEEDS = 1000
