@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
+from fedrela.core import Provenance
+from fedrela.core.ledger import arrays_digest, to_record
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from helpers.batteries import examples
 from helpers.core_cases import make
@@ -199,3 +201,58 @@ def test_damage_is_never_believed(tmp_path_factory, data, suffix):
     path.write_bytes(content)
     with contextlib.suppress(IntegrityError):
         assert fedrela.Ledger.load(path) == LEDGER
+
+
+WHERE_FROM = Provenance(
+    version="0.1.0", seed=2, preset="paper", limits={"max_fraction": 0.3, "forbidden": [[3, 0]]}, policy_sha256="ab",
+    model_sha256=arrays_digest({"w": np.ones(3)}), inputs_sha256="cd", agreement=0.75,
+)  # fmt: skip
+NAMED = changed(ids=tuple(f"p{row:03}" for row in range(LEDGER.original.size)), provenance=WHERE_FROM)
+
+
+@pytest.mark.parametrize("suffix", ["json", "npz"])
+def test_ids_and_provenance_travel_with_it(tmp_path, suffix):
+    NAMED.save(tmp_path / f"a.{suffix}")
+    back = fedrela.Ledger.load(tmp_path / f"a.{suffix}")
+    assert back == NAMED != LEDGER
+    assert (back.ids, back.provenance) == (NAMED.ids, WHERE_FROM)
+
+
+def test_a_ledger_without_them_has_no_such_keys():
+    """So the bytes of a run folder's ledgers stay as they were."""
+    assert not {"ids", "provenance"} & to_record(LEDGER).keys()
+
+
+@pytest.mark.parametrize("ids", [NAMED.ids[1:], (*NAMED.ids[1:], NAMED.ids[1])])
+def test_ids_are_one_per_label_and_different(ids):
+    with pytest.raises(IntegrityError, match="row ids are not one per label, all different"):
+        changed(ids=ids).check()
+
+
+@given(st.permutations(range(LEDGER.original.size)))
+@examples(20, 500)
+def test_a_ledger_follows_its_rows(order):
+    ids = [NAMED.ids[row] for row in order]
+    moved = NAMED.for_rows(ids)
+    moved.check()
+    np.testing.assert_array_equal(moved.original, LEDGER.original[list(order)])
+    np.testing.assert_array_equal(moved.labels, LEDGER.labels[list(order)])
+    assert {ids[i]: r for i, r in zip(moved.index, moved.rho, strict=True)} == {
+        NAMED.ids[i]: r for i, r in zip(LEDGER.index, LEDGER.rho, strict=True)
+    }
+    assert moved.for_rows(NAMED.ids) == NAMED
+
+
+@pytest.mark.parametrize(
+    ("ledger", "ids", "said"),
+    [
+        (NAMED, ["p000"], "120 rows, given 1 different"),
+        (NAMED, [*NAMED.ids[:-1], "x"], "no row 'x'"),
+        (NAMED, [*NAMED.ids[:-1], "p000"], "120 rows, given 119 different"),
+        (LEDGER, NAMED.ids, "it has no row ids"),
+        (LEDGER, [], "it has no row ids"),
+    ],
+)
+def test_other_rows_are_refused(ledger, ids, said):
+    with pytest.raises(DataError, match=f"made for other rows: {said}"):
+        ledger.for_rows(ids)

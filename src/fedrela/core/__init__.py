@@ -4,13 +4,13 @@ Read `equations` for Section 4 of the paper, and `relabelling` for how they comp
 """
 
 from fedrela.core.candidates import Candidates
-from fedrela.core.ledger import Ledger, undo
+from fedrela.core.ledger import Ledger, Provenance, undo
 from fedrela.core.previews import TAUS, Preview, preview
 from fedrela.core.reallocators import REALLOCATORS, Reallocator
 from fedrela.core.relabelling import Relabelling, relabel
 from fedrela.core.schedule import Schedule
 
 __all__ = [
-    "REALLOCATORS", "TAUS", "Candidates", "Ledger", "Preview", "Reallocator", "Relabelling", "Schedule", "preview",
-    "relabel", "undo",
+    "REALLOCATORS", "TAUS", "Candidates", "Ledger", "Preview", "Provenance", "Reallocator", "Relabelling", "Schedule",
+    "preview", "relabel", "undo",
 ]  # fmt: skip

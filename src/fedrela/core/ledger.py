@@ -7,9 +7,11 @@ size, never a pickle; its digest covers the record, not the bytes, so both forms
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import digest, write_bytes
+from fedrela.text import shown
 
 FORMAT = "fedrela-ledger-1"
 MOVES = {"index": np.int64, "old": np.int64, "new": np.int64, "posterior": float, "z": float, "rho": float}
@@ -30,6 +33,55 @@ def labels_digest(labels: NDArray[Any]) -> str:
     True
     """
     return digest(np.ascontiguousarray(labels, dtype="<i8").tobytes())
+
+
+def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of named arrays: names, dtypes, shapes and values, in the order of the names.
+
+    >>> a, b = np.zeros(3), np.ones((2, 2))
+    >>> arrays_digest({"a": a, "b": b}) == arrays_digest({"b": b, "a": a}) != arrays_digest({"b": a, "a": b})
+    True
+    """
+    sha = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        values = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        sha.update(f"{json.dumps(name)} {list(array.shape)} {values.dtype.str}\n".encode())
+        sha.update(values.tobytes())
+    return sha.hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where the moves of a ledger come from, for whoever checks them or makes them again; None where unknown.
+
+    Attributes
+    ----------
+    version
+        The version of this package.
+    seed
+        The seed that was given; the draws may come from a stream of it, by round and client.
+    preset
+        The name of the preset in force.
+    limits
+        The limits in force as plain values, by name.
+    policy_sha256
+        Digest of the owner's policy, its file or its values.
+    model_sha256
+        Digest of the model's arrays, see `arrays_digest`.
+    inputs_sha256
+        Digest of what the model scored, in the order of the rows.
+    agreement
+        Share of the original labels that the model would give itself.
+    """
+
+    version: str | None = None
+    seed: int | None = None
+    preset: str | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+    policy_sha256: str | None = None
+    model_sha256: str | None = None
+    inputs_sha256: str | None = None
+    agreement: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +107,10 @@ class Ledger:
         Digest of the original labels.
     class_names
         Names of the classes, or empty.
+    ids
+        The owner's name of every row, or empty.
+    provenance
+        Where the moves come from, or None: a run folder's ledgers leave that to the manifest.
     """
 
     original: NDArray[Any]
@@ -70,6 +126,8 @@ class Ledger:
     refusal: str | None = None
     labels_sha256: str = ""
     class_names: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
         for name in ("original", *MOVES):
@@ -99,6 +157,22 @@ class Ledger:
         np.add.at(flow, (self.old, self.new), 1)
         return flow
 
+    def for_rows(self, ids: Sequence[str]) -> Ledger:
+        """Return the same ledger for rows in the order of `ids`; a `DataError` where they are not the same rows."""
+        place = {name: row for row, name in enumerate(self.ids)}
+        if not self.ids or len(ids) != len(self.ids) or place.keys() != set(ids):
+            strange = next((name for name in ids if name not in place), None)
+            reason = "it has no row ids" if not self.ids else f"{len(place)} rows, given {len(set(ids))} different ones"
+            reason = f"no row {shown(strange)}" if self.ids and strange is not None else reason
+            raise DataError(f"ledger: made for other rows: {reason}")
+        order = np.array([place[name] for name in ids], np.int64)
+        row_of = np.empty_like(order)
+        row_of[order] = np.arange(order.size)
+        ascending = np.argsort(row_of[self.index])
+        moves = {name: getattr(self, name)[ascending] for name in MOVES if name != "index"}
+        original, index = self.original[order], row_of[self.index][ascending]
+        return replace(self, original=original, index=index, ids=tuple(ids), labels_sha256="", **moves)
+
     def check(self) -> None:
         """Raise an `IntegrityError` where the ledger contradicts itself."""
         if labels_digest(self.original) != self.labels_sha256:
@@ -112,6 +186,8 @@ class Ledger:
             raise IntegrityError("ledger: a move does not start from the sample's original label")
         if bool(np.any((self.new < 0) | (self.new >= self.num_classes) | (self.new == self.old))):
             raise IntegrityError("ledger: a move does not end in another class")
+        if self.ids and (len(self.ids) != self.original.size or len(set(self.ids)) != len(self.ids)):
+            raise IntegrityError("ledger: its row ids are not one per label, all different")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the ledger as ``.json`` (to read) or ``.npz`` (compact), by the ending of `path`."""
@@ -168,8 +244,8 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
 
 
 def to_record(ledger: Ledger) -> dict[str, Any]:
-    """Return a ledger as plain values."""
-    return {
+    """Return a ledger as plain values; ids and provenance are there if the ledger has them."""
+    record = {
         "format": FORMAT,
         "num_classes": ledger.num_classes,
         "options": ledger.options,
@@ -181,6 +257,11 @@ def to_record(ledger: Ledger) -> dict[str, Any]:
         "labels": ledger.original.tolist(),
         "moves": {name: getattr(ledger, name).tolist() for name in MOVES},
     }
+    if ledger.ids:
+        record["ids"] = list(ledger.ids)
+    if ledger.provenance is not None:
+        record["provenance"] = asdict(ledger.provenance)
+    return record
 
 
 def _read_record(path: Path) -> dict[str, Any]:
@@ -227,5 +308,6 @@ def _npz_record(data: bytes) -> dict[str, Any]:
 def _fields(record: dict[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {name: np.asarray(record["moves"][name], dtype) for name, dtype in MOVES.items()}
     fields["original"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
-    fields |= {name: tuple(record[name]) for name in ("notes", "class_names")}
+    fields |= {name: tuple(record.get(name, ())) for name in ("notes", "class_names", "ids")}
+    fields["provenance"] = Provenance(**record["provenance"]) if "provenance" in record else None
     return fields | {name: record[name] for name in ("num_classes", "options", "refusal", "labels_sha256")}
