@@ -3,7 +3,8 @@
 Each side has processes of its own that do a round when they are told to; rounds are interleaved, so that a busy moment
 of the machine meets all sides. CPU seconds and memory are those of a side's processes and of all that descend from
 them. Every number is a median with its quartiles, beside it the load average while it was measured. All goes into
-``benchmarks/results.json`` and the table of ``docs/performance.md``; parts that are not run keep their last numbers.
+``benchmarks/results.json`` and the table of ``docs/explanation/performance.md``; parts that are not run keep their last
+numbers.
 
 usage: python benchmarks/engine.py [--quick] [--rounds 15] [--only PART ...] [--peers]
 
@@ -38,7 +39,7 @@ from engine_sides import Task
 from sides import Side
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS, PAGE = ROOT / "benchmarks/results.json", ROOT / "docs/performance.md"
+RESULTS, PAGE = ROOT / "benchmarks/results.json", ROOT / "docs/explanation/performance.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 ENVIRONMENTS = ROOT / "benchmarks/.envs"
 PEERS = {"pfl": "pfl==0.6.0", "flwr": "flwr[simulation]==1.41.0"}

@@ -1,4 +1,4 @@
-"""Write docs/algorithms.md from the table of algorithms: python docs/algorithms.py."""
+"""Write docs/reference/algorithms.md from the table of algorithms: python docs/algorithms.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment.registries import traffic
 from fedrela.options import expected, options_of
 
-PAGE = Path(__file__).with_name("algorithms.md")
+PAGE = Path(__file__).with_name("reference") / "algorithms.md"
 HEAD = """# Algorithms
 
 Made by `python docs/algorithms.py` from the code itself. Bytes are those of the MLP 784-200-10 (159,010 weights) with

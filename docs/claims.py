@@ -13,7 +13,7 @@ from fedrela.data import dirichlet, long_tail_counts
 from fedrela.metrics import shot_groups
 from fedrela.reproduction.paper_table import PaperCell, paper_table
 
-PAGE = Path(__file__).with_name("claims.md")
+PAGE = Path(__file__).with_name("explanation") / "claims.md"
 BEGIN, END = "<!-- numbers: begin -->\n```text\n", "```\n<!-- numbers: end -->\n"
 
 Gain = dict[str, float]

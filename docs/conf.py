@@ -1,9 +1,25 @@
+"""How Sphinx builds the pages: `make docs`."""
+
+import fedrela
+
 project = "fedrela"
 copyright = "2026, the fedrela developers"
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc"]
-html_theme = "alabaster"
-html_theme_options = {"description": "FedReLa as software", "page_width": "1080px"}
+version = release = fedrela.__version__
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "fedrela"
+html_static_path = ["static"]
+html_css_files = ["fedrela.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
+    "dark_css_variables": {"color-brand-primary": "#8ec7ee", "color-brand-content": "#8ec7ee"},
+}
+pygments_style = "default"
+pygments_dark_style = "github-dark"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3

@@ -1,4 +1,4 @@
-"""Write the last nightly run into docs/guarantees.md: python docs/guarantees.py [--publish].
+"""Write the last nightly run into docs/explanation/guarantees.md: python docs/guarantees.py [--publish].
 
 With --publish, docs/nightly.json is the result of `make nightly` in this tree; otherwise it stays as it is.
 """
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-PAGE, COUNTS = DOCS / "guarantees.md", DOCS / "nightly.json"
+PAGE, COUNTS = DOCS / "explanation" / "guarantees.md", DOCS / "nightly.json"
 START, END = "<!-- made by docs/guarantees.py -->\n", "<!-- end -->\n"
 HEAD = """
 | battery | inputs tried | faults injected | violations | passed | failed | skipped | seconds |

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/plots.md, from runs of half the rounds of `make demo`: python docs/make_plots.py."""
+"""Make the pictures of reference/plots.md, from runs of half the rounds of `make demo`: python docs/make_plots.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/pictures.md and docs/theory.md, and print their numbers: python docs/make_theory.py."""
+"""Make the pictures of explanation/pictures.md and theory.md, and print their numbers: python docs/make_theory.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the table of sources in docs/data.md from the registry: python docs/sources.py."""
+"""Write the table of sources in docs/reference/data.md from the registry: python docs/sources.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedrela.data.sources import SOURCES
 
-PAGE = Path(__file__).with_name("data.md")
+PAGE = Path(__file__).with_name("reference") / "data.md"
 TABLE = re.compile(r"\| source \|.*?\n\n", re.DOTALL)
 
 

@@ -2,7 +2,7 @@
 
 A group is a folder of tests; the slowest files come first, together; the last group measures coverage. Killed at any
 moment, the same command goes on with the tests that had not ended, as long as the source tree is the same. What they
-tried is in .nightly/counts.json, which `python docs/guarantees.py --publish` shows in docs/guarantees.md.
+tried is in .nightly/counts.json, which `python docs/guarantees.py --publish` shows in docs/explanation/guarantees.md.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Nightly:
 
     def counts(self) -> dict[str, Any]:
         """Return the counts of every battery, what failed, and what did not come to its end."""
-        ended, page = self.ended(), (ROOT / "docs/guarantees.md").read_text()
+        ended, page = self.ended(), (ROOT / "docs/explanation/guarantees.md").read_text()
         rows, failures = by_battery(ended, page), failed(ended)
         if self.is_done("coverage"):
             tests, below = results(self.attempts("coverage")[-1])[0], too_little_covered(STATE / "coverage.json")

@@ -20,19 +20,19 @@ from fedrela.theory import print_error
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
-GUARANTEES = (DOCS / "guarantees.md").read_text()
+PAGES = [*sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts), *sorted(ROOT.glob("*.md"))]
+GUARANTEES = (DOCS / "explanation" / "guarantees.md").read_text()
 PATH = re.compile(r"[`(]((?:src|tests|docs|examples|benchmarks)/[\w./-]+)[`)]")
 
 
 def test_the_page_of_algorithms_is_up_to_date():
     made = runpy.run_path(str(DOCS / "algorithms.py"))
-    assert (DOCS / "algorithms.md").read_text() == made["page"](), "run python docs/algorithms.py"
+    assert (DOCS / "reference" / "algorithms.md").read_text() == made["page"](), "run python docs/algorithms.py"
 
 
 def test_the_numbers_of_the_claims_are_up_to_date():
     made = runpy.run_path(str(DOCS / "claims.py"))
-    assert (DOCS / "claims.md").read_text() == made["page"](), "run python docs/claims.py"
+    assert (DOCS / "explanation" / "claims.md").read_text() == made["page"](), "run python docs/claims.py"
 
 
 def test_the_last_nightly_run_on_the_page_is_that_of_the_counts():
@@ -79,6 +79,12 @@ def test_paths_that_a_page_names_exist(page):
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_a_page_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name)
 def test_examples_of_a_page_give_what_it_says(page):
     done = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
@@ -86,7 +92,7 @@ def test_examples_of_a_page_give_what_it_says(page):
 
 
 def test_the_errors_of_lemma_3_are_those_of_the_page():
-    rows = re.findall(r"^\| (0\.\d+) \| ([\d,]+) \| (.*) \|$", (DOCS / "theory.md").read_text(), re.M)
+    rows = re.findall(r"^\| (0\.\d+) \| ([\d,]+) \| (.*) \|$", (DOCS / "explanation" / "theory.md").read_text(), re.M)
     assert len(rows) == 4
     for minority, samples, errors in [row for row in rows if row[1] != "3,200"]:  # that one is what the command prints
         setting = {"minority": float(minority), "samples": int(samples.replace(",", "")), "rho": 0.3, "draws": 1000}
@@ -95,7 +101,7 @@ def test_the_errors_of_lemma_3_are_those_of_the_page():
 
 def test_the_pictures_can_be_made_and_their_numbers_are_those_of_the_page(tmp_path, capsys):
     runpy.run_path(str(DOCS / "make_theory.py"))["make"](tmp_path)
-    assert capsys.readouterr().out in (DOCS / "pictures.md").read_text()
+    assert capsys.readouterr().out in (DOCS / "explanation" / "pictures.md").read_text()
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (DOCS / "pictures").iterdir()}
 
 
@@ -115,7 +121,7 @@ def test_batteries_that_tests_name_are_listed_with_their_test():
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         name, text = path.relative_to(ROOT).as_posix(), ast.get_docstring(ast.parse(path.read_text())) or ""
         for battery in re.findall(r"\bB\d+\b", text):
-            assert (name, battery) in listed, f"{name} says {battery}; docs/guarantees.md does not name it there"
+            assert (name, battery) in listed, f"{name} says {battery}; guarantees.md does not name it there"
 
 
 def counts(path: Path) -> set[tuple[int, int]]:
@@ -133,8 +139,8 @@ def test_counts_are_those_of_the_tests(row):
 
 
 def stops(heading: str) -> list[str]:
-    """Return the files of a numbered walk of docs/architecture.md."""
-    part = (DOCS / "architecture.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    """Return the files of a numbered walk of docs/explanation/architecture.md."""
+    part = (DOCS / "explanation" / "architecture.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     return re.findall(r"^\d+\. `(\S+)`", part, re.M)
 
 

@@ -21,7 +21,7 @@ TESTS = Path(__file__).parent
 COPIED = ("nightly.py", "conftest.py", *(f"helpers/{name}.py" for name in ("__init__", "batteries", "nightly_counts")))
 FILES = {
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["tests"]\naddopts = "--import-mode=importlib"\n',
-    "docs/guarantees.md": "| B1 | examples | `tests/one/test_one.py` | 5 | 70 |\n"
+    "docs/explanation/guarantees.md": "| B1 | examples | `tests/one/test_one.py` | 5 | 70 |\n"
     "| B2 | loops | `tests/one/test_two.py`, `tests/two/test_three.py` | 5 | 70 |\n",
     "tests/one/test_one.py": """
 from hypothesis import assume, given, strategies as st

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "theory.md"
 
 
 def test_the_page_on_the_theory_shows_what_the_command_prints(run, tmp_path):

@@ -74,4 +74,5 @@ def test_it_passes_the_battery_and_enters_the_documentation():
 
 
 def test_the_page_of_sources_is_up_to_date():
-    assert DOCS.with_name("data.md").read_text() == runpy.run_path(str(DOCS))["page"](), "run python docs/sources.py"
+    page = DOCS.with_name("reference") / "data.md"
+    assert page.read_text() == runpy.run_path(str(DOCS))["page"](), "run python docs/sources.py"
