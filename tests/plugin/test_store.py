@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
+from fedrela.core.ledger import MOVES
 from fedrela.errors import DataError, IntegrityError
 from fedrela.plugin import LabelStore, Policy
 from fedrela.plugin.oneshot import current_ledger, plan_passes
@@ -38,11 +40,13 @@ def test_a_kill_leaves_the_whole_pass_or_nothing(found, tmp_path):
     first, second = relabel_in_round(tmp_path / "a", 3, seed=1), relabel_in_round(tmp_path / "b", 4, seed=2)
     assert first != second
     kills = found["kills"]
-    assert {verb for verb, *_ in kills} == {"make_folder", "sync_folder", "write_temporary", "sync", "link", "remove"}
+    assert {verb for verb, *_ in kills} == {
+        "make_folder", "sync_folder", "write_temporary", "sync", "link", "remove", "append",
+    }  # fmt: skip
     for verb, moment, code, after, later, names in kills:
         assert code == 9, (verb, moment)
         assert after == later, "labels were made anew with another model"
-        assert names == "pass-0001.json"
+        assert names == "log.jsonl pass-0001.json"
         assert after in (first, second)
     linked = [verb for verb, *_ in kills].index("link")
     kept = [after == first for _, _, _, after, _, _ in kills]
@@ -114,7 +118,10 @@ def test_the_ledger_is_one_that_everybody_can_undo(tmp_path):
     store = LabelStore(tmp_path, "toy", "7")
     original = scored(0)[1].tolist()
     assert fedrela.undo(store.folder / "pass-0001.json").tolist() == original
-    assert store.undo().tolist() == original
+    assert store.undo("the label source was wrong").tolist() == original
+    assert [(entry["event"], entry.get("reason")) for entry in store.log.entries()] == [
+        ("relabel", None), ("undo", "the label source was wrong"),
+    ]  # fmt: skip
     again = LabelStore(tmp_path, "toy", "7")
     assert again.undone
     assert current_ledger(again, plan_passes(start=3), Policy(), 9, lambda: scored(5), LOG) == (None, False)
@@ -122,12 +129,46 @@ def test_the_ledger_is_one_that_everybody_can_undo(tmp_path):
         LabelStore(tmp_path, "toy", "none").undo()
 
 
+def test_files_are_for_their_owner_alone(tmp_path):
+    relabel_in_round(tmp_path, 3, 1)
+    LabelStore(tmp_path, "toy", "7").undo()
+    files = list((tmp_path / "toy" / "7").iterdir())
+    assert sorted(path.name for path in files) == ["log.jsonl", "pass-0001.json", "undone"]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+def test_a_removed_or_forged_move_is_noticed(tmp_path):
+    """Also by whoever gives the forged ledger a digest that fits."""
+    relabel_in_round(tmp_path, 3, 1)
+    store = LabelStore(tmp_path, "toy", "7")
+    path, (ledger,) = store.folder / "pass-0001.json", store.passes()
+    for forged in (
+        replace(ledger, **{name: getattr(ledger, name)[1:] for name in MOVES}),
+        replace(ledger, new=np.r_[3 - ledger.new[0] - ledger.old[0], ledger.new[1:]]),
+        replace(ledger, options=ledger.options | {"tau": 0.3}),
+    ):
+        forged.save(path, overwrite=True)
+        assert fedrela.Ledger.load(path) == forged
+        with pytest.raises(IntegrityError, match=r"entry 1 of log\.jsonl recorded on .* a move was changed or removed"):
+            relabel_in_round(tmp_path, 4, 2)
+    path.unlink()
+    with pytest.raises(IntegrityError, match=r"pass-0001\.json: was removed; log\.jsonl has an entry of it"):
+        relabel_in_round(tmp_path, 4, 2)
+
+
+def test_a_ledger_whose_entry_is_missing_is_entered_as_found(tmp_path):
+    relabel_in_round(tmp_path, 3, 1)
+    (tmp_path / "toy" / "7" / "log.jsonl").unlink()
+    relabel_in_round(tmp_path, 4, 2)
+    assert [entry["event"] for entry in LabelStore(tmp_path, "toy", "7").log.entries()] == ["found"]
+
+
 def test_what_killed_writers_left_is_swept(tmp_path):
     folder = tmp_path / "toy" / "7"
     folder.mkdir(parents=True)
     (folder / ".pass-0001.json.0123456789ab.part").write_bytes(b"half")
     relabel_in_round(tmp_path, 3, 1)
-    assert [path.name for path in folder.iterdir()] == ["pass-0001.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["log.jsonl", "pass-0001.json"]
 
 
 def test_the_usual_place_is_below_the_users_data_folder(monkeypatch, tmp_path):

@@ -144,6 +144,11 @@ class Ledger:
         return isinstance(other, Ledger) and to_record(self) == to_record(other)
 
     @property
+    def sha256(self) -> str:
+        """Digest of the whole ledger, the same for both forms of its file."""
+        return _record_digest(to_record(self))
+
+    @property
     def labels(self) -> NDArray[Any]:
         """The labels after re-labelling, a new array of the original dtype."""
         labels = self.original.copy()
@@ -190,7 +195,7 @@ class Ledger:
             raise IntegrityError("ledger: its row ids are not one per label, all different")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the ledger as ``.json`` (to read) or ``.npz`` (compact), by the ending of `path`."""
+        """Write the ledger as ``.json`` (to read) or ``.npz`` (compact), by the ending of `path`; it is private."""
         path = Path(path)
         record = to_record(self)
         record["sha256"] = _record_digest(record)
@@ -200,7 +205,7 @@ class Ledger:
             data = _npz_bytes(record)
         else:
             raise ArgumentError(f"{path}: a ledger is saved as .json or .npz")
-        write_bytes(path, data, overwrite=overwrite)
+        write_bytes(path, data, overwrite=overwrite, private=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Ledger:

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,25 +22,50 @@ from fedrela.errors import ArgumentError, BusyError, DataError
 from fedrela.files import operations
 from fedrela.files.lock import take
 from fedrela.files.operations import open_no_link
+from fedrela.files.reading import open_plain
 
+LONGEST_WAIT = 500  # times 20 milliseconds
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part")
 
 
-def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True) -> None:
+def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
     """Write `data` to `path` atomically; a missing folder is made.
 
-    With `overwrite` False an existing target is an error, also when it appears during the write.
+    With `overwrite` False an existing target is an error, also when it appears during the write. With `private` only
+    the owner may read the file.
     """
     path = Path(path)
     make_folders(path.parent)
     temporary = temporary_path(path)
     try:
-        operations.write_temporary(temporary, data)
+        operations.write_temporary(temporary, data, private=private)
         operations.sync(temporary)
         _put_in_place(temporary, path, overwrite)
     except BaseException:
         discard(temporary)
         raise
+    operations.sync_folder(path.parent)
+
+
+def append_line(path: Path, line_after: Callable[[bytes], bytes]) -> None:
+    """Add the line that `line_after` returns for the content so far; it is on disk when this returns.
+
+    One process at a time does so; others wait. Only the owner may read the file. After a line that a kill cut short the
+    new one begins on a line of its own.
+    """
+    make_folders(path.parent)
+    operations.append(path, b"", private=True)
+    with open_plain(path) as file:
+        for _ in range(LONGEST_WAIT):
+            if ours := take(file.fileno()):
+                break
+            time.sleep(0.02)
+        if not ours:
+            raise BusyError(f"{path}: another process writes it; wait until it has finished")
+        before = file.read()
+        line = line_after(before)
+        operations.append(path, line if before.endswith(b"\n") or not before else b"\n" + line)
+        operations.sync(path)
     operations.sync_folder(path.parent)
 
 

@@ -49,9 +49,12 @@ def operation(action: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def open_no_link(path: str, flags: int) -> int:
+def open_no_link(path: str, flags: int, mode: int = 0o666) -> int:
     """Open a file, never through a symbolic link, and without waiting where it is a pipe."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), mode)
+
+
+open_private = functools.partial(open_no_link, mode=0o600)  # a new file is for its owner alone
 
 
 def reserve(handle: int, size: int) -> None:
@@ -65,19 +68,19 @@ def reserve(handle: int, size: int) -> None:
 
 
 @operation
-def write_temporary(path: Path, data: bytes | memoryview) -> None:
+def write_temporary(path: Path, data: bytes | memoryview, *, private: bool = False) -> None:
     """Write a file that is not there yet."""
-    with open(path, "xb", opener=open_no_link) as file:
+    with open(path, "xb", opener=open_private if private else open_no_link) as file:
         file.write(data)
 
 
 @operation
-def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None) -> None:
+def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None, *, private: bool = False) -> None:
     """Add `data` to the end of a file, through `file` where it is open already; a missing file is made."""
     if file is not None:
         file.write(data)
         return
-    with open(path, "ab", opener=open_no_link) as opened:
+    with open(path, "ab", opener=open_private if private else open_no_link) as opened:
         opened.write(data)
 
 

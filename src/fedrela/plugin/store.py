@@ -1,7 +1,8 @@
 """The labels that a client made, on its own disk, by experiment and client: made once, then only read.
 
 Each pass is one ledger file, written atomically by the first process that comes: a kill leaves all of it or nothing,
-and all processes of a client use the same labels. The ledger holds labels, original labels and their digest.
+and all processes of a client use the same labels. The ledger holds labels, original labels and their digest. The log
+beside the ledgers says what was done when; every ledger that is read must be the one that the log recorded.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Ledger, undo
+from fedrela.core.audit_log import AuditLog, check_ledger, record_ledger
 from fedrela.core.ledger import labels_digest
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import safe_join, sweep, write_bytes
@@ -23,6 +25,7 @@ from fedrela.files import safe_join, sweep, write_bytes
 PASS = re.compile(r"pass-([0-9]{4,})\.json")
 UNDONE = "undone"
 POLICY = "policy.toml"
+LOG = "log.jsonl"
 
 
 def default_folder() -> Path:
@@ -34,17 +37,20 @@ def default_folder() -> Path:
 class LabelStore:
     """The ledgers of one client in one experiment, both plain names.
 
-    In `folder`, by default `default_folder`, lie the labels of all experiments and clients.
+    In `folder`, by default `default_folder`, lie the labels of all experiments and clients. `log` is the client's log.
     """
 
     def __init__(self, folder: str | Path | None, experiment: str, client: str) -> None:
         self.experiment, self.client = experiment, client
         self.root = default_folder() if folder is None else Path(folder)
         self.folder = safe_join(safe_join(self.root, experiment), client)
+        self.log = AuditLog(self.folder / LOG)
 
     def passes(self) -> list[Ledger]:
-        """Return the ledgers of all passes, in order."""
+        """Return the ledgers of all passes, in order; an `IntegrityError` if one is not what the log recorded."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+        for missing in sorted(self.log.made().keys() - set(names)):
+            raise IntegrityError(f"{self.folder / missing}: was removed; {LOG} has an entry of it")
         return [self._read(name) for name in sorted(filter(PASS.fullmatch, names), key=lambda name: (len(name), name))]
 
     @property
@@ -57,19 +63,23 @@ class LabelStore:
         known = {"round": round, "experiment": self.experiment, "client": self.client}
         path = self.folder / f"pass-{number:04}.json"
         try:
-            replace(ledger, options=ledger.options | known).save(path)
+            ledger = replace(ledger, options=ledger.options | known)
+            ledger.save(path)
         except (ArgumentError, OSError):
             if not path.exists():
                 raise
+        else:
+            record_ledger(self.log, path.name, ledger, round=round)
         sweep(self.folder, keep=f"pass-{number + 1:04}.json")
         return self._read(path.name)
 
-    def undo(self) -> NDArray[np.int64]:
-        """Go back to the original labels from the next round on, and make no others."""
+    def undo(self, reason: str = "not given") -> NDArray[np.int64]:
+        """Go back to the original labels from the next round on, and make no others; the log holds the reason."""
         passes = self.passes()
         if not passes:
             raise DataError(f"{self.folder}: nothing to undo: no labels were made here")
-        write_bytes(self.folder / UNDONE, b"")
+        write_bytes(self.folder / UNDONE, b"", private=True)
+        self.log.append("undo", reason=reason, moved=len(passes[-1]))
         return np.asarray(undo(passes[-1]), np.int64)
 
     def check_data(self, ledger: Ledger, labels: NDArray[np.int64]) -> None:
@@ -85,4 +95,6 @@ class LabelStore:
         owner = [ledger.options.get(key) for key in ("experiment", "client")]
         if owner != [self.experiment, self.client] or type(ledger.options.get("round")) is not int:
             raise IntegrityError(f"{self.folder / name}: not made by client {self.client} in {self.experiment}")
+        if not check_ledger(self.log, name, ledger):  # its writer was killed, or the log is not what it was
+            record_ledger(self.log, name, ledger, "found", round=ledger.options["round"])
         return ledger

@@ -1,0 +1,96 @@
+"""The log beside a ledger: what happened to the labels and when, as entries that form a hash chain.
+
+Every entry holds the digest of the one before it, and its own. An entry that was changed, removed or put in between
+breaks the chain at that line. A ledger's entry holds the ledger's digest, so a ledger that was exchanged, even with a
+digest that fits, no longer matches its log. Whoever rewrites the whole log leaves a chain that holds: keep its last
+digest, the head, in a place of its own, and compare.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from fedrela.core.ledger import Ledger
+from fedrela.errors import DataError, IntegrityError
+from fedrela.files import append_line, digest
+
+LARGEST = 1 << 28  # bytes
+NOTHING = "0" * 64  # what stands for the digest before the first entry
+Entry = dict[str, Any]
+
+
+class AuditLog:
+    """An append-only log, one JSON object per line; only its owner may read it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def append(self, event: str, **facts: Any) -> Entry:
+        """Add an entry with the time of now; one process at a time, and on disk when this returns."""
+        added: Entry = {}
+
+        def line(before: bytes) -> bytes:
+            entries = self._parse(before)
+            previous = entries[-1]["sha256"] if entries else NOTHING
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            added.update(number=len(entries) + 1, time=stamp, event=event, **facts, previous=previous)
+            added["sha256"] = _digest(added)
+            return json.dumps(added).encode() + b"\n"
+
+        append_line(self.path, line)
+        return added
+
+    def entries(self) -> list[Entry]:
+        """Return all entries; a broken chain is an `IntegrityError` that names the line."""
+        if not self.path.exists():
+            return []
+        try:
+            return self._parse(self.path.read_bytes())
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read: {error.strerror}") from None
+
+    def made(self) -> dict[str, Entry]:
+        """Return the newest entry of every ledger file that the log names, by the file's name."""
+        return {entry["ledger"]: entry for entry in self.entries() if "ledger_sha256" in entry}
+
+    def _parse(self, data: bytes) -> list[Entry]:
+        entries: list[Entry] = []
+        previous = NOTHING
+        for number, line in enumerate(data.split(b"\n"), 1):
+            try:
+                entry = json.loads(line)
+                sound = entry["sha256"] == _digest(entry) and entry["number"] == len(entries) + 1
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # empty, or cut by a kill: nothing refers to it, or the next entry breaks the chain
+            if not sound or entry["previous"] != previous:
+                raise IntegrityError(
+                    f"{self.path}:{number}: the chain of entries is broken: one was changed or removed"
+                )
+            entries.append(entry)
+            previous = entry["sha256"]
+        return entries
+
+
+def _digest(entry: Entry) -> str:
+    held = {key: value for key, value in entry.items() if key != "sha256"}
+    return digest(json.dumps(held, sort_keys=True, separators=(",", ":")).encode())
+
+
+def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "relabel", **facts: Any) -> Entry:
+    """Add the entry of a ledger that was written as the file `name`."""
+    known = {"samples": int(ledger.original.size), "moved": len(ledger), "labels_sha256": ledger.labels_sha256}
+    return log.append(event, ledger=name, ledger_sha256=ledger.sha256, **known, **facts)
+
+
+def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> bool:
+    """Return whether the log has an entry of the ledger in the file `name`; an `IntegrityError` if it is of another."""
+    entry = log.made().get(name)
+    if entry is not None and entry["ledger_sha256"] != ledger.sha256:
+        raise IntegrityError(
+            f"{log.path.parent / name}: not the ledger of {entry['moved']} moves that entry {entry['number']} of "
+            f"{log.path.name} recorded on {entry['time']}; this one has {len(ledger)}: a move was changed or removed"
+        )
+    return entry is not None

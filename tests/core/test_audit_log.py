@@ -1,0 +1,89 @@
+"""The log beside a ledger: a chain that holds, and every way to break it."""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import fedrela
+from fedrela.core.audit_log import AuditLog, check_ledger, record_ledger
+from fedrela.errors import IntegrityError
+
+Q = np.random.default_rng(3).dirichlet([1, 1, 1], 60)
+LEDGER = fedrela.relabel(Q, np.repeat([0, 1, 2], [40, 15, 5]), tau=0.2).ledger
+
+
+@pytest.fixture
+def log(tmp_path):
+    made = AuditLog(tmp_path / "deep" / "a.log")
+    record_ledger(made, "a.json", LEDGER, round=8)
+    made.append("read")
+    made.append("undo", reason="a « wrong » source\n")
+    return made
+
+
+def test_entries_come_back_as_they_were_written(log):
+    first, second, third = log.entries()
+    assert first["ledger_sha256"] == LEDGER.sha256
+    assert (first["moved"], first["samples"], first["round"]) == (len(LEDGER), 60, 8)
+    assert (second["event"], third["reason"]) == ("read", "a « wrong » source\n")
+    assert [entry["number"] for entry in (first, second, third)] == [1, 2, 3]
+    assert third["previous"] == second["sha256"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", first["time"])
+    assert log.path.stat().st_mode & 0o777 == 0o600
+    assert AuditLog(log.path.parent / "none").entries() == []
+
+
+def test_a_ledger_is_the_one_that_was_recorded(log):
+    assert check_ledger(log, "a.json", LEDGER)
+    assert not check_ledger(log, "b.json", LEDGER)
+    other = fedrela.relabel(Q, LEDGER.original, tau=0.5).ledger
+    with pytest.raises(IntegrityError, match=r"a\.json: not the ledger of \d+ moves that entry 1 of a\.log recorded"):
+        check_ledger(log, "a.json", other)
+    record_ledger(log, "a.json", other)
+    assert check_ledger(log, "a.json", other)
+
+
+def rewritten(line: str) -> str:
+    """An entry that claims more moves, with a digest that fits."""
+    from fedrela.core.audit_log import _digest
+
+    entry = json.loads(line) | {"moved": 1000}
+    return json.dumps(entry | {"sha256": _digest(entry)})
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda a, b, c: (a.replace('"moved": ', '"moved": 1'), b, c), 1),
+        (lambda a, b, c: (rewritten(a), b, c), 2),
+        (lambda a, b, c: (b, c), 1),
+        (lambda a, b, c: (a, c), 2),
+        (lambda a, b, c: (b, a, c), 1),
+        (lambda a, b, c: (a, b, b, c), 3),
+        (lambda a, b, c: (a[:-9], b, c), 2),
+    ],
+)
+def test_a_broken_chain_names_the_line(log, change, line):
+    log.path.write_text("".join(f"{each}\n" for each in change(*log.path.read_text().splitlines())))
+    for call in (log.entries, lambda: log.append("read")):
+        with pytest.raises(IntegrityError, match=f"a.log:{line}: the chain of entries is broken"):
+            call()
+
+
+def test_a_line_that_a_kill_cut_short_is_passed_over(log):
+    with open(log.path, "ab") as file:
+        file.write(b'{"number": 4, "ti')
+    assert len(log.entries()) == 3
+    assert log.append("read")["number"] == 4
+    assert [entry["event"] for entry in log.entries()] == ["relabel", "read", "undo", "read"]
+
+
+def test_writers_take_turns(log):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: log.append("read", by=number), range(24)))
+    assert sorted(entry["by"] for entry in log.entries()[3:]) == list(range(24))
