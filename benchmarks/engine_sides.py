@@ -108,7 +108,7 @@ def serve_bare(task: Task) -> Iterator[None]:
     data = problem(task)
     x, y = data.scaling.apply(torch.tensor(data.x_train)), torch.tensor(data.y_train)
     mine = halves([len(shard.train) for shard in data.shards])[task.half or 0]
-    model = task.make(data.input_shape)()
+    model = in_default_layout(task.make(data.input_shape)())
     optimiser = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     model.train()
     for turn in range(1, ENDLESS):
@@ -120,6 +120,18 @@ def serve_bare(task: Task) -> Iterator[None]:
                 torch.autograd.backward(cross_entropy(model(x[at]), y[at]))
                 optimiser.step()
         yield
+
+
+def in_default_layout(module: Any) -> Any:
+    """Return a model as it is usually written: channels come first, as PyTorch has them where it is told nothing."""
+    from torch import nn
+
+    from fedrela.models.networks import ChannelsLast
+
+    for name, part in module.named_children():
+        layers = nn.Sequential(*part) if isinstance(part, ChannelsLast) else part
+        module.add_module(name, in_default_layout(layers))
+    return module
 
 
 def halves(sizes: Sequence[int]) -> tuple[list[int], list[int]]:

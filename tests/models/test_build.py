@@ -10,6 +10,7 @@ import torch
 
 from fedrela.errors import ArgumentError
 from fedrela.models import MODELS, FlatModel, build, model_options, num_features
+from fedrela.models.networks import Flatten
 from helpers.contexts import digest
 
 CIFAR, GREY = (3, 32, 32), (1, 28, 28)
@@ -177,15 +178,28 @@ def test_wrong_arguments_get_one_line(arguments, options, start):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("name", ["cnn", "cnn_small", "convnet", "resnet8", "simple_cnn"])
-def test_convolutions_see_float32_channels_last_whatever_the_layout_of_the_input(name):
+def test_convolutions_see_float32_channels_last_whatever_the_layout_of_the_input(name, channels):
     seen = []
     for dtype in (torch.float32, torch.float64):
-        model = build(name, (3, 16, 16), 4, dtype=dtype)
+        model = build(name, (channels, 16, 16), 4, dtype=dtype)
         first = next(part for part in model.modules() if isinstance(part, torch.nn.Conv2d))
-        first.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].stride(1) == 1))
-        x = torch.randn(2, 3, 16, 16, dtype=dtype)
+        first.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].stride()))
+        x = torch.randn(2, channels, 16, 16, dtype=dtype)
         outputs = [model(x), model(x.to(memory_format=torch.channels_last))]
         if dtype == torch.float32:
             assert torch.equal(*outputs)
-    assert seen == [True, True, False, True]
+    last, first = (256 * channels, 1, 16 * channels, channels), (256 * channels, 256, 16, 1)
+    assert seen == [last, last, first, last]
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_flattening_keeps_the_layout_of_gradients(layout):
+    x = torch.randn(2, 3, 4, 5).contiguous(memory_format=layout).requires_grad_()
+    weights = torch.randn(2, 60)
+    rows, expected = Flatten()(x), torch.nn.Flatten()(x)
+    assert torch.equal(rows, expected)
+    (found,), (usual,) = (torch.autograd.grad((y * weights).sum(), [x]) for y in (rows, expected))
+    assert torch.equal(found, usual)
+    assert found.is_contiguous(memory_format=layout)

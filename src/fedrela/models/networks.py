@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,13 +78,13 @@ def _two_stages(
     channels, height, width = image(name, shape, smallest)
     stages: list[nn.Module] = []
     for outputs in widths:
-        stages += [nn.Conv2d(channels, outputs, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
+        stages += [nn.Conv2d(channels, outputs, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()]  # order: same values
         channels, height, width = outputs, (height - 4 + 2 * padding) // 2, (width - 4 + 2 * padding) // 2
     return _dense(stages, channels * height * width, units)
 
 
 def _dense(stages: list[nn.Module], width: int, units: Sequence[int]) -> Body:
-    layers = [*stages, nn.Flatten()]
+    layers = [*stages, Flatten() if stages else nn.Flatten()]
     for size in units:
         layers += [nn.Linear(width, size), nn.ReLU()]
         width = size
@@ -126,10 +127,34 @@ class ChannelsLast(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
-        x = x.to(memory_format=torch.channels_last) if x.dtype == torch.float32 else x
+        if x.dtype == torch.float32 and x.shape[1] == 1 and x.is_contiguous():
+            x = x.view(len(x), *x.shape[2:], 1).permute(0, 3, 1, 2)  # one channel: nothing to copy
+        elif x.dtype == torch.float32:
+            x = x.to(memory_format=torch.channels_last)
         for layer in self:
             x = layer(x)
         return x
+
+
+class Flatten(nn.Module):
+    """`torch.nn.Flatten`, but gradients have the layout in memory that the layers before it work with."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (B, values) of (B, channels, height, width)."""
+        rows: Tensor = _Rows.apply(x)  # type: ignore[no-untyped-call]  # torch declares no types there
+        return rows
+
+
+class _Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.shape, ctx.last = x.shape, x.is_contiguous(memory_format=torch.channels_last)
+        return x.flatten(1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        images = gradient.reshape(ctx.shape)
+        return images.contiguous(memory_format=torch.channels_last) if ctx.last else images
 
 
 class Residual(nn.Module):
