@@ -133,3 +133,15 @@ def test_missing_data_names_the_command_that_gets_them(run):
     line = run("reproduce", "tab:lt", "--scale", "cpu", "--data", "nowhere").line()
     assert "`fedrela data fetch cifar10`" in line
     assert "--data" in line
+
+
+def test_own_parts_join_a_table(run, tmp_path):
+    (tmp_path / "mine.toml").write_text('[relabel]\nmethod = "helpers.own_parts:Swap"\n')
+    added = ("--baselines", "helpers.own_parts:Mine, scaffold", "--with", "mine.toml", "--dry-run", "--seeds", 1)
+    done = run("reproduce", "zscore", *added)
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"^to do +SCAFFOLD +fedrela ", done.out, re.M)
+    shown = run("reproduce", "zscore", *added, "--toml", "--run", "helpers.own_parts.Mine-fedrela")
+    config = parse_config(shown.out)
+    assert (config.algorithm.name, config.relabel.method) == ("helpers.own_parts:Mine", "helpers.own_parts:Swap")
+    assert "expected one of" in run("reproduce", "zscore", "--baselines", "fedavgg").line()

@@ -32,6 +32,13 @@ ProtocolName = Annotated[
 ]
 Every = Annotated[bool, typer.Option("--all", help="Run every entry, not only the scale's selection.")]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds data sets.", show_default="data")]
+Baselines = Annotated[
+    str, typer.Option(metavar="NAME,NAME", help="Further baselines, also your own as module:Name.", show_default="none")
+]
+Changes = Annotated[
+    Path | None,
+    typer.Option("--with", metavar="FILE", help="TOML tables to lay over every run's.", show_default="none"),
+]
 Toml = Annotated[bool, typer.Option("--toml", help="With --dry-run: print the configuration of a run.")]
 RunName = Annotated[
     str, typer.Option("--run", metavar="NAME", help="For --toml: how its folder begins.", show_default="the first")
@@ -48,22 +55,27 @@ def reproduce(
     seeds: Seeds = None,
     workers: Workers = None,
     dry_run: DryRun = False,
+    baselines: Baselines = "",
+    changes: Changes = None,
     toml: Toml = False,
     run: RunName = "",
 ) -> None:
     """Run a table of the paper again, and show published and measured values side by side in the paper's layout.
 
     [bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data;
-    fedrela reproduce tab:lt --protocol both; fedrela reproduce tab:lt --dry-run --toml > run.toml
+    fedrela reproduce tab:lt --protocol both; fedrela reproduce tab:lt --dry-run --toml > run.toml;
+    fedrela reproduce tab:step --baselines scaffold,mypackage.methods:Mine
 
     The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
     reduction on the real data, within an hour on two cores unless --all asks for every entry; paper is the published
     setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round; published
     does what the official code does, and lists every setting that differs; both shows the gains of the two side by
     side. The output says which settings are ours because the paper does not state them, and marks entries that
-    contradict others. Without NAME the tables are listed; all runs every table, and tables share runs. Ctrl-C loses
-    nothing: run the same command to continue.
+    contradict others. --baselines puts further algorithms into the table, with nothing published beside them; --with
+    puts a model, a source or a re-allocator of your own in place of the paper's. Without NAME the tables are listed;
+    all runs every table, and tables share runs. Ctrl-C loses nothing: run the same command to continue.
     """
+    from fedrela.reproduction.baselines import with_baselines, with_changes
     from fedrela.reproduction.paper_table import NAMES, SCALES, paper_table
 
     screen, number = console(), read_workers(workers)
@@ -74,7 +86,10 @@ def reproduce(
     if name is None:
         _list_tables(screen)
         return
-    tables = [paper_table(each) for each in (NAMES if name == "all" else [name])]
+    added = [each.strip() for each in baselines.split(",")] if baselines else []
+    over = _read_changes(changes) if changes else {}
+    names = NAMES if name == "all" else [name]
+    tables = [with_changes(with_baselines(paper_table(each), added), over) for each in names]
     root, failed = out or RUNS / "reproduce" / f"{stem(tables[0]) if name != 'all' else name}-{scale}", False
     for table in tables:
         with progress_bar("preparing") as bar:
@@ -96,6 +111,17 @@ def reproduce(
             failed = True
     if failed:
         raise typer.Exit(1)
+
+
+def _read_changes(path: Path) -> dict[str, Any]:
+    """Read tables of a configuration; a folder of data is relative to the file's."""
+    from fedrela.experiment.toml.reader import parse_toml, read_text
+
+    tables, _ = parse_toml(read_text(path), str(path))
+    data = tables.get("data")
+    if isinstance(data, dict) and isinstance(data.get("root"), str):
+        data["root"] = str(path.parent / data["root"])
+    return tables
 
 
 def stem(table: PaperTable) -> str:

@@ -25,7 +25,7 @@ def differences(table: PaperTable, scale: str, cells: Iterable[PaperCell]) -> li
             everywhere.append(place)
             ways = [(way, table.protocols[way].pair[k]) for way in PROTOCOLS]
             pair = (table.config(cell, name, scale, 1, protocol=way).as_table() for way, name in ways)
-            matched, published = (dict(_leaves(config)) for config in pair)
+            matched, published = (dict(leaves(config)) for config in pair)
             for key in dict.fromkeys([*matched, *published]):
                 values = matched.get(key, "-"), published.get(key, "-")
                 if values[0] != values[1] and not (arm == BASELINE and key.startswith("relabel.")):
@@ -35,11 +35,11 @@ def differences(table: PaperTable, scale: str, cells: Iterable[PaperCell]) -> li
     return [dict(zip(("setting", *PROTOCOLS), row, strict=True)) for row in rows]
 
 
-def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+def leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
     """Yield dotted keys with their values as TOML."""
     for key, value in table.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{path}{key}.")
+            yield from leaves(value, f"{path}{key}.")
         else:
             yield f"{path}{key}", toml_value(value)
 

@@ -1,7 +1,8 @@
 """How long runs will take: work counted in samples, its price from a short trial on this machine (`price_here`).
 
 The trial trains `cnn_small` on grey images of 28x28. The registries say what everything else costs in that unit:
-`ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. The scale `paper` is for a GPU, whose throughput is assumed
+`ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. A model without such a price, such as one of your own, has a
+trial too, and a source without a fixed size is read. The scale `paper` is for a GPU, whose throughput is assumed
 (`GPU_WORDS`). The time left that is shown during a run comes from its own rounds instead.
 """
 
@@ -10,29 +11,31 @@ from __future__ import annotations
 import functools
 import statistics
 import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fedrela.data.imbalance import long_tail_counts, step_counts
-from fedrela.data.sources import SOURCES, DataSize, from_arrays
+from fedrela.data.sources import DataSize, Source, find_source, from_arrays, load
 from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.round import next_round
 from fedrela.engine.state import Run
-from fedrela.errors import ArgumentError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.grid import Grid, Segment
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.runner import build_plan
 from fedrela.experiment.schema import Config
-from fedrela.models import MODELS
+from fedrela.experiment.toml.writer import toml_text
+from fedrela.models import GREY, MODELS, ModelSpec, find_model
 from fedrela.models.runtime import one_thread
 from fedrela.streams import stream
 
-SAMPLES, ROUNDS = 800, 4
+SAMPLES, FEW, ROUNDS = 800, 64, 4  # of a trial; few samples where the model is not known
 CONFIG = {
     "data": {"partition": {"kind": "iid", "clients": 1}},
-    "model": {"name": "cnn_small"},
     "train": {"rounds": 10, "epochs": 1, "batch_size": 32, "lr": 1e-3, "evaluate_every": 10},
     "relabel": {"enabled": False},
 }
@@ -41,9 +44,17 @@ CONFIG = {
 @functools.cache
 def price_here() -> float:
     """Return the seconds that a training sample of `cnn_small` on grey images of 28x28 takes in the median round."""
-    config = parse_config(CONFIG, name="trial")
-    images = stream(config.seed, "made images").integers(0, 256, (SAMPLES, 1, 28, 28), dtype=np.uint8)
-    source = from_arrays(images, np.arange(SAMPLES) % 10)
+    return _price({"name": "cnn_small"}, _made(GREY, 10, SAMPLES))
+
+
+def _made(shape: tuple[int, ...], classes: int, samples: int) -> Source:
+    images = stream(1, "made images").integers(0, 256, (samples, *shape), dtype=np.uint8)
+    return from_arrays(images, np.arange(samples) % classes)
+
+
+def _price(model: Mapping[str, Any], source: Source) -> float:
+    """Return the seconds that a training sample takes in the median round of a trial."""
+    config = parse_config({**CONFIG, "model": model}, name="trial")
     times = []
     with one_thread():
         run = Run(*build_plan(config, build_data(config, source=source)), SerialExecutor())
@@ -96,7 +107,38 @@ def round_work(config: Config) -> float:
     """Return the work of one round, in training samples of `cnn_small` on grey images of 28x28."""
     train, size = config.train, data_size(config)
     trained = train.participation * training_samples(config) * train.epochs * config.algorithm.kind().cost
-    return MODELS[config.model.name].cost[size.shape] * (trained + FORWARD * size.test / train.evaluate_every)
+    return _model_cost(config) * (trained + FORWARD * size.test / train.evaluate_every)
+
+
+def _model_cost(config: Config) -> float:
+    """Return what a training sample costs where `cnn_small` on grey images of 28x28 costs 1."""
+    found, shape = find_model(config.model.name), data_size(config).shape
+    if isinstance(found, ModelSpec) and shape in found.cost:
+        return found.cost[shape]
+    return _tried_cost(_source_text(config), toml_text({"model": config.model.as_table()}))
+
+
+@functools.cache
+def _tried_cost(source: str, model: str) -> float:
+    """Return what a model costs in a trial with few samples, those of the source where its size is not known."""
+    size = find_source(parse_config(source).data.source).size
+    if size is not None:
+        data = _made(size.shape, size.classes, max(FEW, size.classes))
+    else:
+        data = _loaded(source)
+        data = replace(data, x_train=data.x_train[:FEW], y_train=data.y_train[:FEW], client_train=None)
+    return _price(parse_config(model).model.as_table(), data) / price_here()
+
+
+def _source_text(config: Config) -> str:
+    table = config.data.as_table()
+    return toml_text({"data": {key: table[key] for key in ("source", "root", "options") if key in table}})
+
+
+@functools.cache
+def _loaded(text: str) -> Source:
+    data = parse_config(text).data
+    return load(data.source, data.root, **data.options)
 
 
 def training_samples(config: Config) -> int:
@@ -112,7 +154,8 @@ def training_samples(config: Config) -> int:
 
 def data_size(config: Config) -> DataSize:
     """Return how large the data set of a configuration is."""
-    size = SOURCES[config.data.source].size
+    size = find_source(config.data.source).size
     if size is None:
-        raise ArgumentError(f"{config.data.source}: of no fixed size, so that its time cannot be estimated")
+        source = _loaded(_source_text(config))
+        size = DataSize(len(source.y_train), len(source.y_test), source.num_classes, source.x_train.shape[1:])
     return size

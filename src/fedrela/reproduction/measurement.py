@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from fedrela.arguments import check_choice
 from fedrela.data.cache import Progress as Reading
-from fedrela.data.sources import SOURCES, load
+from fedrela.data.sources import find_source, load
 from fedrela.errors import DataError, FedrelaError
 from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
+from fedrela.reproduction.baselines import with_baselines, with_changes
 from fedrela.reproduction.differences import differences
 from fedrela.reproduction.paper_table import (
     PROTOCOLS,
@@ -33,6 +35,7 @@ Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one per seed
 def reproduce(
     name: str, *, out: str | Path, scale: str = "smoke", protocol: str = "matched", every: bool = False,
     seeds: int | None = None, root: str | Path | None = None, workers: int | str | None = None, shared: bool = False,
+    baselines: Sequence[Any] = (), changes: Mapping[str, Any] | None = None,
 ) -> Record:  # fmt: skip
     """Measure a table of the paper below the folder `out`, or what is left of it there, and return its summary.
 
@@ -54,9 +57,13 @@ def reproduce(
         As for `fedrela.experiment.run`.
     shared
         Whether runs lie in the folder above `out`, so that tables beside each other share them.
+    baselines
+        Further ones, also your own, as in ``[compare] baselines``; see `with_baselines`.
+    changes
+        Tables of a configuration that are laid over every run's, such as a model of your own; see `with_changes`.
     """
     folder = None if root is None else Path(root).absolute()
-    table = paper_table(name)
+    table = with_changes(with_baselines(paper_table(name), baselines), changes or {})
     plan = Reproduction(table, scale, out, protocol=protocol, every=every, seeds=seeds, root=folder, shared=shared)
     plan.check_data()
     plan.grid.complete(workers)
@@ -101,7 +108,7 @@ class Reproduction:
         `progress` is called with (done, total, what) while files are decoded, which happens once.
         """
         wanted = {cell.config.data.source: cell.config.data.options for cell in self.grid.cells}
-        for source in sorted(name for name in wanted if SOURCES[name].has_files):
+        for source in sorted(name for name in wanted if find_source(name).has_files):
             try:
                 load(source, self.root, progress=progress, **wanted[source])
             except DataError as error:

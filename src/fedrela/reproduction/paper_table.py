@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.arguments import check_choice
-from fedrela.data.sources import SOURCES
+from fedrela.data.sources import find_source
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import laid_over, nested
@@ -187,7 +187,7 @@ class PaperTable:
         if arm == BASELINE:  # nothing else in [relabel] acts in it, so that more tables share its run
             table["relabel"] = {"start": table["relabel"]["start"]}
         table = laid_over(table, {"seed": seed, "relabel": ARMS[arm].relabel()})
-        if root is not None and SOURCES[table["data"]["source"]].has_files:
+        if root is not None and find_source(table["data"]["source"]).has_files:
             table = laid_over(table, {"data": {"root": root}})
         return parse_config(table, name=f"{self.label} at scale {scale}, {', '.join(place.values())}")
 
