@@ -58,6 +58,21 @@ def test_the_ledger_leads_back(run, clinic, form):
     assert np.array_equal(fedrela.Ledger.load(ledger).labels, new)
 
 
+def test_a_method_of_ones_own_has_its_parameters(run, clinic):
+    own = ("--method", "helpers.own_parts:Swap", "--tau", 1, "--dry-run")
+    every, some = (run("relabel", clinic.csv(), *own, "--params", f"every = {k}") for k in (1, 4))
+    assert (every.code, some.code) == (0, 0)
+    assert every.out != some.out
+    assert (
+        run("relabel", clinic.csv(), *own, "--params", "every").line()
+        == "--params: expected NAME = VALUE, ..., got 'every'"
+    )
+    assert (
+        "params: 'evry': unknown parameter; nearest: every"
+        in run("relabel", clinic.csv(), *own, "--params", "evry=1").line()
+    )
+
+
 def test_csv_and_npz_of_the_same_data_give_the_same(run, clinic):
     runs = [run("relabel", make(), "--out", clinic.folder / make.__name__) for make in (clinic.csv, clinic.npz)]
     tables = [done.out.split("\n", 1)[1].split("labels  ")[0] for done in runs]

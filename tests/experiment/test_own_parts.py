@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
 
+import numpy as np
 import pytest
 
+import fedrela
 from fedrela import Ledger, experiment, parts
 from fedrela.algorithms import find_algorithm
 from fedrela.data.sources import load
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment import runner
 from fedrela.experiment.load import config_toml, parse_config
+from fedrela.experiment.overlay import overlay
 from fedrela.models import build
 from fedrela.runfolder import RunFolder
 from fedrela.testing import check_algorithm, check_reallocator
@@ -36,6 +40,7 @@ rounds = 3
 epochs = 1
 [relabel]
 method = "{OWN}:Swap"
+params = {{ every = 2 }}
 start = 2
 tau = 0.1
 """
@@ -44,7 +49,7 @@ OBJECTS = {
     "model": {"name": own_parts.make, "width": 5},
     "algorithm": {"name": own_parts.Mine, "share": 0.25},
     "train": {"rounds": 3, "epochs": 1},
-    "relabel": {"method": own_parts.Swap, "start": 2, "tau": 0.1},
+    "relabel": {"method": own_parts.Swap, "params": {"every": 2}, "start": 2, "tau": 0.1},
 }
 
 
@@ -63,7 +68,7 @@ def test_a_run_by_name_and_by_objects_is_the_same(tmp_path):
     folder = RunFolder.open(tmp_path / "one")
     assert folder.manifest["algorithm"]["params"] == {"share": 0.25}
     ledger = Ledger.load(min(tmp_path.glob("one/ledgers/**/*.*")))
-    assert ledger.options["method"] == f"{OWN}:Swap"
+    assert (ledger.options["method"], ledger.options["params"]) == (f"{OWN}:Swap", {"every": 2})
 
 
 def test_a_run_is_resumed_by_the_names_in_its_folder(tmp_path):
@@ -87,6 +92,34 @@ def test_own_baselines_are_compared(tmp_path):
 def test_methods_are_swept():
     config = OBJECTS | {"sweep": {"relabel.method": ["fedrela", own_parts.Swap], "algorithm.name": [own_parts.Mine]}}
     assert parse_config(config).sweep["relabel.method"] == ["fedrela", f"{OWN}:Swap"]
+    assert overlay(parse_config(OBJECTS), {"relabel": {"method": "margin"}}).relabel.params is None
+
+
+def test_parameters_of_a_method_change_what_moves():
+    Q, y = np.full((12, 2), 0.5), np.repeat([0, 1], [10, 2])
+    named = [fedrela.relabel(Q, y, tau=1.0, method=own_parts.Swap, params={"every": k}).moved.size for k in (1, 5)]
+    assert named == [10, 2]
+    assert fedrela.relabel(Q, y, tau=1.0, method=own_parts.Swap(every=5)).moved.size == 2
+    assert fedrela.preview(Q, y, taus=(1.0,), method=own_parts.Swap, params={"every": 5}).flow.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "message"),
+    [
+        (own_parts.Swap, {"evry": 2}, "params: 'evry': unknown parameter; nearest: every"),
+        (own_parts.Swap, {"every": 0}, "params: every: expected an integer >= 1, got 0"),
+        (own_parts.Swap(), {"every": 2}, "params: the method is an object, which has its own; leave them out"),
+        ("fedrela", {"every": 2}, "params: 'every': unknown parameter; method 'FedReLa' has none"),
+        ("fedrela", 3, "params: expected a table of the method's own parameters, got 3"),
+    ],
+)
+def test_wrong_parameters_of_a_method_are_one_line(method, params, message):
+    with pytest.raises(ArgumentError) as error:
+        fedrela.relabel([[0.5, 0.5]], [0], method=method, params=params)
+    assert str(error.value) == message
+    if not isinstance(method, own_parts.Swap):
+        with pytest.raises(ArgumentError, match=re.escape(f"<config>: relabel.{message}")):
+            parse_config({"relabel": {"method": method, "params": params}})
 
 
 def test_a_class_may_be_a_model():

@@ -37,11 +37,17 @@ class Mine(Algorithm):
 
 
 class Swap(Reallocator):
-    """Every sample of the most frequent class to the next class."""
+    """Every sample of the most frequent class, or some of them, to the next class."""
+
+    @dataclass(frozen=True)
+    class Params(Options):
+        """Parameters."""
+
+        every: int = option(1, "which of the samples: 1 all, 2 each second", ge=1)
 
     def propose(self, posterior, labels, options, rng):
         most = np.bincount(labels).argmax()
-        sample = np.flatnonzero(labels == most)
+        sample = np.flatnonzero(labels == most)[:: self.params.every]
         target = np.full(sample.size, (most + 1) % posterior.shape[1])
         return Candidates(sample, target, rng.random(sample.size), np.ones(sample.size))
 

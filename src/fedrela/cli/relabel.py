@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import tomllib
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,12 @@ MOST_ROWS = 20
 TOP_CLASSES = 3
 LEDGER_FORMATS = ("json", "npz")
 METHOD, LIMITS, INPUT = "Method", "Limits of your own", "Reading the file"  # panels of a help page
-METAVARS = {"tau": "SHARE", "max_fraction": "SHARE", "threshold": "higher|order|linear|NUMBER"}
+METAVARS = {
+    "tau": "SHARE",
+    "max_fraction": "SHARE",
+    "threshold": "higher|order|linear|NUMBER",
+    "params": "NAME=VALUE,...",
+}
 
 
 def flags(*names: str) -> list[inspect.Parameter]:
@@ -51,6 +57,11 @@ def parsed(values: dict[str, Any]) -> dict[str, Any]:
     """Return the flags as keywords of `fedrela.relabel`; raise for a wrong one before a large file is read."""
     with suppress(KeyError, TypeError, ValueError):  # not given, or the name of a quantile rule
         values = values | {"threshold": float(values["threshold"])}
+    if isinstance(values.get("params"), str):
+        try:
+            values = values | tomllib.loads(f"params = {{ {values['params']} }}")
+        except ValueError:
+            raise ArgumentError(f"--params: expected NAME = VALUE, ..., got {shown(values['params'])}") from None
     checked = vars(RelabelOptions(**values))
     return {name: checked[name] for name in values}
 

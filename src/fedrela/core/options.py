@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
@@ -73,6 +73,12 @@ def _check_method(value: Any) -> Any:
     return value
 
 
+def _check_params(value: Any) -> dict[str, Any] | None:
+    if value is not None and not isinstance(value, Mapping):
+        raise ArgumentError(f"expected a table of the method's own parameters, got {shown(value)}")
+    return dict(value) if value else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RelabelOptions(Options):
     """How labels are re-allocated. `fedrela.relabel` explains each option.
@@ -127,6 +133,23 @@ class RelabelOptions(Options):
         check=_check_method,
         form="the name of a re-allocator",
     )
+    params: Mapping[str, Any] | None = option(
+        None,
+        "the method's own parameters",
+        check=_check_params,
+        form="a table of the method's own parameters",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.params:
+            self.reallocator()
+
+    def reallocator(self) -> Any:
+        """Return the re-allocator that proposes the moves, with its own parameters."""
+        from fedrela.core.reallocators import reallocator
+
+        return reallocator(self.method, self.params)
 
     def variant(self, num_classes: int) -> Variant:
         """Return spread, threshold and target: as given, or those of the preset."""
@@ -150,6 +173,7 @@ class RelabelOptions(Options):
             "normalize": self.normalize,
             "max_fraction": self.max_fraction,
             "method": method_name(self.method),
+            **({"params": own} if (own := asdict(self.reallocator().params)) else {}),
         }
 
 
@@ -163,6 +187,7 @@ class PreviewKeywords(TypedDict, total=False):
     normalize: str
     max_fraction: float
     method: Any
+    params: Mapping[str, Any] | None
 
 
 class RelabelKeywords(PreviewKeywords, total=False):

@@ -17,7 +17,7 @@ from fedrela.core.equations import Floats, Ints
 from fedrela.core.ledger import Ledger
 from fedrela.core.notebook import moves_frame, moves_html
 from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, keyword_parameters, show_keywords
-from fedrela.core.reallocators import proposal, reallocator
+from fedrela.core.reallocators import proposal
 from fedrela.errors import ArgumentError
 
 
@@ -113,6 +113,8 @@ def relabel(
     method : str, Reallocator or a class of one
         Who proposes the moves: the paper's equations ``"fedrela"``, ``"margin"``, ``"confident"``, ``"random"``, or one
         of your own, also by name as ``"package.module:Name"``; see `fedrela.core.Reallocator`.
+    params : dict, optional
+        The method's own parameters.
     max_fraction : float in [0, 1]
         At most floor(max_fraction * n) labels change: those with the largest rho.
     allowed : (C, C) booleans, optional
@@ -193,7 +195,7 @@ class Inputs:
         """Return the pairs that may move under `options` and the owner's rules: none where values are bad."""
         if self.refusal:
             return no_candidates(self.C)
-        method = reallocator(options.method)
+        method = options.reallocator()
         found = proposal(method, self.Q, self.y, self.C, options, rng)
         if self.allowed is not None:
             found = found.take(self.allowed[self.y[found.sample], found.target])

@@ -11,7 +11,7 @@ from fedrela.experiment.schema import Config
 
 SEVERAL = ("compare", "sweep")  # tables about several runs, which no single run has
 CHOOSERS = ("name", "kind")  # another choice replaces its table: the other keys belonged to the former one
-OF_SOURCE = ("options", "root")  # keys of [data] that belong to the source
+BELONGS = {"source": ("options", "root"), "method": ("params",)}  # keys that go where another one is chosen
 
 
 def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
@@ -35,15 +35,15 @@ def laid_over(
 ) -> dict[str, Any]:
     """Return a table with changes laid over it, key by key and table by table.
 
-    A change that chooses another ``name`` or ``kind`` replaces its whole table, and another ``source`` what belonged to
-    the former one. `usual` has the values of tables that were left out.
+    A change that chooses another ``name`` or ``kind`` replaces its whole table, and another ``source`` or ``method``
+    what belonged to the former one. `usual` has the values of tables that were left out.
 
     >>> laid_over({"model": {"name": "mlp", "hidden": [9]}, "seed": 1}, {"model": {"name": "cnn"}})
     {'model': {'name': 'cnn'}, 'seed': 1}
     >>> laid_over({"source": "csv", "options": {"label": "y"}, "validation": 0.1}, {"source": "digits"})
     {'source': 'digits', 'validation': 0.1}
     """
-    dropped = OF_SOURCE if _chooses(table, changes, ("source",)) else ()
+    dropped = {key for chooser, keys in BELONGS.items() if _chooses(table, changes, (chooser,)) for key in keys}
     merged = {key: value for key, value in table.items() if key not in dropped}
     for key, value in changes.items():
         there, default = merged.get(key), (usual or {}).get(key)

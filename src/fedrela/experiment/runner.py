@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.algorithms import Algorithm
-from fedrela.core.reallocators import REALLOCATORS, reallocator
+from fedrela.core.reallocators import REALLOCATORS
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
@@ -191,7 +191,7 @@ def build_plan(
         raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
     relabel = config.relabel
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
-        relabel = replace(relabel, method=reallocator(relabel.method))
+        relabel = replace(relabel, method=relabel.reallocator(), params=None)
     plan = Plan(config.seed, config.train, relabel, algorithm, make, device_of(config.engine.device))
     return problem, plan
 

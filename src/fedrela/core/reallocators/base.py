@@ -16,6 +16,7 @@ from fedrela.core.candidates import Candidates, no_candidates
 from fedrela.core.equations import class_weights
 from fedrela.core.options import RelabelOptions
 from fedrela.errors import ArgumentError
+from fedrela.options import Options
 
 
 class Reallocator:
@@ -24,11 +25,15 @@ class Reallocator:
     label: ClassVar[str] = ""  #: in tables and pages; by default the name of the class
     description: ClassVar[str] = ""  #: what it does, in one line; by default the first line of the class docstring
     unused: ClassVar[tuple[str, ...]] = ()  #: options of `fedrela.relabel` that it does not look at
+    Params: ClassVar[type[Options]] = Options  #: its own parameters, each with a default; an instance of it is `params`
     own_budget: ClassVar[bool] = False  #: whether its own threshold limits the proposals, so that no cut is needed
 
     def __init_subclass__(cls) -> None:
         cls.label = cls.__dict__.get("label", "") or cls.__name__
         cls.description = cls.__dict__.get("description", "") or (cls.__doc__ or "").partition("\n")[0]
+
+    def __init__(self, **params: Any) -> None:
+        self.params: Any = self.Params(**params)
 
     def propose(
         self, posterior: NDArray[Any], labels: NDArray[Any], options: RelabelOptions, rng: np.random.Generator
