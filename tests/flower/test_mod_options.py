@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 import torch
 
@@ -98,25 +100,67 @@ def test_off_in_the_run_configuration(tmp_path):
         ({"rounds": "epochs"}, {}, "the run's configuration has no 'epochs'"),
         ({"data": lambda path: 1}, {}, "data: neither the node's nor the run's configuration has 'path'"),
         ({"model": lambda: nn.Linear(2, 3)}, {}, "the message's arrays do not fit the model"),
+        ({"forward": lambda model, batch: model(batch["x"])}, {}, "forward: failed: TypeError"),
+        ({"judge_data": lambda: (X[1:], Y[1:])}, {}, "judge_data: expected 116 rows"),
+        ({"ids": lambda: [1, 2]}, {}, "ids: expected 116 different ids"),
+        ({"round_key": "epoch"}, {}, "the message has no 'epoch' in its configuration; see round_key="),
     ],
 )
 def test_wrong_settings_are_named_in_one_line(tmp_path, options, run, said):
     mod = relabel_mod(**{"model": Scorer, "data": load_data} | options)
     with pytest.raises(ArgumentError, match=said) as error:
-        Client(tmp_path, mods=[mod], **run).receive(8)
+        Client(tmp_path, mods=[mod], **run).receive(1)
     assert "\n" not in str(error.value)
 
 
-def test_a_wrong_option_is_found_when_the_app_is_loaded():
-    with pytest.raises(ArgumentError, match="tau: expected a number"):
-        relabel_mod(Scorer, load_data, tau=5)
+@pytest.mark.parametrize(("name", "value"), [("tau", 5), ("outputs", "odds"), ("class_names", ["a", "a"])])
+def test_a_wrong_option_is_found_when_the_app_is_loaded(name, value):
+    with pytest.raises(ArgumentError, match=f"{name}: expected"):
+        relabel_mod(Scorer, load_data, **{name: value})
+
+
+def test_a_function_that_returns_other_rows_every_time_is_noticed(tmp_path, caplog):
+    calls = iter(range(9))
+
+    def shuffled():
+        order = torch.randperm(len(Y), generator=torch.Generator().manual_seed(next(calls)))
+        return X[order], Y[order]
+
+    client = Client(tmp_path, mods=[relabel_mod(Scorer, shuffled)])
+    client.receive(1)
+    with caplog.at_level("ERROR", "flwr.fedrela"):
+        logger = logging.getLogger("flwr")
+        logger.addHandler(caplog.handler)
+        client.receive(8)
+        logger.removeHandler(caplog.handler)
+    assert client.seen == [Y.tolist()] * 2
+    assert "not the rows of this client's first turn, or not their order" in caplog.text
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_restart_with_rows_in_another_order(tmp_path, named):
+    """Within their classes, so that labels alone do not tell."""
+    order = torch.cat([torch.nonzero(c == Y).flatten().flip(0) for c in range(3)])
+    places = torch.cat([torch.nonzero(c == Y).flatten() for c in range(3)])
+    order = order[places.argsort()]
+    rows = {"data": lambda: (X, Y)} | ({"ids": lambda: range(len(Y))} if named else {})
+    moved = {"data": lambda: (X[order], Y[order])} | ({"ids": lambda: order.tolist()} if named else {})
+    first = Client(tmp_path, mods=[relabel_mod(Scorer, **rows)])
+    first.receive(8)
+    client = Client(tmp_path, mods=[relabel_mod(Scorer, **moved)])
+    if not named:
+        with pytest.raises(DataError, match="for other inputs than client 3 has now"):
+            client.receive(9)
+    else:
+        client.receive(9)
+        assert client.seen[0] == torch.tensor(first.seen[0])[order].tolist() != first.seen[0]
 
 
 def test_messages_that_will_not_do_are_named(tmp_path):
     client, mod = Client(tmp_path), relabel_mod(Scorer, load_data)
     without = message(8, Scorer())
     del without.content["config"]["server-round"]
-    with pytest.raises(ArgumentError, match="no config record of the message has 'server-round'"):
+    with pytest.raises(ArgumentError, match="has no 'server-round' in its configuration and no round as its group"):
         mod(without, client.context, client.train)
     without.content["config"] = ConfigRecord({"server-round": 8})
     arrays = without.content.array_records.pop("arrays")

@@ -8,8 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedrela.plugin.oneshot import Scored, current_ledger, plan_passes
+from fedrela.core import Ledger
+from fedrela.plugin.judge import Judge
+from fedrela.plugin.passes import Turn, plan_passes
 from fedrela.plugin.policy import Policy
+from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import LabelStore
 
 SIZES = (80, 30, 6)
@@ -38,15 +41,26 @@ class Scorer(nn.Module):
         return -torch.cdist(self.drop(self.norm(x)), self.centres)
 
 
-def scored(seed: int) -> Scored:
-    """Return a posterior that depends on the seed, and labels that do not."""
-    y = points()[1].numpy()
-    return np.random.default_rng(seed).dirichlet(np.ones(3), len(y)), y
+class Drawn(Judge):
+    """A judge whose posterior depends on a seed, and whose labels do not."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(Scorer, points)
+        self.seed = seed
+
+    def score(self) -> Scored:
+        y = points()[1].numpy()
+        return Scored(np.random.default_rng(self.seed).dirichlet(np.ones(3), len(y)), y, "")
+
+
+def labels_in_round(store: LabelStore, round: int, seed: int, **options: object) -> tuple[Ledger | None, bool]:
+    """Return what a client uses in a round with the model of a seed, and whether it is new."""
+    plan = plan_passes(**{"start": 3, "tau": 0.2} | options)
+    return Turn(store, plan, Policy(), round, Drawn(seed), LOG).labels(taken_over=False)
 
 
 def relabel_in_round(folder: object, round: int, seed: int) -> str:
     """Let client 7 take part in a round with the model of a seed; return the digest of its labels and their round."""
-    store = LabelStore(str(folder), "toy", "7")
-    ledger, _ = current_ledger(store, plan_passes(start=3, tau=0.2), Policy(), round, lambda: scored(seed), LOG)
+    ledger, _ = labels_in_round(LabelStore(str(folder), "toy", "7"), round, seed)
     assert ledger is not None
     return f"{ledger.options['round']} {ledger.labels.tolist()}"

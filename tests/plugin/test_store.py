@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 import fedrela
 from fedrela.core.ledger import MOVES
 from fedrela.errors import DataError, IntegrityError
-from fedrela.plugin import LabelStore, Policy
-from fedrela.plugin.oneshot import current_ledger, plan_passes
+from fedrela.plugin import LabelStore
 from fedrela.plugin.store import default_folder
 from helpers.batteries import examples
 from helpers.forks import memory
-from helpers.plugin_toys import LOG, relabel_in_round, scored
+from helpers.plugin_toys import labels_in_round, points, relabel_in_round
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +66,7 @@ def test_a_client_reads_the_labels_of_its_first_pass_for_ever(rounds):
         made = None
         for seed, round in enumerate(rounds):
             store = LabelStore(folder, "toy", "7")
-            ledger, new = current_ledger(
-                store, plan_passes(start=4, tau=0.2), Policy(), round, lambda seed=seed: scored(seed), LOG
-            )
+            ledger, new = labels_in_round(store, round, seed, start=4)
             assert new == (made is None and round >= 4)
             if new:
                 made = (round, ledger.labels.tolist())
@@ -116,7 +113,7 @@ def test_other_data_are_refused(tmp_path):
 def test_the_ledger_is_one_that_everybody_can_undo(tmp_path):
     relabel_in_round(tmp_path, 3, 1)
     store = LabelStore(tmp_path, "toy", "7")
-    original = scored(0)[1].tolist()
+    original = points()[1].tolist()
     assert fedrela.undo(store.folder / "pass-0001.json").tolist() == original
     assert store.undo("the label source was wrong").tolist() == original
     assert [(entry["event"], entry.get("reason")) for entry in store.log.entries()] == [
@@ -124,7 +121,7 @@ def test_the_ledger_is_one_that_everybody_can_undo(tmp_path):
     ]  # fmt: skip
     again = LabelStore(tmp_path, "toy", "7")
     assert again.undone
-    assert current_ledger(again, plan_passes(start=3), Policy(), 9, lambda: scored(5), LOG) == (None, False)
+    assert labels_in_round(again, 9, 5) == (None, False)
     with pytest.raises(DataError, match="nothing to undo"):
         LabelStore(tmp_path, "toy", "none").undo()
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message
 from flwr.clientapp.typing import ClientAppCallable, Mod
 from numpy.typing import NDArray
@@ -28,14 +28,17 @@ from fedrela.core import Ledger
 from fedrela.errors import ArgumentError, DataError
 from fedrela.models.runtime import device_of
 from fedrela.plugin import dataset
-from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, labels_of, training_part
-from fedrela.plugin.oneshot import PassPlan, Scored, current_ledger, own_policy, plan_passes
-from fedrela.plugin.scoring import Forward, posterior
+from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, training_part
+from fedrela.plugin.judge import Judge
+from fedrela.plugin.passes import PassPlan, Turn, plan_passes
+from fedrela.plugin.policy import own_policy
+from fedrela.plugin.rows import same_random_numbers
+from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import LabelStore
 from fedrela.text import one_line
 
 LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
-LABELS, MADE, TRAINING = "fedrela.labels", "fedrela.made", "fedrela.training"
+LABELS, MADE, TRAINING, CHECKED = "fedrela.labels", "fedrela.made", "fedrela.training", "fedrela.checked"
 ROUND = "server-round"
 PREFIX = "fedrela-"
 
@@ -45,10 +48,15 @@ def relabel_mod(
     data: Callable[..., Any],
     *,
     rounds: int | str = "num-server-rounds",
+    round_key: str | None = None,
     experiment: str | None = None,
     load: Callable[[nn.Module, Message], None] | None = None,
+    judge_data: Callable[..., Any] | None = None,
+    ids: Callable[..., Sequence[Any]] | None = None,
+    class_names: Sequence[str] | None = None,
     forward: Forward | None = None,
     label: LabelKey | None = None,
+    outputs: str | None = None,
     device: str = "auto",
     **options: Any,
 ) -> Mod:
@@ -65,40 +73,56 @@ def relabel_mod(
         configuration (``partition_id`` is ``partition-id``).
     rounds
         Number of rounds, or the key of the run's configuration that has it.
+    round_key
+        Key of the message's configuration that has the round; None for ``server-round``, or else the message's group.
     experiment
         Name under which clients store their labels; None for the run's id, which is new in every ``flwr run``.
     load
-        Loads the message's arrays into the model, in place of ``load_state_dict`` of the record ``arrays``.
-    forward, label
+        Loads the message's arrays into the model, in place of ``load_state_dict`` of the record ``arrays`` (numbered
+        arrays, as a `NumPyClient` has them, in the order of the model's ``state_dict``).
+    judge_data, ids
+        Functions like `data`: the rows to score, if those of `data` are augmented, and one name per row; see `OneShot`.
+    class_names
+        Names of the model's outputs, in their order, for the ledger and for limits that name classes.
+    forward, label, outputs
         See `fedrela.plugin.posterior` and `fedrela.plugin.RelabeledDataset`.
     device
         Where the posterior is computed; "auto" takes CUDA or MPS if available.
     options
-        ``start`` (0.8: a share of the rounds; 48: a round), ``tau``, ``period``, ``late``, ``preset``, ``seed``, and
-        the limits of `fedrela.plugin.Policy`. A key ``fedrela-tau`` in the run's configuration overrides ``tau`` here,
-        and so on.
+        ``start`` (0.8: a share of the rounds; 48: a round), ``tau``, ``period``, ``late``, ``preset``, ``seed``,
+        ``resume``, and the limits of `fedrela.plugin.Policy`. A key ``fedrela-tau`` in the run's configuration
+        overrides ``tau`` here, and so on.
     """
     plan_passes(rounds=1, **options)  # a wrong option raises when the app is loaded, not in a round
+    how: dict[str, Any] = {"class_names": class_names, "forward": forward, "label": label, "outputs": outputs}
+    Judge(nn.Identity, tuple, **how)
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type.split(".")[0] != "train":
             return call_next(message, context)
 
-        def train_data() -> Any:
-            return training_part(_call("data", data, context))
+        def fetch(what: str, function: Callable[..., Any]) -> Any:
+            with same_random_numbers():  # a new model draws its weights; training must not notice
+                return _call(what, function, context)
 
-        def score() -> Scored:
-            with torch.random.fork_rng(devices=[]):  # a new model draws its weights; training must not notice
-                network = _call("model", model, context)
-                (load or _load)(network, message)
-                rows = train_data()
-            return posterior(network.to(device_of(device)), rows, forward=forward, label=label)
+        def network() -> nn.Module:
+            made: nn.Module = fetch("model", model)
+            (load or _load)(made, message)
+            return made.to(device_of(device))
 
-        call = _TrainCall(context, experiment, _plan(rounds, options, context.run_config), _round(message))
-        source = call.labels(score, lambda: labels_of(train_data(), label))
+        judge = Judge(
+            network,
+            lambda: training_part(fetch("judge_data", judge_data) if judge_data else fetch("data", data)),
+            training=(lambda: training_part(fetch("data", data))) if judge_data else None,
+            ids=(lambda: fetch("ids", ids)) if ids else lambda: None,
+            **how,
+        )
+        plan = _plan(rounds, options, context.run_config)
+        call = _TrainCall(context, experiment, plan, _round(message, round_key), judge)
+        source = call.labels()
         with training_labels(context, call.store.experiment, source is not None):
             reply = call_next(message, context)
-        if source is not None and call.limits.share and not reply.has_error():
+        if source is not None and call.turn.limits.share and not reply.has_error():
             moved = int(np.count_nonzero(source.labels != source.original))
             reply.content["fedrela"] = ConfigRecord({"moved": moved})
         return reply
@@ -109,33 +133,43 @@ def relabel_mod(
 class _TrainCall:
     """One training call of one client."""
 
-    def __init__(self, context: Context, experiment: str | None, plan: PassPlan, round: int) -> None:
-        self.context, self.plan, self.round = context, plan, round
+    def __init__(self, context: Context, experiment: str | None, plan: PassPlan, round: int, judge: Judge) -> None:
+        self.context = context
         node, run = context.node_config, context.run_config
         name = str(run.get(PREFIX + "experiment") or experiment or f"run-{context.run_id}")
         client = str(node.get("client-id", node.get("partition-id", "client")))
         self.store = LabelStore(_path(node.get("state-dir")), name, client)
-        self.policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
-        self.limits = plan.limits.stricter(self.policy)
+        policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
+        self.turn = Turn(self.store, plan, policy, round, judge, LOG)
 
-    def labels(
-        self, score: Callable[[], Scored], original: Callable[[], NDArray[np.int64]]
-    ) -> Ledger | StoredLabels | None:
+    def labels(self) -> Ledger | StoredLabels | None:
         """Return the current labels, and put them into the context's state."""
-        before = stored_labels(self.context, self.store.experiment)
+        before, round = stored_labels(self.context, self.store.experiment), self.turn.round
         if before is not None and not self.store.folder.is_dir():
             LOG.warning("FedReLa: %s is gone; the labels of round %d stay", self.store.folder, before.round)
-            return before if self.limits.enabled and before.round <= self.round else None
-        ledger, new = current_ledger(self.store, self.plan, self.policy, self.round, score, LOG)
-        if ledger is None:
+            return before if self.turn.limits.enabled and before.round <= round else None
+        taken_over = self._begin()
+        ledger, _ = self.turn.labels(taken_over and before is None)
+        if ledger is None or ledger.refusal is not None:
             return None
         made = ledger.options["round"]
-        if before is None and not new:
-            self.store.check_data(ledger, original())
-            LOG.info("FedReLa: labels of round %d read from %s", made, self.store.folder)
         if before is None or before.round != made:
             store_labels(self.context, ledger, made, self.store.experiment)
         return ledger
+
+    def _begin(self) -> bool:
+        """Check what this client has at its first turn; return whether it found labels of an earlier process."""
+        state, judge = self.context.state, self.turn.judge
+        checked = state.config_records.get(CHECKED)
+        if self.turn.off:
+            return False
+        if checked is None or checked["experiment"] != self.store.experiment:
+            taken_over = self.turn.begin()
+            seen = judge.few if self.turn.may_make else ""
+            record: dict[str, Any] = {"experiment": self.store.experiment, "taken-over": taken_over, "rows": seen}
+            checked = state[CHECKED] = ConfigRecord(record)
+        judge.seen = str(checked["rows"])
+        return bool(checked["taken-over"])
 
 
 def _plan(rounds: int | str, options: dict[str, Any], run: dict[str, Any]) -> PassPlan:
@@ -150,11 +184,16 @@ def _plan(rounds: int | str, options: dict[str, Any], run: dict[str, Any]) -> Pa
         raise ArgumentError(f"relabel_mod: {error}{key}") from None
 
 
-def _round(message: Message) -> int:
+def _round(message: Message, key: str | None) -> int:
+    """Return the round of a message: a number in its configuration, or its group, which Flower's strategies set."""
     for record in message.content.config_records.values():
-        if isinstance(found := record.get(ROUND), int):
+        if isinstance(found := record.get(key or ROUND), int):
             return found
-    raise ArgumentError(f"relabel_mod: no config record of the message has {ROUND!r}; Flower's strategies send it")
+    group = message.metadata.group_id
+    if key is None and group.isascii() and group.isdecimal() and int(group) > 0:
+        return int(group)
+    what = f"the message has no {(key or ROUND)!r} in its configuration"
+    raise ArgumentError(f"relabel_mod: {what}{'' if key else ' and no round as its group'}; see round_key=")
 
 
 def _call(what: str, function: Callable[..., Any], context: Context) -> Any:
@@ -180,9 +219,12 @@ def _load(model: nn.Module, message: Message) -> None:
     records = message.content.array_records
     if len(records) != 1 and "arrays" not in records:
         raise ArgumentError(f"relabel_mod: expected one record of arrays, got {len(records)}; see load=")
-    arrays = records["arrays"] if "arrays" in records else next(iter(records.values()))
+    arrays = (records["arrays"] if "arrays" in records else next(iter(records.values()))).to_torch_state_dict()
+    names = list(model.state_dict())
+    if list(arrays) == [str(place) for place in range(len(names))] and set(arrays) != set(names):
+        arrays = OrderedDict(zip(names, arrays.values(), strict=True))  # as a NumPyClient sends them
     try:
-        model.load_state_dict(arrays.to_torch_state_dict())
+        model.load_state_dict(arrays)
     except RuntimeError as error:
         reason = one_line(error)
         raise ArgumentError(f"relabel_mod: the message's arrays do not fit the model: {reason}; see load=") from None

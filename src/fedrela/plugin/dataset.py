@@ -206,7 +206,21 @@ def as_class(value: Any, number: int) -> int:
             return int(single)
     except (TypeError, ValueError, RuntimeError):
         pass
-    raise DataError(f"data: row {number}: expected one class number as label, got {shown(value)}")
+    raise DataError(f"data: row {number}: expected one class number as label, got {shown(value)}; {_advice(value)}")
+
+
+def _advice(value: Any) -> str:
+    """Return what to do about a label that is no class number."""
+    if isinstance(value, str):
+        return "number the classes from 0, and keep their names as class_names="
+    try:
+        numbers = np.asarray(value, np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        return "label= names the key or position of the label in a row"
+    if numbers.size > 1 and set(numbers.tolist()) <= {0.0, 1.0}:
+        one_hot = "a one-hot label: give its argmax"
+        return one_hot if numbers.sum() == 1 else "samples of several classes (multi-label) cannot be re-labelled"
+    return "numbers to predict (regression) cannot be re-labelled: FedReLa moves samples between classes"
 
 
 def own_label(row: Any, number: int, label: LabelKey | None) -> int:
@@ -241,9 +255,3 @@ def with_label(row: Any, key: Any, value: Any) -> Any:
     if isinstance(row, list):
         return values
     return row._make(values) if hasattr(row, "_make") else tuple(values)
-
-
-def labels_of(data: Any, label: LabelKey | None = None) -> NDArray[np.int64]:
-    """Return the labels of all rows, read row by row as training reads them."""
-    rows, _ = as_rows(data)
-    return np.array([own_label(rows[number], number, label) for number in range(len(rows))], np.int64)

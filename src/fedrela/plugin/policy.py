@@ -17,6 +17,8 @@ from fedrela.options import Options, option, options_of
 from fedrela.text import one_line, shown, unknown
 
 Moves = frozenset[tuple[int, int]]
+POLICY = "policy.toml"
+NOT_OF_MOVES = ("enabled", "passes", "share")
 PAIRS = "pairs of class numbers [from, to]"
 
 
@@ -66,6 +68,11 @@ class Policy(Options):
             forbidden={*self.forbidden, *other.forbidden},
         )
 
+    def in_force(self) -> dict[str, Any]:
+        """Return what decides which labels move, as plain values."""
+        values = {each.name: getattr(self, each.name) for each in options_of(Policy) if each.name not in NOT_OF_MOVES}
+        return {name: sorted(map(list, v)) if isinstance(v, frozenset) else v for name, v in values.items()}
+
     def moves(self, classes: int) -> NDArray[np.bool_] | None:
         """Return the moves that may happen as ``(C, C)``, from row to column; None for all."""
         if self.allowed is None and not self.forbidden:
@@ -99,3 +106,12 @@ def read_policy(path: str | Path) -> Policy:
         return Policy(**table)
     except ArgumentError as error:
         raise ArgumentError(f"{path}:{error.argument}: {error.reason}") from None
+
+
+def own_policy(given: Policy | str | Path | None, folder: Path) -> Policy:
+    """Return a policy, or that of a file, by default of the one in `folder`; without a file the default policy."""
+    if isinstance(given, Policy):
+        return given
+    if given is None and not (folder / POLICY).exists():
+        return Policy()
+    return read_policy(folder / POLICY if given is None else given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.errors import ArgumentError
+from fedrela.arguments import check_choice
+from fedrela.core.ledger import arrays_digest
+from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.models.contract import evaluation_mode
 from fedrela.plugin.dataset import LabelKey, as_rows, label_key, own_label, rows_at
+from fedrela.plugin.rows import InputsDigest, as_numpy, same_random_numbers
+from fedrela.text import one_line
 
 BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
+OUTPUTS = ("logits", "probabilities", "logit")
 Forward = Callable[[nn.Module, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What a model says about rows."""
+
+    posterior: NDArray[np.float64]  # (n, C)
+    labels: NDArray[np.int64]  # as the rows carry them
+    inputs_sha256: str  # of the rows without their labels
 
 
 def posterior(
@@ -25,12 +40,13 @@ def posterior(
     *,
     forward: Forward | None = None,
     label: LabelKey | None = None,
+    outputs: str | None = None,
     batch_size: int = BATCH,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the posterior ``(n, C)`` of all rows, and their labels, in one pass in evaluation mode.
 
-    The model is unchanged afterwards (modes, buffers, gradients), and so is torch's random generator. Give data without
-    augmentation.
+    The model is unchanged afterwards (modes, buffers, gradients), and so are the random generators of PyTorch, NumPy
+    and Python. Give data without augmentation.
 
     Parameters
     ----------
@@ -43,30 +59,71 @@ def posterior(
         but the label.
     label
         Key or position of the label; see `RelabeledDataset`.
+    outputs
+        What the model returns: ``"logits"``, ``"probabilities"`` (it ends in softmax, or in sigmoid for two classes),
+        or ``"logit"`` (one output, the logit of the second of two classes). None for logits, where outputs that look
+        like probabilities are refused.
     batch_size
         Samples of one forward pass.
     """
+    if outputs is not None:
+        check_choice("outputs", outputs, OUTPUTS)
+    scored = score(model, data, forward=forward, label=label, outputs=outputs, batch_size=batch_size)
+    return scored.posterior, scored.labels
+
+
+def score(
+    model: nn.Module,
+    data: Any,
+    *,
+    forward: Forward | None = None,
+    label: LabelKey | None = None,
+    outputs: str | None = None,
+    batch_size: int = BATCH,
+    most: int | None = None,
+) -> Scored:
+    """Return what a model says about all rows, or about the first `most`; see `posterior`."""
     rows, collate = as_rows(data)
-    if len(rows) == 0:
+    number = len(rows) if most is None else min(most, len(rows))
+    if number == 0:
         raise ArgumentError("expected at least one row, got none", argument="data")
     device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
-    scores, labels = [], np.empty(len(rows), np.int64)
+    found, labels, inputs = [], np.empty(number, np.int64), InputsDigest()
     with _unchanged(model):
-        for start in range(0, len(rows), batch_size):
-            numbers = range(start, min(start + batch_size, len(rows)))
+        for start in range(0, number, batch_size):
+            numbers = range(start, min(start + batch_size, number))
             batch = rows_at(rows, list(numbers))
-            labels[numbers] = [own_label(row, number, label) for row, number in zip(batch, numbers, strict=True)]
-            given = _to_device(device, collate(batch))
-            scores.append(_probabilities(forward(model, given) if forward else _outputs(model, given, label)))
-    return np.concatenate(scores), labels
+            for row, place in zip(batch, numbers, strict=True):
+                labels[place] = own_label(row, place, label)
+                inputs.add(row, label)
+            found.append(_output(model, _to_device(device, collate(batch)), len(batch), forward, label))
+    return Scored(_probabilities(torch.cat(found), outputs), labels, inputs.hexdigest())
+
+
+def rows_of(data: Any, label: LabelKey | None) -> tuple[NDArray[np.int64], str]:
+    """Return the labels of all rows and the digest of their inputs, as `score` does but without a model."""
+    rows, _ = as_rows(data)
+    inputs, labels = InputsDigest(), np.empty(len(rows), np.int64)
+    with same_random_numbers():
+        for number in range(len(rows)):
+            row = rows[number]
+            labels[number] = own_label(row, number, label)
+            inputs.add(row, label)
+    return labels, inputs.hexdigest()
+
+
+def model_digest(model: nn.Module) -> str:
+    """Return the digest of a model's parameters and buffers by name."""
+    state = model.state_dict().items()
+    return arrays_digest({name: as_numpy(value) for name, value in state if isinstance(value, Tensor)})
 
 
 @contextlib.contextmanager
 def _unchanged(model: nn.Module) -> Iterator[None]:
-    """Evaluate without gradients inside, then restore every mode and buffer, and torch's generator."""
+    """Evaluate without gradients inside, then restore every mode and buffer, and the random generators."""
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
-        with evaluation_mode(model), torch.random.fork_rng(devices=[]):
+        with evaluation_mode(model), same_random_numbers():
             yield
     finally:
         with torch.no_grad():
@@ -82,7 +139,29 @@ def _to_device(device: torch.device, batch: Any) -> Any:
     return [_to_device(device, value) for value in batch] if isinstance(batch, tuple | list) else batch
 
 
-def _outputs(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
+def _output(model: nn.Module, batch: Any, size: int, forward: Forward | None, label: LabelKey | None) -> Tensor:
+    """Return what the model says about one batch, as one row or one number per sample."""
+    try:
+        given = forward(model, batch) if forward else _called(model, batch, label)
+    except FedrelaError:
+        raise
+    except Exception as error:  # whatever a user's model raises
+        what = "failed" if forward else f"called as model({_how(batch)}) it failed"
+        hint = "" if forward else "; forward= takes a function of model and batch"
+        reason = f"{what}: {one_line(error)}{hint}"
+        raise ArgumentError(reason, argument="forward" if forward else "model") from error
+    found = getattr(given, "logits", given)
+    if not isinstance(found, Tensor) or found.ndim not in (1, 2) or len(found) != size:
+        kind = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise ArgumentError(f"expected logits of shape (batch, classes), got {kind}; see forward=", argument="model")
+    return found.detach().cpu().double().reshape(size, -1)
+
+
+def _how(batch: Any) -> str:
+    return "**batch without the label" if isinstance(batch, Mapping) else "batch[0]"
+
+
+def _called(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
     if not isinstance(batch, Mapping):
         return model(batch[0])
     key = label_key(batch, label)
@@ -90,12 +169,28 @@ def _outputs(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
     return model(*inputs.values()) if len(inputs) == 1 else model(**inputs)
 
 
-def _probabilities(outputs: Any) -> NDArray[np.float64]:
-    logits = getattr(outputs, "logits", outputs)
-    if not isinstance(logits, Tensor) or logits.ndim not in (1, 2):
-        kind = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
-        raise ArgumentError(f"expected logits of shape (batch, classes), got {kind}; see forward=", argument="model")
-    wide = logits.detach().cpu().double()
-    if wide.ndim == 1 or wide.shape[1] == 1:  # one logit: that of the second of two classes
-        wide = torch.stack([torch.zeros(len(wide), dtype=wide.dtype), wide.reshape(-1)], dim=1)
+def _probabilities(found: Tensor, outputs: str | None) -> NDArray[np.float64]:
+    """Return outputs of all samples as probabilities of all classes."""
+    one = found.shape[1] == 1
+    if outputs is None and _look_like_probabilities(found):
+        other = "logit" if one else "logits"
+        what = "lie between 0 and 1" if one else "lie between 0 and 1 and sum to 1"
+        raise ArgumentError(
+            f'its outputs {what}, as probabilities do: say outputs="probabilities", or outputs="{other}" if they are '
+            "not normalised yet",
+            argument="model",
+        )
+    if one and outputs == "logits":
+        raise ArgumentError('it has one output per sample: say outputs="logit"', argument="model")
+    if not one and outputs == "logit":
+        raise ArgumentError(f'it has {found.shape[1]} outputs per sample: say outputs="logits"', argument="model")
+    if outputs == "probabilities":
+        return np.asarray((torch.cat([1 - found, found], dim=1) if one else found).numpy())
+    wide = torch.cat([torch.zeros_like(found), found], dim=1) if one else found  # one logit: that of the second class
     return np.asarray(wide.softmax(dim=1).numpy())
+
+
+def _look_like_probabilities(found: Tensor) -> bool:
+    if not bool(((found >= 0) & (found <= 1)).all()):
+        return False
+    return found.shape[1] == 1 or bool(((found.sum(dim=1) - 1).abs() < 1e-3).all())

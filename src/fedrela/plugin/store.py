@@ -24,7 +24,6 @@ from fedrela.files import safe_join, sweep, write_bytes
 
 PASS = re.compile(r"pass-([0-9]{4,})\.json")
 UNDONE = "undone"
-POLICY = "policy.toml"
 LOG = "log.jsonl"
 
 

@@ -1,0 +1,248 @@
+"""A client's labels over the rounds: its first turn, the passes that make labels, and how stored ones are used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from logging import Logger
+from typing import Any
+
+import numpy as np
+
+from fedrela.arguments import check_integer
+from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
+from fedrela.core.options import RelabelOptions
+from fedrela.errors import ArgumentError, DataError
+from fedrela.files import digest
+from fedrela.plugin.judge import Judge
+from fedrela.plugin.policy import Policy
+from fedrela.plugin.rows import in_order
+from fedrela.plugin.scoring import Scored
+from fedrela.plugin.store import LabelStore
+from fedrela.streams import stream
+from fedrela.text import one_line, unknown
+
+UNLIMITED = 1_000_000  # passes of a periodic schedule, unless a number is given
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """When and how a federation asks its clients to re-label."""
+
+    schedule: Schedule
+    rounds: int  # of the run; they matter if the schedule's start is a share of them
+    limits: Policy
+    preset: str
+    seed: int  # draws come from the stream of seed, round and client
+    resume: bool  # whether labels that were made under other settings are used all the same
+
+
+def plan_passes(
+    *,
+    start: int | float = 0.8,
+    rounds: int | None = None,
+    period: int = 0,
+    late: bool = True,
+    tau: float = 0.05,
+    preset: str = "paper",
+    seed: int = 0,
+    resume: bool = False,
+    **limits: Any,
+) -> PassPlan:
+    """Return a checked plan; `limits` are further attributes of `Policy`."""
+    if rounds is None and isinstance(start, float):
+        raise ArgumentError(f"needed since start = {start} is a share of them; or give a round", argument="rounds")
+    known = Policy.__dataclass_fields__
+    for name in sorted(limits.keys() - known.keys()):
+        raise ArgumentError(unknown("option", name, known, "a policy"), argument=name)
+    if type(resume) is not bool:
+        raise ArgumentError(f"expected true or false, got {resume!r}", argument="resume")
+    schedule = Schedule(start=start, period=period, late=late)
+    asked = Policy(**{"tau": tau, "passes": UNLIMITED if period else 1} | limits)
+    number = 1 if rounds is None else check_integer("rounds", rounds)
+    preset = RelabelOptions(preset=preset).preset
+    return PassPlan(schedule, number, asked, preset, check_integer("seed", seed, 0), resume)
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """One turn of one client. Of what the plan asks for and the client's own policy, the stricter applies."""
+
+    store: LabelStore
+    plan: PassPlan
+    own: Policy
+    round: int
+    judge: Judge
+    log: Logger
+
+    @cached_property
+    def limits(self) -> Policy:
+        """The limits in force."""
+        return self.plan.limits.stricter(self.own)
+
+    @property
+    def off(self) -> bool:
+        """Whether the client trains on its original labels whatever was made before."""
+        return not self.limits.enabled or self.store.undone
+
+    @property
+    def may_make(self) -> bool:
+        """Whether the client may still make labels."""
+        return len(self._made(self.store.passes())) < self.limits.passes
+
+    def begin(self) -> bool:
+        """Check at a client's first turn all that would fail later; return whether stored labels were taken over.
+
+        Stored labels are checked against the settings and the rows of now. Where labels may still be made, a batch is
+        scored, so that whatever is wrong with model, data or limits shows now and not in round T.
+        """
+        if self.off:
+            return False
+        made = self._made(self.store.passes())
+        if made:
+            self._take_over(made[-1])
+        if self.may_make:
+            self.judge.check_rows()
+            self.limits.moves(self.judge.check_batch())
+        return bool(made)
+
+    def labels(self, taken_over: bool) -> tuple[Ledger | None, bool]:
+        """Return the ledger of the current labels, or None for the original ones; and whether it is new.
+
+        Stored labels are read, never made again with another model. They apply from the round in which they were made,
+        so that a server that goes back some rounds meets the same labels again. A refusal is stored, but counts as no
+        pass: the client tries again when the schedule permits. So it does after scoring failed.
+        """
+        if self.off:
+            return None, False
+        stored = self.store.passes()
+        made = self._made(stored)
+        past = [ledger for ledger in made if ledger.options["round"] <= self.round]
+        last = self._in_order(past[-1]) if past else None
+        last_round = None if last is None else last.options["round"]
+        if last is not None and taken_over and last_round == self.round and not self.plan.resume:
+            self._check_model(last)
+        due = self.plan.schedule.due(self.round, self.plan.rounds, last_round)
+        if len(past) < len(made) or len(made) >= self.limits.passes or not due:
+            return last, False
+        try:
+            scored = self.judge.score()
+        except Exception as error:  # whatever a user's model or data raise: a round must not be lost to it
+            now = "its original labels" if last is None else f"the labels of round {last_round}"
+            said = "%s: scoring failed, so this client trains on %s; it tries again at its next turn: %s"
+            self.log.error(said, self._where, now, one_line(error))
+            return last, False
+        ledger = self.store.record(len(stored) + 1, self._relabel(scored), self.round)
+        self.store.check_data(ledger, scored.labels)
+        return (last, False) if ledger.refusal is not None and last is not None else (ledger, True)
+
+    @property
+    def _where(self) -> str:
+        return f"FedReLa, round {self.round}, client {self.store.client}"
+
+    def _made(self, stored: list[Ledger]) -> list[Ledger]:
+        return [ledger for ledger in stored if ledger.refusal is None]
+
+    def _in_order(self, ledger: Ledger) -> Ledger:
+        return in_order(ledger, self.judge.ids, self.store.folder)
+
+    def _take_over(self, ledger: Ledger) -> None:
+        """Check that stored labels were made under the settings of now, for the rows of now."""
+        then, folder = ledger.provenance, self.store.folder
+        if then is not None and not self.plan.resume:
+            before = {"model": ledger.options.get("model"), "seed": then.seed, "preset": then.preset, **then.limits}
+            now = {"model": self.judge.model_name, **_settings(self.plan), **self.limits.in_force()}
+            differ = [f"{key} {before[key]} (now {now[key]})" for key in now if before.get(key, now[key]) != now[key]]
+            if differ:
+                raise _other_settings(folder, ", ".join(differ))
+        labels, inputs = self.judge.rows()
+        bound = self._in_order(ledger)
+        self.store.check_data(bound, labels)
+        if then is not None and then.inputs_sha256 not in (None, inputs):
+            if not (ledger.ids and self.judge.ids):
+                raise DataError(
+                    f"{folder}: made for other inputs than client {self.store.client} has now, or for the same in "
+                    "another order; restore them, or give ids= from the beginning, so that labels follow their rows"
+                )
+            order = "in the same order, but with other inputs" if bound is ledger else "in another order"
+            self.log.warning("%s: the rows have the ids they had, %s; labels follow the ids", self._where, order)
+        self.log.info("%s: labels of round %d read from %s", self._where, ledger.options["round"], folder)
+
+    def _check_model(self, ledger: Ledger) -> None:
+        """Raise if the model of this round is not the one that made these labels in this round of an earlier run."""
+        then = ledger.provenance.model_sha256 if ledger.provenance is not None else None
+        if then not in (None, self.judge.model_sha256):
+            raise _other_settings(self.store.folder, f"model {then} in this round (now {self.judge.model_sha256})")
+
+    def _relabel(self, scored: Scored) -> Ledger:
+        Q, y, limits = scored.posterior, scored.labels, self.limits
+        agreement = float((Q.argmax(axis=1) == y).mean())
+        refusal = None
+        if agreement < limits.min_agreement:
+            refusal = f"no label moves: the model confirms {agreement:.0%} of them, less than min_agreement"
+        done = relabel(
+            Q,
+            y,
+            tau=limits.tau,
+            preset=self.plan.preset,
+            max_fraction=limits.max_fraction,
+            allowed=limits.moves(Q.shape[1]),
+            eligible=None if refusal is None else np.zeros(len(y), bool),
+            seed=stream(self.plan.seed, "relabel", self.round, _number(self.store.client)),
+        )
+        self._tell(done, refusal or done.refusal, agreement)
+        return replace(
+            done.ledger,
+            refusal=done.refusal or refusal,
+            class_names=self.judge.class_names,
+            ids=self.judge.ids,
+            options=done.ledger.options | {"model": self.judge.model_name},
+            provenance=Provenance(
+                version=version("fedrela"),
+                **_settings(self.plan),
+                limits=limits.in_force(),
+                policy_sha256=digest(json.dumps(self.own.in_force(), sort_keys=True).encode()),
+                model_sha256=self.judge.model_sha256,
+                inputs_sha256=scored.inputs_sha256,
+                agreement=agreement,
+            ),
+        )
+
+    def _tell(self, done: Relabelling, refusal: str | None, agreement: float) -> None:
+        """Write to the client's log what was done, and what its owner should know."""
+        moved, n, cap = done.moved.size, done.labels.size, self.limits.max_fraction
+        self.log.info("%s: %d of %d labels changed; ledger in %s", self._where, moved, n, self.store.folder)
+        said = []
+        if refusal is None and agreement < 0.5:
+            said.append(f"the model confirms only {agreement:.0%} of the labels; do not trust its moves")
+        if done.share > cap / 2:
+            said.append(f"{done.share:.1%} of the labels changed, more than half of max_fraction = {cap:g}")
+        if "opacus" in sys.modules:
+            said.append(
+                "sample-level differential privacy (Opacus) does not cover FedReLa: one sample can change the labels "
+                "of others through class statistics and thresholds"
+            )
+        if refusal is not None:
+            said.append(f"nothing was re-labelled: {refusal}")
+        for warning in said:
+            self.log.warning("%s: %s", self._where, warning)
+
+
+def _settings(plan: PassPlan) -> dict[str, Any]:
+    return {"seed": plan.seed, "preset": plan.preset}
+
+
+def _other_settings(folder: object, which: str) -> ArgumentError:
+    what = f"{folder}: holds labels that were made with {which}"
+    return ArgumentError(f"{what}; resume=True uses them all the same, another experiment name makes new ones")
+
+
+def _number(client: str) -> int:
+    """Return the number of a client's random stream: its name, if that is a number, else a hash of it."""
+    if client.isascii() and client.isdecimal() and len(client) < 19:
+        return int(client)
+    return int.from_bytes(hashlib.sha256(client.encode()).digest()[:8], "little")

@@ -1,0 +1,170 @@
+"""The rows that labels belong to: digests of what the model scores, ids, and whether two reads of a row agree."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedrela.core import Ledger
+from fedrela.errors import ArgumentError, DataError
+from fedrela.plugin.dataset import LabelKey, as_rows, label_key, own_label, rows_at
+from fedrela.text import shown
+
+FEW = 16  # rows that are read twice: a random flip of each would go unnoticed once in 65,536 times
+DEEPEST = 8
+
+
+class InputsDigest:
+    """SHA-256 of rows without their labels, in their order.
+
+    >>> first, second = InputsDigest(), InputsDigest()
+    >>> first.add((torch.tensor([1.0, 2.0]), 0), None)
+    >>> second.add((torch.tensor([1.0, 2.0]), 1), None)
+    >>> first.hexdigest() == second.hexdigest()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._sha = hashlib.sha256()
+
+    def add(self, row: Any, label: LabelKey | None) -> None:
+        """Take in the next row."""
+        key = label_key(row, label)
+        if isinstance(row, Mapping):
+            inputs: Any = {name: value for name, value in row.items() if name != key}
+        else:
+            inputs = [value for place, value in enumerate(row) if place != int(key) % len(row)]
+        _feed(self._sha, inputs)
+
+    def hexdigest(self) -> str:
+        """Return the digest of the rows so far."""
+        return self._sha.hexdigest()
+
+
+def _feed(sha: Any, value: Any, depth: int = 0) -> None:
+    """Take a value into a digest: tensors, arrays, pictures, texts, numbers, and collections or objects of these."""
+    if isinstance(value, Tensor):
+        value = as_numpy(value)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+        sha.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, Mapping):
+        _feed(sha, [part for pair in value.items() for part in pair], depth)
+    elif isinstance(value, list | tuple | np.ndarray):
+        sha.update(f"[{len(value)}]".encode())
+        for each in value if depth < DEEPEST else ():
+            _feed(sha, each, depth + 1)
+    elif value is None or isinstance(value, str | bytes | int | float | complex):
+        sha.update(f"{type(value).__name__} {value!r}".encode())
+    elif hasattr(value, "tobytes") and hasattr(value, "size"):  # a picture of Pillow
+        sha.update(f"{getattr(value, 'mode', '')}{value.size}".encode() + value.tobytes())
+    else:  # an object of somebody's own: its attributes, if it shows them
+        sha.update(type(value).__qualname__.encode())
+        _feed(sha, getattr(value, "__dict__", None), depth + 1) if depth < DEEPEST else None
+
+
+def as_numpy(value: Tensor) -> NDArray[Any]:
+    """Return a tensor as an array, whatever its device and layout; NumPy has no bfloat16."""
+    plain = value.detach().cpu()
+    plain = plain.to_dense() if plain.is_sparse else plain
+    return np.asarray((plain.float() if plain.dtype == torch.bfloat16 else plain).numpy())
+
+
+def few_rows(data: Any, label: LabelKey | None) -> str:
+    """Return the digest of a few rows all over the data, and check that they are the same when they are read again."""
+    rows, collate = as_rows(data)
+    numbers = np.unique(np.linspace(0, len(rows) - 1, FEW, dtype=int)).tolist() if len(rows) else []
+    if not numbers:
+        raise ArgumentError("expected at least one row, got none", argument="data")
+    with same_random_numbers():
+        first, again = rows_at(rows, numbers), rows_at(rows, numbers)
+        for row, other, number in zip(first, again, numbers, strict=True):
+            own_label(row, number, label)
+            if _digest(row) != _digest(other):
+                raise _augmented(f"row {number} differs")
+        batch, other = _batch(collate, first), _batch(collate, again)
+        if _digest(batch) != _digest(other):
+            raise _augmented("a batch differs")
+    return _digest(first)
+
+
+def _digest(value: Any) -> str:
+    sha = hashlib.sha256()
+    _feed(sha, value)
+    return sha.hexdigest()
+
+
+def _batch(collate: Any, rows: list[Any]) -> Any:
+    try:
+        return collate(rows)
+    except (TypeError, ValueError, RuntimeError, KeyError, IndexError) as error:
+        what = f"its rows do not make a batch: {shown(str(error))}; give a DataLoader with a collate_fn that does"
+        raise ArgumentError(what, argument="data") from None
+
+
+def _augmented(what: str) -> ArgumentError:
+    return ArgumentError(
+        f"{what} between two reads: random augmentation? The model must score the rows as they are; give them without "
+        "it, in the same order, as judge_data=",
+        argument="data",
+    )
+
+
+@contextlib.contextmanager
+def same_random_numbers() -> Iterator[None]:
+    """Leave the generators of PyTorch, NumPy and Python as they were, whatever is drawn inside."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  # the state that users' code may draw from
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+
+
+def check_alike(data: Any, judge_data: Any, label: LabelKey | None) -> None:
+    """Raise unless the clean rows for the judge are those of the training data: as many, with the same labels."""
+    ours, clean = as_rows(data)[0], as_rows(judge_data)[0]
+    if len(ours) != len(clean):
+        raise ArgumentError(
+            f"expected {len(ours)} rows, as many as the training data have, got {len(clean)}", argument="judge_data"
+        )
+    for number in np.unique(np.linspace(0, len(ours) - 1, FEW, dtype=int)).tolist() if len(ours) else ():
+        with same_random_numbers():
+            labels = [own_label(rows[number], number, label) for rows in (ours, clean)]
+        if labels[0] != labels[1]:
+            what = f"row {number} has label {labels[1]} here and {labels[0]} in the training data; keep their order"
+            raise ArgumentError(what, argument="judge_data")
+
+
+def row_ids(ids: Sequence[Any] | None, rows: int) -> tuple[str, ...]:
+    """Return one different name per row; nothing where the owner has none.
+
+    >>> row_ids([17, 23], 2)
+    ('17', '23')
+    """
+    if ids is None:
+        return ()
+    names = tuple(map(str, ids.tolist() if isinstance(ids, np.ndarray | Tensor) else ids))
+    if len(names) != rows or len(set(names)) != rows:
+        raise ArgumentError(
+            f"expected {rows} different ids, one per row, got {len(set(names))} in {len(names)}", argument="ids"
+        )
+    return names
+
+
+def in_order(ledger: Ledger, ids: tuple[str, ...], where: object) -> Ledger:
+    """Return a ledger for rows in the order of their ids now, if both name their rows."""
+    if not ids or not ledger.ids or ids == ledger.ids:
+        return ledger
+    try:
+        return ledger.for_rows(ids)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None

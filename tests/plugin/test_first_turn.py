@@ -1,0 +1,197 @@
+"""What would fail in round T fails at the first turn, with the fix in the message; after it a round is never lost."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from fedrela.errors import ArgumentError, DataError
+from fedrela.plugin import OneShot, Policy
+from helpers.plugin_toys import Scorer, points
+
+X, Y = points()
+ONE_HOT = nn.functional.one_hot(Y, 3)
+
+
+NAMED = [{"img": x, "diagnosis": int(y)} for x, y in zip(X, Y, strict=True)]
+TEXT = [(x, "ill") for x in X]
+
+
+def once(folder, data=(X, Y), **options):
+    return OneShot(data, **{"experiment": "toy", "client": 3, "rounds": 10, "store": folder, "tau": 0.2} | options)
+
+
+def labels(client):
+    return [int(y) for _, y in client.dataset]
+
+
+class Augmented(TensorDataset):
+    """Rows with noise, drawn from the generator that transforms of images usually take."""
+
+    def __init__(self, draw, *tensors):
+        super().__init__(*tensors)
+        self.draw = draw
+
+    def __getitem__(self, number):
+        x, y = super().__getitem__(number)
+        return x + float(self.draw()), y
+
+
+def noisy(rows):
+    x, y = (torch.stack(part) for part in zip(*rows, strict=True))
+    return x + torch.rand(1), y
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (NAMED, "no label among the keys img, diagnosis; name it with label="),
+        (TEXT, "row 0: .*'ill'; number the classes from 0, and keep"),
+        ((X, ONE_HOT), "row 0: expected one class number .* a one-hot label: give its argmax"),
+        ((X, 1 - ONE_HOT), r"row 0: .* samples of several classes \(multi-label\) cannot be re-labelled"),
+        ((X, X[:, 0]), r"row 0: .* numbers to predict \(regression\) cannot be re-labelled"),
+        ((X, X), r"row 0: .* numbers to predict \(regression\)"),
+        ([(x, object()) for x in X], "label= names the key or position"),
+        (Augmented(lambda: torch.rand(()), X, Y), "row 0 differs .*: random augmentation.* judge_data="),
+        (Augmented(np.random.random, X, Y), "row 0 differs between two reads"),
+        (DataLoader(TensorDataset(X, Y), collate_fn=noisy), "a batch differs between two reads"),
+        ([(X[: 1 + i % 2], int(y)) for i, y in enumerate(Y)], "do not make a batch: .* a DataLoader with a collate_fn"),
+        ((X[:0], Y[:0]), "expected at least one row"),
+    ],
+    ids=[
+        "no label key",
+        "strings",
+        "one-hot",
+        "multi-label",
+        "regression",
+        "vectors",
+        "objects",
+        "augmented",
+        "augmented by NumPy",
+        "augmented in batches",
+        "no batch",
+        "no rows",
+    ],
+)
+def test_data_that_will_not_do_are_refused_when_the_object_is_made(tmp_path, data, said):
+    before = torch.get_rng_state(), np.random.get_state()[2]  # noqa: NPY002
+    with pytest.raises((ArgumentError, DataError), match=said) as error:
+        once(tmp_path, data)
+    assert "\n" not in str(error.value)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.random.get_state()[2] == before[1]  # noqa: NPY002
+
+
+class TwoInputs(nn.Module):
+    def forward(self, image, age):
+        return image + age
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "said"),
+    [
+        (TwoInputs(), {}, r"called as model\(batch\[0\]\) it failed: TypeError: .*'age'; forward= takes a function"),
+        (nn.Linear(5, 3), {}, r"model: called as model\(batch\[0\]\) it failed: RuntimeError: .*shapes"),
+        (nn.Linear(2, 3), {"forward": lambda model, batch: model(batch["x"])}, "forward: failed: TypeError"),
+        (nn.Linear(2, 2), {}, r"row \d+: expected a class from 0 to 1, since the model has 2 outputs, got 2"),
+        (nn.Unflatten(1, (2, 1)), {}, r"expected logits of shape \(batch, classes\), got shape .*; see forward="),
+        (
+            nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)),
+            {},
+            '0 and 1 and sum to 1.*say outputs="probabilities"',
+        ),
+        (nn.Sequential(nn.Linear(2, 1), nn.Sigmoid()), {}, 'between 0 and 1, as.*"probabilities", or outputs="logit"'),
+        (nn.Linear(2, 3), {"outputs": "logit"}, 'it has 3 outputs per sample: say outputs="logits"'),
+        (nn.Linear(2, 1), {"outputs": "logits"}, 'it has one output per sample: say outputs="logit"'),
+        (nn.Linear(2, 3), {"forbidden": [(3, 0)]}, "expected classes from 0 to 2 in moves, got 3"),
+        (nn.Linear(2, 3), {"class_names": ["a", "b"]}, "class_names: expected 3 names, .* got 2"),
+    ],
+)
+def test_a_model_that_will_not_do_is_refused_in_round_1(tmp_path, model, options, said):
+    client = once(tmp_path, **options)
+    with pytest.raises((ArgumentError, DataError), match=said) as error:
+        client.before_round(1, model)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"outputs": "odds"}, "outputs: expected one of logits, probabilities, logit, got 'odds'"),
+        ({"ids": ["a"] * len(Y)}, "ids: expected 116 different ids, one per row, got 1 in 116"),
+        ({"class_names": ["a", "a", "b"]}, "class_names: expected different names"),
+        ({"judge_data": (X[1:], Y[1:])}, "judge_data: expected 116 rows, as many as the training data have, got 115"),
+        ({"judge_data": (X, Y.roll(1))}, r"judge_data: row \d+ has label \d here and \d in the training data"),
+        ({"resume": "yes"}, "resume: expected true or false"),
+    ],
+)
+def test_wrong_options_are_named_when_the_object_is_made(tmp_path, options, said):
+    with pytest.raises(ArgumentError, match=said):
+        once(tmp_path, **options)
+
+
+def test_a_client_that_does_not_re_label_is_not_asked(tmp_path):
+    client = once(tmp_path, Augmented(lambda: torch.rand(()), X, Y), enabled=False)
+    assert client.before_round(8, TwoInputs()) is None
+
+
+def test_clean_rows_judge_for_augmented_ones(tmp_path):
+    client = once(tmp_path / "a", Augmented(lambda: torch.rand(()), X, Y), judge_data=(X, Y))
+    plain = once(tmp_path / "b")
+    for each in (client, plain):
+        each.before_round(8, Scorer())
+    assert labels(client) == labels(plain) != Y.tolist()
+    assert not torch.equal(client.dataset[0][0], X[0])  # training still sees augmented rows
+
+
+def test_a_failure_in_round_t_costs_no_round(tmp_path, caplog):
+    client, model = once(tmp_path), Scorer()
+    client.before_round(1, model)
+    model.forward = None
+    assert client.before_round(8, model) is None
+    assert labels(client) == Y.tolist()
+    (said,) = [record.message for record in caplog.records if record.levelno == logging.ERROR]
+    assert said.startswith("FedReLa, round 8, client 3: scoring failed, so this client trains on its original labels")
+    assert "it tries again at its next turn: ArgumentError: model: called as model(batch[0]) it failed" in said
+    assert client.before_round(9, Scorer()).options["round"] == 9
+    assert labels(client) != Y.tolist()
+
+
+def test_a_refusal_is_recorded_but_uses_up_no_pass(tmp_path):
+    client = once(tmp_path, policy=Policy(min_agreement=0.6))
+    refused = client.before_round(8, Scorer(shifted=1))
+    assert "the model confirms" in refused.refusal
+    assert labels(client) == Y.tolist()
+    made = client.before_round(9, Scorer())
+    assert len(made) > 0
+    assert [ledger.refusal is None for ledger in client.store.passes()] == [False, True]
+    assert client.before_round(10, Scorer()) == made
+    official = once(tmp_path / "official", policy=Policy(min_agreement=0.6), late=False)
+    official.before_round(8, Scorer(shifted=1))
+    assert official.before_round(9, Scorer()) is None
+
+
+def test_after_a_refused_pass_the_labels_of_the_last_one_stay(tmp_path):
+    client = once(tmp_path, start=3, period=2, policy=Policy(passes=3))
+    good = client.before_round(3, Scorer())
+    broken = Scorer()
+    with torch.no_grad():
+        broken.centres.fill_(torch.nan)
+    assert client.before_round(5, broken) == good
+    assert labels(client) == good.labels.tolist()
+    assert [ledger.refusal is None for ledger in client.store.passes()] == [True, False]
+    assert client.before_round(6, Scorer()).options["round"] == 6
+
+
+def test_rows_that_change_between_turns_are_noticed(tmp_path, caplog):
+    x = X.clone()
+    client = once(tmp_path, (x, Y))
+    client.before_round(1, Scorer())
+    x.copy_(x.flip(0))
+    assert client.before_round(8, Scorer()) is None
+    assert "not the rows of this client's first turn, or not their order" in caplog.text

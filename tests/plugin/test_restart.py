@@ -1,0 +1,145 @@
+"""A script that is run again: the same settings and rows read the labels, others are refused by name."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedrela.errors import ArgumentError, DataError
+from fedrela.plugin import OneShot, Policy
+from helpers.plugin_toys import Scorer, points
+
+X, Y = points()
+IDS = [f"patient-{number:03}" for number in range(len(Y))]
+
+
+def once(folder, data=(X, Y), **options):
+    return OneShot(data, **{"experiment": "toy", "client": 3, "rounds": 10, "store": folder, "tau": 0.2} | options)
+
+
+def labels(client):
+    return [int(y) for _, y in client.dataset]
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A store with the labels of round 8."""
+    return once(tmp_path, ids=IDS).before_round(8, Scorer())
+
+
+def test_the_ledger_says_where_its_moves_come_from(made):
+    where = made.provenance
+    assert (where.seed, where.preset, where.limits["tau"], where.limits["max_fraction"]) == (0, "paper", 0.2, 0.3)
+    assert all(len(each) == 64 for each in (where.policy_sha256, where.model_sha256, where.inputs_sha256))
+    assert 0.5 < where.agreement < 1
+    assert where.version.count(".") == 2
+    assert made.options["model"] == "Scorer with 10 parameters"
+    assert made.ids == tuple(IDS)
+
+
+def test_class_names_are_kept(tmp_path):
+    assert once(tmp_path, class_names=["a", "b", "c"]).before_round(8, Scorer()).class_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tau": 0.1}, r"made with tau 0.2 \(now 0.1\); resume=True uses them"),
+        ({"seed": 7}, r"made with seed 0 \(now 7\)"),
+        ({"preset": "official"}, r"made with preset paper \(now official\)"),
+        ({"policy": Policy(max_fraction=0.1)}, r"made with max_fraction 0.3 \(now 0.1\)"),
+        ({"policy": Policy(forbidden=[(0, 2)])}, r"made with forbidden \[\] \(now \[\[0, 2\]\]\)"),
+        ({"tau": 0.1, "seed": 7}, r"made with seed 0 \(now 7\), tau 0.2 \(now 0.1\)"),
+    ],
+)
+def test_labels_made_under_other_settings_are_not_taken_over_in_silence(tmp_path, made, change, said):
+    with pytest.raises(ArgumentError, match=said):
+        once(tmp_path, **change).before_round(1, Scorer())
+    resumed = once(tmp_path, resume=True, **change)
+    resumed.before_round(9, Scorer())
+    assert labels(resumed) == made.labels.tolist()
+
+
+def test_what_does_not_decide_about_moves_may_change(tmp_path, made):
+    client = once(tmp_path, policy=Policy(tau=0.5, share=True, passes=2), share=True)
+    client.before_round(9, Scorer())
+    assert labels(client) == made.labels.tolist()
+
+
+def test_another_model_is_noticed(tmp_path, made):
+    with pytest.raises(ArgumentError, match=r"model Scorer with 10 parameters \(now Linear with 9 parameters\)"):
+        once(tmp_path).before_round(1, nn.Linear(2, 3))
+    again = once(tmp_path)
+    for round in (1, 7):  # a run from the beginning: the model in these rounds may be any
+        assert again.before_round(round, Scorer(shifted=1)) is None
+    with pytest.raises(ArgumentError, match=r"model [0-9a-f]{64} in this round \(now [0-9a-f]{64}\)"):
+        again.before_round(8, Scorer(shifted=1))
+    assert once(tmp_path).before_round(8, Scorer()) == made
+    assert once(tmp_path).before_round(9, Scorer(shifted=1)) == made  # a restart after it: models have moved on
+    assert once(tmp_path, resume=True).before_round(8, Scorer(shifted=1)) == made
+
+
+def test_every_read_is_logged(tmp_path, made, caplog):
+    with caplog.at_level(logging.INFO, "fedrela"):
+        once(tmp_path).before_round(2, Scorer())
+    assert f"FedReLa, round 2, client 3: labels of round 8 read from {tmp_path}/toy/3" in caplog.text
+
+
+def within_class():
+    """Return an order of the rows that changes no label of any place: what a loader that groups by class may do."""
+    order = np.arange(len(Y))
+    for c in range(3):
+        order[np.flatnonzero(c == Y)] = np.random.default_rng(1).permutation(np.flatnonzero(c == Y))
+    return order
+
+
+def test_rows_in_another_order_are_refused_or_follow_their_ids(tmp_path, caplog):
+    made = once(tmp_path / "plain").before_round(8, Scorer())
+    order = within_class()
+    moved = (X[order], Y[order])
+    assert moved[1].tolist() == Y.tolist()
+    with pytest.raises(DataError, match="for other inputs than client 3 has now, or for the same in another order"):
+        once(tmp_path / "plain", moved).before_round(9, Scorer())
+
+    by_id = once(tmp_path / "ids", ids=IDS).before_round(8, Scorer())
+    assert by_id.labels.tolist() == made.labels.tolist()
+    client = once(tmp_path / "ids", moved, ids=[IDS[i] for i in order])
+    for round in (9, 10):
+        client.before_round(round, Scorer())
+        right = {IDS[i]: label for i, label in enumerate(made.labels.tolist())}
+        assert labels(client) == [right[IDS[i]] for i in order]  # 16 of 16
+    assert "in another order; labels follow the ids" in caplog.text
+    shuffled = torch.randperm(len(Y), generator=torch.Generator().manual_seed(3))
+    client = once(tmp_path / "ids", (X[shuffled], Y[shuffled]), ids=[IDS[i] for i in shuffled])
+    client.before_round(9, Scorer())
+    assert labels(client) == made.labels[shuffled.numpy()].tolist()
+
+
+def test_changed_rows_are_refused_or_named(tmp_path, caplog, made):
+    changed = X.clone()
+    changed[5] += 1
+    with pytest.raises(DataError, match="other inputs"):
+        once(tmp_path, (changed, Y)).before_round(9, Scorer())
+    client = once(tmp_path, (changed, Y), ids=IDS)
+    client.before_round(9, Scorer())
+    assert labels(client) == made.labels.tolist()
+    assert "in the same order, but with other inputs" in caplog.text
+    with pytest.raises(DataError, match=r"ledger: made for other rows: no row 'patient-999'"):
+        once(tmp_path, ids=[*IDS[:-1], "patient-999"]).before_round(9, Scorer())
+
+
+def test_the_policy_file_is_read_in_every_round(tmp_path):
+    client = once(tmp_path)
+    assert client.before_round(8, Scorer()) is not None
+    (tmp_path / "policy.toml").write_text("enabled = false\n")
+    assert client.before_round(9, Scorer()) is None
+    assert labels(client) == Y.tolist()
+    (tmp_path / "policy.toml").write_text("enabled = true\n")
+    assert client.before_round(10, Scorer()) is not None
+    (tmp_path / "policy.toml").write_text("tau = 7\n")
+    with pytest.raises(ArgumentError, match=r"policy.toml:tau: expected a number from 0 to 1"):
+        client.before_round(10, Scorer())
