@@ -41,6 +41,8 @@ LAYERS["testing"] = (EVERYTHING | {"experiment", "reproduction"}, {"torch", "pyd
 # place (a file, or a folder ending in a slash) -> packages it may load inside the function that needs them
 LAZY = {
     "data/sources/": {"sklearn", "PIL"},
+    "data/posterior_tables.py": {"pyarrow"},
+    "data/posteriors.py": {"pyarrow"},
     "data/download.py": {"pooch", "requests"},
     "core/notebook.py": {"pandas"},
     "report/tensorboard.py": {"torch"},

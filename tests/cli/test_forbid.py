@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedrela
-from fedrela.cli.relabel import allowed_moves
+from fedrela.cli.posterior_options import allowed_moves
 from fedrela.data.posteriors import PosteriorFile
 from fedrela.errors import ArgumentError
 

@@ -19,7 +19,7 @@ def fails(monkeypatch, error: BaseException) -> None:
     def read(*_, **__):
         raise error
 
-    monkeypatch.setattr("fedrela.cli.relabel.read_posteriors", read)
+    monkeypatch.setattr("fedrela.cli.posterior_options.read_posteriors", read)
 
 
 def test_version(run):
@@ -149,7 +149,7 @@ def test_a_process_of_its_own_relabels_with_plain_output_in_any_encoding(clinic)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"ges\\xfcnd" in done.stdout
     assert b"\x1b" not in done.stdout
-    assert clinic.files() == {"clinic.csv", "clinic.relabelled.csv", "clinic.ledger.json"}
+    assert clinic.files() == {"clinic.csv", "clinic.relabelled.csv", "clinic.ledger.json", "clinic.ledger.log"}
 
 
 def test_a_process_of_its_own_fails_in_one_line(tmp_path):

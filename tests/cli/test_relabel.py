@@ -5,18 +5,20 @@ from __future__ import annotations
 import csv
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
 
 import fedrela
+from fedrela.core.audit_log import AuditLog
 
 NAMES = ("healthy", "flu", "rare")
 
 
-def column(path) -> list[str]:
+def column(path, name="new") -> list[str]:
     with open(path, newline="", encoding="utf-8") as file:
-        return [row[0] for row in csv.reader(file)]
+        return [row[name] for row in csv.DictReader(file)]
 
 
 def flows(out: str) -> dict[tuple[str, str], int]:
@@ -35,17 +37,24 @@ def test_csv_labels_come_back_as_they_came(run, clinic, header, as_names):
     expected = fedrela.relabel(clinic.posterior, clinic.labels, tau=0.1, seed=4)
     assert expected.moved.size > 5
     words = NAMES if as_names and header else ("0", "1", "2")
-    wanted = (["Klass"] if header else []) + [words[label] for label in expected.labels]
-    assert column(clinic.folder / "clinic.relabelled.csv") == wanted
+    path = clinic.folder / "clinic.relabelled.csv"
+    assert column(path) == [words[label] for label in expected.labels]
+    assert column(path, "old") == [words[label] for label in clinic.labels]
+    assert column(path, "id") == [str(row) for row in range(190)]
+    moved = [row for row, said in enumerate(column(path, "moved")) if said == "true"]
+    assert moved == expected.moved.tolist()
+    of_new = clinic.posterior[np.arange(190), expected.labels]
+    assert [float(cell) for cell in column(path, "posterior")] == of_new.tolist()
+    assert [float(cell) for cell in column(path, "rho")] == expected.rho.max(axis=1).tolist()
 
 
 def test_npz_keeps_the_dtype(run, clinic):
     done = run("relabel", clinic.npz(labels=clinic.labels.astype(np.uint8)), "--tau", "0.1")
     assert done.code == 0
     with np.load(clinic.folder / "clinic.relabelled.npz") as arrays:
-        assert arrays.files == ["labels"]
-        assert arrays["labels"].dtype == np.uint8
-        assert np.array_equal(arrays["labels"], fedrela.relabel(clinic.posterior, clinic.labels, tau=0.1).labels)
+        assert arrays.files == ["id", "old", "new", "moved", "posterior", "rho"]
+        assert arrays["new"].dtype == arrays["old"].dtype == np.uint8
+        assert np.array_equal(arrays["new"], fedrela.relabel(clinic.posterior, clinic.labels, tau=0.1).labels)
 
 
 @pytest.mark.parametrize("form", ["json", "npz"])
@@ -54,7 +63,7 @@ def test_the_ledger_leads_back(run, clinic, form):
     ledger = clinic.folder / f"clinic.ledger.{form}"
     assert f'fedrela.undo("{ledger}")' in done.out
     assert np.array_equal(fedrela.undo(str(ledger)), clinic.labels)
-    new = [NAMES.index(word) for word in column(clinic.folder / "clinic.relabelled.csv")[1:]]
+    new = [NAMES.index(word) for word in column(clinic.folder / "clinic.relabelled.csv")]
     assert np.array_equal(fedrela.Ledger.load(ledger).labels, new)
 
 
@@ -121,7 +130,7 @@ def test_nothing_moves_at_tau_0(run, clinic):
     done = run("relabel", clinic.csv(), "--tau", "0")
     assert "moved 0 of 190 labels (0.00%)" in done.out
     assert flows(done.out) == {}
-    assert column(clinic.folder / "clinic.relabelled.csv")[1:] == [NAMES[label] for label in clinic.labels]
+    assert column(clinic.folder / "clinic.relabelled.csv") == [NAMES[label] for label in clinic.labels]
 
 
 def test_dry_run_shows_the_same_and_writes_nothing(run, clinic):
@@ -145,7 +154,7 @@ def test_nothing_is_overwritten_without_force(run, clinic, name):
     assert run("relabel", path, "--dry-run").code == 0
     assert run("relabel", path, "--force").code == 0
     assert np.array_equal(fedrela.undo(clinic.folder / "clinic.ledger.json"), clinic.labels)
-    assert len(column(clinic.folder / "clinic.relabelled.csv")) == 191
+    assert len(column(clinic.folder / "clinic.relabelled.csv")) == 190
 
 
 def test_a_link_that_leads_nowhere_is_not_written_through(run, clinic):
@@ -162,7 +171,7 @@ def test_the_ledger_is_written_first(run, clinic, monkeypatch):
     done = run("relabel", clinic.csv())
     assert done.code == 2
     assert done.line().startswith(f"{clinic.folder}/clinic.relabelled.csv: cannot be written: No space left")
-    assert clinic.files() == {"clinic.csv", "clinic.ledger.json"}
+    assert clinic.files() == {"clinic.csv", "clinic.ledger.json", "clinic.ledger.log"}
 
 
 def test_out_must_be_a_folder(run, clinic):
@@ -223,7 +232,7 @@ def test_wrong_options_have_code_2_and_write_nothing(run, clinic, arguments, sai
 def test_other_endings_have_code_2(run, tmp_path, name):
     done = run("relabel", tmp_path / name, "--out", tmp_path / "out")
     assert done.code == 2
-    assert done.line().endswith("a posterior file ends in .csv or .npz")
+    assert done.line().endswith("a posterior file ends in .csv, .parquet or .npz")
 
 
 def test_the_label_column_may_lie_anywhere(run, clinic):
@@ -243,7 +252,7 @@ def test_the_label_column_may_lie_anywhere(run, clinic):
 def test_label_column_is_for_csv(run, clinic):
     done = run("relabel", clinic.npz(), "--label-column", "0")
     assert done.code == 2
-    assert "label_column is for .csv files" in done.line()
+    assert "label_column is for .csv and .parquet files" in done.line()
 
 
 HOSTILE = ("\x1b[31mhot\x1b[0m", "[bold]flu[/] :smile:", "ra\nre\u202e")
@@ -257,7 +266,7 @@ def test_hostile_class_names_are_shown_inert_and_written_back_whole(run, clinic)
     assert "ra\\nre\\u202e" in done.out
     assert all(line.isprintable() for line in done.out.split("\n"))
     expected = fedrela.relabel(clinic.posterior, clinic.labels, tau=0.2).labels
-    assert column(clinic.folder / "clinic.relabelled.csv")[1:] == [HOSTILE[label] for label in expected]
+    assert column(clinic.folder / "clinic.relabelled.csv") == [HOSTILE[label] for label in expected]
 
 
 def test_a_hostile_file_name_is_shown_inert_and_the_undo_line_still_works(run, clinic):
@@ -268,3 +277,101 @@ def test_a_hostile_file_name_is_shown_inert_and_the_undo_line_still_works(run, c
     call = re.search(r"^undo +(fedrela\.undo\(.*\)) returns", done.out, re.MULTILINE)[1]
     assert np.array_equal(eval(call, {"fedrela": fedrela}), clinic.labels)
     assert "\\x1b[2J[red]" in run("relabel", path).line()
+
+
+def test_ids_and_string_labels_from_pandas(run, clinic):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(clinic.posterior, columns=[f"p_{name}" for name in NAMES])
+    frame["age"], frame["diagnosis"] = 61, [NAMES[label] for label in clinic.labels]
+    frame.index = [f"patient {row}" for row in range(190)]
+    frame.to_csv(clinic.folder / "ward.csv")
+    refused = run("relabel", clinic.folder / "ward.csv", "--label-column", "diagnosis")
+    assert refused.code == 3
+    assert "--prefix p_ makes class" in refused.line()
+    done = run("relabel", clinic.folder / "ward.csv", "--label-column", "diagnosis", "--prefix", "p_", "--tau", "0.1")
+    assert (done.code, done.err) == (0, "")
+    expected = fedrela.relabel(clinic.posterior, clinic.labels, tau=0.1)
+    back = pandas.read_csv(clinic.folder / "ward.relabelled.csv", index_col="id")
+    assert back.index.tolist() == frame.index.tolist()
+    assert back.new.tolist() == [NAMES[label] for label in expected.labels]
+    assert back.moved.dtype == bool
+    ledger = fedrela.Ledger.load(clinic.folder / "ward.ledger.json")
+    assert (ledger.ids, ledger.class_names) == (tuple(frame.index), NAMES)
+
+
+def test_parquet_from_pandas_and_back(run, clinic):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(clinic.posterior.astype(np.float32), columns=list(NAMES))
+    frame["label"] = pandas.Categorical([NAMES[label] for label in clinic.labels])
+    for index, ids in (
+        (None, [str(row) for row in range(190)]),
+        (pandas.Index([f"p{row}" for row in range(190)], name="patient"), [f"p{row}" for row in range(190)]),
+        (pandas.Index(range(1000, 1190)), [str(row) for row in range(1000, 1190)]),
+    ):
+        (frame if index is None else frame.set_index(index)).to_parquet(clinic.folder / "ward.parquet")
+        done = run("relabel", clinic.folder / "ward.parquet", "--tau", "0.1", "--force")
+        assert (done.code, done.err) == (0, "")
+        back = pandas.read_parquet(clinic.folder / "ward.relabelled.parquet")
+        assert back.columns.tolist() == ["id", "old", "new", "moved", "posterior", "rho"]
+        expected = fedrela.relabel(clinic.posterior.astype(np.float32).astype(float), clinic.labels, tau=0.1)
+        assert back.id.astype(str).tolist() == ids
+        assert back.new.tolist() == [NAMES[label] for label in expected.labels]
+    assert run("relabel", clinic.folder / "ward.parquet", "--classes", "healthy,flu", "--dry-run").code == 3
+    frame.assign(ward="East").to_parquet(clinic.folder / "ward.parquet")
+    said = run("preview", clinic.folder / "ward.parquet")
+    assert said.code == 3
+    assert "column 'ward': expected the probability of class 'ward', got" in said.line()
+    (clinic.folder / "ward.parquet").write_bytes(b"PAR1 no")
+    assert (said := run("preview", clinic.folder / "ward.parquet")).code == 3
+    assert "damaged, or no Parquet file" in said.line()
+
+
+def test_parquet_without_pyarrow_says_what_to_install(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"")
+    done = run("preview", tmp_path / "a.parquet")
+    assert done.code == 2
+    assert "Parquet needs pyarrow: pip install 'fedrela[parquet]', or save as CSV" in done.line()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 3, ":1:2: no probability of a class in 'age': rows sum to 1 without it; --ignore leaves a column out"),
+        (("--ignore", "agee"), 2, "has no column 'agee'; nearest: 'age'"),
+        (("--id", "age"), 3, ":3:2: id '61' again; ids must differ"),
+        (("--classes", "healthy,healthy"), 2, "--classes: expected different names with commas between them"),
+        (("--classes", "healthy,flue"), 2, "has no column 'flue'; nearest: 'flu'"),
+        (("--prefix", "p_"), 2, "prefix: "),
+    ],
+)
+def test_a_stray_column_is_settled_by_an_option(run, clinic, arguments, code, said):
+    lines = clinic.csv().read_text().splitlines()
+    rows = [line.split(",", 1) for line in lines]
+    path = clinic.folder / "aged.csv"
+    path.write_text("".join(f"{a},{'61' if row else 'age'},{b}\n" for row, (a, b) in enumerate(rows)))
+    done = run("preview", path, *arguments)
+    assert done.code == code
+    assert said in done.line()
+    plain = run("preview", clinic.folder / "clinic.csv").out.replace("clinic.csv", "aged.csv")
+    for settled in (("--ignore", "age"), ("--classes", "healthy, flu, rare"), ("--ignore", "1")):
+        assert run("preview", path, *settled).out == plain
+
+
+def test_the_ledger_says_where_its_moves_come_from(run, clinic):
+    run("relabel", clinic.csv(), "--tau", "0.1", "--seed", "4", "--preset", "official", "--forbid", "flu:rare")
+    path = clinic.folder / "clinic.ledger.json"
+    ledger, log = fedrela.Ledger.load(path), AuditLog(clinic.folder / "clinic.ledger.log")
+    origin = ledger.provenance
+    assert (origin.version, origin.seed, origin.preset) == (fedrela.__version__, 4, "official")
+    assert origin.limits == {"max_fraction": 1.0, "forbidden": [[1, 2]], "ineligible": 0}
+    assert origin.agreement == np.mean(clinic.posterior.argmax(axis=1) == clinic.labels)
+    (entry,) = log.entries()
+    assert (entry["event"], entry["ledger_sha256"], entry["moved"]) == ("relabel", ledger.sha256, len(ledger))
+    assert {each.stat().st_mode & 0o777 for each in (path, log.path)} == {0o600}
+    run("relabel", clinic.csv(), "--tau", "0.2", "--force")
+    assert [entry["number"] for entry in log.entries()] == [1, 2]
+    log.path.write_text(log.path.read_text().replace('"moved": ', '"moved": 1', 1))
+    broken = run("relabel", clinic.csv(), "--force")
+    assert (broken.code, "clinic.ledger.log:1: the chain of entries is broken" in broken.line()) == (4, True)

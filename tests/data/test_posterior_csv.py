@@ -7,10 +7,10 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
-from fedrela.data.posteriors import read_posteriors
+from fedrela.data.posteriors import encode_columns, read_posteriors
 from fedrela.errors import ArgumentError, DataError
 from helpers.batteries import examples
 
@@ -39,6 +39,8 @@ GOOD = {
         '"a ""cat"", big", dog , label\n"0.75", "0.25","a ""cat"", big"\n 0.5 ,0.5, dog\n',
         ('a "cat", big', "dog"), True, [2, 3],
     ),
+    "an index from pandas": (",cat,dog,label\n7,0.75,0.25,cat\n3,0.5,0.5,dog\n", ("cat", "dog"), True, [2, 3]),
+    "an id": ("cat,ID,dog,label\n0.75,p1,0.25,cat\n0.5,p2,0.5,dog\n", ("cat", "dog"), True, [2, 3]),
     "a name of two lines": ('"c\nat",dog,label\n0.75,0.25,"c\nat"\n0.5,0.5,dog\n', ("c\nat", "dog"), True, [3, 5]),
 }  # fmt: skip
 
@@ -62,7 +64,7 @@ def test_numbers_that_are_no_probabilities_come_through(tmp_path):
 def test_a_header_alone_is_an_empty_table(tmp_path):
     data = read_posteriors(put(tmp_path, "a,b,label\n"))
     assert data.posterior.shape == (0, 2)
-    assert data.encode(data.labels) == b"label\n"
+    assert (data.labels.size, data.ids) == (0, ())
 
 
 @pytest.mark.parametrize(("wanted", "text"), [("truth", "a,truth,b\n"), ("1", "a,truth,b\n"), ("1", "")])
@@ -115,7 +117,20 @@ BAD = {
     "names and ids": ("cat,dog,y\n1,0,0\n1,0,dog\n1,0,1\n", "3:3: label 'dog' is a class name but others are class "
                       "numbers; use one kind"),
     "duplicate class": ("cat,dog,cat,label\n", "1:3: class 'cat' again, as in column 1; class names must differ"),
-    "row numbers": (",cat,dog,label\n0,1,0,cat\n", "1:1: a column without a name"),
+    "a nameless column": ("cat,,dog,label\n1,0,0,cat\n", "1:2: a column without a name; --ignore leaves a column out"),
+    "an id twice": ("id,cat,dog,label\na,1,0,cat\nb,1,0,cat\na,1,0,cat\n", "4:1: id 'a' again; ids must"),
+    "an empty id": (",cat,dog,label\n,1,0,cat\n", "2:1: an empty id; ids must differ; --ignore leaves the column out"),
+    "a column of words": ("cat,dog,ward,label\n1,0,East,cat\n", "2:3: expected the probability of class 'ward', got "
+                          "'East' (the label column is 4); --ignore leaves a column out, --id makes it the row's id"),
+    "a prefix": ("p_cat,p_dog,label\n1,0,cat\n", "2:3: expected a class name or a number from 0 to 1, got 'cat'; "
+                 "--prefix p_ makes class 'cat' of column 'p_cat'"),
+    "a number": ("cat,age,dog,label\n0.75,61,0.25,cat\n0.5,48,0.5,dog\n", "1:2: no probability of a class "
+                 "in 'age': rows sum to 1 without it; --ignore leaves a column out, --id makes it the row's id, "
+                 "--classes or --prefix says which columns are classes"),
+    "several": ("age,cat,loss,dog,label\n61,0.75,0.01,0.25,cat\n48,0.5,0.02,0.5,cat\n", "1:1: no probability of a "
+                "class in 'age' and 'loss': rows sum to 1 without them"),
+    "class numbers": ("cat,dog,loss,label\n0.75,0.25,0.01,0\n0.5,0.5,0.02,1\n", "1:3: no probability of a class"),
+    "without a header": ("0.75,0.25,61,0\n0.5,0.5,48,1\n", "1:3: no probability of a class in '2'"),
     "two label columns": ("Label,cat,label,dog\n", "1:3: a second column 'label'; say which one with label_column"),
     "a word in the first row": ("0.25,O.75,0\n0.5,0.5,1\n", "1:1: '0.25' as a class name looks like a probability"),
     "not UTF-8": (b"cat,dog,label\n1,0,\"c,\xe4t\"\n", "2:3: byte 0xe4 is not text in UTF-8; save the file as UTF-8"),
@@ -165,7 +180,7 @@ NAME = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1
 @examples(50, 2000)
 @given(data=st.data(), names=st.lists(NAME.filter(bool), min_size=2, max_size=6, unique=True))
 def test_what_is_written_is_read(place, data, names):
-    assume(not any(name.casefold() == "label" or is_number(name) for name in names))
+    assume(not any(name.casefold() in ("label", "id", "ids", "index", "row_id") or is_number(name) for name in names))
     assume(not names[0].startswith("\ufeff"))  # at the start of a file it is the mark of the encoding
     C = len(names)
     rows = data.draw(st.lists(st.lists(st.floats(), min_size=C, max_size=C), max_size=8))
@@ -177,12 +192,18 @@ def test_what_is_written_is_read(place, data, names):
     for cells, label in zip([names, *rows], ["label", *(names[c] if as_names else c for c in labels)], strict=True):
         cells = [*map(str, cells)]
         writer.writerow([*cells[:label_at], label, *cells[label_at:]])
-    found = read_posteriors(put(place, text.getvalue()))
+    try:
+        found = read_posteriors(put(place, text.getvalue()))
+    except DataError as error:  # rows that sum to 1 without one of them
+        reject() if "no probability of a class in" in str(error) else None
+        raise
     assert np.array_equal(found.posterior, np.array(rows).reshape(-1, C), equal_nan=True)
     assert (found.labels.tolist(), found.class_names) == (labels, tuple(names))
     assert found.names_as_labels == (as_names or not rows)
-    words = [row[0] for row in csv.reader(io.StringIO(found.encode(found.labels).decode(), newline=""))]
-    assert words == ["label", *(names[c] if as_names else str(c) for c in labels)]
+    words = [names[c] if found.names_as_labels else c for c in labels]
+    written = encode_columns({"label": words, "x": np.arange(len(words)) / 7}, ".csv").decode()
+    back = list(csv.reader(io.StringIO(written, newline="")))
+    assert back == [["label", "x"], *([str(word), str(row / 7)] for row, word in enumerate(words))]
 
 
 def is_number(name: str) -> bool:
@@ -190,3 +211,62 @@ def is_number(name: str) -> bool:
         return bool(str(float(name)))
     except ValueError:
         return False
+
+
+TABLE = "pid,age,p_cat,p_dog,p_owl,species,split\na1,61,0.75,0.125,0.125,cat,train\na2,48,0.25,0.5,0.25,dog,test\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"prefix": "p_", "label_column": "species"}, ("cat", "dog", "owl")),
+        ({"prefix": "p_", "classes": ("owl", "cat", "dog"), "label_column": "5"}, ("owl", "cat", "dog")),
+        ({"prefix": "p_", "ignore": ("age", "split")}, ("cat", "dog", "owl")),
+    ],
+)
+def test_named_columns(tmp_path, options, names):
+    data = read_posteriors(put(tmp_path, TABLE), id="pid", **options)
+    assert (data.class_names, data.ids, data.names_as_labels) == (names, ("a1", "a2"), True)
+    assert [names[c] for c in data.labels] == ["cat", "dog"]
+    assert data.posterior[:, names.index("cat")].tolist() == [0.75, 0.25]
+
+
+def test_ignored_columns_leave_classes_of_their_own_name(tmp_path):
+    text = TABLE.replace("p_", "").replace("species", "label")
+    data = read_posteriors(put(tmp_path, text), id="0", ignore=("age", "split"))
+    assert (data.class_names, data.ids) == (("cat", "dog", "owl"), ("a1", "a2"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"id": "pdi"}, "id: .* has no column 'pdi'; nearest: 'pid'"),
+        ({"ignore": ("agee",)}, "ignore: .* has no column 'agee'; nearest: 'age'"),
+        ({"prefix": "q_"}, "prefix: .* expected two columns or more that begin with 'q_', got 0"),
+        ({"prefix": "p_", "classes": ("cat", "fox")}, "classes: .* has no column 'p_fox'"),
+        ({"id": "species", "label_column": "species"}, "column 6 is the label"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path, options, said):
+    with pytest.raises(ArgumentError, match=said):
+        read_posteriors(put(tmp_path, TABLE), **options)
+
+
+def test_classes_of_a_file_without_a_header(tmp_path):
+    path = put(tmp_path, "0.75,0.25,0\n0.5,0.5,1\n")
+    assert read_posteriors(path, classes=("cat", "dog")).class_names == ("cat", "dog")
+    with pytest.raises(ArgumentError, match=r"classes: .* has 2 probability columns, got 1 class name"):
+        read_posteriors(path, classes=("cat",))
+
+
+@examples(50, 2000)
+@given(st.integers(2, 6), st.integers(2, 40), st.sampled_from([2, 3, 16]), st.integers(0, 2**32 - 1))
+def test_rounded_probabilities_are_no_stray_columns(place, C, n, digits, seed):
+    """Not one column of a posterior is taken for something else, whatever its rounding and however rare its class."""
+    rng = np.random.default_rng(seed)
+    Q = rng.dirichlet(rng.choice([0.02, 0.5, 5.0], C), n).round(digits)
+    rows = "".join(
+        ",".join(map(str, [*row, label])) + "\n" for row, label in zip(Q, rng.integers(0, C, n), strict=True)
+    )
+    header = ",".join(f"c{c}" for c in range(C)) + ",label\n"
+    assert np.array_equal(read_posteriors(put(place, header + rows)).posterior, Q)

@@ -86,6 +86,9 @@ VERBS = {
 }
 
 
+READ_POSTERIORS = ("preview", "relabel")  # whose help explains the files
+
+
 class Verbs(TyperGroup):
     """The verbs, each of which is loaded when it is called."""
 
@@ -101,7 +104,7 @@ def load_verb(name: str) -> Any:
     module = import_module(f"fedrela.cli.{home}")
     verb = getattr(module, attribute)
     if not isinstance(verb, typer.Typer):
-        formats = module.FILE_FORMATS if name in ("preview", "relabel") else ""
+        formats = import_module("fedrela.cli.posterior_options").FILE_FORMATS if name in READ_POSTERIORS else ""
         verb, function = new_app(), verb
         verb.command(name, help=help_text(f"{function.__doc__}{formats}"))(function)
     return typer.main.get_command(verb)

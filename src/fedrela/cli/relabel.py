@@ -13,23 +13,34 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 
-from fedrela import core
+from fedrela import __version__, core
 from fedrela.arguments import check_choice
+from fedrela.cli.posterior_options import (
+    LIMITS,
+    File,
+    Forbid,
+    allowed_moves,
+    read_file,
+    reading_flags,
+    take_reading,
+)
 from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
+from fedrela.core.audit_log import AuditLog, log_beside, record_ledger
+from fedrela.core.ledger import arrays_digest
 from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, show_keywords
-from fedrela.data.posteriors import PosteriorFile, ordinal, read_posteriors
+from fedrela.data.posterior_tables import Reading
+from fedrela.data.posteriors import PosteriorFile, encode_columns
 from fedrela.errors import ArgumentError, DataError
-from fedrela.files import write_bytes
+from fedrela.files import digest, digest_file, write_bytes
 from fedrela.options import options_of
-from fedrela.text import nearest_hint, printable, shown
+from fedrela.text import printable, shown
 
 MOST_ROWS = 20
 TOP_CLASSES = 3
 LEDGER_FORMATS = ("json", "npz")
-METHOD, LIMITS, INPUT = "Method", "Limits of your own", "Reading the file"  # panels of a help page
+METHOD = "Method"  # a panel of a help page
 METAVARS = {
     "tau": "SHARE",
     "max_fraction": "SHARE",
@@ -66,29 +77,6 @@ def parsed(values: dict[str, Any]) -> dict[str, Any]:
     return {name: checked[name] for name in values}
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="Posterior and labels, .csv or .npz.", show_default=False)]
-Forbid = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FROM:TO",
-        help="A move that must not happen, by class names or numbers; '*' on one side: any. Repeatable.",
-        rich_help_panel=LIMITS,
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="CSV: the label column, by name or by number from 0.", rich_help_panel=INPUT),
-]
-
-FILE_FORMATS = """
-[bold].csv[/]: one probability column per class and a label column. With a header its names are the classes, and
-the label column is called label, labels, y, class or target, or is the last. Without a header the last column is the
-label and the classes are 0, 1, 2 ... Labels are class names or numbers from 0.
-
-[bold].npz[/]: arrays 'posterior' (n, C) and 'labels' (n,); optionally 'class_names' (C,), and as booleans 'allowed'
-(C, C) for moves that may happen and 'eligible' (n,) for samples that may move.
-"""
-
 SEED = typer.Option(metavar="NUMBER", min=0, help="Seed of the draws: same seed, same labels.", rich_help_panel=METHOD)
 OUT = typer.Option(metavar="DIR", help="Folder for the results.", show_default="the folder of FILE")
 LEDGER_FORMAT = typer.Option(metavar="|".join(LEDGER_FORMATS), help="json to read, npz for size.")
@@ -105,10 +93,8 @@ Taus = Annotated[
 ]
 
 
-@show_keywords(flags(*PreviewKeywords.__annotations__), evaluate=True)
-def preview(
-    file: File, tau: Taus = None, *, forbid: Forbid = None, label_column: LabelColumn = None, **flags: Any
-) -> None:
+@show_keywords([*flags(*PreviewKeywords.__annotations__), *reading_flags()], evaluate=True)
+def preview(file: File, tau: Taus = None, *, forbid: Forbid = None, **flags: Any) -> None:
     """Show how many labels would move at several tau, on average; nothing is written.
 
     [bold]Example[/]: fedrela preview clinic.csv --tau 0.01 --tau 0.05
@@ -116,11 +102,11 @@ def preview(
     Also shown: how well the model agrees with the labels (plain, and as kappa, corrected for chance), and warnings
     where re-labelling is likely to do harm. If it looks right, run fedrela relabel with the same options.
     """
-    taus = tau or core.TAUS
+    taus, reading = tau or core.TAUS, take_reading(flags)
     keywords = parsed(flags)
     for each in taus:
         parsed({"tau": each})
-    data = read_posteriors(file, label_column=label_column)
+    data = read_file(file, reading)
     allowed = allowed_moves(data, forbid)
     expected = core.preview(data.posterior, data.labels, taus, allowed=allowed, eligible=data.eligible, **keywords)
     if expected.refusal is not None:
@@ -153,13 +139,12 @@ def _top(into: list[float], names: list[str]) -> str:
     return ", ".join(said + rest) or "-"
 
 
-@show_keywords(flags(*RelabelKeywords.__annotations__), evaluate=True)
+@show_keywords([*flags(*RelabelKeywords.__annotations__), *reading_flags()], evaluate=True)
 def relabel(
     file: File,
     out: Annotated[Path | None, OUT] = None,
     *,
     forbid: Forbid = None,
-    label_column: LabelColumn = None,
     seed: Annotated[int, SEED] = 0,
     ledger_format: Annotated[str, LEDGER_FORMAT] = "json",
     dry_run: Annotated[bool, DRY_RUN] = False,
@@ -170,29 +155,27 @@ def relabel(
 
     [bold]Example[/]: fedrela relabel clinic.csv --tau 0.03 --forbid disease:healthy --out relabelled
 
-    FILE is never written to. The new labels go to STEM.relabelled.csv (or .npz) and a record of every move, with the
-    original labels, to STEM.ledger.json. Numbers that are not probabilities are refused: nothing is written, exit
-    code 3.
+    FILE is never written to. STEM.relabelled.csv (or .parquet, .npz) has a row for each row of FILE: id, old and new
+    label, whether it moved, posterior of the new label, and rho, the probability of the move. STEM.ledger.json records
+    every move with the original labels, and STEM.ledger.log what was done when, as a hash chain (see fedrela ledger).
+    Numbers that are not probabilities are refused: nothing is written, exit code 3.
     """
+    reading = take_reading(flags)
     keywords = parsed(flags)
     ending = check_choice("--ledger-format", ledger_format, LEDGER_FORMATS)
     folder = file.parent if out is None else out
     labels_path = folder / f"{file.stem}.relabelled{file.suffix.lower()}"
     ledger_path = folder / f"{file.stem}.ledger.{ending}"
     if not dry_run:
-        if folder.exists() and not folder.is_dir():
-            raise ArgumentError(f"{folder} is a file; expected a folder", argument="--out")
-        for path in (labels_path, ledger_path):
-            if os.path.lexists(path) and not force:
-                raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
-    data = read_posteriors(file, label_column=label_column)
+        _check_target(folder, (labels_path, ledger_path), force)
+    data = read_file(file, reading)
     allowed = allowed_moves(data, forbid)
     done = core.relabel(data.posterior, data.labels, seed=seed, allowed=allowed, eligible=data.eligible, **keywords)
     if done.refusal is not None:
         raise DataError(f"{data.place(done.refused_at)}: refused: {done.refusal}")
-    if not dry_run:
-        _write(labels_path, ledger_path, data, done, force)
     screen = console()
+    if not dry_run:
+        _write(labels_path, ledger_path, (data, reading), done, _own_ledger(data, done, keywords["preset"]), force)
     _show(screen, data, done)
     if dry_run:
         print_line(screen, "dry run: nothing was written")
@@ -203,13 +186,52 @@ def relabel(
         screen.print(f"{name}  {printable(what)}", soft_wrap=True)
 
 
-def _write(labels_path: Path, ledger_path: Path, data: PosteriorFile, done: core.Relabelling, force: bool) -> None:
-    """Write the ledger first, so that there are never new labels without the original ones."""
-    path = ledger_path
+def _check_target(folder: Path, paths: tuple[Path, Path], force: bool) -> None:
+    """Raise if the results cannot be written, before a large file is read."""
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"{folder} is a file; expected a folder", argument="--out")
+    for path in paths:
+        if os.path.lexists(path) and not force:
+            raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
+    log_beside(paths[1]).entries()
+
+
+def _own_ledger(data: PosteriorFile, done: core.Relabelling, preset: str) -> core.Ledger:
+    """Return the ledger with what the file says of its rows, and where the moves come from."""
+    y = data.labels
+    where_from = core.Provenance(
+        version=__version__,
+        seed=done.ledger.options["seed"],
+        preset=preset,
+        limits={name: done.ledger.options[name] for name in ("max_fraction", "forbidden", "ineligible")},
+        inputs_sha256=arrays_digest({"posterior": np.asarray(data.posterior, np.float64)}),
+        agreement=float(np.mean(data.posterior.argmax(axis=1) == y)) if y.size else None,
+    )
+    return replace(done.ledger, class_names=data.class_names, ids=data.ids, provenance=where_from)
+
+
+def _write(
+    labels_path: Path,
+    ledger_path: Path,
+    source: tuple[PosteriorFile, Reading],
+    done: core.Relabelling,
+    ledger: core.Ledger,
+    force: bool,
+) -> None:
+    """Write the ledger first and its entry in the log, so that there are never new labels without the original ones."""
+    (data, reading), path = source, ledger_path
+    content = encode_columns(data.results(done), labels_path.suffix)
     try:
-        replace(done.ledger, class_names=data.class_names).save(path, overwrite=force)
+        ledger.save(path, overwrite=force)
+        log: AuditLog = log_beside(ledger_path)
+        path = log.path
+        record_ledger(
+            log, ledger_path.name, ledger, file=str(data.path), file_sha256=digest_file(data.path),
+            reading={name: value for name, value in vars(reading).items() if value},
+            output=labels_path.name, output_sha256=digest(content),
+        )  # fmt: skip
         path = labels_path
-        write_bytes(path, data.encode(done.labels), overwrite=force)
+        write_bytes(path, content, overwrite=force)
     except OSError as error:
         raise ArgumentError(f"{path}: cannot be written: {error.strerror}; --out chooses another folder") from None
 
@@ -251,42 +273,3 @@ def _end_table(screen: Console, number: int, what: str) -> None:
     if number > MOST_ROWS:
         print_line(screen, f"... and {number - MOST_ROWS:,} more {what}", "dim")
     print_line(screen)
-
-
-def allowed_moves(data: PosteriorFile, forbidden: list[str] | None) -> NDArray[np.bool_] | None:
-    """Return the moves that both the file and ``--forbid`` allow, ``(C, C)``, or None if all are."""
-    if not forbidden:
-        return data.allowed
-    C = len(data.class_names)
-    allowed = np.ones((C, C), np.bool_) if data.allowed is None else data.allowed.copy()
-    for rule in forbidden:
-        allowed[_forbidden_pair(rule, data.class_names)] = False
-    return allowed
-
-
-def _forbidden_pair(rule: str, names: tuple[str, ...]) -> tuple[int | slice, int | slice]:
-    """Read ``FROM:TO``; a class name may hold colons itself, so every split is tried."""
-    cuts = [(rule[:at], rule[at + 1 :]) for at, mark in enumerate(rule) if mark == ":"]
-    if not cuts:
-        raise ArgumentError(f"expected FROM:TO, such as {names[0]}:{names[-1]}, got {shown(rule)}", argument="--forbid")
-    known = [pair for pair in cuts if all(_class(part, names) is not None for part in pair)]
-    if len(known) > 1:
-        raise ArgumentError(f"{shown(rule)} can be read in {len(known)} ways; use class numbers", argument="--forbid")
-    if not known:
-        unknown = next(part for part in cuts[0] if _class(part, names) is None)
-        raise ArgumentError(
-            f"{shown(rule)}: expected a class name, a number from 0 to {len(names) - 1} or '*', got {shown(unknown)}"
-            + nearest_hint(unknown, names),
-            argument="--forbid",
-        )
-    source, target = (_class(part, names) for part in known[0])
-    if source is None or target is None or source == target:
-        raise ArgumentError(f"{shown(rule)}: expected two different classes, or '*' on one side", argument="--forbid")
-    return source, target
-
-
-def _class(part: str, names: tuple[str, ...]) -> int | slice | None:
-    part = part.strip()
-    if part == "*":
-        return slice(None)
-    return names.index(part) if part in names else ordinal(part, len(names))

@@ -9,6 +9,7 @@ digest, the head, in a place of its own, and compare.
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from fedrela.errors import DataError, IntegrityError
 from fedrela.files import append_line, digest
 
 LARGEST = 1 << 28  # bytes
+LOG = "log.jsonl"  # of a client's folder
+PASS = re.compile(r"pass-([0-9]{4,})\.json")  # a ledger in a client's folder
 NOTHING = "0" * 64  # what stands for the digest before the first entry
 Entry = dict[str, Any]
 
@@ -94,3 +97,13 @@ def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> bool:
             f"{log.path.name} recorded on {entry['time']}; this one has {len(ledger)}: a move was changed or removed"
         )
     return entry is not None
+
+
+def log_beside(ledger: str | Path) -> AuditLog:
+    """Return the log of a ledger file: one per client's folder, else one per file.
+
+    >>> log_beside("labels/icu/3/pass-0001.json").path.as_posix(), log_beside("out/clinic.ledger.json").path.as_posix()
+    ('labels/icu/3/log.jsonl', 'out/clinic.ledger.log')
+    """
+    ledger = Path(ledger)
+    return AuditLog(ledger.with_name(LOG) if PASS.fullmatch(ledger.name) else ledger.with_suffix(".log"))

@@ -8,7 +8,6 @@ beside the ledgers says what was done when; every ledger that is read must be th
 from __future__ import annotations
 
 import os
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Ledger, undo
-from fedrela.core.audit_log import AuditLog, check_ledger, record_ledger
+from fedrela.core.audit_log import LOG, PASS, AuditLog, check_ledger, record_ledger
 from fedrela.core.ledger import labels_digest
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import safe_join, sweep, write_bytes
 
-PASS = re.compile(r"pass-([0-9]{4,})\.json")
 UNDONE = "undone"
-LOG = "log.jsonl"
 
 
 def default_folder() -> Path:

@@ -1,0 +1,350 @@
+"""Posterior tables: CSV and Parquet files as people have them, with an index, ids, prefixed columns and other columns.
+
+A column is the label, the row's id, the probability of a class, or left out. A column of which that is not clear is an
+error that names the option which settles it. Every error in a CSV file says ``FILE:LINE:COLUMN``, counted from 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.sources.reading import csv_rows, reading
+from fedrela.errors import ArgumentError, DataError
+from fedrela.text import listed, nearest_hint, plural, shown
+
+LABEL_NAMES = ("label", "labels", "y", "class", "target")
+ID_NAMES = ("id", "ids", "index", "row_id")
+INDEX_NAMES = ("", "Unnamed: 0")  # what pandas calls an index without a name, written and read again
+SETTLE = (
+    "--ignore leaves a column out, --id makes it the row's id, --classes or --prefix says which columns are classes"
+)
+LARGEST_VALUE = 1e100  # of what may be added up
+PLAUSIBLE = 0.05  # mean distance of a row's sum from 1
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which column of a table is what, by name or by number from 0; what is None or empty is found out."""
+
+    label_column: str | None = None
+    id: str | None = None
+    classes: tuple[str, ...] = ()
+    prefix: str = ""
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a file is what; columns are counted from 0."""
+
+    path: Path
+    header: tuple[str, ...] | None
+    label: int
+    id: int | None
+    columns: tuple[int, ...]  # of the classes
+    class_names: tuple[str, ...]
+    line: int | None = 1  # of the header; None in a file without lines
+    named: bool = False  # whether classes or a prefix were given
+
+    def error(self, line: int | None, column: int, what: str) -> DataError:
+        """Return the error of a cell."""
+        if self.line is None or line is None:
+            return DataError(f"{self.path}: column {shown((self.header or ())[column])}: {what}")
+        return DataError(f"{self.path}:{line}:{column + 1}: {what}")
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorTable:
+    """The cells of a posterior table."""
+
+    layout: Layout
+    posterior: NDArray[np.float64]
+    words: list[str]  # of the label column
+    ids: tuple[str, ...]
+    lines: NDArray[np.int64] | None  # line, from 1, on which each row of a CSV file begins
+    labels: NDArray[np.int64] = field(init=False)
+    names_as_labels: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        lines: Sequence[int | None] = [None] * len(self.words) if self.lines is None else self.lines.tolist()
+        _check_ids(self.layout, self.ids, lines)
+        labels, named = _class_ids(self.layout, self.words, lines)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "names_as_labels", named)
+        if not self.layout.named:
+            _refuse_stray_columns(self, set(self.words) if named else set())
+
+
+def read_csv(path: Path, reading: Reading) -> PosteriorTable:
+    """Read a CSV file, with or without a header."""
+    rows = csv_rows(path)
+    line, first = next(rows, (1, []))
+    cells = tuple(cell.strip() for cell in first)
+    if len(cells) < 3:
+        hint = "; is the separator a comma?" if set("".join(cells)) & set(";\t|") else ""
+        what = f"expected at least two probability columns and a label column, got {plural(len(cells), 'column')}{hint}"
+        raise DataError(f"{path}:{line}:{len(cells) + 1}: {what}")
+    header = None if all(map(is_number, cells)) else cells
+    layout = _layout(path, line, header, len(cells), reading)
+    if layout.header is None:
+        rows = itertools.chain([(line, first)], rows)
+    values, words, ids, lines = array("d"), [], [], array("q")
+    for line, cells_here in rows:
+        if len(cells_here) != len(first):
+            got = len(cells_here)
+            raise layout.error(line, min(got, len(first)), f"expected {len(first)} columns, got {got}")
+        lines.append(line)
+        words.append(cells_here[layout.label].strip())
+        if layout.id is not None:
+            ids.append(cells_here[layout.id].strip())
+        probabilities = [cells_here[column] for column in layout.columns]
+        try:
+            values.extend(_numbers(probabilities))
+        except ValueError:
+            raise _no_number(layout, line, probabilities) from None
+    posterior = np.array(values).reshape(len(words), len(layout.columns))
+    return PosteriorTable(layout, posterior, words, tuple(ids), np.array(lines, np.int64))
+
+
+def _no_number(layout: Layout, line: int, cells: list[str]) -> DataError:
+    c = next(c for c, cell in enumerate(cells) if not is_number(cell))
+    what = f"expected the probability of class {shown(layout.class_names[c])}, got {shown(cells[c])}"
+    what += f" (the label column is {layout.label + 1}); {SETTLE}"
+    return layout.error(line, layout.columns[c], what)
+
+
+def read_parquet(path: Path, options: Reading) -> PosteriorTable:
+    """Read a Parquet file; the index of a pandas frame is the rows' id."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ArgumentError(f"{path}: Parquet needs pyarrow: pip install 'fedrela[parquet]', or save as CSV") from None
+    with reading(path, "Parquet file"):
+        table = parquet.read_table(path)
+        named = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    header = tuple(map(str, table.column_names))
+    if len(header) < 3:
+        raise DataError(f"{path}: expected at least two probability columns and a label column, got {len(header)}")
+    index = next((name for name in named if isinstance(name, str)), None)
+    layout = _layout(path, None, header, len(header), options, index)
+    columns = []
+    for column, name in zip(layout.columns, layout.class_names, strict=True):
+        cells = table.column(column).to_numpy()
+        if cells.dtype.kind not in "fiu":
+            what = f"expected the probability of class {shown(name)}, got {table.schema.types[column]}; {SETTLE}"
+            raise layout.error(None, column, what)
+        columns.append(cells.astype(np.float64))
+    words = [str(word) for word in table.column(layout.label).to_pylist()]
+    if layout.id is not None:
+        ids = tuple(str(word) for word in table.column(layout.id).to_pylist())
+    else:  # pandas stores an index that is a range as three numbers
+        spans = [range(each["start"], each["stop"], each["step"]) for each in named if isinstance(each, dict)]
+        ids = tuple(str(number) for span in spans if span != range(len(words)) for number in span)
+    return PosteriorTable(layout, np.stack(columns, axis=1), words, ids, None)
+
+
+def _layout(
+    path: Path, line: int | None, header: tuple[str, ...] | None, width: int, options: Reading, index: str | None = None
+) -> Layout:
+    def chosen(wanted: str, argument: str) -> int:
+        return _chosen_column(path, width, header or (), wanted, argument)
+
+    ignored = {chosen(word, "ignore") for word in options.ignore}
+    row_id = chosen(options.id, "id") if options.id is not None else _usual_id(header, ignored, index)
+    label = chosen(options.label_column, "label_column") if options.label_column is not None else None
+    taken = ignored | {row_id}
+    if label is None:
+        label = _usual_label(path, line, header, width, taken, options)
+    if label in taken:
+        raise ArgumentError(f"{path}: column {label + 1} is the label; expected another one", argument="id or ignore")
+    rest = [column for column in range(width) if column != label and column not in taken]
+    columns, names = _class_columns(path, header, rest, options)
+    given = bool(options.classes or options.prefix)
+    layout = Layout(path, header, label, row_id, tuple(columns), tuple(names), line, given)
+    if header is not None:
+        _check_names(layout)
+    if len(columns) < 2:
+        raise DataError(f"{path}: expected at least two probability columns, got {len(columns)}")
+    return layout
+
+
+def _usual_id(header: tuple[str, ...] | None, ignored: set[int], index: str | None) -> int | None:
+    """Return the index of a pandas frame, else the first column that is called an id, or None."""
+    if header is None:
+        return None
+    if header[0] in INDEX_NAMES and 0 not in ignored:
+        return 0
+    wanted = ID_NAMES if index is None else (index.casefold(),)
+    return next((c for c, name in enumerate(header) if name.casefold() in wanted and c not in ignored), None)
+
+
+def _usual_label(
+    path: Path, line: int | None, header: tuple[str, ...] | None, width: int, taken: set[Any], options: Reading
+) -> int:
+    for usual in LABEL_NAMES if header else ():
+        places = [c for c, name in enumerate(header or ()) if name.casefold() == usual and c not in taken]
+        if len(places) > 1:
+            where = path if line is None else f"{path}:{line}:{places[1] + 1}"
+            raise DataError(f"{where}: a second column {usual!r}; say which one with label_column")
+        if places:
+            return places[0]
+    rest = [c for c in range(width) if c not in taken]
+    if header and (options.classes or options.prefix):
+        named = {options.prefix + name for name in options.classes}
+        rest = [c for c in rest if not (header[c] in named if named else header[c].startswith(options.prefix))]
+    if not rest:
+        raise ArgumentError(f"{path} has no column left that could be the label", argument="label_column")
+    return rest[-1]
+
+
+def _class_columns(
+    path: Path, header: tuple[str, ...] | None, rest: list[int], options: Reading
+) -> tuple[list[int], list[str]]:
+    """Return the columns of the classes and their names: those that were named, else all that are left."""
+    if options.classes and header is None:
+        if len(options.classes) != len(rest):
+            what = f"{path} has {len(rest)} probability columns, got {plural(len(options.classes), 'class name')}"
+            raise ArgumentError(what, argument="classes")
+        return rest, list(options.classes)
+    if options.classes and header is not None:
+        place = {header[column]: column for column in reversed(rest)}
+        for name in (options.prefix + name for name in options.classes):
+            if name not in place:
+                raise ArgumentError(
+                    f"{path} has no column {shown(name)}{nearest_hint(name, place)}", argument="classes"
+                )
+        return [place[options.prefix + name] for name in options.classes], list(options.classes)
+    if header is None:
+        return rest, list(map(str, range(len(rest))))
+    columns = [column for column in rest if header[column].startswith(options.prefix)]
+    if options.prefix and len(columns) < 2:
+        what = f"{path}: expected two columns or more that begin with {shown(options.prefix)}, got {len(columns)}"
+        raise ArgumentError(what, argument="prefix")
+    return columns, [header[column].removeprefix(options.prefix) for column in columns]
+
+
+def _chosen_column(path: Path, width: int, header: tuple[str, ...], wanted: str, argument: str) -> int:
+    number = ordinal(wanted, width)
+    if header.count(wanted) == 1:
+        return header.index(wanted)
+    if number is not None and wanted not in header:
+        return number
+    if not header:
+        reason = f"{path} has no header: expected a number from 0 to {width - 1}, got {shown(wanted)}"
+    elif wanted in header:
+        reason = f"{path} has {header.count(wanted)} columns {shown(wanted)}; give a number from 0"
+    else:
+        reason = f"{path} has no column {shown(wanted)}{nearest_hint(wanted, header)}"
+    raise ArgumentError(reason, argument=argument)
+
+
+def _check_names(layout: Layout) -> None:
+    """Refuse a header that cannot name classes, or that is rather a row of data with a word in it."""
+    seen: dict[str, int] = {}
+    for column, name in zip(layout.columns, layout.class_names, strict=True):
+        what = ""
+        if not name:
+            what = f"a column without a name; {SETTLE}"
+        elif name in seen:
+            what = f"class {name!r} again, as in column {seen[name] + 1}; class names must differ"
+        elif is_number(name) and 0 < float(name) < 1:
+            what = f"{name!r} as a class name looks like a probability; expected a header, or numbers only"
+        if what:
+            raise layout.error(layout.line, column, what)
+        seen[name] = column
+
+
+def _check_ids(layout: Layout, ids: tuple[str, ...], lines: Sequence[int | None]) -> None:
+    seen: set[str] = set()
+    for row, name in enumerate(ids):
+        if not name or name in seen:
+            what = f"id {shown(name)} again" if name else "an empty id"
+            raise layout.error(lines[row], layout.id or 0, f"{what}; ids must differ; --ignore leaves the column out")
+        seen.add(name)
+
+
+def _class_ids(layout: Layout, words: list[str], lines: Sequence[int | None]) -> tuple[NDArray[np.int64], bool]:
+    """Return the class ids of the labels, and whether the labels are names; ids may be written as 3.0."""
+    names = layout.class_names
+    kinds = set(words)
+    by_name = {name: c for c, name in enumerate(names)}
+    numbers = {word: float(word) for word in kinds if is_number(word)}
+    by_id = {word: int(x) for word, x in numbers.items() if x.is_integer() and 0 <= x < len(names)}
+    for named, code in ((True, by_name), (False, by_id)):
+        if kinds <= code.keys():
+            return np.array([code[word] for word in words], np.int64), named
+    strange = kinds - by_name.keys() - by_id.keys()
+    row = next(row for row, word in enumerate(words) if word in (strange or kinds - by_id.keys()))
+    what = f"label {shown(words[row])} is a class name but others are class numbers; use one kind"
+    if strange:
+        what = f"expected a class name or a number from 0 to {len(names) - 1}, got {shown(words[row])}"
+        what += _prefix_hint(words[row], names) or nearest_hint(words[row], names)
+    raise layout.error(lines[row], layout.label, what)
+
+
+def _prefix_hint(label: str, names: Sequence[str]) -> str:
+    """Return the prefix that would make a class of a column, as words."""
+    column = next((name for name in names if label and name != label and name.endswith(label)), None)
+    if column is None:
+        return ""
+    return f"; --prefix {column.removesuffix(label)} makes class {shown(label)} of column {shown(column)}"
+
+
+def _refuse_stray_columns(table: PosteriorTable, known: set[str]) -> None:
+    """Raise if rows sum to 1 without some column that no label names: it is no probability of a class.
+
+    Each step takes away the column that brings the sums nearest to 1, if nearly all of its values were too much. What
+    is no posterior at all, such as logits, is left for `fedrela.relabel` to refuse.
+    """
+    Q, names = table.posterior, table.layout.class_names
+    Q = Q[np.abs(Q).max(axis=1) < LARGEST_VALUE]
+    left, stray = list(range(Q.shape[1])), []
+    sums = Q.sum(axis=1)
+    while len(Q) and len(left) > 2:
+        gain = {
+            c: float(np.mean(np.abs(sums - 1) - np.abs(sums - Q[:, c] - 1)) - 0.9 * np.mean(np.abs(Q[:, c])))
+            for c in left
+            if names[c] not in known and Q[:, c].any()
+        }
+        worst = max(gain, key=gain.__getitem__, default=None)
+        if worst is None or gain[worst] <= 0:
+            break
+        left.remove(worst)
+        stray.append(worst)
+        sums = Q[:, left].sum(axis=1)
+    if stray and float(np.mean(np.abs(sums - 1))) < PLAUSIBLE:
+        without = "it" if len(stray) == 1 else "them"
+        said = listed([shown(names[c]) for c in sorted(stray)])
+        what = f"no probability of a class in {said}: rows sum to 1 without {without}; {SETTLE}"
+        raise table.layout.error(table.layout.line, table.layout.columns[min(stray)], what)
+
+
+def _numbers(cells: list[str]) -> list[float]:
+    if "_" in "".join(cells):
+        raise ValueError  # Python would read 1_0 as 10
+    return [float(cell) for cell in cells]
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number, as Python reads it but without underscores."""
+    try:
+        return bool(_numbers([cell]))
+    except ValueError:
+        return False
+
+
+def ordinal(word: str, limit: int) -> int | None:
+    """Return a word as a number from 0 to below `limit`, or None where it is none.
+
+    >>> ordinal("2", 3), ordinal("3", 3), ordinal("-1", 3)
+    (2, None, None)
+    """
+    return int(word) if word.isdecimal() and len(word) < 10 and int(word) < limit else None
