@@ -39,4 +39,4 @@ def test_a_superlink_and_three_supernodes_give_what_one_process_gives(tmp_path):
     there = Result.load(tmp_path / "run")
     assert_equal(there, run(config, out=tmp_path / "here"))
     assert there.moved is None
-    assert sorted(path.name for path in tmp_path.glob("state-*/app/client-*")) == ["client-0", "client-1", "client-2"]
+    assert sorted(path.name for path in tmp_path.glob("state-*/app-*/client-*")) == ["client-0", "client-1", "client-2"]

@@ -12,8 +12,8 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
-from fedrela.errors import IntegrityError, TooFewClientsError
-from fedrela.experiment import run
+from fedrela.errors import ArgumentError, IntegrityError, TooFewClientsError
+from fedrela.experiment import begin, run
 from fedrela.experiment.flower_app import serve
 from fedrela.flower.client import StateStore, StoredState
 from fedrela.flower.codec import ARRAYS, METRICS
@@ -22,6 +22,7 @@ from fedrela.streams import stream
 from helpers.batteries import count, tried
 from helpers.flower_federations import assert_equal, digits, federate, grid_of
 from helpers.in_process import InProcessGrid
+from helpers.small_runs import bytes_of
 
 torch.set_num_threads(1)
 
@@ -80,6 +81,46 @@ def test_a_server_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, algorithm
     assert_equal(there, run(config, out=tmp_path / "here"))
 
 
+@pytest.mark.parametrize("finished", [True, False])
+def test_another_configuration_neither_goes_on_with_a_run_nor_answers_for_it(tmp_path, finished):
+    first = digits(train={"rounds": 3})
+    if finished:
+        federate(first, tmp_path)
+    else:
+        with begin(first, out=tmp_path / "flower", workers=1) as recorded:
+            next(iter(recorded.rounds(1)))
+    before = bytes_of(tmp_path / "flower")
+    edited = digits(train={"rounds": 4, "lr": 0.2})
+    with pytest.raises(ArgumentError) as error:
+        federate(edited, tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path / 'flower'}: the run there is of another configuration: train.rounds is 4, there 3, "
+        "train.lr is 0.2, there 0.05; give the same configuration to go on with it, or another folder to start anew"
+    )
+    assert bytes_of(tmp_path / "flower") == before
+
+
+def test_clients_never_use_the_state_of_another_configuration(tmp_path):
+    """Two configurations under one experiment, one after the other: the first then goes on with its own labels."""
+    config = digits(relabel={"start": 1, "tau": 0.3}, train={"rounds": 4})
+    other = digits(relabel={"start": 1, "tau": 0.05}, train={"rounds": 4})
+    whole, _ = federate(config, tmp_path / "apart")
+
+    class Stopping(InProcessGrid):
+        def push_messages(self, messages):
+            messages = list(messages)
+            if any(message.metadata.group_id == "3" for message in messages):
+                raise KeyboardInterrupt
+            return super().push_messages(messages)
+
+    stopping = Stopping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
+    with pytest.raises(KeyboardInterrupt):
+        serve(config, stopping, out=tmp_path / "flower", experiment="trial", patience=1.0)
+    federate(other, tmp_path, "other")
+    there, _ = federate(config, tmp_path)
+    assert_equal(there, whole)
+
+
 def test_a_client_that_lost_its_disk_says_so_and_is_left_out(tmp_path):
     config = digits(relabel={"start": 2, "tau": 0.3})
 
@@ -87,7 +128,7 @@ def test_a_client_that_lost_its_disk_says_so_and_is_left_out(tmp_path):
         def push_messages(self, messages):
             messages = list(messages)
             if any(message.metadata.group_id == "3" for message in messages):
-                shutil.rmtree(tmp_path / "states" / "trial" / "client-1", ignore_errors=True)
+                shutil.rmtree(next(tmp_path.glob("states/trial-*/client-1")))
             return super().push_messages(messages)
 
     grid = Wiping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))

@@ -121,7 +121,8 @@ def export_flower(config: Config, target: str | Path) -> Path:
     with new_folder(target) as folder:  # first: a target that is taken is refused before data are read
         clients = len(build_data(config).shards)
         few = " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else "")
-        words = {"name": name, "out": f"runs/{name}", "clients": clients, "last": clients - 1, "few": few}
+        out = f"runs/{name}-{config_sha256(config)[:12]}"
+        words = {"name": name, "out": out, "clients": clients, "last": clients - 1, "few": few}
         make_folder(folder / APP)
         for file, place in PLACES.items():
             text = Template((TEMPLATES / f"{file}.in").read_text(encoding="utf-8")).substitute(words)

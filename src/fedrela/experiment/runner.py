@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import platform
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -29,22 +30,24 @@ from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.experiment.build import build_data, groups_of, located
+from fedrela.experiment.build import LONGEST_MESSAGE, build_data, groups_of, located
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config, check_fits
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault
-from fedrela.experiment.toml.writer import toml_text
+from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models import MODELS, build, contract
 from fedrela.models.contract import Model
 from fedrela.models.inputs import Scaling
 from fedrela.models.runtime import device_of, dtype_of, one_thread
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder
+from fedrela.text import printable
 
 Configuration = str | Path | Mapping[str, Any] | Config
+MOST_NAMED = 3  # keys that a message about another configuration names
 PACKAGES = ("fedrela", "numpy", "torch")  # whose versions a result may depend on
 
 
@@ -141,7 +144,26 @@ def begin_or_resume(
     status = run_status(out)
     if status == "missing" or (status == "new" and prefix is not None):  # a fork that was cut off is made again
         return begin(config, out=out, executor=executor, prefix=None if prefix is None else RunFolder.open(prefix))
+    _check_same_config(RunFolder.open(out), config)
     return resume(out, executor=executor)
+
+
+def _check_same_config(folder: RunFolder, config: Config) -> None:
+    """Raise where the run in a folder is of another configuration, and say in what."""
+    if folder.manifest["config_sha256"] == config_sha256(config):
+        return
+    there, given = (
+        dict(leaves(tomllib.loads(text))) for text in (folder.read("config.toml").decode(), run_toml(config))
+    )
+    found = [
+        f"{key} is {given.get(key, 'left out')}, there {there.get(key, 'left out')}"
+        for key in dict.fromkeys([*given, *there])
+        if given.get(key) != there.get(key)
+    ]
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    what = printable(f"{', '.join(found[:MOST_NAMED])}{more}" or "its digest differs", LONGEST_MESSAGE)
+    advice = "give the same configuration to go on with it, or another folder to start anew"
+    raise ArgumentError(f"{folder.path}: the run there is of another configuration: {what}; {advice}")
 
 
 def run_status(folder: str | Path) -> str:

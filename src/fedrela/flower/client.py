@@ -56,7 +56,8 @@ class FlowerClient:
             task = read_task(message.content)
             if task.client != client_of(context):
                 raise ArgumentError(f"client {client_of(context)}: the task is for client {task.client}")
-            store = StateStore(str(context.node_config.get("state-dir", self.root)), task.experiment, task.client)
+            experiment = f"{task.experiment}-{self.fingerprint[:12]}"  # never the state of another configuration
+            store = StateStore(str(context.node_config.get("state-dir", self.root)), experiment, task.client)
             with store.locked(), one_thread():
                 content = as_reply(self._carry_out(task, store))
         except Exception as error:  # the server is told a reason, not a traceback

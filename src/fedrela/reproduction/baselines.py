@@ -12,9 +12,8 @@ from typing import Any
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import parse_config
-from fedrela.experiment.toml.writer import as_plain, toml_text
+from fedrela.experiment.toml.writer import as_plain, leaves, toml_text
 from fedrela.files import digest
-from fedrela.reproduction.differences import leaves
 from fedrela.reproduction.paper_table import PaperCell, PaperTable, Setting, TableScale
 
 METHOD = "method"  # the axis of baselines

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from fedrela.experiment.toml.writer import toml_value
+from fedrela.experiment.toml.writer import leaves
 from fedrela.reproduction.paper_table import BASELINE, PROTOCOLS, TREATED, PaperCell, PaperTable
 
 Place = dict[str, str]
@@ -33,15 +32,6 @@ def differences(table: PaperTable, scale: str, cells: Iterable[PaperCell]) -> li
     rows = [("round that counts", *(table.protocols[way].score for way in PROTOCOLS))]
     rows += [(f"{key}{_where(places, everywhere)}", *values) for (key, *values), places in found.items()]
     return [dict(zip(("setting", *PROTOCOLS), row, strict=True)) for row in rows]
-
-
-def leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield dotted keys with their values as TOML."""
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from leaves(value, f"{path}{key}.")
-        else:
-            yield f"{path}{key}", toml_value(value)
 
 
 def _where(places: list[Place], everywhere: list[Place]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from types import FunctionType
 from typing import Any
@@ -45,6 +45,19 @@ def _sections(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
     header = f"[{'.'.join(map(toml_key, path))}]\n" if path and (lines or not tables) else ""
     body = ["".join([header, *lines])] if header or lines else []
     return body + [section for key, inner in tables.items() for section in _sections(inner, (*path, key))]
+
+
+def leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield dotted keys with their values as TOML.
+
+    >>> list(leaves({"seed": 1, "data": {"root": "a"}}))
+    [('seed', '1'), ('data.root', '"a"')]
+    """
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", toml_value(value)
 
 
 def toml_key(key: str) -> str:
