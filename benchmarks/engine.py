@@ -173,7 +173,7 @@ def start_up(rounds: int, quick: bool) -> list[Row]:
         Row.of("start", "`fedrela.experiment` after torch: CPU", added, 0.3, "s"),
         Row.of(
             "start",
-            "`fedrela run examples/digits.toml` to the end of round 1 / `import torch` and the bare round",
+            "`fedrela run digits.toml` to the end of round 1 / `import torch` and the bare round",
             [a / b for a, b in zip(first, reference, strict=True)],
             1.25,
         ),
@@ -193,7 +193,13 @@ def first_round(fedrela: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "run/rounds.jsonl")
         began = time.perf_counter()
-        command = [fedrela, "run", str(ROOT / "examples/digits.toml"), "--out", str(Path(folder, "run"))]
+        command = [
+            fedrela,
+            "run",
+            str(ROOT / "src/fedrela/cli/starters/digits.toml"),
+            "--out",
+            str(Path(folder, "run")),
+        ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while not (written.exists() and written.stat().st_size):
             if process.poll() is not None:

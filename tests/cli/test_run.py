@@ -215,6 +215,6 @@ def test_interrupted_before_there_is_a_run(run, monkeypatch):
 
 def test_help_teaches(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    words = ("Example", "examples/digits.toml", "--out", "--workers", "Ctrl-C", "fedrela resume")
+    words = ("Example", "fedrela init; fedrela run digits.toml", "--out", "--workers", "Ctrl-C", "fedrela resume")
     shown = run("run", "--help").out
     assert [word for word in words if word not in shown] == []

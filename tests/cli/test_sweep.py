@@ -141,9 +141,9 @@ def test_what_cannot_be_swept_gets_one_line_and_leaves_nothing(run, text, said):
     assert not Path("runs").exists()
 
 
-def test_the_example_is_sound(run):
-    example = Path(__file__).parents[2] / "examples" / "sweep.toml"
-    done = run("sweep", example, "--dry-run")
+def test_the_starter_is_sound(run):
+    assert run("init", "--kind", "sweep").code == 0
+    done = run("sweep", "sweep.toml", "--dry-run")
     assert done.code == 0
     assert "20 runs, 276 rounds, 46 of them shared by several runs" in done.out
 

@@ -1,4 +1,4 @@
-"""The demonstration's configuration: that of the example files, with the rounds that its help promises."""
+"""The demonstration's configuration: that of the starter files, with the rounds that its help promises."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from fedrela.experiment.comparison import DEMO, Compare
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.overlay import overlay
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+STARTERS = Path(__file__).parents[2] / "src/fedrela/cli/starters"
 
 
-def test_the_example_file_is_one_run_of_it():
-    example, demo = load_config(EXAMPLES / "digits.toml"), overlay(parse_config(DEMO), {})
+def test_the_starter_is_one_run_of_it():
+    example, demo = load_config(STARTERS / "digits.toml"), overlay(parse_config(DEMO), {})
     assert example == demo
     assert config_sha256(example) == config_sha256(demo)
 
 
-def test_the_comparison_among_the_examples_goes_on_with_it(tmp_path):
-    configs = (load_config(EXAMPLES / "compare.toml"), parse_config(DEMO))
+def test_the_starter_of_comparisons_goes_on_with_it(tmp_path):
+    configs = (load_config(STARTERS / "compare.toml"), parse_config(DEMO))
     example, demo = ({cell.name for cell in Compare(config, tmp_path).grid.cells} for config in configs)
     assert demo < example
 

@@ -28,6 +28,11 @@ DemoOut = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder 
 DemoSeeds = Annotated[
     int, typer.Option("--seeds", metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=1000)
 ]
+NEXT = (  # what `demo` ends with
+    "open the report in a browser: which labels moved, and what that did to each class",
+    "fedrela init; fedrela run digits.toml    one of these runs, from a configuration that you can change",
+    "fedrela init --kind tables               the same for a table of your own; --kind images: for images of your own",
+)
 
 
 def compare(
@@ -40,7 +45,7 @@ def compare(
 ) -> None:
     r"""Compare baselines with and without FedReLa over several seeds; all arms share the rounds before re-labelling.
 
-    [bold]Example[/]: fedrela compare examples/compare.toml; fedrela compare run.toml --seeds 5 --arms baseline,fedrela
+    [bold]Example[/]: fedrela init --kind compare; fedrela compare compare.toml --seeds 5 --arms baseline,fedrela
 
     The table \[compare] of CONFIG names seeds, baselines, arms and pairs of arms; without it the algorithm of CONFIG is
     compared in four arms with three seeds. Ctrl-C loses nothing: run the same command to continue, also with more
@@ -102,7 +107,7 @@ def demo(out: DemoOut = Path("runs/demo"), seeds: DemoSeeds = 3) -> None:
     Digits 0, 1 and 2 are rare in training (imbalance ratio 20), and ten clients hold different shares of each class.
     FedAvg trains for 60 rounds; with FedReLa, clients re-label in round 48. Four arms share the first 47 rounds of each
     seed, so that the effects of re-labelling and of the official code's learning-rate drop can be told apart. Finished
-    runs in the folder are not run again. It is a fedrela compare; examples/compare.toml has more baselines.
+    runs in the folder are not run again. It is a fedrela compare; fedrela init --kind compare has more baselines.
     """
     from fedrela.experiment import start_early
 
@@ -117,14 +122,15 @@ def demo(out: DemoOut = Path("runs/demo"), seeds: DemoSeeds = 3) -> None:
 
         plan = Compare(_with_options(parse_config(DEMO, name="demo"), seeds), out, "demo")
     execute(screen, plan.grid, lambda: _show_comparison(screen, plan.conclude()))
-    run = plan.grid.place(next(cell for cell in plan.grid.cells if cell.arm == "fedrela"))
-    print_line(screen, f"next    copy and change {printable(run / 'config.toml')}, then fedrela run it")
+    print_line(screen)
+    for words in NEXT:
+        print_line(screen, f"next    {words}")
 
 
 def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run: DryRun = False) -> None:
     r"""Run every combination of values for keys of a configuration, and say which values validation would choose.
 
-    [bold]Example[/]: fedrela sweep examples/sweep.toml; fedrela sweep clinic.toml --out runs/tau --dry-run
+    [bold]Example[/]: fedrela init --kind sweep; fedrela sweep sweep.toml --out runs/tau --dry-run
 
     The table \[sweep] of CONFIG lists values for keys of other tables, such as "relabel.tau" = \[0.01, 0.03, 0.05];
     \[compare] may name several seeds, baselines and arms. No run is done twice: run the same command to continue after

@@ -27,8 +27,8 @@ UsageError: Any = typer.BadParameter.__base__
 HELP = """
 FedReLa (ICML 2026): re-labelling against class imbalance in federated learning.
 
-[bold]Start here[/]: fedrela demo shows it work; fedrela run examples/digits.toml trains a federation; fedrela preview
-clinic.csv, then fedrela relabel clinic.csv --tau 0.03, re-labels a file of your own.
+[bold]Start here[/]: fedrela demo shows it work; fedrela init, then fedrela run digits.toml, trains a federation;
+fedrela preview clinic.csv, then fedrela relabel clinic.csv --tau 0.03, re-labels a file of your own.
 
 [bold]Exit codes[/]: 0 done, 1 unexpected, 2 usage or configuration, 3 data (a refusal too), 4 integrity, 5 busy or too
 few clients, 130 interrupted.
@@ -41,6 +41,7 @@ VERBS = {
         "compare.demo",
         "Show what FedReLa does in federated training, on scikit-learn's digits, within a minute or two.",
     ),
+    "init": ("init.init", "Write a commented configuration to start from, which runs as it is."),
     "preview": ("relabel.preview", "Show how many labels would move at several tau, on average; nothing is written."),
     "relabel": ("relabel.relabel", "Re-label the majority-class samples that look most like a rarer class."),
     "run": (
@@ -81,6 +82,10 @@ VERBS = {
     "list": (
         "list.list_names",
         "List the algorithms, models, data sources and methods that a configuration may name, and the paper's tables.",
+    ),
+    "doctor": (
+        "doctor.doctor",
+        "Show what a bug report needs: versions, cores, memory, device, folders, data sets and optional parts.",
     ),
     "data": ("data.app", "List data sources, fetch data sets, and look at the federation of a configuration."),
 }

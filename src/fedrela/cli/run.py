@@ -57,7 +57,7 @@ def run(
 ) -> None:
     r"""Train one federation, and write rounds, checkpoints, changed labels, result and report into one run folder.
 
-    [bold]Example[/]: fedrela run examples/digits.toml; fedrela run clinic.toml --out runs/clinic-tau3 --workers 2
+    [bold]Example[/]: fedrela init; fedrela run digits.toml; fedrela run clinic.toml --out runs/clinic-tau3 --workers 2
 
     The same configuration gives the same bytes with any number of workers and after any interruption. After Ctrl-C,
     continue with fedrela resume. --engine flower runs the same in Flower's simulator, with the same weights and

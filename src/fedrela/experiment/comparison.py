@@ -20,7 +20,7 @@ from fedrela.metrics.paired import Spread, in_words, paired
 from fedrela.runfolder.records import Record
 
 # The demonstration: three of the ten digits are rare in training (imbalance ratio 20), and ten clients hold different
-# shares of each; the test set is balanced. ``examples/digits.toml`` is one run of it.
+# shares of each; the test set is balanced. ``fedrela init`` writes one run of it.
 DEMO: Record = {
     "seed": 1,
     "data": {

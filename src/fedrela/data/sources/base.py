@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.data.cache import PathOrNone
 from fedrela.errors import DataError
 from fedrela.options import Option, options_from
 
@@ -122,6 +124,7 @@ class SourceSpec:
     files: str  # where they are looked for; ROOT is the folder that the configuration names
     download: Download | None = None  # None where the files come from elsewhere
     size: DataSize | None = None  # if it is always the same
+    find: Callable[[PathOrNone], Path] | None = None  # where its files lie, or a `DataError`; None: they are your own
 
     @property
     def has_files(self) -> bool:

@@ -176,6 +176,7 @@ CIFAR10_SPEC = SourceSpec(
         folder="cifar-10-batches-bin",
     ),
     DataSize(50_000, 10_000, 10, (3, 32, 32)),
+    lambda root: _find(CIFAR10, root_folder(root)),
 )
 CIFAR100_SPEC = SourceSpec(
     load_cifar100,
@@ -189,4 +190,5 @@ CIFAR100_SPEC = SourceSpec(
         folder="cifar-100-binary",
     ),
     DataSize(50_000, 10_000, 100, (3, 32, 32)),
+    lambda root: _find(CIFAR100, root_folder(root)),
 )

@@ -141,4 +141,5 @@ SPEC = SourceSpec(
     "ROOT/FashionMNIST/raw, ROOT, Debian's package dataset-fashion-mnist",
     Download(tuple(RemoteFile(BASE_URL + name, size, sha256) for name, size, sha256 in FILES), path="FashionMNIST/raw"),
     DataSize(60_000, 10_000, 10, (1, 28, 28)),
+    _find,
 )

@@ -75,10 +75,16 @@ def load_tiny_imagenet(
 ) -> Source:
     """Return Tiny-ImageNet from ``root/tiny-imagenet-200`` or `root`; its annotated ``val`` part is the test set."""
     _check_form(size)
+    return _load("tiny_imagenet", list_folders(_find_tiny(root), "val", ""), size, 3, cache, progress)
+
+
+def _find_tiny(root: PathOrNone) -> Path:
     base = root_folder(root)
     folder = base / "tiny-imagenet-200" if (base / "tiny-imagenet-200").is_dir() else base
-    put = f"put the unpacked folder tiny-imagenet-200 in {base}, or run `fedrela data fetch tiny_imagenet`"
-    return _load("tiny_imagenet", list_folders(folder, "val", put), size, 3, cache, progress)
+    if not (folder / "train").is_dir():
+        put = f"put the unpacked folder tiny-imagenet-200 in {base}, or run `fedrela data fetch tiny_imagenet`"
+        raise DataError(f"{folder / 'train'} is missing; {put}")
+    return folder
 
 
 def load_imagenet_lt(
@@ -292,4 +298,5 @@ TINY_IMAGENET_SPEC = SourceSpec(
         "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
         folder="tiny-imagenet-200",
     ),
+    find=_find_tiny,
 )
