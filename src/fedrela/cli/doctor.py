@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fedrela import __version__
 from fedrela.text import printable
 
 
@@ -15,5 +16,5 @@ def doctor() -> None:
     """
     from fedrela.experiment.doctor import facts
 
-    for name, value in facts():
+    for name, value in [("fedrela", __version__), *facts()]:
         print(f"- {name}: {printable(value)}")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
-from fedrela import __version__
 from fedrela.data.cache import cache_folder
 from fedrela.data.sources import SOURCES
 from fedrela.engine.executors.forkserver import usable_cores
@@ -22,7 +21,6 @@ OPTIONAL = ("flwr", "ray", "tensorboard", "pandas", "imbalanced-learn", "mlflow"
 
 def facts() -> Iterator[tuple[str, str]]:
     """Yield name and value of every fact; no user, host or path but those of data is among them."""
-    yield "fedrela", __version__
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
     yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
     yield "cores", f"{usable_cores()} usable of {os.cpu_count()}"
