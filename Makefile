@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: help install demo test lint nightly coverage bench bench-more docs mutants clean
+.PHONY: help install demo test lint nightly coverage bench bench-more results docs mutants clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ bench: $(READY)      ## ratios to bare PyTorch, start and memory, into docs/expl
 
 bench-more: $(READY) # re-labelling against NumPy, partitions, every algorithm, the Flower adapter: printed only
 	for script in relabel data algorithms flower; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+results: $(READY)    ## docs/results from the records in results/ (fedrela results run: more records)
+	$(BIN)/python docs/make_results.py
 
 mutants: $(READY)    ## mutation check of core: which changes would no test notice?
 	$(BIN)/python tests/mutants.py

@@ -35,6 +35,13 @@ def test_the_numbers_of_the_claims_are_up_to_date():
     assert (DOCS / "explanation" / "claims.md").read_text() == made["page"](), "run python docs/claims.py"
 
 
+def test_the_pages_of_results_are_what_the_records_say():
+    pages, pictures = runpy.run_path(str(DOCS / "make_results.py"))["pages"]()
+    there = {path.name: path.read_text() for path in (DOCS / "results").glob("*.md")}
+    assert there == pages, "run make results"
+    assert {path.stem for path in (DOCS / "results").glob("*.svg")} == set(pictures), "run make results"
+
+
 def test_the_last_nightly_run_on_the_page_is_that_of_the_counts():
     made = runpy.run_path(str(DOCS / "guarantees.py"))
     assert made["page"]() == GUARANTEES, "run python docs/guarantees.py"

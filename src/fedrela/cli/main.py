@@ -61,6 +61,7 @@ VERBS = {
         "reproduce.reproduce",
         "Run a table of the paper again, and show published and measured values side by side in the paper's layout.",
     ),
+    "results": ("results.app", "Run studies whose results are kept with the code, and run recorded ones again."),
     "report": (
         "report.report",
         "Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.",

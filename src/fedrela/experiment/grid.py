@@ -83,9 +83,14 @@ class Cell:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
+    def sha256(self) -> str:
+        """The digest of its configuration."""
+        return config_sha256(self.config)
+
+    @cached_property
     def name(self) -> str:
         """The name of its run folder, which follows from its configuration alone."""
-        return f"{file_name(self.config)}-{Arm.of(self.config).name}-s{self.config.seed}-{address(self.config)}"
+        return f"{file_name(self.config)}-{Arm.of(self.config).name}-s{self.config.seed}-{self.sha256[:12]}"
 
     def as_record(self) -> dict[str, Any]:
         """Return what ``grid.json`` says of it."""
@@ -95,7 +100,7 @@ class Cell:
             "arm": self.arm,
             "seed": self.seed,
             "values": dict(self.values),
-            "config_sha256": config_sha256(self.config),
+            "config_sha256": self.sha256,
         }
 
 

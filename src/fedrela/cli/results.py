@@ -1,0 +1,138 @@
+"""``fedrela results run | list | verify``: studies whose results are kept with the code."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from fedrela.cli.grid_runs import show_grid
+from fedrela.cli.progress import progress_bar
+from fedrela.cli.run import RUNS, Workers, read_workers
+from fedrela.cli.terminal import console, help_text, print_error, print_line, print_table
+from fedrela.errors import FedrelaError, IntegrityError
+from fedrela.text import plural, printable
+
+if TYPE_CHECKING:
+    from fedrela.experiment.grid import Cell
+    from fedrela.reproduction.studies import Queued, Study
+
+HELP = """
+Run studies whose results are kept with the code, and run recorded ones again.
+
+[bold]Example[/]: fedrela results list; fedrela results run; fedrela results verify results/mammography --cells 2
+"""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A study, or the folder of all studies.")]
+OneStudy = Annotated[Path, typer.Argument(metavar="STUDY", help="The folder of a study.", show_default=False)]
+Store = Annotated[Path, typer.Option(metavar="DIR", help="The folder of all runs.")]
+Cells = Annotated[int, typer.Option(metavar="NUMBER", help="How many runs are done again.", min=1)]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Chooses which runs.", min=0)]
+MostSeeds = Annotated[
+    int | None, typer.Option("--seeds", metavar="NUMBER", help="Only the first seeds of each study.", min=1)
+]
+
+
+def run(
+    folder: Folder = Path("results"), store: Store = RUNS / "results", seeds: MostSeeds = None, workers: Workers = None
+) -> None:
+    """Run what is left of a study, or of all studies in the order of their queue.
+
+    [bold]Example[/]: fedrela results run; fedrela results run results/mammography --workers 1
+
+    FOLDER has study.toml (a configuration as for compare or sweep, or the name of a table of the paper), or queue.toml,
+    which lists such folders. When a run ends, its record is written to summary.json there: accuracies, digests of
+    configuration and weights, versions. A recorded run is never done again, also where its run folder is gone. Ctrl-C
+    loses nothing. Data sets are looked for in the folder data of the working directory.
+    """
+    from fedrela.reproduction.studies import Study
+
+    screen, number, failed = console(), read_workers(workers), 0
+    tried: set[Queued] = set()
+    while queued := next((each for each in _studies(folder) if each not in tried), None):  # studies may join meanwhile
+        tried.add(queued)
+        try:
+            failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, number)
+        except FedrelaError as error:  # such as data that are not here: the other studies can be run
+            print_error(f"{queued.folder}: {error}")
+            failed += 1
+    if failed:
+        raise typer.Exit(1)
+
+
+def _studies(folder: Path) -> list[Queued]:
+    from fedrela.reproduction.studies import STUDY, Queued, read_queue
+
+    return [Queued(folder)] if (folder / STUDY).is_file() else read_queue(folder)
+
+
+def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | str | None) -> int:
+    """Run what is left of one study, and return how many runs failed."""
+    from fedrela.experiment import open_executor
+
+    failed = 0
+    study.write()  # without records of runs that it no longer has
+    print_line(screen, printable(f"{study.name}: {_standing(study)}"), "bold")
+    for grid in study.grids(seeds):
+        engine = grid.cells[0].config.engine
+        opened = open_executor(workers or engine.workers, engine.device)
+        with opened as (executor, _), show_grid(screen, grid) as show:
+            for progress in study.run(grid, executor):
+                show(progress)
+        failed += len(grid.failures)
+    print_line(screen, printable(f"{study.name}: {_standing(study)}"))
+    return failed
+
+
+def _standing(study: Study) -> str:
+    done = len(study.cells) - len(study.remaining())
+    return f"{done} of {plural(len(study.cells), 'run')} recorded"
+
+
+def list_studies(folder: Folder = Path("results")) -> None:
+    """List the studies of a queue: how many runs are recorded, and about how long all of them take.
+
+    [bold]Example[/]: fedrela results list
+    """
+    from fedrela.reproduction.studies import Study
+
+    rows = []
+    with progress_bar("reading studies"):
+        for queued in {each.folder: each for each in _studies(folder)}.values():
+            study = Study(queued.folder)
+            done = len(study.cells) - len(study.remaining())
+            rows.append((study.name, f"{done} / {len(study.cells)}", f"{queued.minutes:g}", queued.title))
+    print_table(console(), ("study", "runs", "core minutes", "what"), rows, words=("study", "what"))
+
+
+def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers = None) -> None:
+    """Run some recorded runs again, alone and from their first round, and compare them with their records.
+
+    [bold]Example[/]: fedrela results verify results/mammography --cells 2 --seed 7
+
+    On the same machine with the same versions the weights must be the same, bit by bit; elsewhere accuracies must agree
+    within two points. A difference gives exit code 4.
+    """
+    from fedrela.reproduction import studies
+
+    screen, there, wrong, number = console(), studies.Study(study), 0, read_workers(workers)
+
+    def tell(cell: Cell) -> None:
+        values = "".join(f", {key} = {value}" for key, value in cell.values.items())
+        print_line(screen, printable(f"{cell.baseline}, {cell.arm}, seed {cell.seed}{values}", 160), "bold")
+
+    with tempfile.TemporaryDirectory() as scratch:
+        for check in studies.verify(there, cells, seed, Path(scratch), tell, number):
+            wrong += not check.same
+            print_line(screen, f"  {'as recorded' if check.same else 'NOT as recorded'}: {check.words}")
+    if wrong:
+        raise IntegrityError(f"{study}: {wrong} of {plural(cells, 'run')} are not as recorded")
+
+
+for name, verb in (("run", run), ("list", list_studies), ("verify", verify)):
+    app.command(name, help=help_text(verb.__doc__))(verb)

@@ -1,0 +1,272 @@
+"""Studies: results that are kept with the code, one record for every run, and what re-runs some of them.
+
+A study is a folder with ``study.toml``, the configuration of a comparison or a sweep, or the name of a table of the
+paper, and ``summary.json``, which has one record per finished run. The run folders lie elsewhere, in a store, and may
+be lost: what is recorded is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedrela.arguments import check_choice
+from fedrela.engine.executors import Executor
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.experiment.comparison import Compare
+from fedrela.experiment.grid import Cell, Grid, Progress
+from fedrela.experiment.load import parse_config
+from fedrela.experiment.result import Result
+from fedrela.experiment.runner import run
+from fedrela.experiment.sweeps import SweepPlan
+from fedrela.experiment.toml.reader import parse_toml, read_text
+from fedrela.files import digest, read_plain, write_bytes
+from fedrela.reproduction.measurement import Reproduction
+from fedrela.reproduction.paper_table import paper_table
+from fedrela.runfolder import RunFolder
+from fedrela.runfolder.records import Record
+
+STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
+LIMIT = 1 << 24  # bytes of any of these
+TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
+CURVE = 20  # points of accuracy over rounds that a record keeps, about
+HELD_BACK = ("overall", "balanced", "groups")  # of the accuracies on what clients hold back
+DIGITS = 6  # decimals of a share
+TOLERANCE = 0.02  # by how much an accuracy may differ elsewhere: another processor, another version of PyTorch
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A study of the queue: its folder, what it asks, about how many minutes of one core it takes.
+
+    With `seeds` only so many of its seeds are run at this place of the queue; the others come later.
+    """
+
+    folder: Path
+    title: str = ""
+    minutes: float = 0
+    page: str = ""  # of docs/results
+    seeds: int | None = None
+
+
+def read_queue(folder: str | Path) -> list[Queued]:
+    """Return the studies below a folder, in the order in which they are to be run: ``queue.toml`` lists them."""
+    place = Path(folder) / QUEUE
+    if not place.is_file():
+        raise DataError(f"{place}: is missing; expected a study with {STUDY}, or a folder of studies with {QUEUE}")
+    table, _ = parse_toml(read_text(place), str(place))
+    try:
+        return [Queued(place.parent / each.pop("name"), **each) for each in table["study"]]
+    except (KeyError, TypeError, AttributeError):
+        raise ArgumentError(f"{place}: expected tables [[study]] with name, title, page, minutes and seeds") from None
+
+
+class Study:
+    """A study to be run, or to be checked; its run folders lie below `store`, which studies may share."""
+
+    def __init__(self, folder: str | Path, store: str | Path = "runs/results") -> None:
+        self.folder, self.store = Path(folder), Path(store)
+        self.name = self.folder.resolve().name
+        if not (self.folder / STUDY).is_file():
+            raise DataError(f"{self.folder / STUDY}: is missing; expected the folder of a study")
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every run, those of the first seed first."""
+        name, where = str(self.folder / STUDY), self.store / self.name
+        text = read_text(self.folder / STUDY)
+        table, _ = parse_toml(text, name)
+        if "reproduce" in table:
+            found = _table_plan(table, name, where).grid.cells
+        else:
+            config = parse_config(text, name=name, folder=self.folder)
+            found = (SweepPlan if config.sweep else Compare)(config, where).grid.cells
+        seeds = list(dict.fromkeys(cell.seed for cell in found))
+        return sorted(found, key=lambda cell: seeds.index(cell.seed))
+
+    @cached_property
+    def records(self) -> dict[str, Record]:
+        """What is recorded of the study's runs, by the digest of their configuration."""
+        wanted = {cell.sha256 for cell in self.cells}
+        found = {record["config_sha256"]: record for record in self.summary()["cells"]} if self._written else {}
+        return {key: record for key, record in found.items() if key in wanted}
+
+    @property
+    def _written(self) -> bool:
+        return (self.folder / SUMMARY).is_file()
+
+    def summary(self) -> Record:
+        """Return all of ``summary.json``."""
+        place = self.folder / SUMMARY
+        if not self._written:
+            raise DataError(f"{place}: is missing; fedrela results run {self.folder} writes it")
+        summary: Record = json.loads(read_plain(place, LIMIT))
+        if summary.get("format") != FORMAT:
+            raise IntegrityError(f"{place}: was written by another version of fedrela")
+        return summary
+
+    def remaining(self) -> list[Cell]:
+        """Return the runs that are not recorded."""
+        return [cell for cell in self.cells if cell.sha256 not in self.records]
+
+    def grids(self, seeds: int | None = None) -> Iterator[Grid]:
+        """Yield what is to be run as grids, one for each of the first `seeds`, whose run folders share the store."""
+        left = self.remaining()
+        for seed in list(dict.fromkeys(cell.seed for cell in self.cells))[:seeds]:
+            cells = [cell for cell in left if cell.seed == seed]
+            if not cells:
+                continue
+            base = digest(self.name.encode())
+            facts = {"kind": "study", "base": base, "config": read_text(self.folder / STUDY)}
+            yield Grid(self.store / self.name, cells, name=self.name, shared=True, **facts)
+
+    def run(self, grid: Grid, executor: Executor) -> Iterator[Progress]:
+        """Carry out a grid, and record each run when it ends."""
+        for progress in grid.run(executor):
+            yield progress
+            if progress.task.cell is not None and progress.done.record.round == progress.task.last:
+                self.record(grid)
+        self.record(grid)
+
+    def record(self, grid: Grid) -> None:
+        """Write the record of every run of a grid that is finished."""
+        for cell in grid.cells:
+            if cell.sha256 not in self.records and grid.is_done(cell):
+                self.records[cell.sha256] = run_record(grid.result(cell))
+        self.write()
+
+    def write(self) -> None:
+        """Write ``summary.json``, one line per run, in the order of the study; nothing where it says so already."""
+        lines = []
+        for cell in self.cells:
+            if cell.sha256 in self.records:
+                place = {"baseline": cell.baseline, "arm": cell.arm, "seed": cell.seed, "values": dict(cell.values)}
+                lines.append(json.dumps(place | self.records[cell.sha256], allow_nan=False))
+        text = ",\n".join(lines)
+        head = f'"format": "{FORMAT}",\n"study": {json.dumps(self.name)},\n"runs": {len(self.cells)}'
+        data = f'{{\n{head},\n"cells": [\n{text}\n]\n}}\n'.encode()
+        if not self._written or read_plain(self.folder / SUMMARY, LIMIT) != data:
+            write_bytes(self.folder / SUMMARY, data)
+
+
+def _table_plan(table: Mapping[str, Any], name: str, where: Path) -> Reproduction:
+    """Return the runs of a study that is a table of the paper."""
+    for key in table:
+        check_choice(f"{name}: key", key, TABLE_KEYS)
+    options = {key: value for key, value in table.items() if key not in ("reproduce", "scale")}
+    return Reproduction(paper_table(table["reproduce"]), table.get("scale", "cpu"), where, **options)
+
+
+def run_record(result: Result) -> Record:
+    """Return what is kept of a finished run: digests, accuracies, labels moved, seconds and versions."""
+    record, there = result.record, RunFolder.open(result.folder)
+    history = [each for each in result.history() if each["accuracy"]]
+    curve = [(each["round"], each["accuracy"][record["headline"]]) for each in history]
+    seconds = sum(sum(value for key, value in each.items() if key != "round") for each in there.timing())
+    held_back = {key: record["validation"][key] for key in HELD_BACK} if "validation" in record else None
+    kept: Record = _rounded(
+        {
+            "config_sha256": result.config_sha256,
+            "weights_sha256": result.weights_sha256,
+            "rounds": result.rounds,
+            "headline": record["headline"],
+            **{key: value for key, value in record["accuracy"].items() if value is not None},
+            "macro_f1": record["macro_f1"],
+            "moved": result.moved,
+            **({} if held_back is None else {"validation": held_back}),
+            "last_ten": last_ten(curve),
+            "curve": _thinned(curve),
+            "seconds": round(seconds, 1),
+            "environment": {**there.manifest["packages"], **environment()},
+        }
+    )
+    return kept
+
+
+def environment() -> Record:
+    """Return what bits of a result may depend on beside versions of packages."""
+    vectors = torch.backends.cpu.get_cpu_capability()
+    return {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()} {vectors}"}
+
+
+def last_ten(curve: Sequence[tuple[int, float]]) -> float | None:
+    """Return what the last ten rounds gained; None where the round before them was not scored.
+
+    >>> last_ten([(10, 0.5), (20, 0.8), (30, 0.81)])
+    0.01
+    """
+    known = dict(curve)
+    last = max(known, default=0)
+    return round(known[last] - known[last - 10], DIGITS) if last - 10 in known else None
+
+
+def _thinned(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    step = max(1, -(-len(curve) // CURVE))
+    return [point for i, point in enumerate(curve) if (len(curve) - 1 - i) % step == 0]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(frozen=True)
+class Check:
+    """A run that was done again: its record, whether it is as recorded, and how that was found."""
+
+    record: Record
+    same: bool
+    words: str
+
+
+def verify(
+    study: Study, cells: int, seed: int, out: Path, tell: Callable[[Cell], None], workers: int | str | None = None
+) -> Iterator[Check]:
+    """Run some recorded runs of a study again, alone and from their first round, and compare them with the records.
+
+    `seed` chooses the `cells` runs; `tell` is called before each. On the same machine with the same versions weights
+    must have the same digest; elsewhere the accuracies must agree within `TOLERANCE`.
+    """
+    recorded = [cell for cell in study.cells if cell.sha256 in study.records]
+    if not recorded:
+        raise DataError(f"{study.folder / SUMMARY}: no run is recorded; fedrela results run {study.folder} runs them")
+    if cells > len(recorded):
+        raise ArgumentError(f"--cells: expected at most {len(recorded)}, the runs that are recorded, got {cells}")
+    for cell in random.Random(seed).sample(recorded, cells):
+        tell(cell)
+        found = run_record(run(cell.config, out=out / cell.name, workers=workers))
+        yield compared(study.records[cell.sha256], found)
+
+
+def compared(wanted: Record, found: Record) -> Check:
+    """Compare a run that was done again with its record.
+
+    >>> there = {"weights_sha256": "a", "overall": 0.8, "balanced": 0.8, "groups": {}, "environment": {}}
+    >>> compared(there, there).words
+    'the same weights, bit by bit'
+    >>> compared(there, {**there, "weights_sha256": "b", "environment": {"torch": "3"}, "overall": 0.83}).words
+    'not the same machine and versions; overall differs by 3.0 points, more than the tolerance of 2'
+    """
+    if wanted["environment"] == found["environment"]:
+        same = wanted["weights_sha256"] == found["weights_sha256"]
+        return Check(wanted, same, SAME if same else OTHER)
+    names = [name for name in ("overall", "balanced") if name in wanted]
+    worst = max(names, key=lambda name: abs(wanted[name] - found[name]))
+    gap = abs(wanted[worst] - found[worst])
+    words = f"{worst} differs by {100 * gap:.1f} points, {'within' if gap <= TOLERANCE else 'more than'} the tolerance"
+    return Check(wanted, gap <= TOLERANCE, f"not the same machine and versions; {words} of {100 * TOLERANCE:g}")
+
+
+SAME = "the same weights, bit by bit"
+OTHER = "other weights, on the same machine with the same versions"

@@ -1,0 +1,155 @@
+"""`fedrela results`: every run is recorded when it ends and never done again; recorded runs can be checked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedrela.experiment import compare
+from fedrela.experiment.toml.writer import toml_text
+from fedrela.reproduction import studies
+from fedrela.reproduction.studies import Study
+from helpers.small_runs import small
+
+torch.set_num_threads(1)
+ROOT = Path(__file__).parents[2]
+ARMS = ["baseline", "fedrela"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name="one", **tables) -> Path:
+    """Write a study of two arms with two seeds."""
+    folder = Path("results") / name
+    folder.mkdir(parents=True, exist_ok=True)
+    config = small(**{"compare": {"arms": ARMS, "seeds": 2}} | tables)
+    (folder / "study.toml").write_text(toml_text(config))
+    return folder
+
+
+def test_each_run_is_recorded_with_what_its_folder_says(run):
+    folder = write()
+    done = run("results", "run", folder)
+    assert (done.code, done.err) == (0, "")
+    assert "one: 4 of 4 runs recorded" in done.out
+    found = json.loads((folder / "summary.json").read_text())["cells"]
+    assert [(cell["arm"], cell["seed"]) for cell in found] == [
+        ("baseline", 1),
+        ("fedrela", 1),
+        ("baseline", 2),
+        ("fedrela", 2),
+    ]
+    same = compare(small(compare={"arms": ARMS, "seeds": 2}), out="again").record["baselines"][0]["arms"]
+    for arm in ARMS:
+        for metric in ("minority", "overall"):
+            mine = [cell["groups"].get(metric, cell.get(metric)) for cell in found if cell["arm"] == arm]
+            assert mine == pytest.approx(same[arm][metric]["values"], abs=1e-6)
+    for cell in found:
+        assert cell["rounds"] == 6
+        assert (cell["moved"] > 0) == (cell["arm"] == "fedrela")
+        assert cell["environment"]["torch"] == torch.__version__
+        assert cell["curve"][-1] == [6, cell["overall"]]
+
+
+def test_what_is_recorded_is_not_run_again_even_without_its_run_folder(run):
+    folder = write()
+    assert run("results", "run", folder, "--seeds", "1").code == 0
+    before = (folder / "summary.json").read_bytes()
+    assert b'"seed": 2' not in before
+    shutil.rmtree("runs")
+    assert run("results", "run", folder).code == 0
+    assert [place.name.split("-s")[1][0] for place in sorted(Path("runs/results/runs").iterdir())] == ["2", "2"]
+    cells = Study(folder).summary()["cells"]
+    assert [cell for cell in cells if cell["seed"] == 1] == json.loads(before)["cells"]
+    write(train={"lr": 0.02})
+    assert len(Study(folder).remaining()) == 4, "the records are of another configuration"
+    assert run("results", "run", folder, "--seeds", "1").code == 0
+    assert len(Study(folder).summary()["cells"]) == 2, "other records are gone"
+
+
+def test_the_queue_goes_on_after_a_study_that_cannot_be_run(run):
+    write("good", compare={"arms": ["baseline"], "seeds": 1})
+    write("bad", data={"source": "npz", "options": {"file": "gone.npz"}})
+    Path("results/queue.toml").write_text(
+        "".join(f'[[study]]\nname = "{name}"\ntitle = "the {name} one"\nminutes = 2\n' for name in ("bad", "good"))
+    )
+    done = run("results", "run")
+    assert done.code == 1
+    assert "results/bad: " in done.err
+    assert "gone.npz is missing" in done.err
+    assert "good: 1 of 1 run recorded" in done.out
+    listed = run("results", "list").out
+    assert "0 / 4" in listed
+    assert "1 / 1" in listed
+    assert "the good one" in listed
+
+
+def test_a_recorded_run_is_the_same_when_it_is_done_again(run):
+    folder = write()
+    assert run("results", "run", folder).code == 0
+    done = run("results", "verify", folder, "--cells", "2", "--seed", "7")
+    assert done.code == 0
+    assert done.out.count("as recorded: the same weights, bit by bit") == 2
+    text = (folder / "summary.json").read_text()
+    for cell in Study(folder).summary()["cells"]:
+        text = text.replace(cell["weights_sha256"], "0" * 64)
+    (folder / "summary.json").write_text(text)
+    done = run("results", "verify", folder, "--cells", "1")
+    assert done.code == 4
+    assert "NOT as recorded: other weights" in done.out
+    (folder / "summary.json").write_text(text.replace(torch.__version__, "1.0"))
+    done = run("results", "verify", folder, "--cells", "1")
+    assert done.code == 0
+    assert "overall differs by 0.0 points, within the tolerance of 2" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("run", "nowhere"), 3, "nowhere/queue.toml: is missing"),
+        (("verify", "results/one"), 3, "summary.json: no run is recorded"),
+        (("verify", "results"), 3, "results/study.toml: is missing"),
+    ],
+)
+def test_what_is_missing_is_named(run, arguments, code, words):
+    write()
+    done = run("results", *arguments)
+    assert done.code == code
+    assert words in done.line()
+
+
+def test_a_table_of_the_paper_is_a_study(tmp_path):
+    (tmp_path / "study.toml").write_text('reproduce = "tab:step"\nscale = "smoke"\nseeds = 2\n')
+    study = Study(tmp_path)
+    assert {cell.seed for cell in study.cells} == {1, 2}
+    assert {cell.arm for cell in study.cells} == {"baseline", "fedrela"}
+    (tmp_path / "study.toml").write_text('reproduce = "tab:step"\nsize = "smoke"\n')
+    with pytest.raises(ValueError, match="size"):
+        _ = Study(tmp_path).cells
+
+
+KEPT = sorted(path.name for path in (ROOT / "results").iterdir() if path.is_dir() and path.name != "__pycache__")
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_every_record_belongs_to_its_study(name):
+    study = Study(ROOT / "results" / name)
+    assert {path.name for path in study.folder.iterdir()} <= {studies.STUDY, studies.SUMMARY}
+    if (study.folder / studies.SUMMARY).exists():
+        summary = study.summary()
+        assert len(summary["cells"]) == sum(cell.sha256 in study.records for cell in study.cells), (
+            "records of other runs"
+        )
+        assert summary["runs"] == len(study.cells)
+
+
+def test_every_study_is_queued_and_all_are_small():
+    assert {each.folder.name for each in studies.read_queue(ROOT / "results")} == set(KEPT)
+    assert sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file()) < 5_000_000
