@@ -75,8 +75,8 @@ fedrela results verify results/mammography --cells 2 --seed 7   # run two record
 
 On the same machine with the same versions a run that is done again has the same weights, bit by bit; elsewhere
 accuracies must agree within two points. Data sets are looked for in the folder `data`: Fashion-MNIST and CIFAR as
-`fedrela data fetch` puts them, the others as `.npz` files, see [data](../reference/data.md). Seconds in the records were measured
-while the machine did other work, so no page quotes them.
+`fedrela data fetch` puts them, the others as `.npz` files, see [data](../reference/data.md). Seconds in the records
+were measured while the machine did other work, so no page quotes them.
 
 """.splitlines()
 MISSING = (
