@@ -96,3 +96,8 @@ def dtype_of(name: str) -> torch.dtype:
     """Return the dtype of a name."""
     dtype: torch.dtype = getattr(torch, name)
     return dtype
+
+
+def vector_instructions() -> str:
+    """Return which vector instructions of the processor torch uses, such as AVX512: bits may depend on them."""
+    return torch.backends.cpu.get_cpu_capability()

@@ -16,8 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fedrela.arguments import check_choice
 from fedrela.engine.executors import Executor
 from fedrela.errors import ArgumentError, DataError, IntegrityError
@@ -29,6 +27,7 @@ from fedrela.experiment.runner import run
 from fedrela.experiment.sweeps import SweepPlan
 from fedrela.experiment.toml.reader import parse_toml, read_text
 from fedrela.files import digest, read_plain, write_bytes
+from fedrela.models.runtime import vector_instructions
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
@@ -193,7 +192,7 @@ def run_record(result: Result) -> Record:
 
 def environment() -> Record:
     """Return what bits of a result may depend on beside versions of packages."""
-    vectors = torch.backends.cpu.get_cpu_capability()
+    vectors = vector_instructions()
     return {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()} {vectors}"}
 
 
