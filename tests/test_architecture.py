@@ -48,6 +48,7 @@ LAZY = {
     "report/tensorboard.py": {"torch"},
     "algorithms/smote.py": {"imblearn"},
     "metrics/paired.py": {"scipy"},
+    "flower/keys.py": {"cryptography"},
 }
 
 

@@ -1,4 +1,4 @@
-"""``fedrela data list | show CONFIG | fetch NAME``: the data sources, and the federation a configuration describes."""
+"""``fedrela data list | show CONFIG | fetch NAME | split CONFIG DIR``: data sources, and the federation of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from fedrela.arguments import check_choice
-from fedrela.cli.check import ConfigFile
+from fedrela.cli.check import ConfigFile, Target
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table, print_text_table
 from fedrela.data.download import fetch as fetch_data
@@ -27,9 +27,10 @@ MOST_CLASSES = 20
 PROTOCOLS = ("counts", "fedloge", "fedrela-release")
 
 HELP = """
-List data sources, fetch data sets, and look at the federation of a configuration.
+List data sources, fetch data sets, look at a configuration's federation, and split it.
 
-[bold]Example[/]: fedrela data list; fedrela data fetch cifar10; fedrela data show run.toml --picture clients.svg
+[bold]Example[/]: fedrela data list; fedrela data fetch cifar10; fedrela data show run.toml --picture clients.svg;
+fedrela data split run.toml parts
 """
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
@@ -120,6 +121,27 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
         print_line(screen, f"picture {printable(picture)}")
 
 
+def split(config: ConfigFile, target: Target) -> None:
+    r"""Write the shards of a configuration as the private data of nodes, one folder each.
+
+    [bold]Example[/]: fedrela data split clinic.toml parts; then fedrela export-flower app parts/config.toml --private
+
+    DIR/nodes/NAME has node.toml and the samples of one node, DIR/server the test set, and DIR/config.toml is the
+    configuration with the table \[federation], which says what all parties agree on. A run with these nodes gives the
+    same weights and accuracies as fedrela run.
+    """
+    from fedrela.experiment.load import load_config
+    from fedrela.experiment.split import split
+
+    with progress_bar(f"reading {config}"):
+        names = split(load_config(config), target)
+    screen = console()
+    few = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+    print_line(screen, f"nodes    {printable(target / 'nodes')}: {plural(len(names), 'folder')}, {printable(few)}")
+    print_line(screen, f"server   {printable(target / 'server')}")
+    print_line(screen, f"agreed   {printable(target / 'config.toml')}")
+
+
 def _plan(plan: Any) -> str:
     """Return the kind of a plan, and what it says beyond the defaults."""
     said = [plan.kind]
@@ -181,6 +203,6 @@ def _client_rows(federation: Federation) -> list[tuple[str, str, str]]:
     return rows
 
 
-VERBS: dict[str, Callable[..., None]] = {"list": list_sources, "fetch": fetch, "show": show}
+VERBS: dict[str, Callable[..., None]] = {"list": list_sources, "fetch": fetch, "show": show, "split": split}
 for name, verb in VERBS.items():
     app.command(name, help=help_text(verb.__doc__))(verb)

@@ -88,7 +88,7 @@ VERBS = {
         "doctor.doctor",
         "Show what a bug report needs: versions, cores, memory, device, folders, data sets and optional parts.",
     ),
-    "data": ("data.app", "List data sources, fetch data sets, and look at the federation of a configuration."),
+    "data": ("data.app", "List data sources, fetch data sets, look at a configuration's federation, and split it."),
 }
 
 

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 
 from fedrela.algorithms.base import Algorithm, ArraySpec
+from fedrela.engine.admission import admit
 from fedrela.engine.client import SCORE_BATCH
 from fedrela.engine.state import Run
 from fedrela.engine.tasks import Task
 from fedrela.errors import RunFailedError
-from fedrela.metrics import Scores, score
+from fedrela.metrics import Scores, score, score_sums
 
 
 def evaluate(run: Run, subject: str = "test") -> Scores | None:
     """Score the model on the test set, or on the samples that clients hold back; None where there are none."""
+    if run.problem.held_by_clients == subject:
+        return _evaluate_at_clients(run)
     labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.runner.setup.validation]
     if not len(labels):
         return None
@@ -24,6 +27,27 @@ def evaluate(run: Run, subject: str = "test") -> Scores | None:
     batches = range(-(-len(labels) // SCORE_BATCH))
     _finish(run, [Task("score", round, 0, broadcast, scores.handle, row, subject=subject) for row in batches])
     return score(scores.row()["scores"], labels, run.problem.groups)
+
+
+def own_scores(classes: int) -> dict[str, ArraySpec]:
+    """Return what a client tells of its own test samples: the confusion matrix if it may, and hits and number."""
+    return {"confusion": ArraySpec((classes, classes + 1), "int64"), "hits": ArraySpec((2,), "int64")}
+
+
+def _evaluate_at_clients(run: Run) -> Scores | None:
+    """Have all clients score the model on their own samples, and add up what they tell."""
+    specs, round = own_scores(run.problem.num_classes), run.state.round
+    output = run.memory.make("scores own", specs, run.clients)
+    tasks = run.tasks("score_own", round, range(run.clients), output)
+    collected = run.collect(tasks, output, specs, run.plan.train.deadline)
+    everybody = dict.fromkeys(range(run.clients))
+    told = admit(collected.uploads, round=round, expected=everybody, specs=specs, reference=None, norm_limit=0.0)
+    confusion, hits, samples = np.zeros(specs["confusion"].shape, np.int64), 0, 0
+    for upload in told.admitted:
+        rows, (right, number) = upload.arrays["confusion"], map(int, upload.arrays["hits"])
+        if rows.min() >= 0 and 0 <= right <= number == upload.samples and int(rows.sum()) in (0, number):
+            confusion, hits, samples = confusion + rows, hits + right, samples + number
+    return score_sums(confusion, hits, samples, run.problem.groups) if samples else None
 
 
 def evaluate_locally(run: Run) -> dict[str, Any]:

@@ -39,6 +39,9 @@ class Problem:
     scaling: Scaling  # how stored samples become inputs of a model
     class_names: tuple[str, ...] = ()
     auxiliary: NDArray[np.int64] | None = None  # training samples, from before imbalance, for a server that asks
+    private: bool = False  # whether clients elsewhere have samples of their own, which are not in the shards here
+    largest: int = 0  # samples of the largest client, where the shards do not show it
+    held_by_clients: str = ""  # the evaluation set that clients hold and score: test, validation, or none
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -90,7 +93,7 @@ class RunArrays:
             classes=problem.num_classes,
             clients=len(problem.shards),
             inputs=problem.input_shape,
-            largest=max((len(shard.train) for shard in problem.shards), default=0),
+            largest=max([problem.largest, *(len(shard.train) for shard in problem.shards)]),
         )
         state = {f"state.{name}": spec for name, spec in plan.algorithm.keeps(sizes).items()}
         if private.size:

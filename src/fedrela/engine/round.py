@@ -93,10 +93,10 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
 def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures, deadline: float) -> Collected:
     """Have the chosen clients re-label where that is due, and train; the largest begin first."""
     output = run.memory.make("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
-    empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if not run.samples[client]}
+    empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if run.samples[client] == 0}
     failed = {**failed, **empty}
     tasks = run.tasks("train", round, [client for client in chosen if client not in failed], output)
-    tasks.sort(key=lambda task: (-run.samples[task.client], task.client))
+    tasks.sort(key=lambda task: (-(run.samples[task.client] or 0), task.client))
     collected = run.collect(tasks, output, run.arrays.upload, deadline)
     collected.failed = failed | collected.failed
     return collected

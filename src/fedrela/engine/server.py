@@ -34,7 +34,7 @@ def hold_exchanges(
     for exchange in run.plan.algorithm.exchanges():
         if exchange.due(round):
             everybody = range(run.clients) if exchange.who == "all" else chosen
-            asked = [client for client in everybody if client not in failed and run.samples[client]]
+            asked = [client for client in everybody if client not in failed and run.samples[client] != 0]
             failed |= _hold(run, round, exchange, asked, deadline)
     return failed
 

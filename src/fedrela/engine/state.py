@@ -60,7 +60,8 @@ class Run:
 
     def __init__(self, problem: Problem, plan: Plan, executor: Executor, folder: Path | None = None) -> None:
         self.problem, self.plan, self.clients = problem, plan, len(problem.shards)
-        self.samples = [len(shard.train) for shard in problem.shards]  # n_k of each client
+        # n_k of each client, None where it is known to the client alone
+        self.samples = [None if problem.private else len(shard.train) for shard in problem.shards]
         self.memory = SharedMemory(folder)
         self.runner = ClientRunner.create(problem, plan, self.memory, keeps_state=not executor.remote_clients)
         self.arrays = self.runner.arrays

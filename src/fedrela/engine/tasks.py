@@ -16,8 +16,8 @@ from fedrela.records import Failure, FailureKind, Upload
 from fedrela.text import one_line
 
 # A client re-labels where that is due, and trains; it answers in an exchange; one batch of an evaluation set is scored;
-# the test set is scored with a client's own model.
-TaskKind = Literal["train", "ask", "score", "score_local"]
+# the test set is scored with a client's own model; a remote client scores the model on test samples of its own.
+TaskKind = Literal["train", "ask", "score", "score_local", "score_own"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,10 @@ class NoStepError(FedrelaError):
     """A client had nothing to train on."""
 
 
+class NoSamplesError(FedrelaError):
+    """A client has no samples to score."""
+
+
 def failure_of(error: Exception) -> Failure:
     r"""Return the failure that an error of a client's work is, its type and message on one line.
 
@@ -76,4 +80,6 @@ def failure_of(error: Exception) -> Failure:
     """
     if isinstance(error, NoStepError):
         return Failure(FailureKind.NO_STEP)
+    if isinstance(error, NoSamplesError):
+        return Failure(FailureKind.NO_SAMPLES)
     return Failure(FailureKind.ERROR, one_line(error))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, Recipe, build_federation
@@ -76,6 +77,11 @@ def _recipe_keys(recipe: Recipe) -> dict[str, KeyPath]:
         keys[table] = ("data", table)
         keys |= {key.name: ("data", table, key.name) for key in fields(getattr(recipe, table)) if key.name != "kind"}
     return keys
+
+
+def first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
+    """Return the ids of the first samples of every class."""
+    return np.concatenate([np.flatnonzero(labels == label)[:number] for label in np.unique(labels)])
 
 
 def groups_of(federation: Federation, protocol: str = "counts") -> Groups:

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from fedrela.data.federation import Federation
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.engine.shared_memory import SharedMemory
+from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.build import build_data
-from fedrela.experiment.load import config_sha256, config_toml, parse_config
+from fedrela.experiment.load import config_sha256, config_toml, load_node, parse_config
+from fedrela.experiment.node import load_samples
+from fedrela.experiment.private import (
+    PrivateFederation,
+    agreed_on,
+    at_node,
+    at_server,
+    check_trainable,
+    merged_statistics,
+    own_statistics,
+    recorded_statistics,
+    refusal,
+    statistics_specs,
+    wants_statistics,
+    within_policy,
+)
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin_or_resume, build_plan
+from fedrela.experiment.runner import begin_or_resume, build_plan, run_status
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault
-from fedrela.files import new_folder, write_new
+from fedrela.files import digest, new_folder, write_new
 from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
+from fedrela.runfolder import RunFolder
+from fedrela.text import nearest_hint
 
 if TYPE_CHECKING:
     from fedrela.flower.client import FlowerClient
+    from fedrela.flower.executor import FlowerExecutor
 
 STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
 PATIENCE = 600.0  # seconds
@@ -42,36 +64,110 @@ def client_app(config: Config, state: str = STATE) -> Any:
     """
     from fedrela.flower.client import client_app
 
-    return client_app(partial(flower_client, config_toml(config), state))
+    return client_app(partial(_simulated, config_toml(config), state))
+
+
+def _simulated(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
+    return flower_client(text, state)
 
 
 @lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
 def flower_client(text: str, state: str) -> FlowerClient:
-    """Return what carries out the tasks of clients in this process."""
+    """Return what carries out the tasks of clients in this process; data that cannot be read keep them out."""
     from fedrela.flower.client import FlowerClient
 
     config = parse_config(text)
+    client = partial(FlowerClient, config_sha256(config), state)
+    try:
+        federation = build_data(config)
+    except FedrelaError as error:
+        return client(_no_runner, refusal=str(error))
+    return client(lambda _: _runner(config, federation), data_sha256=data_sha256(federation.manifest()))
+
+
+def _runner(config: Config, federation: Federation | PrivateFederation) -> tuple[ClientRunner, SharedMemory]:
     with one_thread():
         memory = SharedMemory()
-        runner = ClientRunner.create(*build_plan(config, build_data(config)), memory)
-        return FlowerClient(runner, memory, config_sha256(config), state)
+        return ClientRunner.create(*build_plan(config, federation), memory), memory
+
+
+def _no_runner(_: Any) -> tuple[ClientRunner, SharedMemory]:
+    raise DataError("takes no part")  # a client says its own reason before
+
+
+def data_sha256(manifest: Mapping[str, Any]) -> str:
+    """Return the digest of a federation's manifest: of all its samples, labels and shards."""
+    return digest(json.dumps(manifest, sort_keys=True).encode())
+
+
+def private_client_app(config: Config, state: str = STATE) -> Any:
+    """Return the ``ClientApp`` of a private node, which reads its own samples alone.
+
+    The node's configuration names its file with ``data``, and its name with ``name`` unless the file does; ``state``
+    as in `client_app`.
+    """
+    from fedrela.flower.client import client_app
+
+    return client_app(partial(_private, config_toml(config), state))
+
+
+def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
+    return private_client(text, state, str(node.get("data", "node.toml")), str(node.get("name", "")))
+
+
+@lru_cache(maxsize=64)  # nodes of one process, as in tests
+def private_client(text: str, state: str, data: str, name: str = "") -> FlowerClient:
+    """Return what carries out the tasks of a private node; what is wrong with its data or policy keeps it out."""
+    from fedrela.flower.client import FlowerClient, PrivateNode
+    from fedrela.flower.keys import signer
+
+    config, node = parse_config(text), load_node(data)
+    number = node_number(config, node, name)
+    client = partial(FlowerClient, config_sha256(config), state, client=number)
+    try:
+        samples, own = load_samples(node, config), within_policy(config, node)
+        check_trainable(samples)
+        sign = None if node.key is None else signer(node.key)
+    except FedrelaError as error:
+        return client(_no_runner, refusal=str(error))
+    tell = partial(own_statistics, config, node, samples)
+    alone = PrivateNode(samples.sha256, tell, samples.y_test, node.policy.confusion, sign)
+    return client(
+        lambda agreed: _runner(own, at_node(own, samples, number, agreed)), private=alone, refusal=refusal(config, node)
+    )
+
+
+def node_number(config: Config, node: NodeConfig, name: str = "") -> int:
+    """Return the number of a node in the roster, by the name that it is given or that its file has."""
+    nodes, name = agreed_on(config).nodes, name or node.name or ""
+    if name not in nodes:
+        hint = nearest_hint(name, nodes)
+        raise ArgumentError(f"expected a name of federation.nodes, got {name!r}{hint}", argument="name")
+    return nodes.index(name)
 
 
 def serve(
     config: Config, grid: Any, *, out: str | Path, experiment: str, patience: float = PATIENCE,
-    watch: Watch | None = None,
+    watch: Watch | None = None, private: bool = False, data: str | Path | None = None,
 ) -> Result:  # fmt: skip
     """Run the clients' configuration on the Flower grid that a ``ServerApp`` is given, or resume the run in `out`.
 
     Clients keep their states under the name `experiment`: the same to go on. `patience` is how many seconds to wait for
     clients to connect, and for replies where ``train.deadline`` is 0. `watch` is called with the run before its first
-    round, and after each.
+    round, and after each. With `private` nodes the server has no samples but those that the file `data` names.
     """
     from fedrela.flower.executor import FlowerExecutor
 
     check_servable(config)
-    executor = FlowerExecutor(grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience)
-    with begin_or_resume(config, out=out, executor=executor) as recorded:
+    keys = {} if config.federation is None else config.federation.keys
+    numbers = {agreed_on(config).nodes.index(name): key for name, key in keys.items()} if private else {}
+    executor = FlowerExecutor(
+        grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience, keys=numbers
+    )
+    federation = _server_part(config, executor, out, data) if private else None
+    with begin_or_resume(config, out=out, executor=executor, federation=federation) as recorded:
+        if not private:
+            executor.roster.data_sha256 = data_sha256(recorded.folder.manifest["data"])
         tell = watch or (lambda *_: None)
         records = recorded.folder.rounds()
         executor.note_rounds(map(RoundRecord.from_record, records), recorded.every)
@@ -81,6 +177,19 @@ def serve(
             executor.note_rounds([done.record], recorded.every)
             tell(recorded, done.record)
         return recorded.finish()
+
+
+def _server_part(
+    config: Config, executor: FlowerExecutor, out: str | Path, data: str | Path | None
+) -> PrivateFederation:
+    """Return the server's part, after the exchange of statistics, or with those that the run in `out` began with."""
+    samples = None if data is None else load_samples(load_node(data), config)
+    if run_status(out) != "missing":
+        executor.agreed = recorded_statistics(RunFolder.open(out).manifest)
+    elif wants_statistics(config):
+        told = executor.statistics(len(agreed_on(config).nodes), statistics_specs(config))
+        executor.agreed = merged_statistics(config, told)
+    return at_server(config, samples, executor.agreed)
 
 
 def simulate(

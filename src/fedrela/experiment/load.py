@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.schema.table import ConfigTable, Fault, comments_of, plain_table
 from fedrela.experiment.toml.reader import Origin, parse_toml, read_text
 from fedrela.experiment.toml.writer import as_plain, toml_key, toml_text, toml_value
 from fedrela.files import digest
 from fedrela.options import Options
+
+Table = TypeVar("Table", bound=ConfigTable)
 
 
 def load_config(path: str | Path) -> Config:
@@ -40,15 +43,25 @@ def parse_config(
     ...
     fedrela.experiment.schema.problems.WrongConfigError: run.toml:2:1: data.sorce: unknown key; nearest: source
     """
+    return _parse(Config, text_or_dict, name, folder or Path.cwd())
+
+
+def load_node(path: str | Path) -> NodeConfig:
+    """Read a node's own file, ``node.toml``; as with `load_config`, what is wrong is an error of one line."""
+    path = Path(path)
+    return _parse(NodeConfig, read_text(path), str(path), path.parent)
+
+
+def _parse(kind: type[Table], text_or_dict: str | Mapping[str, Any], name: str, folder: str | Path) -> Table:
     raw, places = parse_toml(text_or_dict, name) if isinstance(text_or_dict, str) else (text_or_dict, None)
     table, not_plain = as_plain(raw)
     origin = Origin(name, places)
     if not_plain:
         raise WrongConfigError([Fault(path, what) for path, what in not_plain], origin)
     try:
-        return Config.model_validate(table, context={"folder": folder or Path.cwd(), "origin": origin})
+        return kind.model_validate(table, context={"folder": folder, "origin": origin})
     except ValidationError as error:
-        raise WrongConfigError(problems_of(error, Config), origin) from None
+        raise WrongConfigError(problems_of(error, kind), origin) from None
 
 
 def config_toml(config: Config) -> str:

@@ -84,13 +84,16 @@ class RecordedRun:
         run, problem = self.run, self.run.problem
         scores = evaluate(run)
         record = {} if scores is None else scores.as_record()
+        tested = np.bincount(problem.y_test, minlength=problem.num_classes)
+        if scores is not None and problem.held_by_clients == "test":
+            tested = scores.confusion.sum(axis=1)
         names = ("overall", "balanced", "per_class", "groups", "auroc", "auprc")
         result: dict[str, Any] = {
             "accuracy": {name: record[name] for name in names if name in record},
             "macro_f1": record.get("macro_f1"),
             "confusion": record.get("confusion"),
             "loss": record.get("loss"),
-            "headline": headline(np.bincount(problem.y_test, minlength=problem.num_classes)),
+            "headline": headline(tested),
             "moved": None if run.executor.remote_clients else sum(run.state.moved.values()),
             "rounds": run.state.round,
             "weights_sha256": run.arrays.layout.sha256(run.state.weights),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fedrela.algorithms import ALGORITHMS, Algorithm, ArraySpec, Exchange, Sizes
@@ -90,3 +91,15 @@ def traffic(
 
 def _bytes(declared: Mapping[str, ArraySpec]) -> dict[str, int]:
     return {name: field.nbytes for name, field in declared.items()}
+
+
+def size_depends_on_largest(algorithm: Algorithm) -> bool:
+    """Whether the size of some exchange depends on the number of samples of the largest client.
+
+    >>> size_depends_on_largest(ALGORITHMS["fedmix"]()), size_depends_on_largest(ALGORITHMS["fedmix"](group=4))
+    (False, True)
+    """
+    small, large = (replace(ANY_SIZES, largest=number) for number in (1, LARGEST))
+    return any(
+        dict(algorithm.answers(e.name, small)) != dict(algorithm.answers(e.name, large)) for e in algorithm.exchanges()
+    )

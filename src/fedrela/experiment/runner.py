@@ -30,8 +30,9 @@ from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.experiment.build import LONGEST_MESSAGE, build_data, groups_of, located
+from fedrela.experiment.build import LONGEST_MESSAGE, build_data, first_of_each, groups_of, located
 from fedrela.experiment.load import config_sha256, load_config, parse_config
+from fedrela.experiment.private import PrivateFederation
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config, check_fits
@@ -91,13 +92,14 @@ def run(
 
 
 class Given(TypedDict, total=False):
-    """What may be given in place of what a configuration names: as for `run`, and a pool of workers to use."""
+    """What may be given in place of what a configuration names: as for `run`, a pool of workers, a server's part."""
 
     workers: int | str | None
     model: Model | None
     source: Source | None
     algorithm: Algorithm | None
     executor: Executor | None
+    federation: PrivateFederation | None  # with private nodes
 
 
 @contextlib.contextmanager
@@ -112,7 +114,8 @@ def begin(
     """
     config = as_config(config)
     with one_thread(), contextlib.ExitStack() as held:
-        federation = build_data(config, source=given.get("source"), progress=progress)
+        there = given.get("federation")
+        federation = build_data(config, source=given.get("source"), progress=progress) if there is None else there
         made = _make(config, federation, held, given)
         manifest = manifest_of(config, federation, made)
         create = RunFolder.create if prefix is None else prefix.fork
@@ -128,24 +131,31 @@ def resume(folder: str | Path, **given: Unpack[Given]) -> Iterator[RecordedRun]:
     config, source = config_of(there), given.get("source")
     with one_thread(), there.locked(), contextlib.ExitStack() as held:
         wanted = RunManifest.from_record(there.manifest)
-        if source is None and wanted.data.get("origin") is None:
+        federation: Federation | PrivateFederation | None = given.get("federation")
+        if federation is None and source is None and wanted.data.get("origin") is None:
             advice = "resume it in Python, fedrela.experiment.resume(folder, source=...)"
             raise ArgumentError(f"{folder}: it began with a source of your own; {advice}")
-        federation = rebuild(wanted.data, source=source, root=config.data.root)
+        federation = federation or rebuild(wanted.data, source=source, root=config.data.root)
         made = _make(config, federation, held, given)
         _check_same(there.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
         yield _restored(config, made, there)
 
 
 def begin_or_resume(
-    config: Config, *, out: str | Path, executor: Executor, prefix: Path | None = None
+    config: Config,
+    *,
+    out: str | Path,
+    executor: Executor,
+    prefix: Path | None = None,
+    federation: PrivateFederation | None = None,
 ) -> contextlib.AbstractContextManager[RecordedRun]:
     """Begin a run, perhaps where the run in the folder `prefix` ended, or go on with what was left of it."""
     status = run_status(out)
     if status == "missing" or (status == "new" and prefix is not None):  # a fork that was cut off is made again
-        return begin(config, out=out, executor=executor, prefix=None if prefix is None else RunFolder.open(prefix))
+        before = None if prefix is None else RunFolder.open(prefix)
+        return begin(config, out=out, executor=executor, prefix=before, federation=federation)
     _check_same_config(RunFolder.open(out), config)
-    return resume(out, executor=executor)
+    return resume(out, executor=executor, federation=federation)
 
 
 def _check_same_config(folder: RunFolder, config: Config) -> None:
@@ -181,7 +191,7 @@ def as_config(config: Configuration) -> Config:
     return parse_config(config) if isinstance(config, Mapping) else load_config(config)
 
 
-def _make(config: Config, federation: Federation, held: contextlib.ExitStack, given: Given) -> Run:
+def _make(config: Config, federation: Federation | PrivateFederation, held: contextlib.ExitStack, given: Given) -> Run:
     """Return the run itself; it ends with all that is held, and so does an executor of its own."""
     problem, plan = build_plan(config, federation, given.get("model"), given.get("algorithm"))
     executor, note, workers = given.get("executor"), "", given.get("workers")
@@ -195,14 +205,20 @@ def _make(config: Config, federation: Federation, held: contextlib.ExitStack, gi
 
 
 def build_plan(
-    config: Config, federation: Federation, model: Model | None = None, algorithm: Algorithm | None = None
+    config: Config,
+    federation: Federation | PrivateFederation,
+    model: Model | None = None,
+    algorithm: Algorithm | None = None,
 ) -> tuple[Problem, Plan]:
     """Return what the engine learns from, and how; model and algorithm may be the user's own.
 
     A model is a module, or a function of input shape and number of classes that makes one.
     """
     algorithm = algorithm or config.algorithm.kind()(**config.algorithm.params)
-    problem = _problem(config, federation, algorithm)
+    if isinstance(federation, PrivateFederation):
+        problem = federation.problem
+    else:
+        problem = _problem(config, federation, algorithm)
     keys = {"model": ("model", "name"), **{name: ("model", name) for name in config.model.options}}
     with located(config, keys, ("model", "name")):
         make = _maker(config, problem, model)
@@ -230,7 +246,7 @@ def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Pr
         groups=groups_of(federation, config.data.protocol),
         scaling=_scaling(config, federation, trained),
         class_names=tuple(federation.source.class_names),
-        auxiliary=_first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
+        auxiliary=first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
     )
 
 
@@ -239,10 +255,12 @@ def _scaling(config: Config, federation: Federation, trained: NDArray[np.int64])
     x, wanted, white = federation.x_train, config.data.scaling, federation.source.pixel_max
     if wanted == "fit":
         return Scaling.fit(x, trained, pixel_max=white)
-    if isinstance(wanted, str):
-        return Scaling(pixel_max=white)
     unit = white if x.dtype == np.uint8 else 1
     with located(config, {}, ("data", "scaling")):
+        if wanted == "local":
+            raise ArgumentError("'local' is for private nodes, each of which scales by its own samples")
+        if isinstance(wanted, str):
+            return Scaling(pixel_max=white)
         if x.ndim < 3 or x.dtype == np.int64 or len(wanted["mean"]) != x.shape[1]:
             raise ArgumentError(f"it is of {len(wanted['mean'])} channels, and samples have the shape {x.shape[1:]}")
         mean, std = (tuple(float(value) * unit for value in wanted[name]) for name in ("mean", "std"))
@@ -260,11 +278,6 @@ def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[]
     return make if table.name in MODELS else contract.given(make(), *sizes, integers)
 
 
-def _first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
-    """Return the ids of the first samples of every class."""
-    return np.concatenate([np.flatnonzero(labels == label)[:number] for label in np.unique(labels)])
-
-
 def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
     shown = made.problem.is_image or made.problem.x_train.ndim == 2
     gallery = config.report.gallery_size if config.report.samples and shown else 0
@@ -273,7 +286,7 @@ def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
     return recorded
 
 
-def manifest_of(config: Config, federation: Federation, made: Run) -> RunManifest:
+def manifest_of(config: Config, federation: Federation | PrivateFederation, made: Run) -> RunManifest:
     """Return what a run's result depends on, beside its configuration's text."""
     groups, algorithm = made.problem.groups, made.plan.algorithm
     received = made.broadcast() | dict(algorithm.message(made.state.server, 0))

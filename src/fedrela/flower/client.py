@@ -16,46 +16,85 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
-from fedrela.engine.client import ClientRunner
+from fedrela.algorithms.base import ArraySpec
+from fedrela.engine.client import SCORE_BATCH, ClientRunner
 from fedrela.engine.problem import STATE
 from fedrela.engine.shared_memory import SharedMemory
-from fedrela.engine.tasks import Task, failure_of
-from fedrela.errors import ArgumentError, FedrelaError, IntegrityError
+from fedrela.engine.tasks import NoSamplesError, Task, failure_of
+from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files import alone, digest, make_folders, read_plain, safe_join, sweep, write_bytes
 from fedrela.files.atomic import remove_if_there
-from fedrela.flower.codec import CONFIG, TaskMessage, as_failure, as_reply, read_task
+from fedrela.flower.codec import (
+    ARRAYS,
+    CONFIG,
+    LONGEST_REASON,
+    TaskMessage,
+    as_arrays,
+    as_failure,
+    as_reply,
+    read_task,
+)
+from fedrela.metrics import score
 from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind, Upload
 
+Arrays = Mapping[str, NDArray[Any]]
 LARGEST = 1 << 34  # bytes of a file
 _FILE = re.compile(r"round-(\d{6,9})")
 
 
+@dataclass(eq=False)
 class FlowerClient:
-    """Carries out the tasks of one client, or of several in one process, and keeps what is their own.
+    """Carries out the tasks of one client, or of several in one process, and keeps what is their own."""
 
-    The runner, whose shared memory is `memory`, has at least this client's samples. A server with another
-    `fingerprint` of its configuration is refused. `root` is a folder of the client's own, which outlives the process.
-    """
-
-    def __init__(self, runner: ClientRunner, memory: SharedMemory, fingerprint: str, root: str | Path) -> None:
-        self.runner, self.memory, self.fingerprint, self.root = runner, memory, fingerprint, Path(root)
+    fingerprint: str  # of the configuration; a server with another one is refused
+    root: str | Path  # a folder of the client's own, which outlives the process
+    make: Callable[[Arrays], tuple[ClientRunner, SharedMemory]]  # of the statistics that nodes agreed on, if any
+    client: int | None = None  # which client it is; None: its node says so, with partition-id
+    data_sha256: str = ""  # of the data of all clients, which the server is told, where they are meant to be the same
+    private: PrivateNode | None = None
+    refusal: str = ""  # why it takes no part; empty where it does
+    _made: tuple[str, ClientRunner, SharedMemory] | None = None
 
     def hello(self, message: Message, context: Context) -> Message:
-        """Say which client this is, and of which configuration."""
-        said = ConfigRecord({"client": client_of(context), "fingerprint": self.fingerprint})
+        """Say which client this is, and of which configuration, or why it takes no part."""
+        client = self._client(context)
+        said = ConfigRecord({"client": client, "fingerprint": self.fingerprint})
+        if self.data_sha256:
+            said["data"] = self.data_sha256
+        if self.refusal:
+            said["refused"] = self.refusal[:LONGEST_REASON]
+        if self.private is not None and self.private.sign is not None:
+            asked: Mapping[str, Any] = message.content.config_records.get(CONFIG, {})
+            nonce = str(asked.get("nonce", ""))
+            said["signature"] = self.private.sign(challenge(nonce, client, self.fingerprint, context.node_id))
         return Message(RecordDict({CONFIG: said}), reply_to=message)
+
+    def tell_statistics(self, message: Message, context: Context) -> Message:
+        """Tell what the configuration asks of every node before the first round, and the policy permits."""
+        try:
+            told = {} if self.private is None or self.refusal else dict(self.private.statistics())
+            content = RecordDict({ARRAYS: ArrayRecord(as_arrays(told))})
+        except Exception as error:  # as below
+            content = as_failure(failure_of(error))
+        return Message(content, reply_to=message)
+
+    def _client(self, context: Context) -> int:
+        return client_of(context) if self.client is None else self.client
 
     def answer(self, message: Message, context: Context) -> Message:
         """Carry out the task of a message; an error is reported in one line."""
         try:
             task = read_task(message.content)
-            if task.client != client_of(context):
-                raise ArgumentError(f"client {client_of(context)}: the task is for client {task.client}")
+            client = self._client(context)
+            if task.client != client:
+                raise ArgumentError(f"client {client}: the task is for client {task.client}")
+            if self.refusal:
+                raise DataError(self.refusal)
             experiment = f"{task.experiment}-{self.fingerprint[:12]}"  # never the state of another configuration
             store = StateStore(str(context.node_config.get("state-dir", self.root)), experiment, task.client)
             with store.locked(), one_thread():
@@ -67,7 +106,19 @@ class FlowerClient:
             content = as_failure(failure)
         return Message(content, reply_to=message)
 
+    def _prepare(self, agreed: Arrays) -> None:
+        """Make the runner, at the first task or where other statistics were agreed on since."""
+        key = digest(b"".join(name.encode() + np.asarray(array).tobytes() for name, array in sorted(agreed.items())))
+        if self._made is None or self._made[0] != key:
+            self._made = (key, *self.make(agreed))
+        _, self.runner, self.memory = self._made
+
     def _carry_out(self, message: TaskMessage, store: StateStore) -> Upload:
+        self._prepare(message.agreed)
+        if self.private is not None:
+            store.check_data(self.private.sha256)
+        if message.kind == "score_own":
+            return self._score(message)
         store.remove_outdated(message.admitted, message.durable)
         stored = self._may_have_state(message.admitted)
         before = store.read(message.admitted) if stored else StoredState(message.admitted)
@@ -85,6 +136,23 @@ class FlowerClient:
                 store.write(after)
             row = {name: row[name] for name in self.runner.arrays.upload}
         return Upload(message.client, message.round, result.samples, row)
+
+    def _score(self, message: TaskMessage) -> Upload:
+        """Score the global model on the client's own test samples; what is told is what its policy permits."""
+        runner, labels = self.runner, None if self.private is None else self.private.test_labels
+        if labels is None or not len(labels):
+            raise NoSamplesError("no test samples")
+        broadcast = self.memory.write_broadcast(message.broadcast).handle
+        classes = runner.arrays.sizes.classes
+        output = self.memory.make("scores", {"scores": ArraySpec((len(labels), classes))})
+        for row in range(-(-len(labels) // SCORE_BATCH)):
+            runner(Task("score", message.round, 0, broadcast, output.handle, row, subject="test"))
+        confusion = score(output.row()["scores"], labels).confusion
+        silent = np.bincount(labels, minlength=classes) - confusion.sum(axis=1)
+        hits = np.array([confusion.trace(), len(labels)], np.int64)
+        rows = np.column_stack([confusion, silent]).astype(np.int64)
+        told = rows if self.private is not None and self.private.tells_confusion else np.zeros_like(rows)
+        return Upload(message.client, message.round, len(labels), {"confusion": told, "hits": hits})
 
     def _may_have_state(self, round: int) -> bool:
         """Whether a client may have something to store after a round: its state, or labels that were changed."""
@@ -113,12 +181,21 @@ class FlowerClient:
         )  # fmt: skip
 
 
-def client_app(client: Callable[[], FlowerClient]) -> ClientApp:
-    """Return the app of every client; `client` is called with every message, so it should cache what it returns."""
+def client_app(client: Callable[[Mapping[str, Any]], FlowerClient]) -> ClientApp:
+    """Return the app of every client.
+
+    `client` is called with the node's configuration at every message, so it should cache what it returns.
+    """
     app = ClientApp()
-    app.train()(lambda message, context: client().answer(message, context))
-    app.query("ask")(lambda message, context: client().answer(message, context))
-    app.query("hello")(lambda message, context: client().hello(message, context))
+
+    def answer(message: Message, context: Context) -> Message:
+        return client(context.node_config).answer(message, context)
+
+    app.train()(answer)
+    app.query("ask")(answer)
+    app.query("score")(answer)
+    app.query("statistics")(lambda message, context: client(context.node_config).tell_statistics(message, context))
+    app.query("hello")(lambda message, context: client(context.node_config).hello(message, context))
     return app
 
 
@@ -128,6 +205,22 @@ def client_of(context: Context) -> int:
     if type(number) is not int or number < 0:
         raise ArgumentError(f"expected partition-id=NUMBER, got {number!r}", argument="node-config")
     return number
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateNode:
+    """What a node alone has."""
+
+    sha256: str  # of its samples; kept beside its state, so that changed data are noticed
+    statistics: Callable[[], Arrays]  # what it tells before the first round
+    test_labels: NDArray[np.int64]  # of its own test samples, which are the test part of its runner
+    tells_confusion: bool = False  # else hits and number of samples
+    sign: Callable[[bytes], bytes] | None = None  # with its private key
+
+
+def challenge(nonce: str, client: int, fingerprint: str, node: int) -> bytes:
+    """Return what a node signs to prove its name: nothing that another node, or another run, could use."""
+    return f"fedrela hello\n{nonce}\n{client}\n{fingerprint}\n{node}".encode()
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +269,17 @@ class StateStore:
         np.savez(buffer, allow_pickle=False, relabelled=np.int64(state.relabelled or 0), **labels, **state.arrays)
         body = buffer.getvalue()
         write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body)
+
+    def check_data(self, sha256: str) -> None:
+        """Raise if the client's samples are not those that it began with; its labels belong to those."""
+        path = self.path / "data.sha256"
+        if not path.exists():
+            write_bytes(path, sha256.encode())
+        elif (began := read_plain(path, 128).decode("ascii", "replace")) != sha256:
+            what = (
+                f"its data changed since it joined ({sha256[:8]}, not {began[:8]}), and its labels are of the old ones"
+            )
+            raise IntegrityError(f"{what}; restore the data, or use another experiment name")
 
     def remove_outdated(self, admitted: int, durable: int) -> None:
         """Remove states that can never count again: later ones that did not, and all before the last durable one."""

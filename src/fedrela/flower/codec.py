@@ -19,7 +19,7 @@ from fedrela.errors import DataError
 from fedrela.records import Failure, FailureKind, Upload
 
 ARRAYS, CONFIG, METRICS = "arrays", "config", "metrics"
-OWN = "own."  # before the names of arrays that one client alone receives
+OWN, AGREED = "own.", "agreed."  # before the names of arrays that one client alone receives, and of statistics
 LONGEST_REASON = 200  # characters of what a client says went wrong
 
 
@@ -36,6 +36,7 @@ class TaskMessage:
     durable: int  # the last round that the server cannot lose
     broadcast: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     own: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what this client alone receives
+    agreed: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # statistics of all nodes, by which inputs scale
 
 
 PLAIN = ("kind", "round", "client", "experiment", "admitted", "durable")
@@ -50,6 +51,7 @@ def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) 
     """Return a task as the content of a message; `broadcast` is the task's own in Flower's form, if at hand."""
     shared = as_arrays(task.broadcast) if broadcast is None else broadcast
     own = as_arrays({f"{OWN}{name}": array for name, array in task.own.items()})
+    own |= as_arrays({f"{AGREED}{name}": array for name, array in task.agreed.items()})
     subject = {"subject": task.subject} if task.subject else {}  # Flower cannot count the bytes of an empty text
     return RecordDict({
         ARRAYS: ArrayRecord({**shared, **own}),
@@ -65,9 +67,12 @@ def read_task(content: RecordDict) -> TaskMessage:
         plain: dict[str, Any] = {name: config[name] for name in PLAIN} | {"subject": config.get("subject", "")}
     except Exception as error:
         raise DataError(f"message: no task of a fedrela server: {type(error).__name__}: {error}") from None
-    broadcast = {name: array for name, array in arrays.items() if not name.startswith(OWN)}
-    own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
-    return TaskMessage(**plain, broadcast=broadcast, own=own)
+    broadcast = {name: array for name, array in arrays.items() if not name.startswith((OWN, AGREED))}
+    own, agreed = (
+        {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
+        for mark in (OWN, AGREED)
+    )
+    return TaskMessage(**plain, broadcast=broadcast, own=own, agreed=agreed)
 
 
 def as_reply(upload: Upload) -> RecordDict:
@@ -93,13 +98,26 @@ def read_reply(message: Message) -> Upload | Failure:
     content = message.content
     config: Mapping[str, Any] = content.config_records.get(CONFIG, {})
     if "failed" in config:
-        if config["failed"] == FailureKind.NO_STEP:
-            return Failure(FailureKind.NO_STEP)
+        if config["failed"] in (FailureKind.NO_STEP, FailureKind.NO_SAMPLES):
+            return Failure(FailureKind(config["failed"]))
         return Failure(FailureKind.ERROR, str(config.get("detail", "no reason given"))[:LONGEST_REASON])
     said: Mapping[str, Any] = content.metric_records.get(METRICS, {})
     client, round, samples = (said.get(name) for name in ("client", "round", "num-examples"))
     # Whatever the client says: admission checks it.
     return Upload(client, round, samples, Decoded(content.array_records.get(ARRAYS, {})))  # type: ignore[arg-type]
+
+
+def as_declared(arrays: Mapping[str, Any], specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Any]:
+    """Return the arrays that have a declared name, shape and kind and are finite; what else was sent is left out."""
+    read = {}
+    for name, (shape, kind) in specs.items():
+        try:
+            array = np.asarray(arrays[name])
+        except Exception:  # missing, or whatever a sender can do to it
+            continue
+        if array.shape == shape and array.dtype.kind == kind and np.isfinite(array).all():
+            read[name] = array
+    return read
 
 
 class Decoded(Mapping[str, "NDArray[Any]"]):

@@ -24,20 +24,20 @@ from flwr.serverapp import Grid, ServerApp
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
 from fedrela.files.mapped import Place
-from fedrela.flower.codec import CONFIG, TaskMessage, as_arrays, as_content, read_reply
+from fedrela.flower.codec import ARRAYS, Decoded, TaskMessage, as_arrays, as_content, as_declared, read_reply
+from fedrela.flower.roster import Roster
 from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind, RoundRecord
 
 SHORTEST, LONGEST = 0.02, 1.0  # seconds between two looks for replies,
 PATIENT = 0.02  # and between them this part of the time waited so far
-LOOK_PAUSE = 0.2  # seconds between two looks for clients that connect
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-TYPES = {"train": "train", "ask": "query.ask"}
+TYPES = {"train": "train", "ask": "query.ask", "score_own": "query.score"}
 
 
 class FlowerExecutor:
@@ -53,13 +53,19 @@ class FlowerExecutor:
         Of the configuration; clients with another one are ignored.
     patience
         Seconds to wait for clients to connect, and for replies where the configuration has no deadline.
+    keys
+        Public keys of clients, with which they prove who they are.
     """
 
     remote_clients = True
 
-    def __init__(self, grid: Grid, *, experiment: str, fingerprint: str, patience: float = 600.0) -> None:
+    def __init__(
+        self, grid: Grid, *, experiment: str, fingerprint: str, patience: float = 600.0,
+        keys: Mapping[int, str] | None = None,
+    ) -> None:  # fmt: skip
         self._grid, self._experiment, self._patience = grid, experiment, patience
-        self._roster = Roster(grid, fingerprint, patience)
+        self.roster = Roster(grid, fingerprint, patience, keys or {})
+        self.agreed: Mapping[str, Any] = {}  # statistics of all nodes, which every task carries
         self._runner: ClientRunner | None = None
         self.admitted: dict[int, int] = {}  # the last round in which each client was admitted
         self.durable = 0  # the last round that this server cannot lose
@@ -74,7 +80,7 @@ class FlowerExecutor:
     @property
     def size(self) -> int:
         """How many clients are connected, as far as is known."""
-        return len(self._roster.nodes)
+        return len(self.roster.nodes)
 
     def load(self, make: Callable[[Any], ClientRunner], setup: Any, /) -> None:
         """Take the server's own runner, which scores."""
@@ -103,12 +109,12 @@ class FlowerExecutor:
     def _send(self, tasks: dict[int, Task], seconds: float) -> Iterator[TaskResult]:
         """Send tasks to the clients that are connected, and yield their results."""
         assert self._runner is not None
-        nodes = self._roster.find({task.client for task in tasks.values()})
+        nodes = self.roster.find({task.client for task in tasks.values()})
         sent: dict[int, Message] = {}
         broadcasts: dict[Place, dict[str, Array]] = {}  # one for all that are sent the same
         for position, task in tasks.items():
             if task.client not in nodes:
-                yield TaskResult(position, failure=Failure(FailureKind.NOT_CONNECTED))
+                yield TaskResult(position, failure=self.roster.absence(task.client))
                 continue
             place = task.broadcast.place
             if place not in broadcasts:
@@ -116,7 +122,7 @@ class FlowerExecutor:
             admitted = self.admitted.get(task.client, 0)
             message = TaskMessage(
                 task.kind, task.round, task.client, task.subject, self._experiment, admitted, self.durable,
-                own=task.message,
+                own=task.message, agreed=self.agreed,
             )  # fmt: skip
             sent[position] = Message(
                 as_content(message, broadcasts[place]), nodes[task.client], TYPES[task.kind],
@@ -124,6 +130,17 @@ class FlowerExecutor:
             )  # fmt: skip
         ids = dict(zip(self._grid.push_messages(list(sent.values())), sent, strict=True))
         yield from self._replies(ids, tasks, time.monotonic() + seconds)
+
+    def statistics(self, clients: int, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> list[dict[str, Any]]:
+        """Ask all clients for statistics of their samples; return what each tells that is as declared, by client."""
+        nodes = self.roster.find(set(range(clients)))
+        asked = [Message(RecordDict(), node, "query.statistics", ttl=self._patience + 60) for node in nodes.values()]
+        told, client_at = {}, {node: client for client, node in nodes.items()}
+        for reply in self._grid.send_and_receive(asked, timeout=self._patience):
+            if not reply.has_error() and reply.metadata.src_node_id in client_at:
+                arrays = Decoded(reply.content.array_records.get(ARRAYS, {}))
+                told[client_at[reply.metadata.src_node_id]] = as_declared(arrays, specs)
+        return [told[client] for client in sorted(told)]
 
     def _replies(self, positions: dict[str, int], tasks: dict[int, Task], end: float) -> Iterator[TaskResult]:
         left, began = dict(positions), time.monotonic()
@@ -137,58 +154,17 @@ class FlowerExecutor:
                 pause = min(max(PATIENT * (now - began), SHORTEST), LONGEST)
                 time.sleep(min(pause, end - now))
         for position in left.values():
-            self._roster.doubt(tasks[position].client)
+            self.roster.doubt(tasks[position].client)
             yield TaskResult(position, failure=Failure(FailureKind.DEADLINE))
 
     def _result(self, position: int, task: Task, reply: Message) -> TaskResult:
         said = read_reply(reply)
         if isinstance(said, Failure):
-            self._roster.doubt(task.client)
+            self.roster.doubt(task.client)
             return TaskResult(position, failure=said)
         if said.client != task.client:  # a client may answer for itself only
             return TaskResult(position, failure=Failure(FailureKind.REFUSED, "answers for another client"))
         return TaskResult(position, ClientResult(said.samples, upload=said))
-
-
-class Roster:
-    """Which node is which client. Nodes are asked, since their ids are random and change with every restart."""
-
-    def __init__(self, grid: Grid, fingerprint: str, patience: float) -> None:
-        self._grid, self._fingerprint, self._patience = grid, fingerprint, patience
-        self.nodes: dict[int, int] = {}
-        self._strangers: set[int] = set()
-        self._waited: set[int] = set()
-
-    def doubt(self, client: int) -> None:
-        """Ask again before the next task whether this client still is at its node."""
-        self.nodes.pop(client, None)
-
-    def find(self, clients: set[int]) -> dict[int, int]:
-        """Return the nodes of those clients that are connected; each client is waited for once."""
-        end = time.monotonic() + (self._patience if clients - self._waited else 0.0)
-        self._waited |= clients
-        while True:
-            self._look(end)
-            if clients <= set(self.nodes) or time.monotonic() >= end:
-                return {client: node for client, node in self.nodes.items() if client in clients}
-            time.sleep(LOOK_PAUSE)
-
-    def _look(self, end: float) -> None:
-        """Drop clients whose node has gone, and ask unknown nodes."""
-        there = set(self._grid.get_node_ids())
-        self.nodes = {client: node for client, node in self.nodes.items() if node in there}
-        unknown = sorted(there - set(self.nodes.values()) - self._strangers)
-        if not unknown:
-            return
-        seconds = max(end - time.monotonic(), self._patience / 10)
-        asked = [Message(RecordDict(), node, "query.hello", ttl=seconds + 60) for node in unknown]
-        for reply in self._grid.send_and_receive(asked, timeout=seconds):
-            said: Mapping[str, Any] = {} if reply.has_error() else reply.content.config_records.get(CONFIG, {})
-            client, node = said.get("client"), reply.metadata.src_node_id
-            if type(client) is int and said.get("fingerprint") == self._fingerprint:
-                self.nodes[client] = node
-            elif not reply.has_error():
-                self._strangers.add(node)
 
 
 def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,15 +66,19 @@ class Scores:
         """Return plain values for JSON; what is undefined or not finite is None."""
         record: dict[str, Any] = {
             "overall": self.overall,
-            "balanced": self.balanced,
+            "balanced": _known(self.balanced),
             "per_class": [None if np.isnan(share) else share for share in self.per_class.tolist()],
             "groups": dict(self.groups),
-            "macro_f1": self.macro_f1,
+            "macro_f1": _known(self.macro_f1),
             "confusion": self.confusion.tolist(),
-            "loss": self.loss if np.isfinite(self.loss) else None,
+            "loss": _known(self.loss),
         }
         two_classes = self.per_class.size == 2
         return record | ({"auroc": self.auroc, "auprc": self.auprc} if two_classes else {})
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) -> Scores:
@@ -107,21 +111,43 @@ def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) ->
     predicted, loss = _answers(x, y)
     answered = predicted != NO_ANSWER
     confusion = np.bincount(y[answered] * C + predicted[answered], minlength=C * C).reshape(C, C)
-    right, there, said = confusion.diagonal(), np.bincount(y, minlength=C), confusion.sum(axis=0)
+    there = np.bincount(y, minlength=C)
+    rankings = _rankings(x, y) if C == 2 and answered.all() and there.all() else (None, None)
+    return _scores(confusion, there, groups, loss, rankings)
+
+
+def score_sums(confusion: Ints, hits: int, samples: int, groups: Groups | None = None) -> Scores:
+    """Score by sums over clients that scored samples of their own.
+
+    `confusion` is (C, C + 1): samples by true and predicted class, those without a prediction in the last column. Of
+    all `samples`, among them some of clients that tell no more, `hits` were predicted correctly. Loss and rankings are
+    not known.
+
+    >>> score_sums(np.array([[3, 1, 0], [0, 2, 0]]), hits=8, samples=10).overall
+    0.8
+    """
+    found = _scores(confusion[:, :-1], confusion.sum(axis=1), groups, float("nan"), (None, None))
+    return replace(found, overall=hits / samples, samples=samples)
+
+
+def _scores(
+    confusion: Ints, there: Ints, groups: Groups | None, loss: float, rankings: tuple[float | None, float | None]
+) -> Scores:
+    """Return what follows from a confusion matrix, and from the number of samples of each class."""
+    right, said, C = confusion.diagonal(), confusion.sum(axis=0), there.size
     per_class = np.divide(right, there, out=np.full(C, np.nan), where=there > 0)
-    known = there + said > 0
-    auroc, auprc = _rankings(x, y) if C == 2 and answered.all() and there.all() else (None, None)
+    known, total = there + said > 0, int(there.sum())
     return Scores(
-        overall=int(right.sum()) / y.size,
-        balanced=float(per_class[there > 0].mean()),
+        overall=int(right.sum()) / max(total, 1),
+        balanced=float(per_class[there > 0].mean()) if total else float("nan"),
         per_class=per_class,
         groups={} if groups is None else _group_accuracies(groups, right, there),
-        macro_f1=float((2 * right[known] / (there + said)[known]).mean()),
+        macro_f1=float((2 * right[known] / (there + said)[known]).mean()) if total else float("nan"),
         confusion=confusion,
         loss=loss,
-        auroc=auroc,
-        auprc=auprc,
-        samples=y.size,
+        auroc=rankings[0],
+        auprc=rankings[1],
+        samples=total,
     )
 
 

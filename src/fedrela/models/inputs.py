@@ -69,15 +69,14 @@ class Scaling:
                 "scaling: expected images uint8 (n, channels, height, width), floats (n, ...) or integers (n, ...), "
                 f"got {x_train.dtype} {x_train.shape}"
             )
-        total = squares = np.zeros(x_train.shape[1], np.int64)
-        size = 0
-        for images in _chunks(x_train, index, chunk):
-            total = total + images.sum((0, 2, 3), dtype=np.int64)
-            squares = squares + np.square(images, dtype=np.uint16).sum((0, 2, 3), dtype=np.int64)
-            size += images.size
-        if not size:
+        count, total, squares = pixel_sums(x_train, index, chunk)
+        if not count:
             raise DataError(f"scaling: expected at least one pixel, got images of shape {x_train.shape}")
-        count = size // x_train.shape[1]
+        return cls.of_sums(count, total, squares, pixel_max)
+
+    @classmethod
+    def of_sums(cls, count: int, total: NDArray[np.int64], squares: NDArray[np.int64], pixel_max: int = 255) -> Scaling:
+        """Return the scaling by `pixel_sums`, which may be added up over several sets of images."""
         pairs = list(zip(total.tolist(), squares.tolist(), strict=True))  # Python's integers do not overflow
         variances = [(count * square - first * first) / count**2 for first, square in pairs]
         mean, std = tuple(first / count for first, _ in pairs), tuple(math.sqrt(v) or 1.0 for v in variances)
@@ -114,6 +113,23 @@ class Scaling:
     def as_record(self) -> dict[str, list[float]]:
         """Return plain values, which JSON stores exactly."""
         return {"mean": list(self.mean), "std": list(self.std)}
+
+
+def pixel_sums(
+    x: NDArray[Any], index: ArrayLike | None = None, chunk: int = CHUNK
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Return number of pixels, and each channel's sum of pixels and of their squares.
+
+    >>> pixel_sums(np.array([[[[0, 16]]], [[[8, 8]]]], dtype=np.uint8))
+    (4, array([32]), array([384]))
+    """
+    total = squares = np.zeros(x.shape[1], np.int64)
+    size = 0
+    for images in _chunks(x, index, chunk):
+        total = total + images.sum((0, 2, 3), dtype=np.int64)
+        squares = squares + np.square(images, dtype=np.uint16).sum((0, 2, 3), dtype=np.int64)
+        size += images.size
+    return size // max(x.shape[1], 1), total, squares
 
 
 def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[NDArray[Any]]:

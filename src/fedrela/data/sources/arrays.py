@@ -166,7 +166,7 @@ def as_samples(values: NDArray[Any], layout: str, where: str, form: str = "auto"
         return values.astype(np.int64)
     with np.errstate(over="ignore"):
         rows = values.astype(np.float32)
-    wrong = np.flatnonzero(~np.isfinite(rows).reshape(len(rows), -1).all(axis=1))
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
     if wrong.size:
         raise DataError(f"{where}: row {wrong[0]}: expected finite numbers")
     colour = values.ndim == 4 and (layout != "auto" or values.shape[1] in COLOURS or values.shape[3] in COLOURS)

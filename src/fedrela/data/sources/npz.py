@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,20 +43,23 @@ def load(
     """Return the data set in an .npz file.
 
     The file holds ``x_train y_train x_test y_test`` and, where wanted, ``class_names`` (else the classes are called by
-    their numbers) and ``client_train``; other arrays are ignored. Images are uint8, ``(n, height, width)`` or with
-    channels, whose place `layout` says (see `fedrela.data.sources.arrays.image_layout`); tables are numbers
-    ``(n, features)``; other arrays, such as time series, have any shape, with the form "array" also two dimensions,
-    such as token ids; labels are integers 0 .. C - 1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder in
-    which `file` lies. Columns of a table in `categories` become one column per code of the training part.
+    their numbers), ``feature_names`` of a table and ``client_train``; other arrays are ignored. A part may be empty.
+    Images are uint8, ``(n, height, width)`` or with channels, whose place `layout` says (see
+    `fedrela.data.sources.arrays.image_layout`); tables are numbers ``(n, features)``; other arrays, such as time
+    series, have any shape, with the form "array" also two dimensions, such as token ids; labels are integers 0 .. C -
+    1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder in which `file` lies. Columns of a table in
+    `categories` become one column per code of the training part.
     """
     path = named_file("npz", root, file, "x_train, y_train, x_test and y_test")
     archive = Npz(path)
     for name in REQUIRED:
         if name not in archive.names:
             raise DataError(f"{path}: array {name} is missing; expected {', '.join(REQUIRED)}")
-    names = _class_names(archive)
+    names = _texts(archive, "class_names")
     raw = {name: _labels(archive, name) for name in ("y_train", "y_test")}
     if not names:
+        if not raw["y_train"].size:
+            raise DataError(f"{_at(archive, 'y_train')}: expected at least one label where there are no class_names")
         names = tuple(map(str, range(check_labels(raw["y_train"], None, _at(archive, "y_train")).max() + 1)))
     y_train, y_test = (check_labels(values, len(names), _at(archive, name)) for name, values in raw.items())
     clients = None
@@ -71,6 +75,8 @@ def load(
         )
     parts = [x_train, y_train, x_test, y_test]
     source = table_or_images(f"npz:{path.name}", parts, names, clients, is_table=is_table)
+    if is_table and "feature_names" in archive.names:
+        source = replace(source, feature_names=_texts(archive, "feature_names"))
     return one_hot(source, categories) if categories else source
 
 
@@ -78,11 +84,11 @@ def _at(archive: Npz, name: str) -> str:
     return f"{archive.path}: {name}"
 
 
-def _class_names(archive: Npz) -> tuple[str, ...]:
-    if "class_names" not in archive.names:
+def _texts(archive: Npz, name: str) -> tuple[str, ...]:
+    if name not in archive.names:
         return ()
-    where = _at(archive, "class_names")
-    values = archive.read("class_names")
+    where = _at(archive, name)
+    values = archive.read(name)
     if values.ndim != 1 or not 1 <= len(values) <= MOST_CLASSES or values.dtype.kind not in "US":
         form = f"expected text (C,), C from 1 to {MOST_CLASSES}"
         raise DataError(f"{where}: {form}, got {values.dtype} {values.shape}")
@@ -98,8 +104,8 @@ def _labels(archive: Npz, name: str) -> NDArray[Any]:
     refuse_multi_label(values.shape, _at(archive, name))
     if values.ndim == 2:
         values = values[:, 0]
-    if values.ndim != 1 or not values.size:
-        raise DataError(f"{_at(archive, name)}: expected labels (n,), at least one, got shape {values.shape}")
+    if values.ndim != 1:
+        raise DataError(f"{_at(archive, name)}: expected labels (n,), got shape {values.shape}")
     return values
 
 

@@ -16,6 +16,7 @@ from fedrela.engine.options import OTHERS, RelabelPlan, TrainOptions
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
 from fedrela.experiment.schema.data import DataConfig
+from fedrela.experiment.schema.federation import FederationConfig, statistics_faults
 from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
@@ -74,6 +75,7 @@ class Config(ConfigTable):
     relabel: Annotated[RelabelPlan, options_table(RelabelPlan), CHANGED] = setting(
         RelabelPlan(), "FedReLa: when and how clients re-label"
     )
+    federation: FederationConfig | None = setting(None, "private nodes: who they are, and what all parties agree on")
     engine: EngineConfig = setting(EngineConfig(), "how the run is carried out; never changes a result")
     report: ReportConfig = setting(ReportConfig(), "what the report shows")
     compare: CompareConfig | None = setting(None, "seeds, baselines and arms of a comparison")
@@ -99,7 +101,12 @@ class Config(ConfigTable):
 
 def check_fits(config: Config, *, clients: int, classes: int) -> None:
     """Raise where a configuration does not go with the data that it describes, now that their sizes are known."""
-    if faults := [*client_faults(config, clients), *class_faults(config, classes)]:
+    faults = [*client_faults(config, clients), *class_faults(config, classes)]
+    if config.federation is not None:
+        for key, there in (("nodes", clients), ("classes", classes)):
+            if (named := len(getattr(config.federation, key))) != there:
+                faults.append(Fault(("federation", key), f"{named} are named, and the data have {there}"))
+    if faults:
         raise WrongConfigError(faults, config.origin)
 
 
@@ -111,7 +118,10 @@ def faults_across(config: Config) -> Iterator[Fault]:
     if config.train.loss != TrainOptions().loss and config.algorithm.kind().own_loss:
         what = f"algorithm {config.algorithm.name!r} has a loss of its own; leave it out"
         yield Fault(("train", "loss"), what)
-    if config.data.partition.clients is not None:
+    if config.federation is not None:
+        yield from statistics_faults(config.data, config.federation)
+        yield from client_faults(config, len(config.federation.nodes))
+    elif config.data.partition.clients is not None:
         yield from client_faults(config, config.data.partition.clients)
 
 

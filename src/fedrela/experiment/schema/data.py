@@ -20,7 +20,8 @@ from fedrela.metrics.groups import PROTOCOLS, evaluation_groups
 from fedrela.text import shown
 
 
-def _options(value: Any, info: ValidationInfo) -> dict[str, Any]:
+def source_options(value: Any, info: ValidationInfo) -> dict[str, Any]:
+    """Return the options of the source that was named before, checked."""
     if not isinstance(value, Mapping):
         raise ArgumentError(f"expected a table, got {shown(value)}")
     if source := info.data.get("source"):
@@ -28,8 +29,8 @@ def _options(value: Any, info: ValidationInfo) -> dict[str, Any]:
     return {name: tuple(each) if isinstance(each, list) else each for name, each in value.items()}
 
 
-def _root(value: Any, info: ValidationInfo) -> Path | None:
-    """Resolve a path against the folder of the configuration; no part of it is expanded or replaced."""
+def source_root(value: Any, info: ValidationInfo) -> Path | None:
+    """Resolve a path against the folder of the file that it stands in; no part of it is expanded or replaced."""
     if value is None:
         return None
     if not isinstance(value, str | Path):
@@ -43,9 +44,9 @@ def _root(value: Any, info: ValidationInfo) -> Path | None:
 def _scaling(value: Any) -> str | dict[str, tuple[float, ...]]:
     """Return a word, or the same number of means and standard deviations."""
     if isinstance(value, str):
-        return check_choice("", value, ("fit", "none"), ", or a table { mean, std }")
+        return check_choice("", value, ("fit", "local", "none"), ", or a table { mean, std }")
     if not isinstance(value, Mapping) or {*value} != {"mean", "std"}:
-        raise ArgumentError(f"expected fit, none, or a table {{ mean, std }}, got {shown(value)}")
+        raise ArgumentError(f"expected fit, local, none, or a table {{ mean, std }}, got {shown(value)}")
     for name, each in value.items():
         numbers = isinstance(each, list | tuple) and all(type(number) in (int, float) for number in each)
         if not numbers or not each or not all(math.isfinite(x) and (x > 0 or name == "mean") for x in each):
@@ -62,10 +63,12 @@ class DataConfig(ConfigTable):
     """Which data, how imbalanced, and how they lie with the clients."""
 
     source: Annotated[str, a_part(lambda: find_source)] = setting("digits", "the data set; or your own, module:name")
-    root: Annotated[Path | None, PlainValidator(_root)] = setting(
+    root: Annotated[Path | None, PlainValidator(source_root)] = setting(
         None, "where the files of the source lie, relative to the configuration file"
     )
-    options: Annotated[dict[str, Any], PlainValidator(_options)] = setting({}, "what this source alone can be told")
+    options: Annotated[dict[str, Any], PlainValidator(source_options)] = setting(
+        {}, "what this source alone can be told"
+    )
     imbalance: Annotated[Imbalance, options_table(Imbalance, strict=True), FULL] = setting(
         AS_IT_IS, "how many samples of each class are left"
     )
@@ -79,7 +82,9 @@ class DataConfig(ConfigTable):
         "pooled", "numbers of a table: with statistics pooled over clients, each client's own, or not at all"
     )
     scaling: Annotated[str | dict[str, tuple[float, ...]], PlainValidator(_scaling)] = setting(
-        "fit", "images and series: fit, none, or mean and std per channel, in images of bytes as shares of white"
+        "fit",
+        "images and series: fit, none, or mean and std per channel, in images of bytes as shares of white; local: each "
+        "private node by its own",
     )
     protocol: Annotated[str, one_of(PROTOCOLS)] = setting(
         "counts", "how classes are sorted into head, medium and tail for evaluation"

@@ -1,0 +1,137 @@
+"""A node's own samples, in the form that the federation agreed on: its source, classes, columns and test part."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.federation import array_record
+from fedrela.data.sources import Source, find_source, load
+from fedrela.data.sources.labels import stratified
+from fedrela.errors import DataError
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.federation import FederationConfig, NodeConfig
+from fedrela.text import nearest_hint
+
+DTYPES = {"images": np.uint8, "numbers": np.float32, "tokens": np.int64}
+Samples = NDArray[np.generic]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSamples:
+    """What one party holds, with the federation's labels: samples to train on, and samples to test on."""
+
+    x_train: Samples
+    y_train: NDArray[np.int64]
+    x_test: Samples
+    y_test: NDArray[np.int64]
+
+    @property
+    def sha256(self) -> str:
+        """Digest of all of it."""
+        parts = (self.x_train, self.y_train, self.x_test, self.y_test)
+        return hashlib.sha256("\n".join(str(array_record(part)) for part in parts).encode()).hexdigest()
+
+    def counts(self, classes: int) -> NDArray[np.int64]:
+        """Return the number of training samples of each class."""
+        return np.bincount(self.y_train, minlength=classes)
+
+
+def sample_form(federation: FederationConfig) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Return shape and dtype of one sample."""
+    if federation.columns:
+        return (len(federation.columns),), np.dtype(np.float32)
+    return federation.shape, np.dtype(DTYPES[federation.form])
+
+
+def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
+    """Read a node's samples, and put them into the federation's form; what does not fit is a `DataError`.
+
+    The node's test samples are the test part of its source, or ``test_share`` of every class of all its samples.
+    """
+    federation = config.federation
+    assert federation is not None
+    share, options = node.test_share, dict(node.options)
+    native = share is not None and 0 < share < 1 and "test_share" in find_source(node.source).options
+    source = load(node.source, node.root, **options | ({"test_share": share} if native else {}))
+    x_train, x_test = (_aligned(source, part, federation) for part in ("train", "test"))
+    y_train, y_test = (_labels(source, part, node, federation) for part in ("train", "test"))
+    if share is not None and not native:
+        x, y = np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])
+        train, test = _split(y, share, config.seed)
+        x_train, y_train, x_test, y_test = x[train], y[train], x[test], y[test]
+    return NodeSamples(x_train, y_train, x_test, y_test)
+
+
+def _split(y: NDArray[np.int64], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    everything, nothing = np.arange(len(y)), np.empty(0, np.int64)
+    if share in (0, 1):
+        return (everything, nothing) if share == 0 else (nothing, everything)
+    return stratified(y, share, seed)
+
+
+def _labels(source: Source, part: str, node: NodeConfig, federation: FederationConfig) -> NDArray[np.int64]:
+    """Return the labels of a part as numbers of the federation's classes."""
+    y: NDArray[np.int64] = getattr(source, f"y_{part}")
+    number = {name: c for c, name in enumerate(federation.classes)}
+    table = np.full(source.num_classes, -1)
+    for c in np.unique(y).tolist():
+        word = source.class_names[c]
+        name = node.classes.get(word, word)
+        if name not in number:
+            hint = nearest_hint(name, federation.classes)
+            raise DataError(f"{source.name}: class {word!r} is none of the federation's{hint}; map it in [classes]")
+        table[c] = number[name]
+    return table[y]
+
+
+def _aligned(source: Source, part: str, federation: FederationConfig) -> Samples:
+    """Return the samples of a part with the agreed shape and columns."""
+    x: Samples = getattr(source, f"x_{part}")
+    if federation.columns:
+        x = _columns(source, x, federation)
+    shape, dtype = sample_form(federation)
+    if x.shape[1:] != shape or x.dtype != dtype:
+        raise DataError(f"{source.name}: expected samples {dtype} {shape}, got {x.dtype} {x.shape[1:]}")
+    if dtype.kind == "f" and not np.isfinite(x).all():
+        row = int(np.argwhere(~np.isfinite(x))[0][0])
+        raise DataError(f"{source.name}: {part}ing sample {row}: expected finite numbers, got NaN or infinity")
+    return x
+
+
+def _columns(source: Source, x: Samples, federation: FederationConfig) -> Samples:
+    """Return a table with the agreed columns; a value of a category that this node has not met is all zeros."""
+    if source.numeric is None:
+        raise DataError(f"{source.name}: expected a table with columns, got samples of shape {x.shape[1:]}")
+    own = {name: j for j, name in enumerate(source.feature_names)}
+    wanted, stems = federation.columns, {_stem(name) for name in own}
+    if unknown := [name for name in own if name not in wanted]:
+        hint = nearest_hint(unknown[0], wanted) or "; name it in the option ignore to leave it out"
+        raise DataError(f"{source.name}: column {unknown[0]!r} is none of the federation's{hint}")
+    columns = np.zeros((len(x), len(wanted)), np.float32)
+    for j, name in enumerate(wanted):
+        if name in own:
+            columns[:, j] = x[:, own[name]]
+        elif name not in federation.encoded or _stem(name) not in stems:
+            raise DataError(f"{source.name}: column {name!r} is missing; the federation agreed on it")
+    return columns
+
+
+def _stem(name: str) -> str:
+    """Return the column behind an encoded one, ``sex`` of ``sex=f`` and ``bmi`` of ``bmi missing``."""
+    return name.partition("=")[0].removesuffix(" missing")
+
+
+def numeric_columns(federation: FederationConfig) -> NDArray[np.bool_]:
+    """Return which columns of a table are numbers to standardise."""
+    return np.array([name not in federation.encoded for name in federation.columns], bool)
+
+
+def class_table(names: Sequence[str], samples: NodeSamples) -> list[tuple[str, int, int]]:
+    """Return each class with its number of training and of test samples."""
+    test = np.bincount(samples.y_test, minlength=len(names))
+    return list(zip(names, samples.counts(len(names)).tolist(), test.tolist(), strict=True))

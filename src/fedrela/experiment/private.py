@@ -1,0 +1,282 @@
+"""A private federation as the engine sees it: at a node its own samples alone, at the server none or a test set.
+
+What the engine knows of a whole federation in a simulation comes from elsewhere here: number of clients, classes and
+form of the samples from the configuration; constants of scaling from the configuration, from one exchange before the
+first round, or from each node's own samples; n_k from the uploads; groups from the configuration, from the server's
+test set, or from counts that nodes agree to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.data.federation import Moments, array_record
+from fedrela.engine.options import OTHERS, RelabelPlan
+from fedrela.engine.problem import Problem
+from fedrela.errors import DataError
+from fedrela.experiment.build import first_of_each, located
+from fedrela.experiment.node import NodeSamples, numeric_columns, sample_form
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.federation import FederationConfig, NodeConfig
+from fedrela.metrics.groups import Groups, evaluation_groups
+from fedrela.models.inputs import Scaling, pixel_sums
+from fedrela.records import Shard
+
+Arrays = Mapping[str, NDArray[Any]]
+COUNTS = "classes"  # in an answer: training samples of each class
+FORMAT = "fedrela-private-1"
+EMPTY = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateFederation:
+    """One party's part of a private federation: what the engine learns from here, and a record for the manifest."""
+
+    problem: Problem
+    record: dict[str, Any]
+
+    @property
+    def shards(self) -> Sequence[Shard]:
+        """One per client, empty where its samples are elsewhere."""
+        return self.problem.shards
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what a run's manifest holds of the data."""
+        return self.record
+
+
+def agreed_on(config: Config) -> FederationConfig:
+    """Return the table ``[federation]``; `DataError` where the configuration has none."""
+    if config.federation is None:
+        raise DataError(f"{config.origin.name}: has no table [federation], which names nodes, classes and samples")
+    return config.federation
+
+
+def wants_statistics(config: Config) -> bool:
+    """Whether nodes are asked for statistics before the first round."""
+    federation = agreed_on(config)
+    return _pools(config) or federation.groups == "counts"
+
+
+def _pools(config: Config) -> bool:
+    """Whether inputs are scaled by statistics of all nodes."""
+    federation = agreed_on(config)
+    if federation.columns:
+        numbers = bool(numeric_columns(federation).any())
+        return federation.statistics and config.data.standardize == "pooled" and numbers
+    return federation.statistics and config.data.scaling == "fit" and federation.has_channels
+
+
+def own_statistics(config: Config, node: NodeConfig, samples: NodeSamples) -> dict[str, NDArray[Any]]:
+    """Return what a node tells in the exchange before the first round, as far as it is asked and its policy permits."""
+    federation, told = agreed_on(config), dict[str, NDArray[Any]]()
+    if _pools(config) and node.policy.statistics:
+        if federation.shape and federation.form == "images":
+            count, total, squares = pixel_sums(samples.x_train)
+            told = {"count": np.array(count), "sum": total, "squares": squares}
+        else:
+            moments = Moments.of(_by_channel(samples.x_train, federation))
+            told = {"count": np.array(moments.count), "mean": moments.mean, "squares": moments.squares}
+    if federation.groups == "counts" and node.policy.counts:
+        told[COUNTS] = samples.counts(len(federation.classes))
+    return told
+
+
+def _by_channel(x: NDArray[Any], federation: FederationConfig) -> NDArray[Any]:
+    """Return values in rows of one per channel, or the numbers of a table."""
+    if federation.columns:
+        return x[np.ix_(np.arange(len(x)), numeric_columns(federation))]
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def merged_statistics(config: Config, answers: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
+    """Return the statistics of all nodes together, from what each told, in the order of their numbers."""
+    told, merged = [each for each in answers if "count" in each and int(each["count"])], dict[str, NDArray[Any]]()
+    if _pools(config):
+        if not told:
+            raise DataError("statistics: no node told any, so inputs cannot be scaled; give mean and std instead")
+        if "sum" in told[0]:
+            merged = {name: np.sum([each[name] for each in told], axis=0) for name in ("count", "sum", "squares")}
+        else:
+            parts = [Moments(int(each["count"]), each["mean"], each["squares"]) for each in told]
+            whole = reduce(Moments.merge, parts)
+            merged = {"count": np.array(whole.count), "mean": whole.mean, "squares": whole.squares}
+    if agreed_on(config).groups == "counts":
+        counts = [each[COUNTS] for each in answers if COUNTS in each]
+        if not counts:
+            raise DataError("federation.groups: no node agrees to tell its counts; name the groups instead")
+        merged[COUNTS] = np.sum(counts, axis=0)
+    return merged
+
+
+def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return shape and kind of every array that a node may tell in that exchange."""
+    federation = agreed_on(config)
+    width = int(numeric_columns(federation).sum()) if federation.columns else federation.shape[0]
+    specs: dict[str, tuple[tuple[int, ...], str]] = {}
+    if _pools(config):
+        whole = bool(federation.shape) and federation.form == "images"
+        specs = {"count": ((), "i"), ("sum" if whole else "mean"): ((width,), "i" if whole else "f")}
+        specs["squares"] = ((width,), "i" if whole else "f")
+    return specs | ({COUNTS: ((len(federation.classes),), "i")} if federation.groups == "counts" else {})
+
+
+def check_trainable(samples: NodeSamples) -> None:
+    """Raise where there is nothing to train on."""
+    if not len(samples.y_train):
+        raise DataError("has no sample to train on")
+
+
+def at_node(config: Config, samples: NodeSamples, client: int, agreed: Arrays) -> PrivateFederation:
+    """Return a node's part: its own samples, as client `client` of the federation."""
+    whole = np.arange(len(samples.y_train))
+    return _part(config, samples, agreed, {client: whole})
+
+
+def at_server(config: Config, samples: NodeSamples | None, agreed: Arrays) -> PrivateFederation:
+    """Return the server's part: no client's samples, perhaps a test set, and what an algorithm's server asks for."""
+    federation = agreed_on(config)
+    if samples is None:
+        shape, dtype = sample_form(federation)
+        samples = NodeSamples(np.empty((0, *shape), dtype), EMPTY, np.empty((0, *shape), dtype), EMPTY)
+    if federation.evaluate != "clients" and not len(samples.y_test):
+        why = "the server scores the model"
+        raise DataError(f"federation.evaluate is {federation.evaluate!r}: {why}, so name a file with its test samples")
+    part = _part(config, samples, agreed, {})
+    per_class = config.algorithm.kind()(**config.algorithm.params).auxiliary
+    missing = set(range(len(federation.classes))) - {*samples.y_train.tolist()}
+    if per_class and missing:
+        name = federation.classes[min(missing)]
+        why = f"{config.algorithm.name} needs {per_class} samples of every class at the server, and {name!r} has none"
+        raise DataError(f"{why}; put them into the training part of the server's file")
+    return replace(part, problem=replace(part.problem, groups=_groups(federation, samples, agreed)))
+
+
+def _part(
+    config: Config, samples: NodeSamples, agreed: Arrays, own: Mapping[int, NDArray[np.int64]]
+) -> PrivateFederation:
+    federation = agreed_on(config)
+    x_train, x_test = _standardized(config, samples, agreed)
+    held = {"server": "", "clients": "test", "both": "validation"}[federation.evaluate]
+    shards = [Shard(k, own.get(k, EMPTY), EMPTY) for k in range(len(federation.nodes))]
+    classes, number = len(federation.classes), config.algorithm.kind()(**config.algorithm.params).auxiliary
+    problem = Problem(
+        x_train=x_train,
+        y_train=samples.y_train,
+        x_test=x_test,
+        y_test=samples.y_test,
+        shards=shards,
+        num_classes=classes,
+        groups=Groups(("all",), np.zeros(classes, np.int64), "counts"),
+        scaling=_scaling(config, x_train if len(x_train) else x_test, agreed),
+        class_names=federation.classes,
+        auxiliary=first_of_each(samples.y_train, number) if number and len(samples.y_train) else None,
+        private=True,
+        largest=federation.largest,
+        held_by_clients=held,
+    )
+    return PrivateFederation(problem, _record(federation, samples, agreed))
+
+
+def _standardized(config: Config, samples: NodeSamples, agreed: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return training and test samples, the numbers of a table standardised."""
+    federation, mode = agreed_on(config), config.data.standardize
+    parts: tuple[NDArray[Any], NDArray[Any]] = samples.x_train, samples.x_test
+    if not federation.columns or mode == "none" or not numeric_columns(federation).any():
+        return parts
+    if mode == "pooled":
+        moments = Moments(int(agreed["count"]), agreed["mean"], agreed["squares"])
+    else:
+        moments = Moments.of(_by_channel(parts[0] if len(parts[0]) else parts[1], federation))
+    numeric, new = numeric_columns(federation), (parts[0].copy(), parts[1].copy())
+    for x in new:
+        x[:, numeric] = moments.standardize(_by_channel(x, federation))
+    return new
+
+
+def _scaling(config: Config, own: NDArray[Any], agreed: Arrays) -> Scaling:
+    """Return how samples become inputs: as all nodes' samples say, as this party's do, or as ``[data]`` says."""
+    federation, wanted = agreed_on(config), config.data.scaling
+    white, dimensions = federation.white, len(federation.shape) or 1
+    if isinstance(wanted, dict):
+        unit = white if federation.shape and federation.form == "images" else 1
+        width = federation.shape[0] if federation.shape else len(federation.columns)
+        with located(config, {}, ("data", "scaling")):
+            if len(wanted["mean"]) != width or not (federation.has_channels or federation.columns):
+                raise DataError(f"it is of {len(wanted['mean'])} channels, and samples have {width}")
+        mean, std = (tuple(float(value) * unit for value in wanted[name]) for name in ("mean", "std"))
+        return Scaling(mean, std, white, dimensions)
+    if wanted == "none" or not federation.has_channels:
+        return Scaling(pixel_max=white)
+    if wanted == "local":
+        return Scaling.fit(own, pixel_max=white)
+    if "sum" in agreed:
+        return Scaling.of_sums(int(agreed["count"]), agreed["sum"], agreed["squares"], white)
+    moments = Moments(int(agreed["count"]), agreed["mean"], agreed["squares"])
+    return Scaling(tuple(moments.mean.tolist()), tuple(moments.deviation.tolist()), white, dimensions)
+
+
+def _groups(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) -> Groups:
+    wanted, classes = federation.groups, federation.classes
+    if isinstance(wanted, str):
+        counts = agreed[COUNTS] if wanted == "counts" else np.bincount(samples.y_test, minlength=len(classes))
+        return evaluation_groups(counts)
+    of = {name: g for g, members in enumerate(wanted.values()) for name in members}
+    return Groups(tuple(wanted), np.array([of[name] for name in classes], np.int64), "counts")
+
+
+def _record(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) -> dict[str, Any]:
+    """Return what a manifest holds: parties, and what is here; of the nodes' samples nothing is known."""
+    arrays = {name: getattr(samples, name) for name in ("x_train", "y_train", "x_test", "y_test")}
+    return {
+        "format": FORMAT,
+        "source": "private nodes",
+        "origin": None,
+        "nodes": list(federation.nodes),
+        "clients": len(federation.nodes),
+        "class_names": list(federation.classes),
+        "class_counts": agreed[COUNTS].tolist() if COUNTS in agreed else [],
+        "client_sizes": [],
+        "arrays": {name: array_record(array) for name, array in arrays.items()},
+        "statistics": {name: array.tolist() for name, array in agreed.items()},
+        "note": "",
+    }
+
+
+def recorded_statistics(manifest: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the statistics that a run began with, from its manifest."""
+    return {name: np.array(values) for name, values in manifest["data"].get("statistics", {}).items()}
+
+
+def within_policy(config: Config, node: NodeConfig) -> Config:
+    """Return the configuration as a node carries it out: re-labelling by the stricter of federation and policy."""
+    policy, relabel, number = node.policy, config.relabel, {c: i for i, c in enumerate(agreed_on(config).classes)}
+    for name in {name for pair in policy.forbidden for name in pair} - {*number}:
+        raise DataError(f"policy.forbidden: {name!r} is none of the federation's classes")
+    pairs = {*relabel.forbidden, *((number[a], number[b]) for a, b in policy.forbidden)}
+    tau = relabel.tau if isinstance(relabel.tau, Mapping) else {OTHERS: relabel.tau}
+    capped = {name: min(value, policy.tau) for name, value in tau.items()}
+    stricter: RelabelPlan = replace(
+        relabel,
+        enabled=relabel.enabled and policy.enabled,
+        tau=capped if isinstance(relabel.tau, Mapping) else capped[OTHERS],
+        max_fraction=min(relabel.max_fraction, policy.max_fraction),
+        min_agreement=max(relabel.min_agreement, policy.min_agreement),
+        forbidden=tuple(sorted(pairs)),
+    )
+    return config.model_copy(update={"relabel": stricter})
+
+
+def refusal(config: Config, node: NodeConfig) -> str:
+    """Return why a node's policy keeps it out of the federation; empty where it does not."""
+    algorithm = config.algorithm.kind()(**config.algorithm.params)
+    for exchange in algorithm.exchanges():
+        if exchange.name in node.policy.refuse:
+            return f"its policy refuses the exchange {exchange.name!r}, which {algorithm.name} needs"
+    return ""
