@@ -35,7 +35,7 @@ from fedrela.experiment.private import (
 )
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin_or_resume, build_plan, run_status
+from fedrela.experiment.runner import begin_or_resume, build_plan, check_same_config, run_status
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError
@@ -185,7 +185,9 @@ def _server_part(
     """Return the server's part, after the exchange of statistics, or with those that the run in `out` began with."""
     samples = None if data is None else load_samples(load_node(data), config)
     if run_status(out) != "missing":
-        executor.agreed = recorded_statistics(RunFolder.open(out).manifest)
+        there = RunFolder.open(out)
+        check_same_config(there, config)
+        executor.agreed = recorded_statistics(there.manifest)
     elif wants_statistics(config):
         told = executor.statistics(len(agreed_on(config).nodes), statistics_specs(config))
         executor.agreed = merged_statistics(config, told)

@@ -154,11 +154,11 @@ def begin_or_resume(
     if status == "missing" or (status == "new" and prefix is not None):  # a fork that was cut off is made again
         before = None if prefix is None else RunFolder.open(prefix)
         return begin(config, out=out, executor=executor, prefix=before, federation=federation)
-    _check_same_config(RunFolder.open(out), config)
+    check_same_config(RunFolder.open(out), config)
     return resume(out, executor=executor, federation=federation)
 
 
-def _check_same_config(folder: RunFolder, config: Config) -> None:
+def check_same_config(folder: RunFolder, config: Config) -> None:
     """Raise where the run in a folder is of another configuration, and say in what."""
     if folder.manifest["config_sha256"] == config_sha256(config):
         return
