@@ -31,7 +31,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "plots": ({"metrics", "theory"}, {"matplotlib"}),
     "theory": ({"core"}, set()),
     "report": ({"metrics", "plots"}, {"jinja2"}),
-    "cli": ({"experiment", "reproduction", "plots", "report", "theory", "core", "data"}, {"typer", "rich"}),
+    "cli": ({"experiment", "reproduction", "plots", "report", "theory", "core", "data", "plugin"}, {"typer", "rich"}),
 }
 EVERYTHING = {"core", "data", "metrics", "models", "losses", "algorithms", "engine", "flower"}
 LAYERS["experiment"] = (EVERYTHING, {"pydantic"})

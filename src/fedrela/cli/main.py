@@ -44,6 +44,7 @@ VERBS = {
     "init": ("init.init", "Write a commented configuration to start from, which runs as it is."),
     "preview": ("relabel.preview", "Show how many labels would move at several tau, on average; nothing is written."),
     "relabel": ("relabel.relabel", "Re-label the majority-class samples that look most like a rarer class."),
+    "ledger": ("ledger.app", "Show what was done to labels, check that the record is sound, and take it back."),
     "run": (
         "run.run",
         "Train one federation, and write rounds, checkpoints, changed labels, result and report into one run folder.",

@@ -16,7 +16,7 @@ from typing import Any
 
 from fedrela.core.ledger import Ledger
 from fedrela.errors import DataError, IntegrityError
-from fedrela.files import append_line, digest
+from fedrela.files import append_line, digest, digest_file
 
 LARGEST = 1 << 28  # bytes
 LOG = "log.jsonl"  # of a client's folder
@@ -107,3 +107,62 @@ def log_beside(ledger: str | Path) -> AuditLog:
     """
     ledger = Path(ledger)
     return AuditLog(ledger.with_name(LOG) if PASS.fullmatch(ledger.name) else ledger.with_suffix(".log"))
+
+
+def ledgers_at(path: str | Path) -> tuple[AuditLog, dict[str, Ledger]]:
+    """Return the log and the ledgers, by file name, of a ledger file or of a client's folder with all its passes."""
+    path = Path(path)
+    if not path.is_dir():
+        return log_beside(path), {path.name: Ledger.load(path)}
+    names = sorted(each.name for each in path.iterdir() if PASS.fullmatch(each.name))
+    log = AuditLog(path / LOG)
+    if not names and not log.entries():
+        raise DataError(
+            f"{path}: no ledger here; expected a ledger file, or the folder of a client with pass-0001.json"
+        )
+    return log, {name: Ledger.load(path / name) for name in names}
+
+
+def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[str]:
+    """Compare ledgers with their log, and return what was found, in words; an `IntegrityError` where they differ.
+
+    `head` is the digest of the log's last entry as somebody noted it; the log may have grown since.
+    """
+    entries, said = log.entries(), []
+    known = [entry["sha256"] for entry in entries]
+    if head and head not in known:
+        raise IntegrityError(f"{log.path}: no entry has the digest {head}: the log was rewritten or cut short")
+    for name, ledger in ledgers.items():
+        if check_ledger(log, name, ledger):
+            entry = log.made()[name]
+            said.append(f"{name}: as entry {entry['number']} recorded it on {entry['time']}: {len(ledger)} moves")
+            if entry["event"] == "found":
+                said.append(
+                    f"{name}: entered when it was found, not when it was made: a writer was killed, or a log removed"
+                )
+        elif ledger.provenance is not None or entries:
+            raise IntegrityError(
+                f"{log.path.parent / name}: has no entry in {log.path.name}: the log was removed or cut short"
+            )
+        else:
+            said.append(f"{name}: has no log; its own digest fits: {len(ledger)} moves")
+    for name, entry in log.made().items():
+        _check_files(log.path.parent, name, entry, said)
+    if entries:
+        said.append(f"{log.path.name}: {len(entries)} entries, unbroken; head {known[-1]}")
+    return said
+
+
+def _check_files(folder: Path, name: str, entry: Entry, said: list[str]) -> None:
+    """Compare the files of an entry with what it says of them."""
+    if not (folder / name).exists():
+        raise IntegrityError(f"{folder / name}: was removed; entry {entry['number']} recorded it on {entry['time']}")
+    output = entry.get("output")
+    if output is None:
+        return
+    if not (folder / output).is_file():
+        said.append(f"{output}: is not there any more")
+    elif digest_file(folder / output) != entry["output_sha256"]:
+        raise IntegrityError(f"{folder / output}: was changed after entry {entry['number']} of {entry['time']}")
+    else:
+        said.append(f"{output}: unchanged")

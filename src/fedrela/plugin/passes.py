@@ -192,7 +192,7 @@ class Turn:
             max_fraction=limits.max_fraction,
             allowed=limits.moves(Q.shape[1]),
             eligible=None if refusal is None else np.zeros(len(y), bool),
-            seed=stream(self.plan.seed, "relabel", self.round, _number(self.store.client)),
+            seed=stream(self.plan.seed, "relabel", self.round, client_number(self.store.client)),
         )
         self._tell(done, refusal or done.refusal, agreement)
         return replace(
@@ -241,7 +241,7 @@ def _other_settings(folder: object, which: str) -> ArgumentError:
     return ArgumentError(f"{what}; resume=True uses them all the same, another experiment name makes new ones")
 
 
-def _number(client: str) -> int:
+def client_number(client: str) -> int:
     """Return the number of a client's random stream: its name, if that is a number, else a hash of it."""
     if client.isascii() and client.isdecimal() and len(client) < 19:
         return int(client)

@@ -1,0 +1,269 @@
+"""``fedrela ledger show | verify | undo``: what was done to labels, whether the record is sound, and the way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from fedrela import core
+from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
+from fedrela.core.audit_log import LOG, PASS, AuditLog, Entry, ledgers_at
+from fedrela.core.audit_log import verify as compare_with_log
+from fedrela.core.replay import first_difference, replay
+from fedrela.data.posteriors import encode_columns, read_posteriors
+from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
+from fedrela.files import digest, write_bytes
+from fedrela.text import listed, plural, printable, probability
+
+HELP = """
+Show what was done to labels, check that the record is sound, and take it back.
+
+[bold]Example[/]: fedrela ledger show clinic.ledger.json; fedrela ledger verify clinic.ledger.json --data clinic.csv;
+fedrela ledger undo clinic.ledger.json --reason "the ward coded wrongly until May"
+
+PATH is the ledger of fedrela relabel, or a client's folder of the plug-in, labels/EXPERIMENT/CLIENT, with all
+its passes.
+"""
+HIDDEN = ("number", "time", "event", "previous", "sha256", "ledger", "ledger_sha256", "labels_sha256", "file_sha256",
+          "output_sha256", "reading")  # fmt: skip  # of an entry in the table of the log
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
+
+Ledgers = Annotated[Path, typer.Argument(metavar="PATH", help="A ledger, or a client's folder.", show_default=False)]
+Moves = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Show so many moves, the most probable first.")]
+Model = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The model's weights, .safetensors, for --net.", show_default=False)
+]
+Net = Annotated[
+    str | None,
+    typer.Option(metavar="MODULE:NAME", help="Your class, or function, that makes the model.", show_default=False),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The posterior file; with --model the rows that it scored, .npz with x and y.",
+        show_default=False,
+    ),
+]
+Outputs = Annotated[
+    str | None,
+    typer.Option(metavar="logits|probabilities|logit", help="What the model returns.", show_default="logits"),
+]
+Head = Annotated[
+    str,
+    typer.Option(metavar="SHA256", help="The head that you noted earlier: it must be in the log.", show_default=False),
+]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is written into the log.", show_default=False)]
+
+
+def show(path: Ledgers, moves: Moves = 20) -> None:
+    """Show a ledger: settings, limits, digests, moves by class and by row, and the log with its times.
+
+    [bold]Example[/]: fedrela ledger show clinic.ledger.json --moves 50
+    """
+    log, ledgers = ledgers_at(path)
+    screen = console()
+    for name, ledger in ledgers.items():
+        n, m = ledger.original.size, len(ledger)
+        print_line(screen, f"{printable(name)}: {m:,} of {n:,} labels moved ({m / max(n, 1):.2%})", "bold")
+        for line in _facts(ledger):
+            print_line(screen, line)
+        print_line(screen)
+        _show_moves(screen, ledger, moves)
+    _show_log(screen, log.entries())
+
+
+def _facts(ledger: core.Ledger) -> list[str]:
+    options, origin = ledger.options, ledger.provenance or core.Provenance()
+    seed = options.get("seed") if origin.seed is None else origin.seed
+    names = _names(ledger)
+    forbidden = [f"{names[old]}:{names[new]}" for old, new in options.get("forbidden", [])]
+    limits = {name: value for name, value in origin.limits.items() if name not in ("tau", "forbidden", "ineligible")}
+    facts = {
+        "settings": ", ".join(
+            f"{key} {options[key]}"
+            for key in ("tau", "spread", "threshold", "target", "normalize", "method")
+            if key in options
+        )
+        + f", seed {seed}"
+        + (f", preset {origin.preset}" if origin.preset else ""),
+        "limits": ", ".join(
+            f"{key} {value}" for key, value in (limits or {"max_fraction": options.get("max_fraction")}).items()
+        ),
+        "forbidden": listed(forbidden),
+        "agreement": "" if origin.agreement is None else f"the model confirms {origin.agreement:.1%} of the labels",
+        "made by": "" if origin.version is None else f"fedrela {origin.version}",
+        "client": f"{options['client']} of {options['experiment']}, round {options['round']}"
+        if "client" in options
+        else "",
+        "refusal": ledger.refusal or "",
+        "ledger": f"sha256 {ledger.sha256}",
+        "labels": f"sha256 {ledger.labels_sha256}",
+    } | {
+        name: f"sha256 {value}"
+        for name in ("model", "inputs", "policy")
+        if (value := getattr(origin, f"{name}_sha256"))
+    }
+    said = [f"{name:<10} {printable(what)}" for name, what in facts.items() if what]
+    return said + [f"{'note':<10} {printable(note)}" for note in ledger.notes]
+
+
+def _names(ledger: core.Ledger) -> list[str]:
+    names = ledger.class_names or tuple(map(str, range(ledger.num_classes)))
+    return [printable(name, LONGEST_NAME) for name in names]
+
+
+def _show_moves(screen: Console, ledger: core.Ledger, most: int) -> None:
+    names, flow = _names(ledger), ledger.flow
+    if not len(ledger):
+        return
+    pairs = sorted(np.argwhere(flow).tolist(), key=lambda pair: -flow[tuple(pair)])
+    rows = [(names[a], names[b], f"{flow[a, b]:,}") for a, b in pairs[:20]]
+    print_table(screen, ("from", "to", "moved"), rows, words=("from", "to"))
+    print_line(screen)
+    order = np.argsort(-ledger.rho, kind="stable")[:most]
+    which = [printable(ledger.ids[i], LONGEST_NAME) if ledger.ids else str(i) for i in ledger.index]
+    cells = [
+        (
+            which[k],
+            names[ledger.old[k]],
+            names[ledger.new[k]],
+            probability(ledger.posterior[k]),
+            probability(ledger.rho[k]),
+        )
+        for k in order
+    ]
+    if cells:
+        print_table(screen, ("id", "from", "to", "posterior", "rho"), cells, words=("id", "from", "to"))
+        left = f"... and {len(ledger) - len(cells):,} more" if len(ledger) > len(cells) else ""
+        print_line(screen, left, "dim")
+
+
+def _show_log(screen: Console, entries: list[Entry]) -> None:
+    if not entries:
+        print_line(screen, "no log beside it")
+        return
+    rows = [
+        (str(entry["number"]), entry["time"], printable(entry["event"], 20),
+         ", ".join(f"{key} {printable(value, 80)}" for key, value in entry.items() if key not in HIDDEN))
+        for entry in entries
+    ]  # fmt: skip
+    print_table(screen, ("entry", "time", "event", "what"), rows, words=("time", "event", "what"))
+    print_line(screen, f"head {entries[-1]['sha256']}")
+
+
+def verify(
+    path: Ledgers,
+    model: Model = None,
+    net: Net = None,
+    data: Data = None,
+    outputs: Outputs = None,
+    head: Head = "",
+) -> None:
+    """Check that nobody changed a ledger, and that its moves are those that model and data give.
+
+    [bold]Example[/]: fedrela ledger verify clinic.ledger.json --data clinic.csv; fedrela ledger verify labels/icu/3
+    --model round-40.safetensors --net task:Net --data rows.npz
+
+    Always: the ledger's own digest, the log's chain of digests, and that the log recorded this ledger and these files.
+    With --data the moves are made again and compared, row by row; with --model and --net also the posterior. Any
+    difference is named, with exit code 4. Note the head that is shown in a place of its own: --head tells a log that
+    somebody wrote anew, with every digest, from the one you saw.
+
+    --net imports your module, which runs its code.
+    """
+    if (model is None) != (net is None) or (model is not None and data is None):
+        raise ArgumentError("--model, --net and --data belong together: the weights, who makes the model, the rows")
+    log, ledgers = ledgers_at(path)
+    screen, said = console(), compare_with_log(log, ledgers, head)
+    for name, ledger in ledgers.items() if data is not None else ():
+        try:
+            again = _replayed(ledger, log.made().get(name, {}), data, model, net, outputs)
+            differ = first_difference(ledger, again)
+        except FedrelaError as error:
+            raise type(error)(f"{path}: replay of {name}: {error}") from None
+        if differ is not None:
+            raise IntegrityError(f"{path}: replay of {name}: not equal: {differ}")
+        said.append(f"{name}: replay equal: {plural(len(ledger), 'move')}")
+    for line in said:
+        print_line(screen, printable(line))
+
+
+def _replayed(
+    ledger: core.Ledger, entry: Entry, data: Any, model: Path | None, net: str | None, outputs: str | None
+) -> core.Ledger:
+    """Return the ledger that a posterior file, or a model and its rows, give."""
+    if model is not None and net is not None:
+        from fedrela.plugin.replay import load_model, load_rows, replay_pass
+
+        return replay_pass(ledger, load_model(net, model), load_rows(data), outputs=outputs)
+    if "client" in ledger.options:
+        raise ArgumentError("made by a model: give --model and --net, and its rows as --data")
+    reading = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in entry.get("reading", {}).items()
+    }
+    file = read_posteriors(data, **reading)
+    order = np.arange(len(file.labels))
+    if ledger.ids and file.ids and sorted(ledger.ids) == sorted(file.ids):  # the file may have been sorted since
+        place = {name: row for row, name in enumerate(file.ids)}
+        order = np.array([place[name] for name in ledger.ids], np.int64)
+    if not np.array_equal(file.labels[order], ledger.original):
+        raise IntegrityError(f"{data}: its labels are not the original ones of the ledger")
+    return replay(ledger, file.posterior[order], eligible=None if file.eligible is None else file.eligible[order])
+
+
+def undo(path: Ledgers, reason: Reason) -> None:
+    """Take a re-labelling back, with a reason, which becomes an entry of the log.
+
+    [bold]Example[/]: fedrela ledger undo clinic.ledger.json --reason "the ward coded wrongly until May"
+
+    For the ledger of fedrela relabel the original labels go to STEM.original.csv, with their ids. A client's folder of
+    the plug-in goes back to the original labels for good, from the client's next round on. Nothing is deleted.
+    """
+    if not reason.strip():
+        raise ArgumentError("expected a reason, in words, got nothing", argument="--reason")
+    if path.name == LOG or path.suffix == ".log":
+        raise ArgumentError(f"{path} is a log; expected the ledger beside it, or the client's folder")
+    log, ledgers = ledgers_at(path)
+    folder = path if path.is_dir() else path.parent
+    if (folder.parent / "manifest.json").exists():
+        raise ArgumentError(
+            f"{path}: belongs to a run folder, whose labels nobody else uses; fedrela.undo returns them"
+        )
+    compare_with_log(log, ledgers)
+    undone = [entry for entry in log.entries() if entry["event"] in ("relabel", "undo")][-1:]
+    if undone and undone[0]["event"] == "undo":
+        raise DataError(f"{path}: was undone already on {undone[0]['time']}: {printable(undone[0].get('reason'), 80)}")
+    if path.is_dir() or PASS.fullmatch(path.name):
+        from fedrela.plugin.store import LabelStore
+
+        LabelStore(folder.absolute().parent.parent, folder.absolute().parent.name, folder.absolute().name).undo(reason)
+        what = "this client trains on its original labels from its next round on"
+    else:
+        what = f"original labels in {_write_original(path, ledgers[path.name], log, reason)}"
+    print_line(
+        console(), f"undone: {printable(what)}; entry {log.entries()[-1]['number']} of {printable(log.path.name)}"
+    )
+
+
+def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str) -> Path:
+    names = ledger.class_names or range(ledger.num_classes)
+    labels = core.undo(ledger).tolist()
+    ids = ledger.ids or range(len(labels))
+    content = encode_columns({"id": list(ids), "label": [names[label] for label in labels]}, ".csv")
+    target = path.with_name(f"{path.name.removesuffix(path.suffix).removesuffix('.ledger')}.original.csv")
+    try:
+        write_bytes(target, content)
+    except OSError as error:
+        raise ArgumentError(f"{target}: cannot be written: {error.strerror}") from None
+    log.append("undo", reason=reason, moved=len(ledger), output=target.name, output_sha256=digest(content))
+    return target
+
+
+for verb in (show, verify, undo):
+    app.command(verb.__name__, help=help_text(verb.__doc__))(verb)

@@ -1,0 +1,71 @@
+"""Make the moves of a ledger again, and say where they differ from those it records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.core.ledger import Ledger
+from fedrela.core.options import RelabelOptions
+from fedrela.core.relabelling import relabel
+from fedrela.errors import DataError
+from fedrela.options import options_of
+from fedrela.text import shown
+
+
+def replay(
+    ledger: Ledger, posterior: NDArray[Any], *, eligible: NDArray[Any] | None = None, seed: Any = None
+) -> Ledger:
+    """Re-label the original labels of a ledger under its options, and return the new ledger.
+
+    `seed` is needed where the ledger holds none, since its draws came from a generator. So is `eligible` where some
+    samples were not, of which the ledger holds the number.
+
+    >>> import fedrela
+    >>> Q = np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]])
+    >>> done = fedrela.relabel(Q, [0, 0, 0, 1], tau=0.5, seed=1)
+    >>> first_difference(done.ledger, replay(done.ledger, Q)) is None
+    True
+    """
+    options, C = ledger.options, ledger.num_classes
+    if options.get("moves") == "random":
+        raise DataError("ledger: its samples were drawn at random, as a control; there is nothing to replay")
+    seed = options.get("seed") if seed is None else seed
+    if seed is None:
+        raise DataError("ledger: its draws came from a generator; without its seed they cannot be made again")
+    held = 0 if eligible is None else int(np.count_nonzero(~np.asarray(eligible)))
+    if options.get("ineligible", 0) != held:
+        raise DataError(
+            f"ledger: {options['ineligible']} samples were not eligible, given are {held}; replay needs which"
+        )
+    allowed = np.ones((C, C), np.bool_)
+    for old, new in options.get("forbidden", []):
+        allowed[old, new] = False
+    named = {each.name: options[each.name] for each in options_of(RelabelOptions) if each.name in options}
+    return relabel(
+        posterior, ledger.original, num_classes=C, allowed=allowed, eligible=eligible, seed=seed, **named
+    ).ledger
+
+
+def first_difference(recorded: Ledger, replayed: Ledger) -> str | None:
+    """Return the first row whose move differs, in words; None where all are equal."""
+    then, now = recorded.labels.astype(np.int64), replayed.labels.astype(np.int64)
+    differ = np.flatnonzero(then != now)
+    if differ.size == 0:
+        return None
+    row = int(differ[0])
+    said = [_move(recorded, row, int(label)) for label in (then[row], now[row])]
+    where = f"row {row}" + (f" (id {shown(recorded.ids[row])})" if recorded.ids else "")
+    return f"{where}: the ledger {said[0]}, the replay {said[1]}; {differ.size} of {then.size} rows differ"
+
+
+def _move(ledger: Ledger, row: int, new: int) -> str:
+    old = int(ledger.original[row])
+    names = ledger.class_names or tuple(map(str, range(ledger.num_classes)))
+    return (
+        f"moves it from {shown(names[old])} to {shown(names[new])}"
+        if new != old
+        else f"leaves it in {shown(names[old])}"
+    )

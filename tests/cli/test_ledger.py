@@ -1,0 +1,222 @@
+"""`fedrela ledger show | verify | undo`, on the ledgers of `fedrela relabel` and of the plug-in."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import fedrela
+from fedrela.core.audit_log import AuditLog, log_beside
+from fedrela.core.ledger import MOVES
+from fedrela.plugin import LabelStore, OneShot
+from helpers.plugin_toys import Scorer, points
+
+NAMES = ("healthy", "flu", "rare")
+
+
+@pytest.fixture
+def made(run, clinic):
+    """The ledger of a file with ids."""
+    lines = clinic.csv().read_text().splitlines()
+    (clinic.folder / "ward.csv").write_text("".join(f"{'id' if not k else f'p{k}'},{x}\n" for k, x in enumerate(lines)))
+    assert run("relabel", clinic.folder / "ward.csv", "--tau", "0.1", "--forbid", "flu:rare").code == 0
+    return clinic.folder / "ward.ledger.json"
+
+
+def forge(path, change) -> None:
+    """Change a ledger, with a digest that fits."""
+    change(fedrela.Ledger.load(path)).save(path, overwrite=True)
+
+
+def swap(path, old, new) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def without_first(ledger):
+    return replace(ledger, **{name: getattr(ledger, name)[1:] for name in MOVES})
+
+
+def test_show_says_what_was_done(run, made):
+    shown = run("ledger", "show", made, "--moves", "2")
+    assert (shown.code, shown.err) == (0, "")
+    ledger = fedrela.Ledger.load(made)
+    for said in (
+        f"ward.ledger.json: {len(ledger)} of 190 labels moved", "tau 0.1", "seed 0, preset paper", "max_fraction 1.0",
+        "flu:rare", "the model confirms", f"fedrela {fedrela.__version__}", ledger.sha256, ledger.labels_sha256,
+        "relabel", f"... and {len(ledger) - 2} more", f"head {log_beside(made).entries()[-1]['sha256']}",
+    ):  # fmt: skip
+        assert said in shown.out
+    best = ledger.ids[ledger.index[np.argmax(ledger.rho)]]
+    assert f"\n{best} " in shown.out
+
+
+def test_verify_replays_the_moves(run, made):
+    plain = run("ledger", "verify", made)
+    assert (plain.code, plain.err) == (0, "")
+    assert "ward.relabelled.csv: unchanged" in plain.out
+    assert "ward.ledger.log: 1 entries, unbroken; head " in plain.out
+    ward = made.with_name("ward.csv")
+    again = run("ledger", "verify", made, "--data", ward)
+    assert f"ward.ledger.json: replay equal: {len(fedrela.Ledger.load(made))} moves" in again.out
+    head, *rows = ward.read_text().splitlines()
+    ward.write_text("\n".join([head, *sorted(rows)]) + "\n")  # ids find their rows
+    assert run("ledger", "verify", made, "--data", ward).out == again.out
+    ward.write_text("\n".join([head, *rows[:-1]]) + "\n")
+    refused = run("ledger", "verify", made, "--data", ward)
+    assert (refused.code, "its labels are not the original ones" in refused.line()) == (4, True)
+
+
+def test_verify_says_where_moves_differ(run, made):
+    """A ledger whose log was forged as well is still not what the data give."""
+    forge(made, without_first)
+    made.with_suffix(".log").unlink()
+    AuditLog(made.with_suffix(".log")).append(
+        "relabel", ledger=made.name, ledger_sha256=fedrela.Ledger.load(made).sha256, moved=0
+    )
+    assert run("ledger", "verify", made).code == 0
+    said = run("ledger", "verify", made, "--data", made.with_name("ward.csv"))
+    assert said.code == 4
+    assert "not equal: row " in said.line()
+    assert "(id 'p" in said.line()
+    assert "the ledger leaves it in 'healthy', the replay moves it from 'healthy' to" in said.line()
+    assert said.line().endswith("; 1 of 190 rows differ")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda path: forge(path, without_first), "a move was changed or removed"),
+        (lambda path: swap(path, '"tau": 0.1', '"tau": 0.2'), "does not match its digest"),
+        (lambda path: path.with_suffix(".log").unlink(), "has no entry in ward.ledger.log: the log was removed or cut"),
+        (lambda path: path.with_suffix(".log").write_text(""), "has no entry in ward.ledger.log"),
+        (lambda path: path.with_name("ward.relabelled.csv").write_text("id,new\n"), "was changed after entry 1"),
+        (
+            lambda path: swap(path.with_suffix(".log"), "190", "191"),
+            "ward.ledger.log:1: the chain of entries is broken",
+        ),
+    ],
+)
+def test_whatever_was_changed_is_noticed(run, made, change, said):
+    change(made)
+    done = run("ledger", "verify", made)
+    assert done.code == 4
+    assert said in done.line()
+
+
+def test_a_head_that_was_noted_tells_a_log_that_was_rewritten(run, made):
+    log = AuditLog(made.with_suffix(".log"))
+    head = log.entries()[-1]["sha256"]
+    log.append("read")
+    assert run("ledger", "verify", made, "--head", head).code == 0
+    entry = json.loads(log.path.read_text().splitlines()[0])
+    log.path.unlink()
+    log.append("relabel", ledger=entry["ledger"], ledger_sha256=entry["ledger_sha256"], moved=entry["moved"], by="me")
+    assert run("ledger", "verify", made).code == 0
+    refused = run("ledger", "verify", made, "--head", head)
+    assert (refused.code, f"no entry has the digest {head}: the log was rewritten" in refused.line()) == (4, True)
+
+
+def test_undo_is_an_entry_with_its_reason(run, made, clinic):
+    done = run("ledger", "undo", made, "--reason", "coded wrongly")
+    assert (done.code, done.err) == (0, "")
+    assert "entry 2 of ward.ledger.log" in done.out
+    with open(made.with_name("ward.original.csv"), newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["label"] for row in rows] == [NAMES[label] for label in clinic.labels]
+    assert [row["id"] for row in rows][:2] == ["p1", "p2"]
+    assert AuditLog(made.with_suffix(".log")).entries()[1]["reason"] == "coded wrongly"
+    assert "reason coded wrongly" in run("ledger", "show", made).out
+    assert run("ledger", "verify", made).code == 0
+    again = run("ledger", "undo", made, "--reason", "once more")
+    assert (again.code, "was undone already on" in again.line()) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("show", "none.json"), 3, "none.json: cannot be read: No such file"),
+        (("show", "clinic.csv"), 2, "a ledger is a .json or .npz file"),
+        (("verify", "."), 3, "no ledger here; expected a ledger file, or the folder of a client"),
+        (("undo", "ward.ledger.json", "--reason", " "), 2, "--reason: expected a reason, in words, got nothing"),
+        (("undo", "ward.ledger.log", "--reason", "x"), 2, "is a log; expected the ledger beside it"),
+        (("undo", "ward.ledger.json"), 2, "Missing option '--reason'"),
+        (("verify", "ward.ledger.json", "--model", "a"), 2, "--model, --net and --data belong together"),
+        (("verify", "ward.ledger.json", "--data", "none.csv"), 3, "none.csv: cannot be read"),
+        (("verify", "ward.ledger.json", "--data", "clinic.csv", "--net", "math:sqrt", "--model", "x"), 2, "math:sqrt"),
+    ],
+)
+def test_bad_input_in_one_line(run, made, monkeypatch, arguments, code, said):
+    monkeypatch.chdir(made.parent)
+    done = run("ledger", *arguments)
+    assert done.code == code
+    assert said in done.line()
+
+
+@pytest.fixture
+def client(tmp_path):
+    """A client of the plug-in that re-labelled, its weights and its rows as files."""
+    x, y = points()
+    model = Scorer()
+    once = OneShot((x, y), experiment="icu", client="ward-3", store=tmp_path / "labels", start=2, tau=0.2, seed=5)
+    once.before_round(2, model)
+    assert len(once.ledger)
+    save_file(model.state_dict(), tmp_path / "w.safetensors")
+    np.savez(tmp_path / "rows.npz", x=x.numpy(), y=y.numpy())
+    return tmp_path
+
+
+def test_a_pass_of_the_plug_in_is_replayed_from_model_and_data(run, client):
+    folder = client / "labels" / "icu" / "ward-3"
+    net = ("--net", "helpers.plugin_toys:Scorer", "--model", client / "w.safetensors", "--data", client / "rows.npz")
+    done = run("ledger", "verify", folder, *net)
+    assert (done.code, done.err) == (0, "")
+    assert "pass-0001.json: replay equal: " in done.out
+    assert "client     ward-3 of icu, round 2" in run("ledger", "show", folder).out
+    other = Scorer(shifted=1)
+    save_file(other.state_dict(), client / "w.safetensors")
+    assert "model: not the one that made these moves" in (wrong := run("ledger", "verify", folder, *net)).line()
+    assert wrong.code == 4
+    save_file(Scorer().state_dict(), client / "w.safetensors")
+    x, y = points()
+    np.savez(client / "rows.npz", x=x.numpy()[::-1].copy(), y=y.numpy())
+    assert "not the inputs that the model scored" in (wrong := run("ledger", "verify", folder, *net)).line()
+    assert wrong.code == 4
+    np.savez(client / "rows.npz", z=y.numpy())
+    assert "expected the arrays x and y" in (wrong := run("ledger", "verify", folder, *net)).line()
+    assert wrong.code == 3
+    (client / "w.safetensors").write_bytes(b"no")
+    np.savez(client / "rows.npz", x=x.numpy(), y=y.numpy())
+    assert "not the weights of helpers.plugin_toys:Scorer" in (wrong := run("ledger", "verify", folder, *net)).line()
+    assert wrong.code == 3
+    assert run("ledger", "verify", folder, "--data", client / "rows.npz").code == 2
+
+
+def test_a_client_of_the_plug_in_is_undone(run, client):
+    folder = client / "labels" / "icu" / "ward-3"
+    done = run("ledger", "undo", folder, "--reason", "consent was withdrawn")
+    assert (done.code, done.err) == (0, "")
+    store = LabelStore(client / "labels", "icu", "ward-3")
+    assert store.undone
+    assert store.log.entries()[-1]["reason"] == "consent was withdrawn"
+    once = OneShot(points(), experiment="icu", client="ward-3", store=client / "labels", start=2, tau=0.2, seed=5)
+    assert once.before_round(3, Scorer()) is None
+    assert torch.equal(torch.as_tensor([once.dataset[row][1] for row in range(5)]), points()[1][:5])
+
+
+def test_the_ledger_of_a_run_folder_has_no_log(run, made, tmp_path):
+    (tmp_path / "run" / "ledgers").mkdir(parents=True)
+    path = tmp_path / "run" / "ledgers" / "client-000000.json"
+    replace(fedrela.Ledger.load(made), provenance=None).save(path)
+    (tmp_path / "run" / "manifest.json").write_text("{}")
+    assert "has no log; its own digest fits" in run("ledger", "verify", path).out
+    assert "no log beside it" in run("ledger", "show", path).out
+    assert "belongs to a run folder" in run("ledger", "undo", path, "--reason", "x").line()
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
