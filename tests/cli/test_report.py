@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+
 import pytest
 import torch
 
-from fedrela.experiment import begin
+from fedrela.errors import IntegrityError
+from fedrela.experiment import Result, begin
 from fedrela.experiment import run as run_experiment
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
@@ -116,3 +120,47 @@ def test_a_report_that_cannot_be_made_spoils_no_run(run, tmp_path, monkeypatch):
         f"fedrela: {tmp_path}/run: no report was written: no page today; `fedrela --debug report` shows why\n"
     )
     assert "report   " not in done.out
+
+
+def test_plots_are_overwritten_only_by_force(run, whole, tmp_path):
+    assert run("report", whole, "--figures", tmp_path / "figures").code == 0
+    mine = tmp_path / "figures" / "accuracy-page.svg"
+    mine.write_text("mine")
+    refused = run("report", whole, "--figures", tmp_path / "figures")
+    assert (refused.code, mine.read_text()) == (2, "mine")
+    assert "exists already; allow overwriting (--force), or choose another folder" in refused.line()
+    assert run("report", whole, "--figures", tmp_path / "figures", "--force").code == 0
+    assert mine.read_text() != "mine"
+
+
+@pytest.mark.parametrize("damage", ["remove the last", "change the last", "remove all", "an older model"])
+def test_a_lost_model_is_said_and_never_replaced_by_an_older_one(run, whole, tmp_path, damage):
+    folder = shutil.copytree(whole, tmp_path / "run")
+    (older, newest), lost = sorted((folder / "checkpoint").iterdir()), RunFolder.open(folder)
+    why = f"the newest sound checkpoint is of round {int(older.name)}"
+    if damage == "change the last":
+        with open(newest / "arrays.safetensors", "r+b") as file:
+            file.seek(-3, 2)
+            file.write(b"?")
+        why += r" \(000006: arrays.safetensors does not match its digest\)"
+    elif damage == "an older model":
+        saved = lost.load_checkpoint()
+        changed = {**saved.arrays, "weights": saved.arrays["weights"] * 0}
+        lost.save_checkpoint(saved.round, changed, saved.record)
+        why = "the checkpoint holds another model"
+    else:
+        for place in (older, newest)[damage == "remove the last" :]:
+            shutil.rmtree(place)
+        why = "there is no checkpoint" if damage == "remove all" else why
+    said = rf"{folder}: the final model, of round 6, is lost: {why}; run config.toml in a new folder for the same model"
+    with pytest.raises(IntegrityError, match=f"^{said}$"):
+        Result.load(folder).weights()
+    if damage != "remove the last":
+        return
+    page = run("report", folder)
+    shown = run("resume", folder)
+    assert (page.code, shown.code) == (4, 4)
+    assert re.fullmatch(f"fedrela: {said}\n", page.err)
+    assert page.err == shown.err
+    assert "after round 6" in shown.out
+    assert "is lost" in (folder / "report.html").read_text()

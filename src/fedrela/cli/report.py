@@ -12,6 +12,7 @@ from fedrela.cli.progress import open_tensorboard, progress_bar
 from fedrela.cli.run import TensorBoard
 from fedrela.cli.terminal import console, print_line
 from fedrela.errors import ArgumentError
+from fedrela.runfolder import RunFolder
 from fedrela.text import printable
 
 Folder = Annotated[
@@ -28,6 +29,7 @@ Formats = Annotated[
     list[str] | None,
     typer.Option("--format", metavar="svg|png|pdf", help="Of the plots; may be given twice.", show_default="svg"),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite plots that are there already.")]
 
 
 def report(
@@ -37,6 +39,7 @@ def report(
     figures: Figures = None,
     format: Formats = None,
     tensorboard: TensorBoard = None,
+    force: Force = False,
 ) -> None:
     """Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.
 
@@ -62,7 +65,8 @@ def report(
     with progress_bar(f"reading {folder}"):
         lines = [f"report   {write_report(folder, samples=not no_samples)}"]
         if figures is not None:
-            lines.append(f"figures  {figures}, {len(write_figures(folder, figures, format or ('svg',)))} files")
+            plots = write_figures(folder, figures, format or ("svg",), overwrite=force)
+            lines.append(f"figures  {figures}, {len(plots)} files")
         if strip is not None:
             copy_without_samples(there, strip)
             write_report(strip, samples=False)
@@ -72,3 +76,5 @@ def report(
             lines.append(f"events   {tensorboard}: tensorboard --logdir {tensorboard}")
     for line in lines:
         print_line(screen, printable(line))
+    if isinstance(there, RunFolder) and there.status == "done":
+        there.final_checkpoint()  # last: a lost model is an error, but no reason not to write the page

@@ -100,6 +100,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         print_line(screen, f"{printable(there.path)}: already done", "bold")
         print_line(screen)
         _print_result(screen, Result.load(there.path))
+        there.final_checkpoint()  # last, so that a lost model is an error, and what is left is shown
         return
     if there.running:
         raise BusyError(f"{folder}: {status} in another process; wait until it has ended")

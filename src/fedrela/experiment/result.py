@@ -87,15 +87,13 @@ class Result:
         return RunFolder.open(self.folder).rounds()
 
     def weights(self) -> dict[str, NDArray[Any]]:
-        """Return the final shared arrays by name, for ``load_state_dict`` and the like.
+        """Return the final shared arrays by name, for ``load_state_dict`` and the like; `IntegrityError` if lost.
 
         The names are those of a user's own module, also where that has no split and was wrapped in
         `fedrela.models.Plain`.
         """
         there = RunFolder.open(self.folder)
-        saved = there.load_checkpoint()
-        if saved is None:
-            raise DataError(f"{self.folder}: holds no checkpoint")
+        saved = there.final_checkpoint()
         model = there.manifest["model"]
         entries, offset = [], 0
         for name, shape, kind in model["arrays"]:

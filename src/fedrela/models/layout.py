@@ -7,7 +7,6 @@ the start and are never sent. The shared arrays lie in a vector of their own, tr
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedrela.errors import ArgumentError
+from fedrela.runfolder.checkpoints import vector_digest
 
 if TYPE_CHECKING:
     from fedrela.models.arrays import FlatModel
@@ -71,12 +71,7 @@ class Layout:
     def sha256(self, vector: NDArray[Any]) -> str:
         """Digest names, shapes and values, little-endian, in order."""
         self.check_vector(vector)
-        stored = np.ascontiguousarray(vector, np.dtype(self.dtype).newbyteorder("<"))
-        hasher = hashlib.sha256()
-        for entry in self.entries:
-            hasher.update(f"{entry.name} {list(entry.shape)} {self.dtype}\n".encode())
-            hasher.update(stored[entry.place].data)
-        return hasher.hexdigest()
+        return vector_digest([(entry.name, entry.shape) for entry in self.entries], self.dtype, vector)
 
     def check_vector(self, vector: Any) -> None:
         """Raise if an array or tensor is not a vector of this layout."""

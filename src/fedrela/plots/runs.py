@@ -29,6 +29,15 @@ ARMS = {"baseline": "baseline", "fedrela": "FedReLa", "random": "random moves"}
 GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
 
 
+def lost_model(folder: RunFolder) -> str:
+    """Return why the final model of a finished run is lost, or nothing."""
+    try:
+        folder.final_checkpoint()
+    except IntegrityError as error:
+        return str(error).removeprefix(f"{folder.path}: ")
+    return ""
+
+
 class RunData:
     """A run, finished or not, read once; a folder that was changed after its run had finished is an `IntegrityError`.
 
@@ -56,6 +65,7 @@ class RunData:
         self.drawn = _gallery(folder, "drawn_") if samples else None  # moves drawn at random
         self.machine = _optional(folder, MACHINE) or {}
         self.ledgers = dict(folder.ledgers())
+        self.lost = lost_model(folder) if self.status == "done" else ""
 
     @property
     def method(self) -> str:

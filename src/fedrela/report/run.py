@@ -57,6 +57,8 @@ def opening(run: RunData) -> list[Block]:
     blocks: list[Block] = []
     if run.status != "done":
         blocks.append(Text(f"This run is unfinished: {run.status} of {run.all_rounds}.", "warning"))
+    if run.lost:
+        blocks.append(Text(f"{run.lost[0].upper()}{run.lost[1:]}.", "warning"))
     accuracy = run.accuracy
     if accuracy is None:
         return [*blocks, *([Text("There is no test set, so this page tells no accuracy.")] if run.rounds else [])]

@@ -54,23 +54,34 @@ def check_formats(formats: Sequence[str]) -> None:
         check_choice("format", format, FORMATS)
 
 
-def write_figures(path: str | Path, out: str | Path, formats: Sequence[str] = ("svg",)) -> list[Path]:
+def write_figures(
+    path: str | Path, out: str | Path, formats: Sequence[str] = ("svg",), *, overwrite: bool = False
+) -> list[Path]:
     """Write every plot of a folder's page at the widths of a paper's column and page, and return where they are.
 
     Of a run there are its samples too, the most probable moves and some drawn at random.
 
-    `path` is as for `write_report`. `out` is the folder for the files, made where it is missing; files of an earlier
-    call are replaced. `formats` are of ``svg``, ``png`` and ``pdf``.
+    `path` is as for `write_report`. `out` is the folder for the files, made where it is missing; files that are there
+    already are an error, unless `overwrite` is True. `formats` are of ``svg``, ``png`` and ``pdf``.
     """
     check_formats(formats)
-    written, folder = [], open_folder(path)
+    folder = open_folder(path)
     samples = sample_figures(RunData(folder)) if isinstance(folder, RunFolder) else []
-    for figure in [*page_of(folder).figures, *samples]:
+    figures = [*page_of(folder).figures, *samples]
+    places = {
+        (f.name, size): [Path(out) / f"{f.name}-{size}.{format}" for format in formats]
+        for f in figures
+        for size in SIZES
+    }
+    written = [place for several in places.values() for place in several]
+    for place in written:
+        if not overwrite and os.path.lexists(place):
+            raise ArgumentError(f"{place}: exists already; allow overwriting (--force), or choose another folder")
+    for figure in figures:
         for size, width in SIZES.items():
             drawn = new_figure(figure.draw, width)
-            for format in formats:
-                written.append(Path(out) / f"{figure.name}-{size}.{format}")
-                _write(written[-1], save(drawn, format, figure.name))
+            for format, place in zip(formats, places[figure.name, size], strict=True):
+                _write(place, save(drawn, format, figure.name), overwrite=overwrite)
     return written
 
 

@@ -7,9 +7,11 @@ damaged, swapped or borrowed from another run is noticed, and the generation bef
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -160,6 +162,18 @@ def tensor_chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memory
 def _content(array: NDArray[Any]) -> memoryview:
     plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return plain.reshape(-1).view(np.uint8).data
+
+
+def vector_digest(arrays: Iterable[tuple[str, Sequence[int]]], dtype: str, vector: NDArray[Any]) -> str:
+    """Digest names, shapes and values of arrays that lie in a vector one behind the other, little-endian."""
+    stored = np.ascontiguousarray(vector, np.dtype(dtype).newbyteorder("<"))
+    hasher, start = hashlib.sha256(), 0
+    for name, shape in arrays:
+        stop = start + math.prod(shape)
+        hasher.update(f"{name} {list(shape)} {dtype}\n".encode())
+        hasher.update(stored[start:stop].data)
+        start = stop
+    return hasher.hexdigest()
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[Any]]:

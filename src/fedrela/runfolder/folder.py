@@ -23,7 +23,7 @@ from fedrela.files.atomic import TEMPORARY
 from fedrela.files.operations import remove, sync, sync_folder
 from fedrela.records import Failure
 from fedrela.runfolder import names
-from fedrela.runfolder.checkpoints import Checkpoint, Checkpoints
+from fedrela.runfolder.checkpoints import Checkpoint, Checkpoints, vector_digest
 from fedrela.runfolder.records import Log, Record, RecordFolder, check_files, digests_page, page, read_first, writing
 
 LEDGER = re.compile(r"client-([0-9]{6,})\.json")
@@ -217,6 +217,23 @@ class RunFolder(RecordFolder):
         for name in self._compared():
             if name not in result["files"]:
                 raise IntegrityError(f"{self.path / name}: was added after the run had finished")
+
+    def final_checkpoint(self) -> Checkpoint:
+        """Return the checkpoint with the final model of a finished run; `IntegrityError` where that is lost."""
+        result, model = self.read_json(names.RESULT), self.manifest["model"]
+        try:
+            saved = self.load_checkpoint()
+            why = f"the newest sound checkpoint is of round {saved.round}" if saved else "there is no checkpoint"
+            why += f" ({saved.note})" if saved and saved.note else ""
+        except IntegrityError as error:
+            saved, why = None, str(error).removeprefix(f"{self.path}{os.sep}")
+        if saved is not None and saved.round == result["rounds"]:
+            arrays = [(name, shape) for name, shape, _ in model["arrays"]]
+            if vector_digest(arrays, model["dtype"], saved.arrays["weights"]) == result["weights_sha256"]:
+                return saved
+            why = "the checkpoint holds another model"
+        advice = f"run {names.CONFIG} in a new folder for the same model"
+        raise IntegrityError(f"{self.path}: the final model, of round {result['rounds']}, is lost: {why}; {advice}")
 
     def _compared(self) -> list[str]:
         """Return the names of the files that are compared."""

@@ -179,8 +179,7 @@ def _copy_run(source: RunFolder, target: Path) -> None:
 
 
 def _copy_weights(source: RunFolder, target: Path) -> None:
-    saved = source.load_checkpoint()
-    if saved is not None:
-        manifest = read_plain(target / names.MANIFEST, names.LIMIT)
-        checkpoints = Checkpoints(target / names.CHECKPOINT, digest(manifest), target / names.ROUNDS)
-        checkpoints.save(saved.round, {"weights": saved.arrays["weights"]}, {})
+    saved = source.final_checkpoint()
+    manifest = read_plain(target / names.MANIFEST, names.LIMIT)
+    checkpoints = Checkpoints(target / names.CHECKPOINT, digest(manifest), target / names.ROUNDS)
+    checkpoints.save(saved.round, {"weights": saved.arrays["weights"]}, {})
