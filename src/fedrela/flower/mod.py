@@ -219,13 +219,14 @@ def _load(model: nn.Module, message: Message) -> None:
     records = message.content.array_records
     if len(records) != 1 and "arrays" not in records:
         raise ArgumentError(f"relabel_mod: expected one record of arrays, got {len(records)}; see load=")
-    arrays = (records["arrays"] if "arrays" in records else next(iter(records.values()))).to_torch_state_dict()
+    record = records["arrays"] if "arrays" in records else next(iter(records.values()))
     names = list(model.state_dict())
-    if list(arrays) == [str(place) for place in range(len(names))] and set(arrays) != set(names):
-        arrays = OrderedDict(zip(names, arrays.values(), strict=True))  # as a NumPyClient sends them
     try:
+        arrays = record.to_torch_state_dict()
+        if list(arrays) == [str(place) for place in range(len(names))] and set(arrays) != set(names):
+            arrays = OrderedDict(zip(names, arrays.values(), strict=True))  # as a NumPyClient sends them
         model.load_state_dict(arrays)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         reason = one_line(error)
         raise ArgumentError(f"relabel_mod: the message's arrays do not fit the model: {reason}; see load=") from None
 
