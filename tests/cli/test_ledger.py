@@ -62,7 +62,7 @@ def test_verify_replays_the_moves(run, made):
     plain = run("ledger", "verify", made)
     assert (plain.code, plain.err) == (0, "")
     assert "ward.relabelled.csv: unchanged" in plain.out
-    assert "ward.ledger.log: 1 entries, unbroken; head " in plain.out
+    assert "ward.ledger.log: 1 entry, unbroken; head " in plain.out
     ward = made.with_name("ward.csv")
     again = run("ledger", "verify", made, "--data", ward)
     assert f"ward.ledger.json: replay equal: {len(fedrela.Ledger.load(made))} moves" in again.out

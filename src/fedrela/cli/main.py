@@ -43,6 +43,10 @@ VERBS = {
     ),
     "init": ("init.init", "Write a commented configuration to start from, which runs as it is."),
     "preview": ("relabel.preview", "Show how many labels would move at several tau, on average; nothing is written."),
+    "audit": (
+        "audit.audit",
+        "Write a page that shows what re-labelling would do, for people to look at before anything is changed.",
+    ),
     "relabel": ("relabel.relabel", "Re-label the majority-class samples that look most like a rarer class."),
     "ledger": ("ledger.app", "Show what was done to labels, check that the record is sound, and take it back."),
     "run": (
@@ -93,7 +97,7 @@ VERBS = {
 }
 
 
-READ_POSTERIORS = ("preview", "relabel")  # whose help explains the files
+READ_POSTERIORS = ("preview", "audit", "relabel")  # whose help explains the files
 
 
 class Verbs(TyperGroup):

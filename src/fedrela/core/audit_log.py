@@ -149,7 +149,8 @@ def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[st
     for name, entry in log.made().items():
         _check_files(log.path.parent, name, entry, said)
     if entries:
-        said.append(f"{log.path.name}: {len(entries)} entries, unbroken; head {known[-1]}")
+        words = "entry" if len(entries) == 1 else "entries"
+        said.append(f"{log.path.name}: {len(entries)} {words}, unbroken; head {known[-1]}")
     return said
 
 
