@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fedrela import plots
-from fedrela.experiment.arms import ARMS
-from fedrela.metrics.paired import Interval, Spread, paired
 from fedrela.report import write_plot
-from fedrela.report.tables import spread_text
 from fedrela.text import points
 
 DOCS = Path(__file__).parent
-RESULTS, PAGES = DOCS.parent / "results", DOCS / "results"
-PAIRS = (  # what is compared, and what the difference shows
-    ("baseline", "fedrela", "FedReLa"),
-    ("baseline-drop", "fedrela-drop", "FedReLa, both arms with the drop"),
-    ("baseline", "baseline-drop", "the learning-rate drop alone"),
-    ("random", "fedrela", "which samples move: FedReLa against random moves"),
-)
+sys.path.insert(0, str(DOCS))
+from result_records import (  # noqa: E402
+    Arms,
+    Study,
+    cell_text,
+    common,
+    difference,
+    gain_text,
+    headline,
+    queue,
+    rare,
+    spread,
+    table,
+    validation,
+)  # fmt: skip
+from result_sections import Pictures, section  # noqa: E402
+
+PAGES = DOCS / "results"
+PEERS = ("fmnist-peers", "cifar10-more")  # studies of other remedies
 ABOUT = {  # by page: its title, and what all its studies share
     "fashion-mnist": (
         "Fashion-MNIST with step imbalance",
@@ -59,8 +65,6 @@ ABOUT = {  # by page: its title, and what all its studies share
         "of FedReLa was chosen here.",
     ),
 }
-RARE = ("minority", "tail")  # groups of rare classes
-Cell = dict[str, Any]
 KEPT = """## How it is kept
 
 `results/` has a folder per study: `study.toml`, what was run, and `summary.json`, a record per run with its accuracies,
@@ -85,199 +89,7 @@ MISSING = (
 )
 
 
-@dataclass(frozen=True)
-class Study:
-    """What is recorded of one study."""
-
-    name: str
-    title: str
-    page: str
-    minutes: float
-
-    @cached_property
-    def config(self) -> dict[str, Any]:
-        return tomllib.loads((RESULTS / self.name / "study.toml").read_text())
-
-    @cached_property
-    def question(self) -> str:
-        """The comment at the head of its configuration."""
-        lines = (RESULTS / self.name / "study.toml").read_text().splitlines()
-        head = lines[: next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)]
-        return " ".join(line.removeprefix("#").strip() for line in head)
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        place = RESULTS / self.name / "summary.json"
-        return json.loads(place.read_text()) if place.exists() else {"cells": [], "runs": None}
-
-    @property
-    def cells(self) -> list[Cell]:
-        return self.summary["cells"]
-
-    @property
-    def is_done(self) -> bool:
-        return len(self.cells) == self.summary["runs"]
-
-    @cached_property
-    def rows(self) -> dict[tuple[str, str], dict[str, list[Cell]]]:
-        """Cells by baseline and values, then by arm; of a row only the seeds that all its arms have."""
-        found: dict[tuple[str, str], dict[str, list[Cell]]] = {}
-        for cell in self.cells:
-            arms = found.setdefault((cell["baseline"], values_text(cell["values"])), {})
-            arms.setdefault(cell["arm"], []).append(cell)
-        for arms in found.values():
-            common = set.intersection(*({cell["seed"] for cell in cells} for cells in arms.values()))
-            for arm in arms:
-                arms[arm] = [cell for cell in arms[arm] if cell["seed"] in common]
-        return {row: arms for row, arms in found.items() if all(arms.values())}
-
-    @cached_property
-    def metrics(self) -> list[str]:
-        first = self.cells[0]
-        groups = [name for name, value in first["groups"].items() if value is not None]
-        return [*groups, first["headline"], *(["auroc"] if "auroc" in first else [])]
-
-
-def values_text(values: dict[str, Any]) -> str:
-    """Write the values of swept keys, by the last word of each key."""
-    return ", ".join(
-        f"{key.split('.')[-1]} {str(value).lower() if value in (True, False) else value}"
-        for key, value in values.items()
-    )
-
-
-def value(cell: Cell, metric: str) -> float | None:
-    return cell["groups"].get(metric, cell.get(metric))
-
-
-def difference(arms: dict[str, list[Cell]], base: str, treated: str, metric: str) -> Interval:
-    return paired(*([value(cell, metric) for cell in arms[arm]] for arm in (base, treated)))
-
-
-def gain_text(found: Interval) -> str:
-    """Write a gain with its interval; bold where that excludes zero.
-
-    >>> gain_text(Interval(0.1, 0.01, (0.1,), 0.05, 0.15)), gain_text(Interval(0.1, None, (0.1,)))
-    ('**+10.0** [+5.0, +15.0]', '+10.0')
-    """
-    if found.low is None or found.high is None:
-        return points(found.mean)
-    clear = found.low > 0 or found.high < 0
-    mean = f"**{points(found.mean)}**" if clear else points(found.mean)
-    return f"{mean} [{points(found.low)}, {points(found.high)}]"
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Write a table; columns that are empty throughout are left out."""
-    kept = [i for i in range(len(columns)) if any(row[i] for row in rows)]
-    for row in (columns, ["---"] * len(columns), *rows):
-        yield f"| {' | '.join(row[i] for i in kept)} |"
-    yield ""
-
-
-def arms_rows(study: Study) -> Iterator[list[str]]:
-    for (baseline, values), arms in study.rows.items():
-        for arm in (arm for arm in ARMS if arm in arms):
-            cells = arms[arm]
-            shown = [spread_text(Spread.of([value(cell, m) for cell in cells]).as_record()) for m in study.metrics]
-            moved = spread_text(Spread.of([cell["moved"] for cell in cells]).as_record(), "moved")
-            yield [baseline, values, arm, str(len(cells)), *shown, moved]
-
-
-def gains_rows(study: Study) -> Iterator[list[str]]:
-    shown = [metric for metric in study.metrics if metric != "auroc"]
-    for base, treated, words in PAIRS:
-        for (baseline, values), arms in study.rows.items():
-            if base in arms and treated in arms:
-                gains = [gain_text(difference(arms, base, treated, metric)) for metric in shown]
-                yield [words, baseline, values, *gains]
-
-
-def learnt(study: Study) -> str:
-    """Say whether the baselines had learnt what they could: what the last ten rounds gained."""
-    arms = [arms["baseline"] for arms in study.rows.values() if "baseline" in arms]
-    gained = [Spread.of([cell["last_ten"] for cell in cells]).mean for cells in arms]
-    known = [gain for gain in gained if gain is not None]
-    if not known:
-        return ""
-    more = sum(gain >= 0.01 for gain in known)
-    verdict = (
-        "all count as learnt"
-        if not more
-        else f"{more} of {len(known)} gained a point or more and do not count as learnt"
-    )
-    return f"Last ten rounds of the baselines: {points(min(known))} to {points(max(known))} points; {verdict}."
-
-
-def choice(study: Study) -> Iterator[str]:
-    """Write the validation accuracies of a selection, and mark what they chose."""
-    rows = []
-    for baseline in dict.fromkeys(row[0] for row in study.rows):
-        found = {
-            values: Spread.of([cell["validation"]["balanced"] for cell in arms["baseline"]])
-            for (label, values), arms in study.rows.items()
-            if label == baseline and "baseline" in arms
-        }
-        best = max(found, key=lambda values: found[values].mean or 0)
-        for values, spread in found.items():
-            mark = "chosen" if values == best else ""
-            rows.append([baseline, values, str(len(spread.values)), spread_text(spread.as_record()), mark])
-    yield from table(["baseline", "values", "seeds", "balanced accuracy on what clients hold back", ""], rows)
-
-
-def section(study: Study, pictures: dict[str, Callable[..., object]]) -> Iterator[str]:
-    """Yield the lines of one study, and add its pictures."""
-    yield f"## {study.title}"
-    yield ""
-    yield study.question
-    yield ""
-    if not study.cells:
-        yield f"*Not run yet*: about {study.minutes:g} minutes of one core, `fedrela results run results/{study.name}`."
-        yield ""
-        return
-    if not study.is_done:
-        so_far = f"{len(study.cells)} of {study.summary['runs']} runs are recorded so far"
-        yield f"*{so_far}*; a row has the seeds that all its arms have."
-        yield ""
-    if study.name.startswith("select-"):
-        yield from choice(study)
-    else:
-        yield from measured(study, pictures)
-    yield f"Records: [results/{study.name}](../../results/{study.name}/summary.json)."
-    yield ""
-
-
-def measured(study: Study, pictures: dict[str, Callable[..., object]]) -> Iterator[str]:
-    yield "Test accuracy after the last round in per cent, mean and standard deviation over seeds:"
-    yield ""
-    yield from table(["baseline", "values", "arm", "seeds", *study.metrics, "labels moved"], list(arms_rows(study)))
-    if rows := list(gains_rows(study)):
-        yield "Paired differences in points with 95 % intervals; bold where the interval excludes zero:"
-        yield ""
-        shown = [metric for metric in study.metrics if metric != "auroc"]
-        yield from table(["what differs", "baseline", "values", *shown], rows)
-    if drawn := picture_rows(study):
-        pictures[study.name] = partial(plots.gains, drawn)
-        yield f"![gains by FedReLa over its baseline, {study.title}]({study.name}.svg)"
-        yield ""
-    if words := learnt(study):
-        yield words
-        yield ""
-
-
-def picture_rows(study: Study) -> list[tuple[str, Any, Any, Any]]:
-    """Return the gains by FedReLa of the rare group and of the headline, for a plot."""
-    rows = []
-    for (baseline, values), arms in study.rows.items():
-        if {"baseline", "fedrela"} <= arms.keys():
-            for metric in dict.fromkeys((rare(study), headline(study))):
-                found = difference(arms, "baseline", "fedrela", metric)
-                name = f"{baseline}{', ' if values else ''}{values}: {metric}"
-                rows.append((name, found.mean, found.low, found.high))
-    return rows
-
-
-Gain = tuple[Study, str, dict[str, list[Cell]]]
+Gain = tuple[Study, str, Arms]
 
 
 def all_gains(studies: Sequence[Study], pages: Sequence[str]) -> list[Gain]:
@@ -309,51 +121,119 @@ def tally(gains: Sequence[Gain], base: str, treated: str, metric: Callable[[Stud
     )
 
 
-def rare(study: Study) -> str:
-    """Return the group of rare classes."""
-    return next((name for name in study.metrics if name in RARE), study.metrics[-1])
+def plain(gain: Gain) -> bool:
+    """Whether nothing else is done about imbalance: remedies have a comma in their name, or are peers."""
+    study, name, _ = gain
+    return study.page != "tables" or "," not in name
 
 
-def common(study: Study) -> str:
-    """Return the group of common classes."""
-    return study.metrics[0]
-
-
-def headline(study: Study) -> str:
-    """Return the accuracy that counts most: balanced where the test set is not."""
-    return study.cells[0]["headline"]
-
-
-def index(studies: Sequence[Study], pictures: dict[str, Callable[..., object]]) -> Iterator[str]:
+def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     """Yield the lines of the first page: the answer, the studies, advice, what is missing."""
-    main = all_gains(studies, ("fashion-mnist", "cifar-10", "tables"))
-    harm = all_gains(studies, ("harm",))
+    main = [gain for gain in all_gains(studies, ("fashion-mnist", "cifar-10", "tables")) if plain(gain)]
+    main = [gain for gain in main if gain[0].name not in PEERS]
     rows = []
     for study, name, arms in main:
-        if arms is not None:
-            for metric in dict.fromkeys((rare(study), headline(study))):
-                found = difference(arms, "baseline", "fedrela", metric)
-                rows.append((f"{study.title}, {name}: {metric}", found.mean, found.low, found.high))
+        for metric in dict.fromkeys((rare(study), headline(study))):
+            found = difference(arms, "baseline", "fedrela", metric)
+            rows.append((f"{study.short}, {name}: {metric}", found.mean, found.low, found.high))
     yield "# What FedReLa does, measured"
     yield ""
     if rows:
         pictures["overview"] = partial(plots.gains, rows)
         yield "![gains by FedReLa in points, with 95 % intervals](overview.svg)"
         yield ""
-
-    def told(base: str, treated: str, metric: Callable[[Study], str], gains: Sequence[Gain] = main) -> str:
-        return tally(gains, base, treated, metric)
-
-    yield f"- **How much?** The rare classes gain {told('baseline', 'fedrela', rare)}."
-    yield f"- **At what price?** The common classes gain {told('baseline', 'fedrela', common)}."
-    yield f"- **Altogether?** The headline accuracy gains {told('baseline', 'fedrela', headline)}."
-    alone, beside = told("baseline", "baseline-drop", rare), told("baseline-drop", "fedrela-drop", rare)
+        yield "Gains of the rare classes and of the accuracy that counts, over the same algorithm without FedReLa."
+        yield ""
+    yield f"- **How much?** The rare classes gain {tally(main, 'baseline', 'fedrela', rare)};"
+    yield f"  the accuracy that counts gains {tally(main, 'baseline', 'fedrela', headline)}."
+    yield f"- **At what price?** The common classes gain {tally(main, 'baseline', 'fedrela', common)}."
+    alone, beside = tally(main, "baseline", "baseline-drop", rare), tally(main, "baseline-drop", "fedrela-drop", rare)
     yield f"- **How much of it is the learning-rate drop?** Alone it gives the rare classes {alone}."
     yield f"  With the drop in both arms FedReLa adds {beside}."
-    where = told("baseline", "fedrela", headline, harm)
-    yield f"- **Where not?** In the settings of [harm](harm.md) the headline accuracy gains {where}."
+    yield f"- **For whom?** {for_whom(studies)}"
+    yield f"- **Where not?** {where_not(studies)}"
     yield ""
+    yield from advice(studies)
     yield from contents(studies)
+
+
+def remedies(study: Study) -> list[tuple[str, Arms, Arms]]:
+    """Return for each model of a study its name, its arms, and those of the remedy that validation chooses for it."""
+    found = []
+    rows = {name: arms for (name, values), arms in study.rows.items() if not values}
+    for model, arms in rows.items():
+        others = {name: other for name, other in rows.items() if name.startswith(f"{model}, ")}
+        if others and "fedrela" in arms and validation(arms["fedrela"]) is not None:
+            best = max(others, key=lambda name: validation(others[name]["baseline"]) or 0)
+            found.append((best, arms, others[best]))
+    return found
+
+
+def for_whom(studies: Sequence[Study]) -> str:
+    """Say how FedReLa compares with the best other remedy on the same model."""
+    words, gains = [], []
+    for study in (study for study in studies if study.page == "tables" and study.cells):
+        for name, arms, other in remedies(study):
+            mine, theirs = spread(arms["fedrela"], headline(study)), spread(other["baseline"], headline(study))
+            words.append(
+                f"{study.title}, {name} {cell_text(other['baseline'], headline(study))} against "
+                f"{cell_text(arms['fedrela'], headline(study))}"
+            )
+            gains.append((mine.mean or 0) - (theirs.mean or 0))
+    if not gains:
+        return "Not measured yet."
+    ahead, mean = sum(gain > 0 for gain in gains), points(sum(gains) / len(gains))
+    return (
+        f"Against the best other remedy on the same model, chosen on what clients hold back, FedReLa is ahead in "
+        f"{ahead} of {len(gains)} cases: {mean} points of balanced accuracy on average ({'; '.join(words)})."
+    )
+
+
+def where_not(studies: Sequence[Study]) -> str:
+    """Name the settings in which the accuracy that counts falls."""
+    harm = all_gains(studies, ("harm", "sensitivity"))
+    found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in harm]
+    worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
+    if not found:
+        return "Not measured yet."
+    words = "; ".join(f"{study.title}: {name} {gain_text(gain)}" for gain, study, name in worse[:6])
+    return f"The accuracy that counts falls in {len(worse)} of {len(found)} settings of [harm](harm.md) and " + (
+        f"[sensitivity](sensitivity.md){': ' if words else ''}{words}."
+    )
+
+
+def advice(studies: Sequence[Study]) -> Iterator[str]:
+    """Yield for each option the value that validation chooses, with what the test set says of it."""
+    rows = []
+    for study in (study for study in studies if study.page == "sensitivity" and study.cells):
+        found = {
+            (v, arm): arms[arm]
+            for (_, v), arms in study.rows.items()
+            for arm in ("fedrela", "fedrela-drop")
+            if arm in arms
+        }
+        if found:
+            best = max(found, key=lambda key: validation(found[key]) or 0)
+            rows.append(
+                [
+                    study.title,
+                    " with the drop".join((best[0], "")) if best[1] != "fedrela" else best[0],
+                    str(len(found[best])),
+                    points(validation(found[best])).removeprefix("+"),
+                    *(cell_text(found[best], metric) for metric in study.metrics),
+                ]
+            )
+    yield "## Advice"
+    yield ""
+    if not rows:
+        yield "Not measured yet: the studies of [sensitivity](sensitivity.md) will say."
+        yield ""
+        return
+    yield "What validation chooses among the values tried, in the setting of [sensitivity](sensitivity.md). Our"
+    yield "defaults stay the paper's."
+    yield ""
+    metrics = next(study.metrics for study in studies if study.page == "sensitivity" and study.cells)
+    yield from table(["option", "chosen", "seeds", "held back", *(f"test {metric}" for metric in metrics)], rows)
 
 
 def contents(studies: Sequence[Study]) -> Iterator[str]:
@@ -380,14 +260,7 @@ def contents(studies: Sequence[Study]) -> Iterator[str]:
         yield ""
 
 
-def queue() -> list[Study]:
-    found: dict[str, Study] = {}
-    for each in tomllib.loads((RESULTS / "queue.toml").read_text())["study"]:
-        found.setdefault(each["name"], Study(each["name"], each["title"], each["page"], each["minutes"]))
-    return list(found.values())
-
-
-def pages() -> tuple[dict[str, str], dict[str, Callable[..., object]]]:
+def pages() -> tuple[dict[str, str], Pictures]:
     """Return every page by its file name, and every picture by its name."""
     studies, pictures = queue(), {}
     made: dict[str, str] = {}

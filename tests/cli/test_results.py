@@ -110,6 +110,21 @@ def test_a_recorded_run_is_the_same_when_it_is_done_again(run):
     assert "overall differs by 0.0 points, within the tolerance of 2" in done.out
 
 
+def test_a_selection_gives_each_baseline_its_own_values(run):
+    baselines = [{"name": "fedavg"}, {"name": "fedavg", "label": "wide", "model": {"hidden": [16]}}]
+    sweep = {"sweep": {"train.lr": [1e-6, 0.1]}, "data": {"validation": 0.3}}
+    write("select", **sweep, compare={"seeds": [9], "arms": ["baseline"], "baselines": baselines})
+    folder = write("chosen", compare={"seeds": 1, "baselines": [*baselines, {"name": "fedprox"}]})
+    text = (folder / "study.toml").read_text()
+    (folder / "study.toml").write_text(f'selection = "select"\n{text}')
+    assert "results/select: nothing is chosen yet, 4 runs of it are left" in run("results", "run", folder).err
+    assert run("results", "run", "results/select").code == 0
+    assert Study("results/select").choice() == {"FedAvg": {"train.lr": 0.1}, "wide": {"train.lr": 0.1}}
+    assert {cell.config.train.lr for cell in Study(folder).cells} == {0.1}
+    assert {cell.baseline for cell in Study(folder).cells} == {"FedAvg", "wide", "FedProx"}
+    assert {cell.config.model.options["hidden"] for cell in Study(folder).cells if cell.baseline == "wide"} == {(16,)}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

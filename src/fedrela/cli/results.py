@@ -13,7 +13,7 @@ from fedrela.cli.grid_runs import show_grid
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
 from fedrela.cli.terminal import console, help_text, print_error, print_line, print_table
-from fedrela.errors import FedrelaError, IntegrityError
+from fedrela.errors import DataError, FedrelaError, IntegrityError
 from fedrela.text import plural, printable
 
 if TYPE_CHECKING:
@@ -105,8 +105,11 @@ def list_studies(folder: Folder = Path("results")) -> None:
     with progress_bar("reading studies"):
         for queued in {each.folder: each for each in _studies(folder)}.values():
             study = Study(queued.folder)
-            done = len(study.cells) - len(study.remaining())
-            rows.append((study.name, f"{done} / {len(study.cells)}", f"{queued.minutes:g}", queued.title))
+            try:
+                runs = f"{len(study.cells) - len(study.remaining())} / {len(study.cells)}"
+            except DataError:  # the selection that it waits for
+                runs = "waits"
+            rows.append((study.name, runs, f"{queued.minutes:g}", queued.title))
     print_table(console(), ("study", "runs", "core minutes", "what"), rows, words=("study", "what"))
 
 

@@ -3,6 +3,9 @@
 A study is a folder with ``study.toml``, the configuration of a comparison or a sweep, or the name of a table of the
 paper, and ``summary.json``, which has one record per finished run. The run folders lie elsewhere, in a store, and may
 be lost: what is recorded is not run again.
+
+The key ``selection`` of a study names another one beside it, a sweep of baselines alone: each baseline then takes the
+values that did best there on what clients hold back.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from __future__ import annotations
 import json
 import platform
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from fedrela.arguments import check_choice
@@ -22,6 +27,7 @@ from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment.comparison import Compare
 from fedrela.experiment.grid import Cell, Grid, Progress
 from fedrela.experiment.load import parse_config
+from fedrela.experiment.overlay import nested, overlay
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import run
 from fedrela.experiment.sweeps import SweepPlan
@@ -32,9 +38,11 @@ from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.records import Record
+from fedrela.text import plural
 
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
 LIMIT = 1 << 24  # bytes of any of these
+SELECTION = re.compile(r"^selection *=.*$", re.MULTILINE)  # the key of a study.toml that no configuration has
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
 CURVE = 20  # points of accuracy over rounds that a record keeps, about
 HELD_BACK = ("overall", "balanced", "groups")  # of the accuracies on what clients hold back
@@ -86,8 +94,10 @@ class Study:
         if "reproduce" in table:
             found = _table_plan(table, name, where).grid.cells
         else:
-            config = parse_config(text, name=name, folder=self.folder)
+            config = parse_config(SELECTION.sub("", text, 1), name=name, folder=self.folder)
             found = (SweepPlan if config.sweep else Compare)(config, where).grid.cells
+        if "selection" in table:
+            found = _with_choice(found, Study(self.folder.parent / str(table["selection"])))
         seeds = list(dict.fromkeys(cell.seed for cell in found))
         return sorted(found, key=lambda cell: seeds.index(cell.seed))
 
@@ -111,6 +121,22 @@ class Study:
         if summary.get("format") != FORMAT:
             raise IntegrityError(f"{place}: was written by another version of fedrela")
         return summary
+
+    def choice(self) -> dict[str, Record]:
+        """Return for each baseline the swept values with the best accuracy on what clients hold back, over all seeds.
+
+        It is balanced accuracy, of the arm ``baseline`` alone; of equal ones it is the first.
+        """
+        if left := len(self.remaining()):
+            raise DataError(f"{self.folder}: nothing is chosen yet, {plural(left, 'run')} of it are left")
+        found: dict[str, dict[str, list[Cell]]] = {}
+        for cell in (cell for cell in self.cells if cell.arm == "baseline"):
+            found.setdefault(cell.baseline, {}).setdefault(repr(cell.values), []).append(cell)
+        best = {label: max(points.values(), key=self._validation) for label, points in found.items()}
+        return {label: dict(cells[0].values) for label, cells in best.items()}
+
+    def _validation(self, cells: Sequence[Cell]) -> float:
+        return fmean(self.records[cell.sha256]["validation"]["balanced"] for cell in cells)
 
     def remaining(self) -> list[Cell]:
         """Return the runs that are not recorded."""
@@ -154,6 +180,14 @@ class Study:
         data = f'{{\n{head},\n"cells": [\n{text}\n]\n}}\n'.encode()
         if not self._written or read_plain(self.folder / SUMMARY, LIMIT) != data:
             write_bytes(self.folder / SUMMARY, data)
+
+
+def _with_choice(cells: Sequence[Cell], selection: Study) -> list[Cell]:
+    """Return cells with the values that a selection chose for their baseline, or else for its first one."""
+    chosen = selection.choice()
+    first = next(iter(chosen.values()))
+    changes = [nested(chosen.get(cell.baseline, first)) for cell in cells]
+    return [replace(cell, config=overlay(cell.config, change)) for cell, change in zip(cells, changes, strict=True)]
 
 
 def _table_plan(table: Mapping[str, Any], name: str, where: Path) -> Reproduction:

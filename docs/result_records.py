@@ -1,0 +1,149 @@
+"""The records in results/ as make_results.py shows them: studies, rows of arms, paired differences, tables."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedrela.metrics.paired import Interval, Spread, paired
+from fedrela.report.tables import spread_text
+from fedrela.text import points
+
+RESULTS = Path(__file__).parent.parent / "results"
+RARE = ("minority", "tail")  # groups of rare classes
+Cell = dict[str, Any]
+Arms = dict[str, list[Cell]]  # the same seeds in each arm
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is recorded of one study."""
+
+    name: str
+    title: str
+    page: str
+    minutes: float
+
+    @property
+    def short(self) -> str:
+        """Its title, with the data set where its page names that."""
+        return {"fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10-LT"}.get(self.page, self.title)
+
+    @cached_property
+    def question(self) -> str:
+        """The comment at the head of its configuration."""
+        lines = (RESULTS / self.name / "study.toml").read_text().splitlines()
+        head = lines[: next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)]
+        return " ".join(line.removeprefix("#").strip() for line in head)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        place = RESULTS / self.name / "summary.json"
+        return json.loads(place.read_text()) if place.exists() else {"cells": [], "runs": None}
+
+    @property
+    def cells(self) -> list[Cell]:
+        return self.summary["cells"]
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.cells) == self.summary["runs"]
+
+    @cached_property
+    def rows(self) -> dict[tuple[str, str], dict[str, list[Cell]]]:
+        """Cells by baseline and values, then by arm; of a row only the seeds that all its arms have."""
+        found: dict[tuple[str, str], dict[str, list[Cell]]] = {}
+        for cell in self.cells:
+            arms = found.setdefault((cell["baseline"], values_text(cell["values"])), {})
+            arms.setdefault(cell["arm"], []).append(cell)
+        for arms in found.values():
+            common = set.intersection(*({cell["seed"] for cell in cells} for cells in arms.values()))
+            for arm in arms:
+                arms[arm] = [cell for cell in arms[arm] if cell["seed"] in common]
+        return {row: arms for row, arms in found.items() if all(arms.values())}
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        first = self.cells[0]
+        groups = [name for name, value in first["groups"].items() if value is not None]
+        return [*groups, first["headline"], *(["auroc"] if "auroc" in first else [])]
+
+
+def queue() -> list[Study]:
+    """Return every study, in the order of the queue."""
+    found: dict[str, Study] = {}
+    for each in tomllib.loads((RESULTS / "queue.toml").read_text())["study"]:
+        found.setdefault(each["name"], Study(each["name"], each["title"], each["page"], each["minutes"]))
+    return list(found.values())
+
+
+def values_text(values: dict[str, Any]) -> str:
+    """Write the values of swept keys, by the last word of each key."""
+    return ", ".join(
+        f"{key.split('.')[-1]} {str(value).lower() if value in (True, False) else value}"
+        for key, value in values.items()
+    )
+
+
+def value(cell: Cell, metric: str) -> float | None:
+    return cell["groups"].get(metric, cell.get(metric))
+
+
+def difference(arms: dict[str, list[Cell]], base: str, treated: str, metric: str) -> Interval:
+    return paired(*([value(cell, metric) for cell in arms[arm]] for arm in (base, treated)))
+
+
+def gain_text(found: Interval) -> str:
+    """Write a gain with its interval; bold where that excludes zero.
+
+    >>> gain_text(Interval(0.1, 0.01, (0.1,), 0.05, 0.15)), gain_text(Interval(0.1, None, (0.1,)))
+    ('**+10.0** [+5.0, +15.0]', '+10.0')
+    """
+    if found.low is None or found.high is None:
+        return points(found.mean)
+    clear = found.low > 0 or found.high < 0
+    mean = f"**{points(found.mean)}**" if clear else points(found.mean)
+    return f"{mean} [{points(found.low)}, {points(found.high)}]"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write a table; columns that are empty throughout are left out."""
+    kept = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    for row in (columns, ["---"] * len(columns), *rows):
+        yield f"| {' | '.join(row[i] for i in kept)} |"
+    yield ""
+
+
+def spread(cells: Sequence[Cell], metric: str) -> Spread:
+    """Return a metric over seeds."""
+    return Spread.of([value(cell, metric) for cell in cells])
+
+
+def validation(cells: Sequence[Cell]) -> float | None:
+    """Return the mean balanced accuracy on what clients hold back; None where they hold back nothing."""
+    return Spread.of([cell.get("validation", {}).get("balanced") for cell in cells]).mean
+
+
+def cell_text(cells: Sequence[Cell], metric: str) -> str:
+    """Write a metric over seeds."""
+    return spread_text(spread(cells, metric).as_record(), metric)
+
+
+def rare(study: Study) -> str:
+    """Return the group of rare classes."""
+    return next((name for name in study.metrics if name in RARE), study.metrics[-1])
+
+
+def common(study: Study) -> str:
+    """Return the group of common classes."""
+    return study.metrics[0]
+
+
+def headline(study: Study) -> str:
+    """Return the accuracy that counts most: balanced where the test set is not."""
+    return study.cells[0]["headline"]

@@ -1,0 +1,145 @@
+"""One study as a section of a page in docs/results: tables, paired differences, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from result_records import Study, cell_text, difference, gain_text, headline, rare, spread, table
+
+from fedrela import plots
+from fedrela.experiment.arms import ARMS
+from fedrela.metrics.paired import Spread
+from fedrela.report.tables import spread_text
+from fedrela.text import points
+
+Pictures = dict[str, Callable[..., object]]
+PAIRS = (  # what is compared, and what the difference shows
+    ("baseline", "fedrela", "FedReLa"),
+    ("baseline-drop", "fedrela-drop", "FedReLa, both arms with the drop"),
+    ("baseline", "baseline-drop", "the learning-rate drop alone"),
+    ("random", "fedrela", "which samples move: FedReLa against random moves"),
+)
+
+
+def arms_rows(study: Study) -> Iterator[list[str]]:
+    for (baseline, values), arms in study.rows.items():
+        for arm in (arm for arm in ARMS if arm in arms):
+            shown = [cell_text(arms[arm], metric) for metric in (*study.metrics, "moved")]
+            yield [baseline, values, arm, str(len(arms[arm])), *shown]
+
+
+def gains_rows(study: Study) -> Iterator[list[str]]:
+    shown = [metric for metric in study.metrics if metric != "auroc"]
+    for base, treated, words in PAIRS:
+        for (baseline, values), arms in study.rows.items():
+            if base in arms and treated in arms:
+                gains = [gain_text(difference(arms, base, treated, metric)) for metric in shown]
+                yield [words, baseline, values, *gains]
+
+
+def learnt(study: Study) -> str:
+    """Say whether the baselines had learnt what they could: what the last ten rounds gained."""
+    arms = [arms["baseline"] for arms in study.rows.values() if "baseline" in arms]
+    gained = [Spread.of([cell["last_ten"] for cell in cells]).mean for cells in arms]
+    known = [gain for gain in gained if gain is not None]
+    if not known:
+        return ""
+    more = sum(gain >= 0.01 for gain in known)
+    verdict = (
+        "all count as learnt"
+        if not more
+        else f"{more} of {len(known)} gained a point or more and do not count as learnt"
+    )
+    return f"Last ten rounds of the baselines: {points(min(known))} to {points(max(known))} points; {verdict}."
+
+
+def choice(study: Study) -> Iterator[str]:
+    """Write the validation accuracies of a selection, and mark what they chose."""
+    rows = []
+    for baseline in dict.fromkeys(row[0] for row in study.rows):
+        found = {
+            values: Spread.of([cell["validation"]["balanced"] for cell in arms["baseline"]])
+            for (label, values), arms in study.rows.items()
+            if label == baseline and "baseline" in arms
+        }
+        best = max(found, key=lambda values: found[values].mean or 0)
+        for values, held_back in found.items():
+            mark = "chosen" if values == best else ""
+            rows.append([baseline, values, str(len(held_back.values)), spread_text(held_back.as_record()), mark])
+    yield from table(["baseline", "values", "seeds", "balanced accuracy on what clients hold back", ""], rows)
+
+
+def section(study: Study, pictures: Pictures) -> Iterator[str]:
+    """Yield the lines of one study, and add its pictures."""
+    yield f"## {study.title}"
+    yield ""
+    yield study.question
+    yield ""
+    if not study.cells:
+        yield f"*Not run yet*: about {study.minutes:g} minutes of one core, `fedrela results run results/{study.name}`."
+        yield ""
+        return
+    if not study.is_done:
+        so_far = f"{len(study.cells)} of {study.summary['runs']} runs are recorded so far"
+        yield f"*{so_far}*; a row has the seeds that all its arms have."
+        yield ""
+    if study.name.startswith("select-"):
+        yield from choice(study)
+    else:
+        yield from measured(study, pictures)
+    yield f"Records: [results/{study.name}](../../results/{study.name}/summary.json)."
+    yield ""
+
+
+def measured(study: Study, pictures: Pictures) -> Iterator[str]:
+    yield "Test accuracy after the last round in per cent, mean and standard deviation over seeds:"
+    yield ""
+    yield from table(["baseline", "values", "arm", "seeds", *study.metrics, "labels moved"], list(arms_rows(study)))
+    if rows := list(gains_rows(study)):
+        yield "Paired differences in points with 95 % intervals; bold where the interval excludes zero:"
+        yield ""
+        shown = [metric for metric in study.metrics if metric != "auroc"]
+        yield from table(["what differs", "baseline", "values", *shown], rows)
+    if lines := curves(study):
+        pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines)
+        yield f"![accuracy over {study.title}]({study.name}-curves.svg)"
+        yield ""
+    if drawn := picture_rows(study):
+        pictures[study.name] = partial(plots.gains, drawn)
+        yield f"![gains by FedReLa over its baseline, {study.title}]({study.name}.svg)"
+        yield ""
+    if words := learnt(study):
+        yield words
+        yield ""
+
+
+def curves(study: Study) -> dict[str, tuple[list[float], list[Any], list[Any]]]:
+    """Return the rare group and the headline over the values of one swept number, with and without FedReLa."""
+    keys = {key for cell in study.cells for key in cell["values"]}
+    numbers = [each for cell in study.cells for each in cell["values"].values()]
+    if len(keys) != 1 or len(study.rows) < 3 or any(isinstance(each, bool | str) for each in numbers):
+        return {}
+    lines: dict[str, tuple[list[float], list[Any], list[Any]]] = {}
+    for arms in study.rows.values():
+        for arm in (arm for arm in ("baseline", "fedrela") if arm in arms):
+            for metric in dict.fromkeys((rare(study), headline(study))):
+                found = spread(arms[arm], metric)
+                at = next(iter(arms[arm][0]["values"].values()))
+                line = lines.setdefault(f"{arm}, {metric}", ([], [], []))
+                for part, each in zip(line, (at, found.mean, found.deviation), strict=True):
+                    part.append(each)
+    return lines
+
+
+def picture_rows(study: Study) -> list[tuple[str, Any, Any, Any]]:
+    """Return the gains by FedReLa of the rare group and of the headline, for a plot."""
+    rows = []
+    for (baseline, values), arms in study.rows.items():
+        if {"baseline", "fedrela"} <= arms.keys():
+            for metric in dict.fromkeys((rare(study), headline(study))):
+                found = difference(arms, "baseline", "fedrela", metric)
+                name = f"{baseline}{', ' if values else ''}{values}: {metric}"
+                rows.append((name, found.mean, found.low, found.high))
+    return rows
