@@ -214,7 +214,7 @@ def _replayed(
         order = np.array([place[name] for name in ledger.ids], np.int64)
     if not np.array_equal(file.labels[order], ledger.original):
         raise IntegrityError(f"{data}: its labels are not the original ones of the ledger")
-    return replay(ledger, file.posterior[order], eligible=None if file.eligible is None else file.eligible[order])
+    return replay(ledger, file.posterior[order])
 
 
 def undo(path: Ledgers, reason: Reason) -> None:

@@ -82,8 +82,9 @@ def _digest(entry: Entry) -> str:
     return digest(json.dumps(held, sort_keys=True, separators=(",", ":")).encode())
 
 
-def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "relabel", **facts: Any) -> Entry:
-    """Add the entry of a ledger that was written as the file `name`."""
+def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "", **facts: Any) -> Entry:
+    """Add the entry of a ledger that was written as the file `name`; by default it is a relabel or a refusal."""
+    event = event or ("relabel" if ledger.refusal is None else "refusal")
     known = {"samples": int(ledger.original.size), "moved": len(ledger), "labels_sha256": ledger.labels_sha256}
     return log.append(event, ledger=name, ledger_sha256=ledger.sha256, **known, **facts)
 

@@ -98,7 +98,7 @@ class Ledger:
         For the same samples: posterior, score and re-labelling probability of the new class.
     options
         The options used: tau, spread, threshold, target, normalize, max_fraction; the owner's rules: forbidden moves as
-        pairs of classes, and the number of samples that were not eligible; and the seed, if it is a number.
+        pairs of classes, and the samples that were not eligible; and the seed, if it is a number.
     notes
         What was unusual, but no reason to refuse.
     refusal
@@ -176,7 +176,10 @@ class Ledger:
         ascending = np.argsort(row_of[self.index])
         moves = {name: getattr(self, name)[ascending] for name in MOVES if name != "index"}
         original, index = self.original[order], row_of[self.index][ascending]
-        return replace(self, original=original, index=index, ids=tuple(ids), labels_sha256="", **moves)
+        options = dict(self.options)
+        if "ineligible_rows" in options:
+            options["ineligible_rows"] = sorted(row_of[options["ineligible_rows"]].tolist())
+        return replace(self, original=original, index=index, ids=tuple(ids), options=options, labels_sha256="", **moves)
 
     def check(self) -> None:
         """Raise an `IntegrityError` where the ledger contradicts itself."""

@@ -206,8 +206,9 @@ class Inputs:
     def as_record(self) -> dict[str, Any]:
         """Return the options and the owner's rules as plain values, for the ledger."""
         forbidden = [] if self.allowed is None else np.argwhere(~self.allowed & ~np.eye(self.C, dtype=bool)).tolist()
-        ineligible = 0 if self.eligible is None else int(np.count_nonzero(~self.eligible))
-        return self.options.as_record(self.C) | {"forbidden": forbidden, "ineligible": ineligible}
+        kept = [] if self.eligible is None else np.flatnonzero(~self.eligible).tolist()
+        which = {"ineligible_rows": kept} if 0 < len(kept) < self.y.size else {}
+        return self.options.as_record(self.C) | {"forbidden": forbidden, "ineligible": len(kept), **which}
 
 
 def check_inputs(

@@ -20,8 +20,8 @@ def replay(
 ) -> Ledger:
     """Re-label the original labels of a ledger under its options, and return the new ledger.
 
-    `seed` is needed where the ledger holds none, since its draws came from a generator. So is `eligible` where some
-    samples were not, of which the ledger holds the number.
+    `seed` is needed where the ledger holds none, since its draws came from a generator. `eligible` is by default what
+    the ledger says.
 
     >>> import fedrela
     >>> Q = np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]])
@@ -35,11 +35,13 @@ def replay(
     seed = options.get("seed") if seed is None else seed
     if seed is None:
         raise DataError("ledger: its draws came from a generator; without its seed they cannot be made again")
+    if eligible is None and "ineligible" in options:
+        eligible = np.ones(ledger.original.size, np.bool_)
+        every = options["ineligible"] == eligible.size
+        eligible[slice(None) if every else np.array(options.get("ineligible_rows", []), np.int64)] = False
     held = 0 if eligible is None else int(np.count_nonzero(~np.asarray(eligible)))
     if options.get("ineligible", 0) != held:
-        raise DataError(
-            f"ledger: {options['ineligible']} samples were not eligible, given are {held}; replay needs which"
-        )
+        raise DataError(f"ledger: {options.get('ineligible', 0)} samples were not eligible, given are {held}")
     allowed = np.ones((C, C), np.bool_)
     for old, new in options.get("forbidden", []):
         allowed[old, new] = False
