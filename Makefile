@@ -49,6 +49,7 @@ bench-more: $(READY) # re-labelling against NumPy, partitions, every algorithm, 
 
 results: $(READY)    ## docs/results from the records in results/ (fedrela results run: more records)
 	$(BIN)/python docs/make_results.py
+	$(BIN)/python docs/claims.py
 
 mutants: $(READY)    ## mutation check of core: which changes would no test notice?
 	$(BIN)/python tests/mutants.py

@@ -12,6 +12,7 @@ from fedrela import plots
 from fedrela.experiment.arms import ARMS
 from fedrela.metrics.paired import Spread
 from fedrela.report.tables import spread_text
+from fedrela.reproduction.paper_table import paper_table
 from fedrela.text import points
 
 Pictures = dict[str, Callable[..., object]]
@@ -93,6 +94,42 @@ def section(study: Study, pictures: Pictures) -> Iterator[str]:
     yield ""
 
 
+PRINTED = {  # by study: the table of the paper, and axes that all its rows have
+    "fmnist-fedavg": ("step", {"dataset": "F-MNIST", "IR": "20", "minority share": "30%"}),
+    "fmnist-baselines": ("step", {"dataset": "F-MNIST", "IR": "20", "minority share": "30%"}),
+    "fmnist-published": ("step", {"dataset": "F-MNIST", "IR": "20", "minority share": "30%"}),
+    "fmnist-alpha": ("ablation", {}),
+    "cifar10-lt": ("lt", {"dataset": "CIFAR-10", "IF": "100", "alpha": "0.3"}),
+}
+AXES = {  # by swept key: the axis, and how the paper writes its values
+    "data.imbalance.ratio": ("IR", "{:g}"),
+    "data.imbalance.minority": ("minority share", "{:.0%}"),
+    "data.imbalance.factor": ("IF", "{:g}"),
+    "data.partition.alpha": ("alpha", "{:g}"),
+}
+
+
+def printed(study: Study) -> Iterator[list[str]]:
+    """Yield the gains that the paper prints beside those measured, at the same places."""
+    name, fixed = PRINTED[study.name]
+    published = {
+        (frozenset(cell.at.items()), cell.arm): cell.published for cell in paper_table(name).cells if not cell.doubtful
+    }
+    for (baseline, values), arms in study.rows.items():
+        if not {"baseline", "fedrela"} <= arms.keys():
+            continue
+        swept = arms["baseline"][0]["values"].items()
+        method = "FedLOGE" if baseline == "FedLoGe" else baseline
+        at = {**fixed, **{AXES[key][0]: AXES[key][1].format(each) for key, each in swept}, "method": method}
+        before, after = (published.get((frozenset(at.items()), arm), {}) for arm in ("baseline", "+FedReLa"))
+        row = [baseline, values]
+        for metric in study.metrics:
+            known = metric in before and metric in after
+            gain = points((after[metric] - before[metric]) / 100) if known else "-"
+            row.append(f"{gain} / {points(difference(arms, 'baseline', 'fedrela', metric).mean)}")
+        yield row
+
+
 def measured(study: Study, pictures: Pictures) -> Iterator[str]:
     yield "Test accuracy after the last round in per cent, mean and standard deviation over seeds:"
     yield ""
@@ -102,6 +139,11 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         yield ""
         shown = [metric for metric in study.metrics if metric != "auroc"]
         yield from table(["what differs", "baseline", "values", *shown], rows)
+    if study.name in PRINTED and (rows := list(printed(study))):
+        yield "Gains by FedReLa in points, printed in the paper / measured here. In print the learning rate is lowered"
+        yield "in the FedReLa arm alone, there are more rounds, and the best test round of each arm counts."
+        yield ""
+        yield from table(["baseline", "values", *study.metrics], rows)
     if lines := curves(study):
         pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines)
         yield f"![accuracy over {study.title}]({study.name}-curves.svg)"
