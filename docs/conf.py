@@ -5,8 +5,8 @@ import fedrela
 project = "fedrela"
 copyright = "2026, the fedrela developers"
 version = release = fedrela.__version__
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
-exclude_patterns = ["_build"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["_build", "jupyter_execute"]
 html_theme = "furo"
 html_title = "fedrela"
 html_static_path = ["static"]
@@ -23,3 +23,6 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"  # the notebook has no outputs of its own
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True

@@ -1,0 +1,113 @@
+"""Write reference/configuration.md and reference/command-line.md from the code: python docs/reference.py."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import typer
+
+from fedrela.cli.main import VERBS, app, load_verb
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.compare import CompareConfig
+from fedrela.experiment.schema.table import ConfigTable, comments_of, plain_table
+from fedrela.experiment.toml.writer import toml_value
+from fedrela.models import MODELS
+from fedrela.options import Options, options_from
+
+PAGES = Path(__file__).with_name("reference")
+CONFIGURATION = """# Configuration, key by key
+
+Made by `python docs/reference.py` from the schema. A configuration is one TOML file; every key may be left out, and an
+unknown one is refused with its line, its column and the nearest key. `fedrela check --show CONFIG` prints a file in full
+with these explanations; `fedrela init` writes one to start from. Defaults are those of `fedrela run` on an empty file; "-" means
+that there is none.
+"""
+COMMANDS = """# Command line
+
+Made by `python docs/reference.py` from `fedrela --help`. [Exit codes](exit-codes.md): 0 done, 1 unexpected, 2 usage or
+configuration, 3 data (a refusal too), 4 integrity, 5 busy or too few clients, 130 interrupted. Errors are one line
+on standard error; `fedrela --debug VERB ...` shows the traceback of one.
+"""
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|") or "-"
+
+
+def tables(table: ConfigTable | Options, path: tuple[str, ...] = (), about: str = "") -> Iterator[str]:
+    """Yield a section for a table of a configuration, and for those in it."""
+    values, comments = plain_table(table), comments_of(table)
+    inner = [key for key in values if isinstance(values[key], Mapping)]
+    name = f"`[{'.'.join(path)}]`" if path else "At the top"
+    rows = [(key, f"`{toml_value(values[key])}`" if key in values else "-") for key in comments if key not in inner]
+    lines = [f"| `{key}` | {cell(value)} | {cell(comments[key])} |" for key, value in rows]
+    head = f"\n## {name}\n\n{about[:1].upper()}{about[1:]}{'.' if about else ''}\n\n"
+    yield head.replace("\n\n\n\n", "\n\n") + "\n".join(["| key | default | meaning |", "|---|---|---|", *lines, ""])
+    for key in inner:
+        if isinstance(found := getattr(table, key), ConfigTable | Options):
+            yield from tables(found, (*path, key), comments[key])
+
+
+def models() -> str:
+    lines = ["\n## Options of models\n", "Keys of `[model]` beside those above. Parameters of algorithms are in "
+             "[algorithms](algorithms.md), options of sources in [data](data.md).\n", "| model | what it is | options |",
+             "|---|---|---|"]  # fmt: skip
+    for name, spec in MODELS.items():
+        options = ", ".join(f"`{option}`" for option in options_from(spec.make, ("input_shape",))) or "-"
+        lines.append(f"| `{name}` | {cell(spec.description)} | {options} |")
+    return "\n".join([*lines, ""])
+
+
+def configuration() -> str:
+    sweep = (
+        "\n## `[sweep]`\n\nValues to try: one key per swept key, named with dots, such as "
+        '`"relabel.tau" = [0.01, 0.03]`; see [sweeping](../how-to/sweep.md).\n'
+    )
+    about = "seeds, baselines and arms of a comparison"
+    return CONFIGURATION + "".join([*tables(Config()), *tables(CompareConfig(), ("compare",), about), sweep, models()])
+
+
+def plain(text: str) -> str:
+    """Return help without the marks that the terminal shows as bold."""
+    return re.sub(r"\[/?bold\]|\[/\]", "", text).replace("\\[", "[")
+
+
+def verb(command, path: str) -> Iterator[str]:
+    """Yield a section for a verb, and for those below it."""
+    summary, *rest = plain(command.help or "").split("\n\n")
+    yield f"\n## `fedrela {path}`\n\n{summary}\n"
+    for paragraph in rest:
+        if paragraph.startswith("Example: "):
+            examples = paragraph.removeprefix("Example: ")
+            commands = re.split(r"; (?=fedrela )", examples.partition("; then see")[0])
+            paragraph = "```sh\n" + "\n".join(commands) + "\n```"
+        yield f"\n{paragraph}\n"
+    rows = [_parameter(each) for each in command.params if each.name != "help"]
+    if rows:
+        yield "\n" + "\n".join(["| argument or option | default | meaning |", "|---|---|---|", *rows, ""])
+    for name, below in getattr(command, "commands", {}).items():
+        yield from verb(below, f"{path} {name}")
+
+
+def _parameter(parameter) -> str:
+    names = ", ".join([*parameter.opts, *parameter.secondary_opts]) if parameter.param_type_name == "option" else ""
+    is_flag = getattr(parameter, "is_flag", False)
+    value = "" if is_flag else parameter.make_metavar(typer.Context(typer.main.get_command(app)))
+    default = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
+    shown = "-" if default in (None, False, ()) or callable(default) or parameter.required else f"{default}"
+    return f"| `{cell(f'{names} {value}')}` | {cell(shown)} | {cell(plain(parameter.help or ''))} |"
+
+
+def command_line() -> str:
+    return COMMANDS + "".join(line for name in VERBS for line in verb(load_verb(name), name))
+
+
+MADE = {"configuration.md": configuration, "command-line.md": command_line}
+
+if __name__ == "__main__":
+    for name, make in MADE.items():
+        (PAGES / name).write_text(make())
+        sys.stdout.write(f"reference/{name}\n")

@@ -1,0 +1,137 @@
+"""Run the commands and snippets of a page in order, and compare what they print: python docs/run.py [--write] PAGE ...
+
+What counts, in the order of the page, in one empty folder per page:
+
+- a block ``sh`` is run by bash and must end well; a block ``python`` is executed, all blocks of a page in one namespace;
+- ``<!-- file: NAME -->`` before a block writes it to that file instead;
+- a block ``text`` after ``<!-- output -->`` is what the block before printed, where ``...`` stands for anything;
+- ``<!-- setup`` ... ``-->`` is Python that readers do not see: it makes up what a snippet takes as given;
+- a block whose first line is a comment that begins with ``# needs`` is not run: it says what it needs.
+
+With --write, the outputs on the page become those of this run, and pictures of the page that a snippet wrote to
+its folder are copied to where the page shows them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>file: \S+|output) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$|^<!-- setup\n(?P<setup>.*?)^-->$",
+    re.M | re.S,
+)
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
+RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PROGRESS = re.compile(r"(?:^(?:round \d|done in |.*; \d+ workers?$|.* done to round ).*\n)+", re.M)  # differs every time
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a page that something is done with, and where its text lies."""
+
+    kind: str  # "sh", "python", "file", "output"
+    text: str
+    line: int
+    span: tuple[int, int]
+    name: str = ""
+
+    @property
+    def needs(self) -> bool:
+        return self.text.startswith("# needs ")
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """Yield what a page has to run, write and compare."""
+    for found in BLOCK.finditer(page):
+        line, mark = page[: found.start()].count("\n") + 1, found["mark"] or ""
+        if found["setup"] is not None:
+            yield Block("python", found["setup"], line, found.span("setup"))
+        elif mark.startswith("file: "):
+            yield Block("file", found["text"], line, found.span("text"), mark.removeprefix("file: "))
+        elif mark == "output" or found["kind"] in ("sh", "python"):
+            yield Block("output" if mark else found["kind"], found["text"], line, found.span("text"))
+
+
+def execute(page: Path, folder: Path) -> list[tuple[Block, str]]:
+    """Run a page in a folder; return its outputs with what was printed in fact."""
+    found, printed, names = [], "", {"__name__": "__main__"}
+    with contextlib.chdir(folder):
+        sys.path.insert(0, str(folder))
+        try:
+            for block in blocks(page.read_text(encoding="utf-8")):
+                if block.kind == "file":
+                    Path(block.name).parent.mkdir(parents=True, exist_ok=True)
+                    Path(block.name).write_text(block.text)
+                elif block.kind == "output":
+                    found.append((block, printed))
+                elif not block.needs:
+                    printed = _run(block, names, f"{page.name}:{block.line}")
+        finally:
+            sys.path.remove(str(folder))
+    return found
+
+
+def _run(block: Block, names: dict, where: str) -> str:
+    if block.kind == "python":
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile("\n" * block.line + block.text, where, "exec"), names)
+        return out.getvalue()
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    there = os.environ | {"PATH": path, "COLUMNS": "100", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(["bash", "-e", "-c", block.text], capture_output=True, text=True, env=there, timeout=1800)
+    if done.returncode:
+        raise RuntimeError(f"{where}: exit code {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def fits(block: Block, printed: str) -> bool:
+    """Whether a page shows what was printed; decimals may differ, since processors round differently."""
+    wanted, got = (re.sub(r"\d+\.\d+", "#", text) for text in (block.text, printed))
+    return doctest.OutputChecker().check_output(wanted, got, RULES)
+
+
+def problems(page: Path, folder: Path) -> list[str]:
+    """Run a page and return the outputs that differ from what it says."""
+    return [
+        f"{page.name}:{block.line}: expected\n{block.text}\ngot\n{printed}"
+        for block, printed in execute(page, folder)
+        if not fits(block, printed)
+    ]
+
+
+def write(page: Path) -> None:
+    """Write the outputs and pictures of a run onto the page; an output that fits, with its ``...``, stays."""
+    with tempfile.TemporaryDirectory() as scratch:
+        outputs = execute(page, Path(scratch))
+        text = page.read_text(encoding="utf-8")
+        for block, printed in reversed(outputs):
+            if not fits(block, printed):
+                text = text[: block.span[0]] + PROGRESS.sub("...\n", printed).rstrip() + "\n" + text[block.span[1] :]
+        page.write_text(text, encoding="utf-8")
+        for picture in PICTURE.findall(text):
+            made = [path for path in Path(scratch).rglob(Path(picture).name)]
+            if made:
+                (page.parent / picture).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(made[0], page.parent / picture)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        if name == "--write":
+            continue
+        if "--write" in sys.argv:
+            write(Path(name).resolve())
+        else:
+            with tempfile.TemporaryDirectory() as scratch:
+                print("\n".join(problems(Path(name).resolve(), Path(scratch))) or f"{name}: as it says")

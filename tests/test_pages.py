@@ -1,0 +1,92 @@
+"""Pages are run as they stand: snippets in order, commands as a reader would type them, outputs as they are shown."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from fedrela.cli.main import UsageError, VERBS, load_verb
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+RUN = runpy.run_path(str(DOCS / "run.py"), run_name="pages")
+PAGES = [*(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts), ROOT / "README.md"]
+RUN_WHOLLY = sorted((DOCS / "tutorials").glob("*.md"))
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pages", type(ast)("pages"))
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line as `fedrela` does, and run nothing."""
+    while words[0].startswith("--"):  # options before the verb
+        words = words[1:]
+    command, rest = load_verb(words[0]), words[1:]
+    while getattr(command, "commands", None):
+        command, rest = command.commands[rest[0]], rest[1:]
+    if "--help" not in rest:
+        command.make_context(words[0], list(rest))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_of_a_page_are_those_of_the_command_line(page):
+    wrong = []
+    for block in RUN["blocks"](page.read_text()):
+        if block.kind != "sh":
+            continue
+        for line in block.text.splitlines():
+            words = shlex.split(line.partition(" > ")[0], comments=True)
+            if words[:1] == ["fedrela"] and len(words) > 1:
+                try:
+                    parse(words[1:])
+                except (UsageError, KeyError) as error:
+                    wrong.append(f"{page.name}:{block.line}: {line}: {error}")
+                except typer.Exit:
+                    pass
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_snippets_of_a_page_are_python(page):
+    for block in RUN["blocks"](page.read_text()):
+        if block.kind == "python" and ">>> " not in block.text:
+            ast.parse(block.text, f"{page.name}:{block.line}")
+
+
+@pytest.mark.parametrize("page", RUN_WHOLLY, ids=lambda page: page.stem)
+def test_a_tutorial_does_what_it_says(page, tmp_path, request):
+    if not request.config.getoption("--nightly"):
+        pytest.skip("in the nightly battery")
+    assert RUN["problems"](page, tmp_path) == []
+
+
+def test_a_page_that_says_something_else_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    (tmp_path / "there").mkdir()
+    page.write_text(
+        "<!-- file: a/b.txt -->\n```toml\nx = 1\n```\n\n<!-- setup\nhidden = 3\n-->\n\n"
+        "```python\nfrom pathlib import Path; print(Path('a/b.txt').read_text(), hidden)\n```\n<!-- output -->\n```text\nx = ...\n3\n```\n"
+        "```sh\necho 0.51 0.2\n```\n<!-- output -->\n```text\n0.49 0.3\n```\n"
+        "```python\n# needs a GPU\nimport nothing\n```\n```sh\necho here\n```\n<!-- output -->\n```text\nthere\n```\n"
+    )
+    found = RUN["problems"](page, tmp_path / "there")
+    assert len(found) == 1
+    assert found[0].startswith("page.md:") and "there" in found[0] and "here" in found[0]
+
+
+@pytest.mark.parametrize("name", ["configuration.md", "command-line.md"])
+def test_the_pages_of_reference_are_up_to_date(name):
+    made = runpy.run_path(str(DOCS / "reference.py"))["MADE"]
+    assert (DOCS / "reference" / name).read_text() == made[name](), "run python docs/reference.py"
+
+
+def test_every_verb_has_its_section():
+    page = (DOCS / "reference" / "command-line.md").read_text()
+    assert [verb for verb in VERBS if f"\n## `fedrela {verb}`\n" not in page] == []
