@@ -21,9 +21,9 @@ PAGES = Path(__file__).with_name("reference")
 CONFIGURATION = """# Configuration, key by key
 
 Made by `python docs/reference.py` from the schema. A configuration is one TOML file; every key may be left out, and an
-unknown one is refused with its line, its column and the nearest key. `fedrela check --show CONFIG` prints a file in full
-with these explanations; `fedrela init` writes one to start from. Defaults are those of `fedrela run` on an empty file; "-" means
-that there is none.
+unknown one is refused with its line, its column and the nearest key. `fedrela check --show CONFIG` prints a file in
+full with these explanations; `fedrela init` writes one to start from. Defaults are those of `fedrela run` on an empty
+file; "-" means that there is none.
 """
 COMMANDS = """# Command line
 
@@ -52,9 +52,13 @@ def tables(table: ConfigTable | Options, path: tuple[str, ...] = (), about: str 
 
 
 def models() -> str:
-    lines = ["\n## Options of models\n", "Keys of `[model]` beside those above. Parameters of algorithms are in "
-             "[algorithms](algorithms.md), options of sources in [data](data.md).\n", "| model | what it is | options |",
-             "|---|---|---|"]  # fmt: skip
+    lines = [
+        "\n## Options of models\n",
+        "Keys of `[model]` beside those above. Parameters of algorithms are in [algorithms](algorithms.md), options\n"
+        "of sources in [data](data.md).\n",
+        "| model | what it is | options |",
+        "|---|---|---|",
+    ]
     for name, spec in MODELS.items():
         options = ", ".join(f"`{option}`" for option in options_from(spec.make, ("input_shape",))) or "-"
         lines.append(f"| `{name}` | {cell(spec.description)} | {options} |")
@@ -82,7 +86,7 @@ def verb(command, path: str) -> Iterator[str]:
     for paragraph in rest:
         if paragraph.startswith("Example: "):
             examples = paragraph.removeprefix("Example: ")
-            commands = re.split(r"; (?=fedrela )", examples.partition("; then see")[0])
+            commands = re.split(r"; (?:then )?(?=fedrela )", examples.partition("; then see")[0])
             paragraph = "```sh\n" + "\n".join(commands) + "\n```"
         yield f"\n{paragraph}\n"
     rows = [_parameter(each) for each in command.params if each.name != "help"]

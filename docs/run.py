@@ -2,7 +2,7 @@
 
 What counts, in the order of the page, in one empty folder per page:
 
-- a block ``sh`` is run by bash and must end well; a block ``python`` is executed, all blocks of a page in one namespace;
+- a block ``sh`` is run by bash and must end well; blocks ``python`` are executed, those of a page in one namespace;
 - ``<!-- file: NAME -->`` before a block writes it to that file instead;
 - a block ``text`` after ``<!-- output -->`` is what the block before printed, where ``...`` stands for anything;
 - ``<!-- setup`` ... ``-->`` is Python that readers do not see: it makes up what a snippet takes as given;
@@ -28,12 +28,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>file: \S+|output) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$|^<!-- setup\n(?P<setup>.*?)^-->$",
+    r"(?:^<!-- (?P<mark>file: \S+|output) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$"
+    r"|^<!-- setup\n(?P<setup>.*?)^-->$",
     re.M | re.S,
 )
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PROGRESS = re.compile(r"(?:^(?:round \d|done in |.*; \d+ workers?$|.* done to round ).*\n)+", re.M)  # differs every time
+PROGRESS = re.compile(
+    r"(?:^(?:round \d|done in |.*; \d+ workers?$|.* done to round ).*\n)+", re.M
+)  # differs every time
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def write(page: Path) -> None:
                 text = text[: block.span[0]] + PROGRESS.sub("...\n", printed).rstrip() + "\n" + text[block.span[1] :]
         page.write_text(text, encoding="utf-8")
         for picture in PICTURE.findall(text):
-            made = [path for path in Path(scratch).rglob(Path(picture).name)]
+            made = list(Path(scratch).rglob(Path(picture).name))
             if made:
                 (page.parent / picture).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(made[0], page.parent / picture)

@@ -46,6 +46,7 @@ LAZY = {
     "data/download.py": {"pooch", "requests"},
     "core/notebook.py": {"pandas"},
     "report/tensorboard.py": {"torch"},
+    "report/trackers.py": {"mlflow", "wandb"},
     "algorithms/smote.py": {"imblearn"},
     "metrics/paired.py": {"scipy"},
     "flower/keys.py": {"cryptography"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,9 @@ from fedrela.text import percent, plural, printable
 if TYPE_CHECKING:
     from fedrela.experiment.recorded_run import RecordedRun
     from fedrela.report.tensorboard import TensorBoardLog
+    from fedrela.report.trackers import MLflowLog, WandbLog
+
+    Log = TensorBoardLog | MLflowLog | WandbLog
 
 LONGEST_STAGE = 40  # characters of what is being read
 LONGEST_REASON = 60
@@ -65,13 +68,18 @@ def can_redraw(out: Console) -> bool:
     return out.is_terminal and not out.is_dumb_terminal
 
 
-def open_tensorboard(path: Path | None) -> TensorBoardLog | None:
-    """Return a writer of TensorBoard events, if wanted; it fails here, before a run begins, where it cannot write."""
-    if path is None:
-        return None
-    from fedrela.report.tensorboard import TensorBoardLog
+def open_logs(tensorboard: Path | None, mlflow: str | None, wandb: Path | None, name: str) -> list[Log]:
+    """Return the logs that are wanted; they fail here, before a run begins, where they cannot be written."""
+    logs: list[Log] = []
+    if tensorboard is not None:
+        from fedrela.report.tensorboard import TensorBoardLog
 
-    return TensorBoardLog(path)
+        logs.append(TensorBoardLog(tensorboard))
+    if mlflow is not None or wandb is not None:
+        from fedrela.report.trackers import open_trackers
+
+        logs += open_trackers(mlflow, wandb, name)
+    return logs
 
 
 @dataclass
@@ -102,11 +110,11 @@ class Standing:
 
 
 class RunProgress(contextlib.ExitStack):
-    """Shows a run on the screen and in TensorBoard; call it before the first round, and after each round."""
+    """Shows a run on the screen and in its logs; call it before the first round, and after each round."""
 
-    def __init__(self, screen: Console, tensorboard: TensorBoardLog | None) -> None:
+    def __init__(self, screen: Console, logs: Sequence[Log]) -> None:
         super().__init__()
-        self._screen, self._tensorboard = screen, tensorboard
+        self._screen, self._logs = screen, logs
         self._standing: Standing | None = None
         self._show: Callable[[], None] = lambda: None
 
@@ -117,19 +125,15 @@ class RunProgress(contextlib.ExitStack):
             return
         self._standing.add(done)
         self._show()
-        if self._tensorboard:
-            self._tensorboard.add_round(done.as_record())
+        for log in self._logs:
+            log.add_round(done.as_record())
 
     def finish(self, folder: Path, rounds: int) -> None:
-        """Say which clients were lost, and add the plots of a finished run to TensorBoard."""
+        """Say which clients were lost, and end the logs; TensorBoard gets the plots of the finished run."""
         if self._standing is not None and (lost := lost_clients(self._standing)):
             print_line(self._screen, lost, "yellow")
-        if self._tensorboard:
-            from fedrela.report.run import run_page
-            from fedrela.runfolder import RunFolder
-
-            page = run_page(RunFolder.open(folder), samples=False)
-            self._tensorboard.add_figures(page.figures, rounds)
+        for log in self._logs:
+            log.close(folder, rounds)
 
     def _start(self, execution: RecordedRun) -> None:
         for line in _setting(execution):

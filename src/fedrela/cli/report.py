@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fedrela.cli.progress import open_tensorboard, progress_bar
-from fedrela.cli.run import TensorBoard
+from fedrela.cli.progress import open_logs, progress_bar
+from fedrela.cli.run import MLflow, TensorBoard, Wandb
 from fedrela.cli.terminal import console, print_line
 from fedrela.errors import ArgumentError
 from fedrela.runfolder import RunFolder
@@ -39,6 +39,8 @@ def report(
     figures: Figures = None,
     format: Formats = None,
     tensorboard: TensorBoard = None,
+    mlflow: MLflow = None,
+    wandb: Wandb = None,
     force: Force = False,
 ) -> None:
     """Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.
@@ -51,6 +53,7 @@ def report(
     """
     from fedrela.plots.runs import open_folder
     from fedrela.report.tensorboard import write_tensorboard
+    from fedrela.report.trackers import write_trackers
     from fedrela.report.writing import check_formats, write_figures, write_report
     from fedrela.runfolder.grids import copy_without_samples
 
@@ -60,8 +63,9 @@ def report(
     if strip is not None and os.path.lexists(strip):
         raise ArgumentError(f"--strip: {strip}: exists already; remove it or choose another place")
     screen, there = console(), open_folder(folder)
-    if tensorboard is not None:
-        open_tensorboard(tensorboard)
+    if (mlflow or wandb) and not isinstance(there, RunFolder):
+        raise ArgumentError(f"{folder}: --mlflow and --wandb take one run; name a folder of its runs")
+    open_logs(tensorboard, None, None, "")
     with progress_bar(f"reading {folder}"):
         lines = [f"report   {write_report(folder, samples=not no_samples)}"]
         if figures is not None:
@@ -74,6 +78,8 @@ def report(
         if tensorboard is not None:
             write_tensorboard(there, tensorboard)
             lines.append(f"events   {tensorboard}: tensorboard --logdir {tensorboard}")
+        if isinstance(there, RunFolder):
+            write_trackers(there, mlflow, wandb)
     for line in lines:
         print_line(screen, printable(line))
     if isinstance(there, RunFolder) and there.status == "done":

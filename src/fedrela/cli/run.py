@@ -9,7 +9,7 @@ import os
 import shlex
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from rich.console import Console
 
 from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile, describe
-from fedrela.cli.progress import RunProgress, StageBar, open_tensorboard, progress_bar
+from fedrela.cli.progress import RunProgress, StageBar, open_logs, progress_bar
 from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.parts import modules_named
@@ -29,10 +29,10 @@ from fedrela.runfolder.names import REPORT
 from fedrela.text import percent, plural, printable
 
 if TYPE_CHECKING:
+    from fedrela.cli.progress import Log
     from fedrela.experiment.recorded_run import RecordedRun
     from fedrela.experiment.result import Result
     from fedrela.experiment.schema import Config
-    from fedrela.report.tensorboard import TensorBoardLog
 
 RUNS = Path("runs")
 ENGINES = ("embedded", "flower")
@@ -44,6 +44,10 @@ Workers = Annotated[
 ]
 EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What carries out the run.")]
 TensorBoard = Annotated[Path | None, typer.Option(metavar="DIR", help="Write TensorBoard events.", show_default=False)]
+MLflow = Annotated[str | None, typer.Option(metavar="URI", help="Log to MLflow.", show_default=False)]
+Wandb = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Log to Weights & Biases, offline.", show_default=False)
+]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder.", show_default=False)]
 Opener = Callable[[StageBar], AbstractContextManager["RecordedRun"]]
 
@@ -54,6 +58,8 @@ def run(
     workers: Workers = None,
     engine: EngineName = "embedded",
     tensorboard: TensorBoard = None,
+    mlflow: MLflow = None,
+    wandb: Wandb = None,
 ) -> None:
     r"""Train one federation, and write rounds, checkpoints, changed labels, result and report into one run folder.
 
@@ -66,9 +72,10 @@ def run(
     from fedrela import experiment
     from fedrela.experiment.load import load_config
 
-    number, events = read_workers(workers), open_tensorboard(tensorboard)
+    number = read_workers(workers)
     check_choice("--engine", engine, ENGINES)
     folder = _next_free(RUNS / config.stem) if out is None else _check_out(out)
+    events = open_logs(tensorboard, mlflow, wandb, folder.name)
     if engine == "embedded":
         experiment.start_early(number)
     with progress_bar(f"reading {config}"):
@@ -151,7 +158,7 @@ def _check_out(out: Path) -> Path:
     raise ArgumentError(f"--out: {out}: already holds a run, {status}; {advice}")
 
 
-def _execute(heading: str, folder: Path, opener: Opener, events: TensorBoardLog | None = None) -> None:
+def _execute(heading: str, folder: Path, opener: Opener, events: Sequence[Log] = ()) -> None:
     """Open a run, show its rounds, and print its result."""
 
     def work(progress: RunProgress) -> Result:
@@ -167,7 +174,7 @@ def _execute(heading: str, folder: Path, opener: Opener, events: TensorBoardLog 
 
 
 def _simulate(
-    heading: str, config: Config, folder: Path, workers: int | str | None, events: TensorBoardLog | None = None
+    heading: str, config: Config, folder: Path, workers: int | str | None, events: Sequence[Log] = ()
 ) -> None:
     """Begin or continue a run in Flower's simulator."""
     if importlib.util.find_spec("flwr") is None or importlib.util.find_spec("ray") is None:
@@ -177,7 +184,7 @@ def _simulate(
     _show(heading, folder, lambda progress: simulate(config, out=folder, workers=workers, watch=progress), events)
 
 
-def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], events: TensorBoardLog | None) -> None:
+def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], events: Sequence[Log]) -> None:
     """Do the work of a run and show its progress and its result; an interruption says how to continue."""
     screen, began = console(), time.monotonic()
     print_line(screen, printable(heading), "bold")

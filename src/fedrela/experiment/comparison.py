@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedrela.core.notebook import data_frame
 from fedrela.engine.options import RelabelPlan
 from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import ARMS, PAIRS
@@ -53,6 +54,16 @@ class Comparison(GridSummary):
     def failures(self) -> dict[str, str]:
         """Why a baseline could not be run, by its label."""
         return {baseline["label"]: baseline["failed"] for baseline in self.record["baselines"] if "failed" in baseline}
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame` with a row for each baseline, arm and metric: ``mean``, ``sd`` and ``values``."""
+        rows = [
+            {"baseline": baseline["label"], "arm": arm, "metric": metric, **spread}
+            for baseline in self.record["baselines"]
+            for arm, metrics in baseline["arms"].items()
+            for metric, spread in metrics.items()
+        ]
+        return data_frame({key: [row[key] for row in rows] for key in (rows[0] if rows else ())})
 
     def __str__(self) -> str:
         score = "" if self.record["score"] == "last" else f" ({self.record['score']} round)"

@@ -8,6 +8,7 @@ alone, byte for byte. A longer prefix continues from a shorter one.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -48,6 +49,10 @@ class GridSummary:
         """Read what was found; where not all runs are finished it is a `DataError`."""
         there = GridFolder.open(folder)
         return cls(there.path, there.summary(cls.kind))
+
+    def to_dict(self) -> Record:
+        """Return all of ``summary.json`` as plain numbers, texts, lists and dictionaries, a copy of its own."""
+        return copy.deepcopy(self.record)
 
 
 def address(config: Config) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,10 @@ class Result:
         arrays = Layout(tuple(entries), model["dtype"]).split(saved.arrays["weights"])
         wrapped = all(name.startswith(WRAPPED) for name in arrays)  # else there is a head beside the other parts
         return {name.removeprefix(WRAPPED) if wrapped else name: array for name, array in arrays.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of ``result.json`` as plain numbers, texts, lists and dictionaries, a copy of its own."""
+        return copy.deepcopy(self.record)
 
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame` with a row for each round.

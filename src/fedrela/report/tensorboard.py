@@ -47,6 +47,10 @@ class TensorBoardLog:
             with self._writing() as writer, styled():
                 writer.add_figure(f"figures/{figure.name}", new_figure(figure.draw, figure.width), step, close=False)
 
+    def close(self, folder: Path, rounds: int) -> None:
+        """Add the plots of a run that has ended."""
+        self.add_figures(run_page(RunFolder.open(folder), samples=False).figures, rounds)
+
     @contextmanager
     def _writing(self) -> Iterator[Any]:
         """Yield the writer; what the block adds is on disk after it."""
