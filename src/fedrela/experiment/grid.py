@@ -8,7 +8,7 @@ alone, byte for byte. A longer prefix continues from a shorter one.
 from __future__ import annotations
 
 import contextlib
-import copy
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,7 +52,7 @@ class GridSummary:
 
     def to_dict(self) -> Record:
         """Return all of ``summary.json`` as plain numbers, texts, lists and dictionaries, a copy of its own."""
-        return copy.deepcopy(self.record)
+        return dict(json.loads(json.dumps(self.record)))
 
 
 def address(config: Config) -> str:

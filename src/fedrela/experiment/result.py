@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of ``result.json`` as plain numbers, texts, lists and dictionaries, a copy of its own."""
-        return copy.deepcopy(self.record)
+        return dict(json.loads(json.dumps(self.record)))
 
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame` with a row for each round.
