@@ -5,6 +5,7 @@ What leaves the client: the weights.
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,3 +80,46 @@ def load(*, samples: int = 120, shift: float = 0.0) -> Source:
 
 def wrong_load() -> dict[str, int]:
     return {}
+
+
+def draws() -> float:
+    """Draw once from each of the three global generators."""
+    return random.random() + float(np.random.random()) + float(torch.rand(()))  # noqa: NPY002
+
+
+class Noisy(nn.Module):
+    """A model whose first values, and every pass, draw from all three global generators."""
+
+    def __init__(self, input_shape: tuple[int, ...], num_classes: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(int(np.prod(input_shape)), num_classes)
+        with torch.no_grad():
+            self.layer.bias += draws()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x.flatten(1)) * (1 + 0.1 * draws())
+
+
+class Drawing(Mine):
+    """An algorithm that draws from all three global generators, at the server and at clients."""
+
+    broadcasts = ("noise",)
+
+    def start(self, model, sizes, seed):
+        return {"noise": np.array([draws()])}
+
+    def broadcast(self, state):
+        return {"noise": state["noise"] + draws()}
+
+    def message(self, state, client):
+        return {"own": np.array([draws()])}
+
+    def client(self, context):
+        context.train()
+        context.model.vector += 1e-3 * (
+            draws() + float(context.received["noise"][0]) + float(context.received["own"][0])
+        )
+
+    def server(self, context):
+        context.state["noise"] = np.array([draws()])
+        return super().server(context) + np.float32(1e-3 * draws())

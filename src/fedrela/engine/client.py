@@ -79,6 +79,11 @@ def make_model(plan: Plan, num_classes: int) -> FlatModel:
     return FlatModel(module.to(torch.device(plan.device)))
 
 
+def _own_code(*parts: object) -> bool:
+    """Whether a part is neither this package's nor torch's, so that it may draw from any generator."""
+    return not {type(part).__module__.partition(".")[0] for part in parts} <= {"fedrela", "torch", "builtins"}
+
+
 class ClientRunner:
     """Carries out tasks. The server's process has one too, which scores and lends its model to a server that trains."""
 
@@ -95,6 +100,7 @@ class ClientRunner:
         self.inputs = resident(_tensor(setup.inputs.open()), self.device)
         self.test = _tensor(setup.test.open())
         self.labels, self._index = setup.labels.open(), setup.index.open()
+        self.own_code = _own_code(plan.algorithm, plan.relabel.method, *self.model.module.modules())
         self._attached: dict[Place, SharedArrays] = {}
         self.current_labels = self.shared(setup.current_labels).row()["labels"]
 
@@ -113,7 +119,8 @@ class ClientRunner:
     def __call__(self, task: Task) -> ClientResult:
         """Carry out a task."""
         work = {"train": self._train, "ask": self._answer, "score": self._score, "score_local": self._score_local}
-        with torch_stream(self.device, self.plan.seed, task.kind, task.round, task.client):
+        address = self.plan.seed, task.kind, task.round, task.client
+        with torch_stream(self.device, *address, own_code=self.own_code):
             return work[task.kind](task)
 
     def shared(self, handle: RowsHandle) -> SharedArrays:

@@ -90,7 +90,7 @@ def _on_server(
         model=runner.model,
         auxiliary=_auxiliary(run),
     )
-    with one_thread(), torch_stream(runner.device, plan.seed, name, round):
+    with one_thread(), torch_stream(runner.device, plan.seed, name, round, own_code=runner.own_code):
         result = work(context)
     run.state.server = {name: np.array(array) for name, array in context.state.items()}
     return result

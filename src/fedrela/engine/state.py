@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.algorithms.base import ArraySpecs
+from fedrela.algorithms.base import Algorithm, ArraySpecs
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.executors import Executor
 from fedrela.engine.executors.pool import Pool
@@ -23,6 +23,7 @@ from fedrela.engine.problem import STATE, Plan, Problem
 from fedrela.engine.shared_memory import SharedArrays, SharedMemory
 from fedrela.engine.tasks import ClientRelabelling, ClientResult, Task, TaskKind
 from fedrela.errors import ArgumentError, IntegrityError
+from fedrela.models.runtime import seeded, torch_stream
 from fedrela.records import Failure, FailureKind, Upload
 from fedrela.runfolder import Checkpoint, RunFolder
 
@@ -66,7 +67,8 @@ class Run:
         self.runner = ClientRunner.create(problem, plan, self.memory, keeps_state=not executor.remote_clients)
         self.arrays = self.runner.arrays
         self.stores_client_state = self.runner.setup.client_state is not None  # here, and not at remote clients
-        server = plan.algorithm.start(self.runner.model.module, self.arrays.sizes, plan.seed)
+        with seeded(plan.seed, "start"):
+            server = plan.algorithm.start(self.runner.model.module, self.arrays.sizes, plan.seed)
         self.state = ServerState(
             round=0,
             weights=self.runner.split.shared.read(self.runner.model),
@@ -82,7 +84,16 @@ class Run:
 
     def broadcast(self) -> dict[str, NDArray[Any]]:
         """Return what every client receives: the weights, and what the algorithm adds."""
-        return {"weights": self.state.weights, **self.plan.algorithm.broadcast(self.state.server)}
+        runner = self.runner
+        with torch_stream(runner.device, self.plan.seed, "broadcast", self.state.round, own_code=runner.own_code):
+            return {"weights": self.state.weights, **self.plan.algorithm.broadcast(self.state.server)}
+
+    def message(self, client: int) -> dict[str, NDArray[Any]]:
+        """Return what this client alone receives."""
+        if type(self.plan.algorithm).message is Algorithm.message:
+            return {}
+        with torch_stream(self.runner.device, self.plan.seed, "message", self.state.round, client):
+            return dict(self.plan.algorithm.message(self.state.server, client))
 
     def write_broadcast(self) -> SharedArrays:
         """Write what every client receives to shared memory."""
@@ -96,7 +107,7 @@ class Run:
         return [
             Task(
                 kind, round, client, broadcast, output.handle, row, subject=subject,
-                message=plan.algorithm.message(state.server, client),
+                message=self.message(client),
                 has_state=bool(state.has_state[client]),
                 relabel=kind == "train" and plan.relabel.due(round, plan.train.rounds, state.relabelled.get(client)),
             )

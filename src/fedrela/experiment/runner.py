@@ -42,7 +42,7 @@ from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models import MODELS, build, contract
 from fedrela.models.contract import Model
 from fedrela.models.inputs import Scaling
-from fedrela.models.runtime import device_of, dtype_of, one_thread
+from fedrela.models.runtime import device_of, dtype_of, one_thread, seeded
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder
 from fedrela.text import printable
@@ -270,12 +270,12 @@ def _scaling(config: Config, federation: Federation, trained: NDArray[np.int64])
 def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:
     table, sizes = config.model, (problem.input_shape, problem.num_classes)
     integers = problem.x_train.dtype == np.int64
-    if model is not None:
-        return contract.given(model, *sizes, integers)
     options = {"projection": table.projection, "dtype": dtype_of(table.dtype), **table.options}
     make = partial(build, table.name, *sizes, seed=config.seed, **options)
-    # Workers may not find a model of the user's own by its name.
-    return make if table.name in MODELS else contract.given(make(), *sizes, integers)
+    if model is None and table.name in MODELS:
+        return make
+    with seeded(config.seed, "model"):  # the given object, since workers may not find one of the user's own by its name
+        return contract.given(make() if model is None else model, *sizes, integers)
 
 
 def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
@@ -289,7 +289,7 @@ def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
 def manifest_of(config: Config, federation: Federation | PrivateFederation, made: Run) -> RunManifest:
     """Return what a run's result depends on, beside its configuration's text."""
     groups, algorithm = made.problem.groups, made.plan.algorithm
-    received = made.broadcast() | dict(algorithm.message(made.state.server, 0))
+    received = made.broadcast() | made.message(0)
     return RunManifest(
         version=version("fedrela"),
         config_sha256=config_sha256(config),

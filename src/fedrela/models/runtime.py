@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 
 from fedrela.streams import stream
@@ -13,7 +15,7 @@ from fedrela.streams import stream
 
 @contextlib.contextmanager
 def seeded(seed: int, purpose: str, round: int = 0, client: int = 0) -> Iterator[None]:
-    """Seed torch from the stream at this address inside, and leave its global generator as it was.
+    """Seed torch, `random` and `numpy.random` from the stream at this address inside, then restore all three.
 
     >>> with seeded(0, "example"):
     ...     first = torch.rand(3)
@@ -23,16 +25,32 @@ def seeded(seed: int, purpose: str, round: int = 0, client: int = 0) -> Iterator
     True
     """
     word = int(stream(seed, purpose, round, client).integers(2**63))
-    with torch.device("cpu"), torch.random.fork_rng(devices=[]):
+    with torch.device("cpu"), torch.random.fork_rng(devices=[]), _global_generators(word):
         torch.default_generator.manual_seed(word)
         yield
 
 
 @contextlib.contextmanager
-def torch_stream(device: torch.device, seed: int, purpose: str, round: int, client: int = 0) -> Iterator[None]:
-    """Let torch draw from the stream at this address inside, and restore its generator for the CPU afterwards.
+def _global_generators(word: int) -> Iterator[None]:
+    """Seed the global generators of Python and NumPy inside, which code of others may use, then restore both."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(word)
+    np.random.seed(word % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002
 
-    Unlike `seeded` it does not look at every operation inside, which would slow training.
+
+@contextlib.contextmanager
+def torch_stream(
+    device: torch.device, seed: int, purpose: str, round: int, client: int = 0, *, own_code: bool = True
+) -> Iterator[None]:
+    """Let torch, `random` and `numpy.random` draw from the stream at this address inside, and restore them afterwards.
+
+    Of torch that is the generator for the CPU. Unlike `seeded` it does not look at every operation inside, which would
+    slow training. Without code of the user's own, only torch is seeded: nothing else uses the other two.
 
     >>> with torch_stream(torch.device("cpu"), 0, "example", 1):
     ...     first = torch.rand(3)
@@ -47,7 +65,7 @@ def torch_stream(device: torch.device, seed: int, purpose: str, round: int, clie
     if device.type != "cpu":
         getattr(torch, device.type).manual_seed(word)
     try:
-        with deterministic(device):
+        with deterministic(device), _global_generators(word) if own_code else contextlib.nullcontext():
             yield
     finally:
         generator.set_state(before)

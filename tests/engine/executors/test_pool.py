@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from contextlib import closing
+from multiprocessing import forkserver, resource_tracker
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
-from fedrela.engine.executors.worker import CannotSendError
+from fedrela.engine.executors.worker import END_SECONDS, CannotSendError
 from fedrela.engine.shared_memory import Block
 from fedrela.engine.tasks import TaskResult
 from fedrela.errors import ArgumentError, BusyError
@@ -211,6 +212,24 @@ def test_a_closed_pool_leaves_nothing_running(counter):
     for use in (lambda: next(run), lambda: other.load(toy_work.power, 2), lambda: list(other.run([1]))):
         with pytest.raises(ArgumentError, match="closed"):
             use()
+
+
+@pytest.mark.filterwarnings("ignore:resource_tracker. process died")
+@pytest.mark.parametrize("helper", ["fork server", "resource tracker"])
+def test_a_run_ends_though_a_helper_process_dies(helper):
+    """Nobody tells then that a worker lives: without a look at its pipe it is waited for without end."""
+    with Pool(2) as other:
+        workers = pids(other)
+        tracker, server = resource_tracker._resource_tracker._pid, forkserver._forkserver._forkserver_pid
+        os.kill(server if helper == "fork server" else tracker, signal.SIGKILL)
+        time.sleep(0.1)
+        other.load(toy_work.power, 2)
+        assert sorted(done.value for done in other.run(range(9))) == [n * n for n in range(9)]
+        os.kill(min(workers), signal.SIGKILL)  # in its place comes one of a new server
+        assert sorted(done.value for done in other.run(range(9))) == [n * n for n in range(9)]
+        began = time.monotonic()
+    assert time.monotonic() - began < 2 * END_SECONDS
+    assert all(gone(pid) for pid in workers)
 
 
 def test_one_run_at_a_time(pool):

@@ -29,6 +29,8 @@ from fedrela.text import one_line
 LOAD, TASKS = b"L", b"T"  # the first byte of a message
 SWIFT_SECONDS = 0.005  # behind a longer task, others sent along could wait while another worker has nothing to do
 
+END_SECONDS = 10.0  # that a process which was killed has to be gone
+
 Work = Callable[[Any], Any]
 
 
@@ -117,16 +119,28 @@ class Worker:
         self.jobs.clear()
         if self.connection.closed:
             return "ended"
-        if self._process.is_alive():
-            self._process.kill()
-        with contextlib.suppress(EOFError, OSError):
-            while True:  # its end of the pipe closes when nothing of it runs any more
-                self.connection.recv_bytes()
+        # Its end of the pipe closes when nothing of it runs any more; where the server that it was forked from has
+        # died, nobody else knows whether it lives.
+        if not self._has_closed(0.0):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid or 0, signal.SIGKILL)
+            self._has_closed(END_SECONDS)
         self.connection.close()
-        self._process.join()
+        self._process.join(END_SECONDS)
         code = self._process.exitcode
-        self._process.close()
+        with contextlib.suppress(ValueError):  # it is killed, and its end may still not be known
+            self._process.close()
         return signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+
+    def _has_closed(self, seconds: float) -> bool:
+        """Whether the other end of the pipe is closed after so many seconds at most; what is still in it is dropped."""
+        end = time.monotonic() + seconds
+        try:
+            while self.connection.poll(max(0.0, end - time.monotonic())):
+                self.connection.recv_bytes()
+        except (EOFError, OSError):
+            return True
+        return False
 
 
 def serve(connection: Connection) -> None:
