@@ -270,3 +270,9 @@ def test_rounded_probabilities_are_no_stray_columns(place, C, n, digits, seed):
     )
     header = ",".join(f"c{c}" for c in range(C)) + ",label\n"
     assert np.array_equal(read_posteriors(put(place, header + rows)).posterior, Q)
+
+
+def test_the_index_of_a_frame_is_left_out_where_ids_are_another_column(tmp_path):
+    path = put(tmp_path, ",patient,cat,dog,label\n0,p7,0.75,0.25,cat\n1,p3,0.5,0.5,dog\n")
+    data = read_posteriors(path, id="patient")
+    assert (data.class_names, data.ids) == (("cat", "dog"), ("p7", "p3"))

@@ -161,6 +161,8 @@ def _layout(
     row_id = chosen(options.id, "id") if options.id is not None else _usual_id(header, ignored, index)
     label = chosen(options.label_column, "label_column") if options.label_column is not None else None
     taken = ignored | {row_id}
+    if header and header[0] in INDEX_NAMES and label != 0:  # the index of a frame whose ids are another column
+        taken |= {0}
     if label is None:
         label = _usual_label(path, line, header, width, taken, options)
     if label in taken:
