@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: help install demo test lint nightly coverage bench bench-more results docs mutants clean
+.PHONY: help install demo test lint nightly coverage bench bench-more results docs mutants lock dist clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,17 @@ mutants: $(READY)    ## mutation check of core: which changes would no test noti
 docs: $(READY)       ## HTML pages in docs/_build
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/sphinx-build -W -q docs docs/_build
+
+lock: $(READY)       ## requirements.lock: the versions of constraints.txt with the digests of their files
+	grep -E '^[A-Za-z0-9._-]+==' constraints.txt | grep -v '^torch==' > .lock.in
+	$(PIP) install --quiet --dry-run --ignore-installed --no-deps --report .lock.json --requirement .lock.in
+	$(BIN)/python tools/dist.py lock .lock.json
+	rm .lock.in .lock.json
+
+dist: $(READY)       ## wheel and sdist, the same bytes every time, and a software bill of materials, into dist
+	$(PIP) install --quiet hatchling
+	$(BIN)/hatchling build -d dist
+	$(BIN)/python tools/dist.py sbom
 
 clean:               ## remove what the other targets made
 	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .nightly
