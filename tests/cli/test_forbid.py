@@ -84,6 +84,22 @@ def test_a_forbidden_move_does_not_happen(run, clinic):
         assert flow.sum() > 0
 
 
+def test_rows_that_stay_absent_classes_and_tau_by_class(run, clinic):
+    free = fedrela.relabel(clinic.posterior, clinic.labels, tau=0.2).ledger
+    kept = [part for row in free.index[:2] for part in ("--keep", str(row))]
+    limits = [*kept, "--no-absent", "--class-tau", "rare=0", "--class-tau", "1=0.3"]
+    assert run("relabel", clinic.csv(), "--tau", "0.2", "--force", *limits).code == 0
+    ledger = fedrela.Ledger.load(clinic.folder / "clinic.ledger.json")
+    assert ledger.options["ineligible_rows"] == free.index[:2].tolist()
+    assert ledger.flow[:, 2].sum() == 0
+    assert ledger.flow[:, 1].sum() > 0
+    assert (ledger.options["absent"], ledger.options["class_tau"]) == (False, {"1": 0.3, "2": 0.0})
+    for wrong, said in (("rare", "--class-tau: expected CLASS=SHARE"), ("rar=0.1", "unknown class 'rar'")):
+        done = run("preview", clinic.csv(), "--class-tau", wrong)
+        assert done.code == 2
+        assert said in done.line()
+
+
 def test_preview_knows_the_same_rules(run, clinic):
     done = run("preview", clinic.csv(), "--tau", "0.2", "--forbid", "*:rare", "--forbid", "*:flu")
     assert "\n0.2              0.0   0.00%   -\n" in done.out

@@ -184,6 +184,23 @@ def test_forbidden_moves_do_not_happen(serial):
     assert fewer.sum() > 0
 
 
+def test_proven_rows_and_classes_with_a_tau_of_their_own(serial):
+    usual = first_ledgers(serial)
+    shards = Made().begin(serial).problem.shards
+    proven = [int(shard.train[usual[c].index[0]]) for c, shard in enumerate(shards) if len(usual[c])]
+    assert len(proven) > 1
+    kept = first_ledgers(serial, keep=proven)
+    for client, ledger in kept.items():
+        rows = shards[client].train[ledger.index]
+        assert not set(proven) & set(rows.tolist())
+        assert ledger.options["ineligible"] == len(set(proven) & set(shards[client].train.tolist()))
+    busiest = int(sum(ledger.flow for ledger in usual.values()).sum(axis=0).argmax())
+    none = first_ledgers(serial, class_tau={busiest: 0.0})
+    assert sum(ledger.flow for ledger in none.values())[:, busiest].sum() == 0
+    absent = first_ledgers(serial, absent=False)
+    assert all(set(ledger.new) <= set(ledger.original) for ledger in absent.values())
+
+
 def test_a_client_whose_labels_the_model_does_not_confirm_moves_nothing(serial):
     run = Made().begin(serial)
     next_round(run)

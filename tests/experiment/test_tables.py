@@ -188,18 +188,39 @@ partition = { kind = "natural" }
 
 def test_what_shows_only_when_the_data_are_there():
     config = parse_config(FITS, name="run.toml")
-    check_fits(parse_config(""), clients=1, classes=2)
+    check_fits(parse_config(""), clients=1, classes=["a", "b"], rows=9)
     with pytest.raises(ArgumentError) as error:
-        check_fits(config, clients=4, classes=4)
+        check_fits(config, clients=4, classes=["a", "b", "c", "d"], rows=9)
     assert list(error.value.lines(9)) == [
         "run.toml:4:15: train.min_clients: expected at most 2, the number of clients in a round, got 3",
-        "run.toml:6:23: relabel.forbidden[1][0]: expected a class id from 0 to 3, got 4",
-        "run.toml:6:26: relabel.forbidden[1][1]: expected a class id from 0 to 3, got 5",
+        "run.toml:6:23: relabel.forbidden[1][0]: expected a class number from 0 to 3 or a class name, got 4",
+        "run.toml:6:26: relabel.forbidden[1][1]: expected a class number from 0 to 3 or a class name, got 5",
         "run.toml:7:13: relabel.threshold: expected 4 z values, one per class, got 3",
         "run.toml:9:1: relabel.tau.7: expected a client id from 0 to 3",
     ]
     with pytest.raises(ArgumentError, match=r"threshold: expected 6 z values, one per class, got 3$"):
-        check_fits(config, clients=8, classes=6)
+        check_fits(config, clients=8, classes=list("abcdef"), rows=9)
+
+
+def test_limits_that_name_classes_and_rows():
+    text = """
+[relabel]
+forbidden = [["ill", "well"], ["ill", "wel"]]
+allowed = [["well", "ill"]]
+keep = [8, 9, "p3"]
+class_tau = { ill = 0.1, sick = 0.2, 0 = 0.05, 2 = 0.05 }
+"""
+    config = parse_config(text, name="run.toml")
+    with pytest.raises(ArgumentError) as error:
+        check_fits(config, clients=1, classes=["well", "ill"], rows=9)
+    assert list(error.value.lines(9)) == [
+        "run.toml:3:39: relabel.forbidden[1][1]: unknown class 'wel'; nearest: 'well'",
+        "run.toml:5:12: relabel.keep[1]: expected a row of the training data from 0 to 8, got 9",
+        "run.toml:5:15: relabel.keep[2]: expected a row of the training data from 0 to 8, got 'p3'",
+        "run.toml:6:26: relabel.class_tau.sick: unknown class 'sick'",
+        "run.toml:6:48: relabel.class_tau.2: expected a class number from 0 to 1 or a class name, got '2'",
+    ]
+    assert parse_config(config_toml(config)) == config
 
 
 def test_torch_is_loaded_only_for_what_needs_it():

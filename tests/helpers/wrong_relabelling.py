@@ -89,17 +89,23 @@ min_agreement = «1.1                  | min_agreement: expected a number from 0
 min_agreement = «-1                   | min_agreement: expected a number from 0 to 1, got -1
 min_agreement = «50                   | min_agreement: expected a number from 0 to 1, got 50
 min_agreement = «"half"               | min_agreement: expected a number from 0 to 1, got 'half'
-forbidden = «"0:1"                    | forbidden: expected a list of pairs of class ids [from, to], got '0:1'
-forbidden = «true                     | forbidden: expected a list of pairs of class ids [from, to], got true
-forbidden = «{ 0 = 1 }                | forbidden: expected a list of pairs of class ids [from, to], got a table
-forbidden = [«0, 1]                   | forbidden[0]: expected a pair of class ids [from, to], got 0
-forbidden = [[0, 1], «[2]]            | forbidden[1]: expected a pair of class ids [from, to], got a list
-forbidden = [«[0, 1, 2]]              | forbidden[0]: expected a pair of class ids [from, to], got a list
-forbidden = [«"ab"]                   | forbidden[0]: expected a pair of class ids [from, to], got 'ab'
-forbidden = [[0, «-1]]                | forbidden[0][1]: expected a class id >= 0, got -1
-forbidden = [[0, 1], [«"sick", 1]]    | forbidden[1][0]: expected a class id >= 0, got 'sick'
-forbidden = [[0, «1.0]]               | forbidden[0][1]: expected a class id >= 0, got 1.0
-forbidden = [[«false, 1]]             | forbidden[0][0]: expected a class id >= 0, got false
+forbidden = «"0:1"                    | forbidden: expected a list of pairs of classes [from, to], got '0:1'
+forbidden = «true                     | forbidden: expected a list of pairs of classes [from, to], got true
+forbidden = «{ 0 = 1 }                | forbidden: expected a list of pairs of classes [from, to], got a table
+forbidden = [«0, 1]                   | forbidden[0]: expected a pair of classes [from, to], got 0
+forbidden = [[0, 1], «[2]]            | forbidden[1]: expected a pair of classes [from, to], got a list
+forbidden = [«[0, 1, 2]]              | forbidden[0]: expected a pair of classes [from, to], got a list
+forbidden = [«"ab"]                   | forbidden[0]: expected a pair of classes [from, to], got 'ab'
+forbidden = [[0, «-1]]                | forbidden[0][1]: expected a class number >= 0 or a class name, got -1
+keep = «3                             | keep: expected a list of rows, by number or id, got 3
+keep = [0, «-1]                       | keep[1]: expected a row number >= 0 or an id, got -1
+absent = «0                           | absent: expected true or false, got 0
+class_tau = «0.1                      | class_tau: expected a table class -> fraction, got 0.1
+class_tau = { ill = «5 }              | class_tau.ill: expected a fraction from 0 to 1, got 5
+allowed = [[0, «-1]]                  | allowed[0][1]: expected a class number >= 0 or a class name, got -1
+allowed = «[[true, false]]            | allowed: expected a list of pairs of classes [from, to], got booleans
+forbidden = [[0, «1.0]]               | forbidden[0][1]: expected a class number >= 0 or a class name, got 1.0
+forbidden = [[«false, 1]]             | forbidden[0][0]: expected a class number >= 0 or a class name, got false
 forbidden = [[0, 1], «[3, 3]]         | forbidden[1]: expected two different classes, got 3 twice
 lr_scale = «0                         | lr_scale: expected a number > 0, got 0
 lr_scale = «-0.1                      | lr_scale: expected a number > 0, got -0.1

@@ -108,7 +108,7 @@ class TwoInputs(nn.Module):
         (nn.Sequential(nn.Linear(2, 1), nn.Sigmoid()), {}, 'between 0 and 1, as.*"probabilities", or outputs="logit"'),
         (nn.Linear(2, 3), {"outputs": "logit"}, 'it has 3 outputs per sample: say outputs="logits"'),
         (nn.Linear(2, 1), {"outputs": "logits"}, 'it has one output per sample: say outputs="logit"'),
-        (nn.Linear(2, 3), {"forbidden": [(3, 0)]}, "expected classes from 0 to 2 in moves, got 3"),
+        (nn.Linear(2, 3), {"forbidden": [(3, 0)]}, "forbidden: expected classes from 0 to 2, got 3"),
         (nn.Linear(2, 3), {"class_names": ["a", "b"]}, "class_names: expected 3 names, .* got 2"),
     ],
 )

@@ -15,7 +15,9 @@ from fedrela.plugin import Policy, read_policy
 from helpers.batteries import examples
 
 fractions = st.floats(0, 1)
-moves = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6)
+moves = st.frozensets(
+    st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(lambda pair: pair[0] != pair[1]), max_size=6
+)
 policies = st.builds(
     Policy,
     enabled=st.booleans(),
@@ -26,11 +28,14 @@ policies = st.builds(
     share=st.booleans(),
     allowed=st.none() | moves,
     forbidden=moves,
+    keep=st.frozensets(st.integers(0, 9), max_size=3),
+    absent=st.booleans(),
+    class_tau=st.none() | st.dictionaries(st.sampled_from("0123"), fractions, min_size=1),
 )
 
 
 def may(policy: Policy) -> np.ndarray:
-    found = policy.moves(4)
+    found = policy.allowed_moves(4)
     return np.ones((4, 4), bool) if found is None else found
 
 
@@ -45,6 +50,10 @@ def test_what_both_permit_is_permitted_and_nothing_more(asked, own):
     assert both.passes == min(asked.passes, own.passes)
     assert both.min_agreement == max(asked.min_agreement, own.min_agreement)
     assert np.array_equal(may(both), may(asked) & may(own))
+    assert both.keep == asked.keep | own.keep
+    assert both.absent == (asked.absent and own.absent)
+    taus = [each.class_taus(each.tau, 4) for each in (both, asked, own)]
+    assert np.array_equal(taus[0], np.minimum(*taus[1:]))
 
 
 @given(policies, policies, policies)
@@ -58,9 +67,10 @@ def test_order_does_not_matter(a, b, c):
 @given(policies)
 @examples(60, 1000)
 def test_a_file_says_what_the_object_says(policy):
-    lines = [f"{key} = {str(getattr(policy, key)).lower()}" for key in ("enabled", "share")]
+    lines = [f"{key} = {str(getattr(policy, key)).lower()}" for key in ("enabled", "share", "absent")]
     lines += [f"{key} = {getattr(policy, key)!r}" for key in ("tau", "max_fraction", "passes", "min_agreement")]
-    lines += [f"forbidden = {sorted(map(list, policy.forbidden))}"]
+    lines += [f"forbidden = {sorted(map(list, policy.forbidden))}", f"keep = {sorted(policy.keep)}"]
+    lines += [f"class_tau.{c} = {tau!r}" for c, tau in (policy.class_tau or {}).items()]
     lines += [] if policy.allowed is None else [f"allowed = {sorted(map(list, policy.allowed))}"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "policy.toml")
@@ -80,9 +90,11 @@ def test_a_client_without_a_file_lets_three_tenths_move_once():
         ("max_fractions = 0.3", "policy.toml:max_fractions: unknown key; nearest: max_fraction"),
         ("enabled = 1", "policy.toml:enabled: expected true or false, got 1"),
         ("passes = 0", "policy.toml:passes: expected an integer >= 1, got 0"),
-        ("forbidden = [[1, 2, 3]]", "policy.toml:forbidden: expected pairs of class numbers [from, to]"),
-        ("forbidden = [1, 2]", "policy.toml:forbidden: expected pairs of class numbers [from, to]"),
-        ("allowed = [[0, -1]]", "policy.toml:allowed: expected pairs of class numbers [from, to]"),
+        ("forbidden = [[1, 2, 3]]", "policy.toml:forbidden: expected a pair of classes [from, to], got a list"),
+        ("forbidden = [1, 2]", "policy.toml:forbidden: expected a pair of classes [from, to], got 1"),
+        ("allowed = [[0, -1]]", "policy.toml:allowed: expected a class number >= 0 or a class name, got -1"),
+        ("class_tau = { ill = 2 }", "policy.toml:class_tau: expected a fraction from 0 to 1, got 2"),
+        ("keep = [1.5]", "policy.toml:keep: expected a row number >= 0 or an id, got 1.5"),
         ("tau = = 1", "policy.toml: not TOML:"),
     ],
 )
@@ -101,5 +113,5 @@ def test_a_missing_file_is_an_error(tmp_path):
 
 
 def test_a_class_that_the_model_lacks_is_an_error():
-    with pytest.raises(ArgumentError, match="expected classes from 0 to 3 in moves, got 9"):
-        Policy(forbidden=[(9, 0)]).moves(4)
+    with pytest.raises(ArgumentError, match="forbidden: expected classes from 0 to 3, got 9"):
+        Policy(forbidden=[(9, 0)]).allowed_moves(4)

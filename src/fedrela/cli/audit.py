@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedrela import __version__, core
 from fedrela.cli.posterior_options import File, Forbid, allowed_moves, read_file, reading_flags, take_reading
-from fedrela.cli.relabel import FORCE, OUT, Taus, flags, parsed
+from fedrela.cli.relabel import FORCE, OUT, Taus, flags, named, parsed
 from fedrela.cli.terminal import console, print_line
 from fedrela.core.options import PreviewKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile
@@ -94,7 +94,7 @@ def _page(
     from fedrela.report.audit import Audit, audit_page
     from fedrela.report.page import render
 
-    rules: dict[str, Any] = {"allowed": allowed, "eligible": data.eligible, **keywords}
+    rules: dict[str, Any] = {"allowed": allowed, "eligible": data.eligible, **named(data), **keywords}
     expected = core.preview(data.posterior, data.labels, taus, **rules)
     if expected.refusal is not None:
         raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
@@ -104,7 +104,7 @@ def _page(
     found = core.relabel(data.posterior, data.labels, tau=taus[at], **rules).candidates
     moves = _most_probable(data, found, rows)
     settings = [("file", data.path.name), ("file, sha256", digest_file(data.path)), ("tau", f"{taus[at]:g}")]
-    settings += [(name, str(value)) for name, value in keywords.items() if value is not None]
+    settings += [(name, str(value)) for name, value in keywords.items() if value not in (None, ())]
     settings += [("moves that must not happen", rule) for rule in forbid or ()]
     shown = Audit(
         data.path.name, data.class_names, settings, expected.taus, expected.flow, at, taken_for, expected.kappa,

@@ -29,6 +29,7 @@ from fedrela.cli.posterior_options import (
 from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
 from fedrela.core.audit_log import AuditLog, log_beside, record_ledger
 from fedrela.core.ledger import arrays_digest
+from fedrela.core.limits import Limits
 from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, show_keywords
 from fedrela.data.posterior_tables import Reading
 from fedrela.data.posteriors import PosteriorFile, encode_columns
@@ -46,21 +47,27 @@ METAVARS = {
     "max_fraction": "SHARE",
     "threshold": "higher|order|linear|NUMBER",
     "params": "NAME=VALUE,...",
+    "keep": "ROW",
+    "class_tau": "CLASS=SHARE",
 }
+LISTS = ("keep", "class_tau")  # flags that are given several times
+LIMITS_IN_FORCE = ("max_fraction", "forbidden", "ineligible", "absent", "class_tau")
+OTHERWISE = ("allowed", "forbidden")  # --forbid says these
 
 
 def flags(*names: str) -> list[inspect.Parameter]:
     """Return options of `RelabelOptions` as flags of a command; help, values and defaults are those declared there."""
     made = []
-    for each in [each for each in options_of(RelabelOptions) if each.name in names]:
+    for each in [each for each in options_of(RelabelOptions) if each.name in names and each.name not in OTHERWISE]:
         info = typer.Option(
             metavar=METAVARS.get(each.name) or "|".join(each.choices),
-            help=f"{each.help[0].upper()}{each.help[1:]}.",
-            rich_help_panel=LIMITS if each.name == "max_fraction" else METHOD,
+            help=f"{each.help[0].upper()}{each.help[1:]}.{' Repeatable.' if each.name in LISTS else ''}",
+            rich_help_panel=LIMITS if each.name == "max_fraction" or each.name in Limits.__annotations__ else METHOD,
         )
-        kind: Any = str | None if each.default is None else type(each.default)
+        default = None if each.name in LISTS else each.default
+        kind: Any = list[str] | None if each.name in LISTS else str | None if default is None else type(default)
         by_name = inspect.Parameter.KEYWORD_ONLY
-        made.append(inspect.Parameter(each.name, by_name, default=each.default, annotation=Annotated[kind, info]))
+        made.append(inspect.Parameter(each.name, by_name, default=default, annotation=Annotated[kind, info]))
     return made
 
 
@@ -73,8 +80,21 @@ def parsed(values: dict[str, Any]) -> dict[str, Any]:
             values = values | tomllib.loads(f"params = {{ {values['params']} }}")
         except ValueError:
             raise ArgumentError(f"--params: expected NAME = VALUE, ..., got {shown(values['params'])}") from None
+    if "keep" in values:
+        values = values | {"keep": values["keep"] or ()}
+    if values.get("class_tau"):
+        values = values | {"class_tau": dict(map(_class_tau, values["class_tau"]))}
     checked = vars(RelabelOptions(**values))
     return {name: checked[name] for name in values}
+
+
+def _class_tau(text: str) -> tuple[str, float]:
+    name, _, share = text.rpartition("=")
+    try:
+        return name, float(share)
+    except ValueError:
+        what = f"expected CLASS=SHARE, such as ill=0.1, got {shown(text)}"
+        raise ArgumentError(what, argument="--class-tau") from None
 
 
 SEED = typer.Option(metavar="NUMBER", min=0, help="Seed of the draws: same seed, same labels.", rich_help_panel=METHOD)
@@ -108,10 +128,17 @@ def preview(file: File, tau: Taus = None, *, forbid: Forbid = None, **flags: Any
         parsed({"tau": each})
     data = read_file(file, reading)
     allowed = allowed_moves(data, forbid)
-    expected = core.preview(data.posterior, data.labels, taus, allowed=allowed, eligible=data.eligible, **keywords)
+    expected = core.preview(
+        data.posterior, data.labels, taus, allowed=allowed, eligible=data.eligible, **named(data), **keywords
+    )
     if expected.refusal is not None:
         raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
     _show_preview(data.path, [printable(name, LONGEST_NAME) for name in data.class_names], expected)
+
+
+def named(data: PosteriorFile) -> dict[str, Any]:
+    """Return the names of classes and rows, by which limits may name them."""
+    return {"class_names": data.class_names, "ids": data.ids}
 
 
 def _show_preview(path: object, names: list[str], expected: core.Preview) -> None:
@@ -170,7 +197,9 @@ def relabel(
         _check_target(folder, (labels_path, ledger_path), force)
     data = read_file(file, reading)
     allowed = allowed_moves(data, forbid)
-    done = core.relabel(data.posterior, data.labels, seed=seed, allowed=allowed, eligible=data.eligible, **keywords)
+    done = core.relabel(
+        data.posterior, data.labels, seed=seed, allowed=allowed, eligible=data.eligible, **named(data), **keywords
+    )
     if done.refusal is not None:
         raise DataError(f"{data.place(done.refused_at)}: refused: {done.refusal}")
     screen = console()
@@ -203,7 +232,7 @@ def _own_ledger(data: PosteriorFile, done: core.Relabelling, preset: str) -> cor
         version=__version__,
         seed=done.ledger.options["seed"],
         preset=preset,
-        limits={name: done.ledger.options[name] for name in ("max_fraction", "forbidden", "ineligible")},
+        limits={name: value for name, value in done.ledger.options.items() if name in LIMITS_IN_FORCE},
         inputs_sha256=arrays_digest({"posterior": np.asarray(data.posterior, np.float64)}),
         agreement=float(np.mean(data.posterior.argmax(axis=1) == y)) if y.size else None,
     )

@@ -47,9 +47,9 @@ class Candidates:
         parts = {name: getattr(self, name)[keep] for name in ("sample", "target", "score", "rho")}
         return replace(self, **parts)
 
-    def largest(self, limit: int) -> Candidates:
-        """Return at most `limit` candidates per class: the largest rho, then score; ties go to the first."""
-        return self.take(rank_within(self.target, -self.rho, -self.score) < limit)
+    def largest(self, limit: Ints) -> Candidates:
+        """Return at most `limit`, ``(C,)``, candidates per class: the largest rho, then score; ties go to the first."""
+        return self.take(rank_within(self.target, -self.rho, -self.score) < limit[self.target])
 
 
 def rank_within(group: NDArray[Any], *keys: NDArray[Any]) -> Ints:
@@ -74,13 +74,15 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
     groups = ClassGroups.of(y, counts)
     source = varpi[y[groups.order]]  # ascending, since frequent classes come first
     reach = np.searchsorted(source, varpi)  # number of samples of a more frequent class than c
+    taus = options.taus(C)
     formula = eq.raw_probability if options.normalize == "none" else eq.probability
     threshold = np.empty(C)
     found: list[Found] = []
     flat = 0
     for columns, block in _column_blocks(Q, groups.order):
         score, spread = _score(block, groups, options.normalize, spread_rule)
-        threshold[columns] = eq.quantile_threshold(score, options.tau, rule) if isinstance(rule, str) else rule[columns]
+        own = taus[columns]
+        threshold[columns] = eq.quantile_threshold(score, own, rule) if isinstance(rule, str) else rule[columns]
         flat += int((spread[:, groups.sizes > 1] == 0).sum())
         for c in range(columns.start, columns.stop):
             z = score[c - columns.start, : reach[c]]

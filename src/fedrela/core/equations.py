@@ -130,8 +130,15 @@ def quantile_rank(n: int, tau: float, rule: str) -> tuple[int, int, float]:
     return lower, min(lower + 1, n - 1), place - lower
 
 
-def quantile_threshold(Z: Floats, tau: float, rule: str) -> Floats:
-    """Equation (7): t_re, the (1 - tau) quantile of every row of `Z`, over all samples whatever their label."""
+def quantile_threshold(Z: Floats, tau: float | Floats, rule: str) -> Floats:
+    """Equation (7): t_re, the (1 - tau) quantile of every row of `Z`, over all samples whatever their label.
+
+    `tau` is one number, or one per row.
+    """
+    if isinstance(tau, np.ndarray):
+        if np.any(tau != tau[0]):
+            return np.concatenate([quantile_threshold(Z[c : c + 1], own, rule) for c, own in enumerate(tau.tolist())])
+        tau = float(tau[0])
     low, high, share = quantile_rank(Z.shape[1], tau, rule)
     ranked = np.partition(Z, (low, high) if low != high else low, axis=1)
     # The same interpolation as numpy.quantile: from the nearer end, so that a share of 0 or 1 is exact.

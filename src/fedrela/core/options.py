@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_fraction
 from fedrela.core.input_checks import as_array, check_array
+from fedrela.core.limits import Limits
 from fedrela.errors import ArgumentError
-from fedrela.options import Options, option
+from fedrela.options import option
 from fedrela.text import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,7 +81,7 @@ def _check_params(value: Any) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelabelOptions(Options):
+class RelabelOptions(Limits):
     """How labels are re-allocated. `fedrela.relabel` explains each option.
 
     Examples
@@ -160,6 +161,10 @@ class RelabelOptions(Options):
             threshold = check_array("threshold", z if z.ndim else np.full(num_classes, z), (num_classes,), np.float64)
         return Variant(self.spread or usual.spread, threshold, self.target or usual.target)
 
+    def taus(self, num_classes: int) -> NDArray[np.float64]:
+        """Return tau of every class, ``(C,)``."""
+        return self.class_taus(self.tau, num_classes)
+
     def as_record(self, num_classes: int) -> dict[str, Any]:
         """Return plain values for the ledger."""
         from fedrela.core.reallocators import method_name
@@ -174,6 +179,8 @@ class RelabelOptions(Options):
             "max_fraction": self.max_fraction,
             "method": method_name(self.method),
             **({"params": own} if (own := asdict(self.reallocator().params)) else {}),
+            **({} if self.absent else {"absent": False}),
+            **({} if self.class_tau is None else {"class_tau": dict(self.class_tau)}),
         }
 
 
@@ -188,6 +195,11 @@ class PreviewKeywords(TypedDict, total=False):
     max_fraction: float
     method: Any
     params: Mapping[str, Any] | None
+    allowed: Any
+    forbidden: Any
+    keep: Any
+    absent: bool
+    class_tau: Mapping[str, float] | None
 
 
 class RelabelKeywords(PreviewKeywords, total=False):

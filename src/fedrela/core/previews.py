@@ -101,8 +101,9 @@ def preview(
     taus: Sequence[float] = TAUS,
     *,
     num_classes: int | None = None,
-    allowed: ArrayLike | None = None,
     eligible: ArrayLike | None = None,
+    class_names: Sequence[str] = (),
+    ids: Sequence[str] = (),
     **options: Unpack[PreviewKeywords],
 ) -> Preview:
     """Return the expected moves from class to class at each of several tau, without drawing.
@@ -119,7 +120,13 @@ def preview(
         raise ArgumentError(f"expected a list of fractions, got {taus!r}", argument="taus")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
     shared = check_inputs(
-        posterior, labels, RelabelOptions(**options), num_classes=num_classes, allowed=allowed, eligible=eligible
+        posterior,
+        labels,
+        RelabelOptions(**options),
+        num_classes=num_classes,
+        eligible=eligible,
+        class_names=class_names,
+        ids=ids,
     )
     flow = np.zeros((values.size, shared.C, shared.C))
     if shared.refusal is not None:

@@ -80,10 +80,11 @@ def relabel(
     labels: ArrayLike,
     *,
     num_classes: int | None = None,
-    allowed: ArrayLike | None = None,
     eligible: ArrayLike | None = None,
     seed: Any = 0,
     uniforms: ArrayLike | None = None,
+    class_names: Sequence[str] = (),
+    ids: Sequence[str] = (),
     **options: Unpack[RelabelKeywords],
 ) -> Relabelling:
     """Re-label the majority-class samples that look most like a rarer class (the paper's Algorithm 1).
@@ -117,14 +118,26 @@ def relabel(
         The method's own parameters.
     max_fraction : float in [0, 1]
         At most floor(max_fraction * n) labels change: those with the largest rho.
-    allowed : (C, C) booleans, optional
-        Allowed moves, from the class of the row to the class of the column.
+    allowed : (C, C) booleans, or pairs of classes, optional
+        Allowed moves, from the class of the row to the class of the column; or all of them as pairs (from, to).
+    forbidden : pairs of classes, optional
+        Moves that may not happen.
+    keep : row numbers or ids, or (n,) booleans, optional
+        Rows whose label is proven and stays.
+    absent : bool
+        False for no move into a class of which there is no sample.
+    class_tau : table class -> float in [0, 1], optional
+        Tau of single classes, in place of `tau`.
     eligible : (n,) booleans, optional
         Samples that may move. All samples count for the class statistics and thresholds.
     seed : int, or what numpy.random.default_rng takes
         Seed of the draws.
     uniforms : (n, C) floats, optional
         The draws themselves: draw j of sample i succeeds where ``uniforms[i, j] < rho[i, j]``.
+    class_names : C texts, optional
+        Names of the classes, for the ledger and for limits that name classes.
+    ids : n different texts, optional
+        Names of the rows, for the ledger and for `keep`.
 
     Returns
     -------
@@ -152,7 +165,13 @@ def relabel(
     ([0, 0, 0, 1, 1], [3])
     """
     shared = check_inputs(
-        posterior, labels, RelabelOptions(**options), num_classes=num_classes, allowed=allowed, eligible=eligible
+        posterior,
+        labels,
+        RelabelOptions(**options),
+        num_classes=num_classes,
+        eligible=eligible,
+        class_names=class_names,
+        ids=ids,
     )
     shape = (shared.y.size, shared.C)
     rng = checks.check_seed(seed)
@@ -174,6 +193,8 @@ def relabel(
         options=shared.as_record() | {"seed": seed if uniforms is None and isinstance(seed, int) else None},
         notes=() if reason else _notes(found, shared.y, capped=chosen.size < drawn.size),
         refusal=str(reason) if reason else None,
+        class_names=tuple(class_names),
+        ids=tuple(ids),
     )
     where = reason.index if reason else None
     return Relabelling(ledger.labels, index, found.threshold, found.varpi, ledger.refusal, where, ledger, found)
@@ -201,7 +222,9 @@ class Inputs:
             found = found.take(self.allowed[self.y[found.sample], found.target])
         if self.eligible is not None:
             found = found.take(self.eligible[found.sample])
-        return found if method.own_budget else found.largest(int(options.tau * self.y.size))
+        if not options.absent:
+            found = found.take(np.bincount(self.y, minlength=self.C)[found.target] > 0)
+        return found if method.own_budget else found.largest((options.taus(self.C) * self.y.size).astype(np.intp))
 
     def as_record(self) -> dict[str, Any]:
         """Return the options and the owner's rules as plain values, for the ledger."""
@@ -217,8 +240,9 @@ def check_inputs(
     options: RelabelOptions,
     *,
     num_classes: int | None,
-    allowed: ArrayLike | None,
     eligible: ArrayLike | None,
+    class_names: Sequence[str],
+    ids: Sequence[str],
 ) -> Inputs:
     """Check everything: raise for a wrong argument, record a refusal for a bad value."""
     y = checks.as_labels(labels)
@@ -229,11 +253,20 @@ def check_inputs(
     C = max(width, 1) if num_classes is None else check_integer("num_classes", num_classes)
     if np.iinfo(y.dtype).max < C - 1:  # a moved label would overflow
         raise ArgumentError(f"{y.dtype} cannot hold class {C - 1}; use a wider integer dtype", argument="labels")
-    options.variant(C)  # raises where the number of thresholds is not that of the classes
-    moves = None if allowed is None else checks.check_array("allowed", allowed, (C, C), np.bool_)
+    for name, texts, size in (("class_names", class_names, C), ("ids", ids, y.size)):
+        if len(texts) and (len(texts) != size or len(set(texts)) != size):
+            raise ArgumentError(
+                f"expected {size} different texts, got {len(set(texts))} in {len(texts)}", argument=name
+            )
+    given = options.numbered(class_names)
+    for check in (given.variant, given.taus):  # raise where something is given for other classes than there are
+        check(C)
+    moves = given.allowed_moves(C)
     free = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
+    if given.keep:
+        free = ~given.kept_rows(y.size, ids) & (True if free is None else free)
     refusal = checks.refuse_posterior(Q, C) or checks.refuse_labels(y, C)
-    return Inputs(Q, y, C, options, moves, free, refusal)
+    return Inputs(Q, y, C, given, moves, free, refusal)
 
 
 def _notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:

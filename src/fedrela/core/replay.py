@@ -42,13 +42,8 @@ def replay(
     held = 0 if eligible is None else int(np.count_nonzero(~np.asarray(eligible)))
     if options.get("ineligible", 0) != held:
         raise DataError(f"ledger: {options.get('ineligible', 0)} samples were not eligible, given are {held}")
-    allowed = np.ones((C, C), np.bool_)
-    for old, new in options.get("forbidden", []):
-        allowed[old, new] = False
     named = {each.name: options[each.name] for each in options_of(RelabelOptions) if each.name in options}
-    return relabel(
-        posterior, ledger.original, num_classes=C, allowed=allowed, eligible=eligible, seed=seed, **named
-    ).ledger
+    return relabel(posterior, ledger.original, num_classes=C, eligible=eligible, seed=seed, **named).ledger
 
 
 def first_difference(recorded: Ledger, replayed: Ledger) -> str | None:

@@ -37,18 +37,14 @@ def relabel_client(
     """
     start = time.perf_counter()
     original, classes = context.samples.labels, context.counts.size
-    allowed = np.ones((classes, classes), bool)
-    for pair in plan.forbidden:
-        allowed[pair] = False
     Q = posterior(context, algorithm, plan, scores)
     done = relabel(
         Q,
         original,
         num_classes=classes,
-        allowed=allowed if plan.forbidden else None,
         eligible=_eligible(Q, original, plan.min_agreement),
         seed=context.stream("relabel"),
-        **plan.keywords(context.client),
+        **plan.keywords(context.client) | {"keep": np.isin(context.samples.index, np.array(plan.keep, np.int64))},
     )
     ledger = done.ledger
     if plan.moves == "random":

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
+from fedrela.core.limits import PAIRS
 from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocators import reallocator
 from fedrela.errors import ArgumentError, WrongKeyError
@@ -157,21 +158,6 @@ def check_tau(value: Any) -> float | dict[str, float]:
     return dict(sorted(table.items(), key=lambda item: -1 if item[0] == OTHERS else int(item[0])))
 
 
-def check_forbidden(value: Any) -> tuple[tuple[int, int], ...]:
-    """Return pairs of two different class ids."""
-    if not isinstance(value, list | tuple):
-        raise ArgumentError(f"expected a list of pairs of class ids [from, to], got {shown(value)}")
-    for i, pair in enumerate(value):
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise ArgumentError(f"expected a pair of class ids [from, to], got {shown(pair)}", item=(i,))
-        for j, c in enumerate(pair):
-            if type(c) is not int or c < 0:
-                raise ArgumentError(f"expected a class id >= 0, got {shown(c)}", item=(i, j))
-        if pair[0] == pair[1]:
-            raise ArgumentError(f"expected two different classes, got {pair[0]} twice", item=(i,))
-    return tuple((pair[0], pair[1]) for pair in value)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RelabelPlan(RelabelOptions):
     """When and how clients re-label, and where posteriors come from."""
@@ -197,12 +183,6 @@ class RelabelPlan(RelabelOptions):
     min_agreement: float = option(
         0.0, "a client whose labels the model confirms less often re-labels nothing", ge=0, le=1
     )
-    forbidden: tuple[tuple[int, int], ...] = option(
-        (),
-        "moves that may not happen, as pairs of class ids [from, to]",
-        check=check_forbidden,
-        form="a list of pairs of class ids [from, to]",
-    )
     lr_scale: float = option(1.0, "factor of the learning rate from the first round of re-labelling on", gt=0)
     moves: str = option(
         "fedrela",
@@ -213,6 +193,11 @@ class RelabelPlan(RelabelOptions):
     passes: int = option(1, "passes over which posteriors are averaged", ge=1, le=1000)
     augment: bool = option(False, "these passes see augmented samples")
     train_mode: bool = option(False, "these passes run in training mode")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.allowed, np.ndarray):
+            raise ArgumentError(f"expected {PAIRS}, got booleans", argument="allowed")
 
     @property
     def schedule(self) -> Schedule:

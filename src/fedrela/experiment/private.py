@@ -259,6 +259,7 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
     policy, relabel, number = node.policy, config.relabel, {c: i for i, c in enumerate(agreed_on(config).classes)}
     for name in {name for pair in policy.forbidden for name in pair} - {*number}:
         raise DataError(f"policy.forbidden: {name!r} is none of the federation's classes")
+    relabel = relabel.numbered(tuple(number))
     pairs = {*relabel.forbidden, *((number[a], number[b]) for a, b in policy.forbidden)}
     tau = relabel.tau if isinstance(relabel.tau, Mapping) else {OTHERS: relabel.tau}
     capped = {name: min(value, policy.tau) for name, value in tau.items()}

@@ -223,11 +223,11 @@ def build_plan(
     with located(config, keys, ("model", "name")):
         make = _maker(config, problem, model)
         make()
-    check_fits(config, clients=len(problem.shards), classes=problem.num_classes)
+    check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=len(problem.y_train))
     if config.train.augment and not problem.is_image:
         what = "crops and flips need images of bytes, and these samples are none"
         raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
-    relabel = config.relabel
+    relabel = config.relabel.numbered(problem.class_names)
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
         relabel = replace(relabel, method=relabel.reallocator(), params=None)
     plan = Plan(config.seed, config.train, relabel, algorithm, make, device_of(config.engine.device))

@@ -62,11 +62,14 @@ class Judge:
         """The rows that the model scores."""
         return self._fetch_data()
 
+    def __len__(self) -> int:
+        return len(as_rows(self.data)[0])
+
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """One name per row, or nothing."""
         found = self._fetch_ids()
-        return () if found is None else row_ids(found, len(as_rows(self.data)[0]))
+        return () if found is None else row_ids(found, len(self))
 
     @cached_property
     def model_sha256(self) -> str:

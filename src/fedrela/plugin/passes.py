@@ -82,7 +82,8 @@ class Turn:
     @cached_property
     def limits(self) -> Policy:
         """The limits in force."""
-        return self.plan.limits.stricter(self.own)
+        names = self.judge.class_names
+        return self.plan.limits.numbered(names).stricter(self.own.numbered(names))
 
     @property
     def off(self) -> bool:
@@ -107,8 +108,14 @@ class Turn:
             self._take_over(made[-1])
         if self.may_make:
             self.judge.check_rows()
-            self.limits.moves(self.judge.check_batch())
+            self._check_limits(self.judge.check_batch())
         return bool(made)
+
+    def _check_limits(self, C: int) -> None:
+        """Raise where a limit names a class or a row that there is not."""
+        self.limits.allowed_moves(C)
+        self.limits.class_taus(self.limits.tau, C)
+        self.limits.kept_rows(len(self.judge), self.judge.ids)
 
     def labels(self, taken_over: bool) -> tuple[Ledger | None, bool]:
         """Return the ledger of the current labels, or None for the original ones; and whether it is new.
@@ -190,7 +197,12 @@ class Turn:
             tau=limits.tau,
             preset=self.plan.preset,
             max_fraction=limits.max_fraction,
-            allowed=limits.moves(Q.shape[1]),
+            allowed=limits.allowed_moves(Q.shape[1]),
+            keep=limits.keep,
+            absent=limits.absent,
+            class_tau=limits.class_tau,
+            class_names=self.judge.class_names,
+            ids=self.judge.ids,
             eligible=None if refusal is None else np.zeros(len(y), bool),
             seed=stream(self.plan.seed, "relabel", self.round, client_number(self.store.client)),
         )
@@ -198,8 +210,6 @@ class Turn:
         return replace(
             done.ledger,
             refusal=done.refusal or refusal,
-            class_names=self.judge.class_names,
-            ids=self.judge.ids,
             options=done.ledger.options | {"model": self.judge.model_name},
             provenance=Provenance(
                 version=version("fedrela"),

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedrela.arguments import check_integer
+from fedrela.core.limits import PAIRS, Limits
 from fedrela.errors import ArgumentError
-from fedrela.options import Options, option, options_of
-from fedrela.text import one_line, shown, unknown
+from fedrela.options import option, options_of
+from fedrela.text import one_line, unknown
 
-Moves = frozenset[tuple[int, int]]
 POLICY = "policy.toml"
 NOT_OF_MOVES = ("enabled", "passes", "share")
-PAIRS = "pairs of class numbers [from, to]"
 
 
-def _pairs(value: Any) -> Moves | None:
-    if value is None:
-        return None
-    try:
-        return frozenset((check_integer("class", a, 0), check_integer("class", b, 0)) for a, b in value)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"expected {PAIRS}, got {shown(value)}") from None
-
-
-@dataclass(frozen=True)
-class Policy(Options):
+@dataclass(frozen=True, kw_only=True)
+class Policy(Limits):
     """Limits of re-labelling: those of a client's file, or those that a federation asks for.
 
     >>> asked, own = Policy(tau=0.2, share=True), Policy(tau=0.05, forbidden=[(3, 0)])
@@ -47,16 +34,20 @@ class Policy(Options):
     passes: int = option(1, "how often labels may be made, each time from the original ones", ge=1)
     min_agreement: float = option(0.0, "if the model confirms a smaller share of the labels, none moves", ge=0, le=1)
     share: bool = option(False, "whether the server may learn the number of moved labels")
-    allowed: Iterable[tuple[int, int]] | None = option(
-        None, "the only moves that may happen, as pairs of classes (from, to); None for all", check=_pairs, form=PAIRS
-    )
-    forbidden: Iterable[tuple[int, int]] = option(
-        frozenset(), "moves that may not happen", check=lambda value: _pairs(value or ()), form=PAIRS
-    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.allowed, np.ndarray):
+            raise ArgumentError(f"expected {PAIRS}, got booleans", argument="allowed")
+        for name in ("allowed", "forbidden", "keep"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else frozenset(value))
 
     def stricter(self, other: Policy) -> Policy:
         """Return the policy that permits what both permit."""
-        mine, others = _pairs(self.allowed), _pairs(other.allowed)
+        mine, others = self.allowed, other.allowed
+        classes = {*(self.class_tau or ()), *(other.class_tau or ())}
+        own = {c: min(each.tau_of(c) for each in (self, other)) for c in classes}
         return Policy(
             enabled=self.enabled and other.enabled,
             tau=min(self.tau, other.tau),
@@ -65,28 +56,26 @@ class Policy(Options):
             min_agreement=max(self.min_agreement, other.min_agreement),
             share=self.share and other.share,
             allowed=others if mine is None else mine if others is None else mine & others,
-            forbidden={*self.forbidden, *other.forbidden},
+            forbidden=self.forbidden | other.forbidden,
+            keep=self.keep | other.keep,
+            absent=self.absent and other.absent,
+            class_tau=own,
         )
+
+    def tau_of(self, c: str) -> float:
+        """Return the largest tau of a class."""
+        return (self.class_tau or {}).get(c, self.tau)
 
     def in_force(self) -> dict[str, Any]:
         """Return what decides which labels move, as plain values."""
         values = {each.name: getattr(self, each.name) for each in options_of(Policy) if each.name not in NOT_OF_MOVES}
-        return {name: sorted(map(list, v)) if isinstance(v, frozenset) else v for name, v in values.items()}
+        return {name: _plain(value) for name, value in values.items()}
 
-    def moves(self, classes: int) -> NDArray[np.bool_] | None:
-        """Return the moves that may happen as ``(C, C)``, from row to column; None for all."""
-        if self.allowed is None and not self.forbidden:
-            return None
-        named = [*(self.allowed or ()), *self.forbidden]
-        if named and max(map(max, named)) >= classes:
-            raise ArgumentError(
-                f"policy: expected classes from 0 to {classes - 1} in moves, got {max(map(max, named))}"
-            )
-        may = np.full((classes, classes), self.allowed is None)
-        for pairs, value in ((self.allowed or (), True), (self.forbidden, False)):
-            for pair in pairs:
-                may[pair] = value
-        return may
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, frozenset):
+        return value
+    return sorted([list(each) if isinstance(each, tuple) else each for each in value], key=str)
 
 
 def read_policy(path: str | Path) -> Policy:

@@ -28,7 +28,7 @@ class Margin(Reallocator):
         margin = Q - Q[labels, np.arange(n)]
         varpi = class_weights(np.bincount(labels, minlength=C))
         rule = options.variant(C).threshold
-        threshold = quantile_threshold(margin, options.tau, rule) if isinstance(rule, str) else rule
+        threshold = quantile_threshold(margin, options.taus(C), rule) if isinstance(rule, str) else rule
         gain = np.maximum(varpi[:, None] - varpi[labels], 0.0)
         rho = probability(margin, threshold[:, None], gain)
         target, sample = np.nonzero(rho)

@@ -28,9 +28,10 @@ class Random(Reallocator):
         """Return floor(tau * n) samples for every class, drawn from all more frequent classes."""
         n, C = posterior.shape
         varpi = class_weights(np.bincount(labels, minlength=C))
+        taus = options.taus(C)
         source, sample, rho = varpi[labels], [], []
         for c in range(C):
-            drawn = rng.permutation(np.flatnonzero(source < varpi[c]))[: int(options.tau * n)]
+            drawn = rng.permutation(np.flatnonzero(source < varpi[c]))[: int(taus[c] * n)]
             sample.append(drawn)
             rho.append(weight_gain(varpi[c], source[drawn]))
         target = np.repeat(np.arange(C), [len(each) for each in sample])

@@ -7,11 +7,12 @@ TOML text and the digest follow from the field.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, PlainValidator, PrivateAttr, model_validator
 
+from fedrela.core.limits import class_number
 from fedrela.engine.options import OTHERS, RelabelPlan, TrainOptions
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
@@ -99,9 +100,9 @@ class Config(ConfigTable):
         return self._origin
 
 
-def check_fits(config: Config, *, clients: int, classes: int) -> None:
+def check_fits(config: Config, *, clients: int, classes: Sequence[str], rows: int) -> None:
     """Raise where a configuration does not go with the data that it describes, now that their sizes are known."""
-    faults = [*client_faults(config, clients), *class_faults(config, classes)]
+    faults = [*client_faults(config, clients), *class_faults(config, classes), *row_faults(config, rows)]
     if config.federation is not None:
         for key, there in (("nodes", clients), ("classes", classes)):
             if (named := len(getattr(config.federation, key))) != there:
@@ -137,14 +138,29 @@ def client_faults(config: Config, clients: int) -> Iterator[Fault]:
             yield Fault(("relabel", "tau", client), f"expected a client id from 0 to {clients - 1}", "key")
 
 
-def class_faults(config: Config, classes: int) -> Iterator[Fault]:
-    """Yield what does not go with a number of classes."""
-    for i, pair in enumerate(config.relabel.forbidden):
-        for j, c in enumerate(pair):
-            if c >= classes:
-                what = f"expected a class id from 0 to {classes - 1}, got {c}"
-                yield Fault(("relabel", "forbidden", i, j), what)
-    threshold = config.relabel.threshold
-    if isinstance(threshold, tuple) and len(threshold) != classes:
-        what = f"expected {classes} z values, one per class, got {len(threshold)}"
+def class_faults(config: Config, names: Sequence[str]) -> Iterator[Fault]:
+    """Yield what does not go with the classes of the data."""
+    relabel, last = config.relabel, len(names) - 1
+    named: list[tuple[tuple[str | int, ...], Any]]
+    named = [(("allowed", i, j), c) for i, pair in enumerate(relabel.allowed or ()) for j, c in enumerate(pair)]
+    named += [(("forbidden", i, j), c) for i, pair in enumerate(relabel.forbidden) for j, c in enumerate(pair)]
+    named += [(("class_tau", c), c) for c in relabel.class_tau or ()]
+    for path, c in named:
+        try:
+            if class_number(c, names, str(path[0])) > last:
+                what = f"expected a class number from 0 to {last} or a class name, got {shown(c)}"
+                yield Fault(("relabel", *path), what, "key" if path[0] == "class_tau" else "value")
+        except ArgumentError as error:
+            yield Fault(("relabel", *path), error.reason, "key" if path[0] == "class_tau" else "value")
+    threshold = relabel.threshold
+    if isinstance(threshold, tuple) and len(threshold) != len(names):
+        what = f"expected {len(names)} z values, one per class, got {len(threshold)}"
         yield Fault(("relabel", "threshold"), what)
+
+
+def row_faults(config: Config, rows: int) -> Iterator[Fault]:
+    """Yield what does not go with the rows of the training data, which a configuration names by number."""
+    for i, row in enumerate(config.relabel.keep):
+        if isinstance(row, str) or row >= rows:
+            what = f"expected a row of the training data from 0 to {rows - 1}, got {shown(row)}"
+            yield Fault(("relabel", "keep", i), what)

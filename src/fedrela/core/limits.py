@@ -1,0 +1,171 @@
+"""The owner's limits on moves, declared once: `relabel`, `preview`, a client's policy and configurations take these.
+
+Classes are named by number from 0, or by name where class names are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrela.arguments import check_fraction
+from fedrela.core.input_checks import as_array, check_array
+from fedrela.errors import ArgumentError, WrongKeyError
+from fedrela.options import Options, option
+from fedrela.text import nearest_hint, shown
+
+Class = int | str
+Pairs = tuple[tuple[Class, Class], ...]
+PAIRS = "a list of pairs of classes [from, to]"
+
+
+def check_pairs(value: Any) -> Pairs:
+    """Return pairs of two different classes."""
+    if not isinstance(value, list | tuple | set | frozenset):
+        raise ArgumentError(f"expected {PAIRS}, got {shown(value)}")
+    for i, pair in enumerate(value):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise ArgumentError(f"expected a pair of classes [from, to], got {shown(pair)}", item=(i,))
+        for j, c in enumerate(pair):
+            _check_class(c, (i, j))
+        if pair[0] == pair[1]:
+            raise ArgumentError(f"expected two different classes, got {shown(pair[0])} twice", item=(i,))
+    return tuple((pair[0], pair[1]) for pair in value)
+
+
+def _check_class(value: Any, item: tuple[int, ...]) -> None:
+    if not isinstance(value, str) and (type(value) is not int or value < 0):
+        raise ArgumentError(f"expected a class number >= 0 or a class name, got {shown(value)}", item=item)
+
+
+def _check_allowed(value: Any) -> Pairs | NDArray[Any] | None:
+    """Return pairs, or a matrix as it was given; `relabel` knows which shape it must have."""
+    first = value[0] if isinstance(value, list | tuple) and value else None
+    first = first[0] if isinstance(first, list | tuple) and first else first
+    if value is None or isinstance(value, np.ndarray):
+        return value
+    return as_array("allowed", value) if isinstance(first, bool | np.bool_ | np.ndarray) else check_pairs(value)
+
+
+def _check_keep(value: Any) -> tuple[int | str, ...]:
+    """Return rows by number or id; booleans, one per row, say which."""
+    if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 1:
+        value = np.flatnonzero(value)
+    rows = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(rows, list | tuple | set | frozenset):
+        raise ArgumentError(f"expected a list of rows, by number or id, got {shown(value)}")
+    for i, row in enumerate(rows):
+        if not isinstance(row, str) and (type(row) is not int or row < 0):
+            raise ArgumentError(f"expected a row number >= 0 or an id, got {shown(row)}", item=(i,))
+    return tuple(sorted(set(rows), key=lambda row: (isinstance(row, str), row)))
+
+
+def _check_class_tau(value: Any) -> dict[str, float] | None:
+    if value is not None and not isinstance(value, Mapping):
+        raise ArgumentError(f"expected a table class -> fraction, got {shown(value)}")
+    table = {}
+    for key, tau in (value or {}).items():
+        if not isinstance(key, str) and (type(key) is not int or key < 0):
+            raise WrongKeyError(f"expected a class number >= 0 or a class name, got {shown(key)}", item=(str(key),))
+        try:
+            table[str(key)] = check_fraction("class_tau", tau, per_cent_hint=True)
+        except ArgumentError as error:
+            raise ArgumentError(error.reason, item=(str(key),)) from None
+    return dict(sorted(table.items())) or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Options):
+    """Which moves the owner of the data permits.
+
+    >>> Limits(forbidden=[("ill", "well")]).numbered(["well", "ill"]).forbidden
+    ((1, 0),)
+    """
+
+    allowed: Any = option(  # noqa: RUF009
+        None, "the only moves that may happen, as pairs of classes (from, to)", check=_check_allowed, form=PAIRS
+    )
+    forbidden: Any = option(  # noqa: RUF009
+        (), "moves that may not happen, as pairs of classes [from, to]", check=check_pairs, form=PAIRS
+    )
+    keep: Any = option(  # noqa: RUF009
+        (), "rows whose label is proven and stays", check=_check_keep, form="a list of rows, by number or id"
+    )
+    absent: bool = option(True, "false: no move into a class that the client does not have")
+    class_tau: Mapping[str, float] | None = option(
+        None,
+        "tau of single classes, by number or name",
+        check=_check_class_tau,
+        form="a table class -> fraction from 0 to 1",
+    )
+
+    def numbered(self, names: Sequence[str]) -> Self:
+        """Return the same limits with numbers in place of class names."""
+        changed: dict[str, Any] = {}
+        for what in ("allowed", "forbidden"):
+            pairs = getattr(self, what)
+            if pairs is not None and not isinstance(pairs, np.ndarray):
+                changed[what] = tuple(
+                    (class_number(a, names, what, (i, 0)), class_number(b, names, what, (i, 1)))
+                    for i, (a, b) in enumerate(pairs)
+                )
+        if self.class_tau is not None:
+            table = {str(class_number(c, names, "class_tau", (c,))): tau for c, tau in self.class_tau.items()}
+            changed["class_tau"] = table
+        return replace(self, **changed)
+
+    def allowed_moves(self, C: int) -> NDArray[np.bool_] | None:
+        """Return the moves that may happen as ``(C, C)``, from row to column; None for all."""
+        if isinstance(self.allowed, np.ndarray):
+            may = check_array("allowed", self.allowed, (C, C), np.bool_).copy()
+        elif self.allowed is None and not self.forbidden:
+            return None
+        else:
+            may = np.full((C, C), self.allowed is None)
+        for what, value in (("allowed", True), ("forbidden", False)):
+            pairs = getattr(self, what)
+            for i, pair in enumerate(() if pairs is None or isinstance(pairs, np.ndarray) else pairs):
+                for j, c in enumerate(pair):
+                    if not isinstance(c, int) or c >= C:
+                        raise ArgumentError(f"expected classes from 0 to {C - 1}, got {c}", argument=what, item=(i, j))
+                may[pair] = value
+        return may
+
+    def kept_rows(self, n: int, ids: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """Return which of `n` rows keep their labels; rows are named by their ids, if they have any."""
+        kept = np.zeros(n, np.bool_)
+        place = {name: row for row, name in enumerate(ids)}
+        for i, row in enumerate(self.keep):
+            text = str(row)
+            at = place.get(text, n) if ids else int(text) if text.isascii() and text.isdecimal() else n
+            if at >= n:
+                known = "one of the ids" if ids else f"a row from 0 to {n - 1}"
+                raise ArgumentError(f"expected {known}, got {shown(row)}", argument="keep", item=(i,))
+            kept[at] = True
+        return kept
+
+    def class_taus(self, tau: float, C: int) -> NDArray[np.float64]:
+        """Return the tau of every class, ``(C,)``; `tau` where a class has none of its own."""
+        taus = np.full(C, tau, np.float64)
+        for key, own in (self.class_tau or {}).items():
+            if not key.isdecimal() or int(key) >= C:
+                what = f"expected a class from 0 to {C - 1}, got {shown(key)}"
+                raise WrongKeyError(what, argument="class_tau", item=(key,))
+            taus[int(key)] = own
+        return taus
+
+
+def class_number(value: Class, names: Sequence[str], argument: str, item: tuple[int | str, ...] = ()) -> int:
+    """Return the number of a class that is given by name or by number."""
+    if isinstance(value, int):
+        return value
+    if value in names:
+        return list(names).index(value)
+    if value.isascii() and value.isdecimal() and argument == "class_tau":  # the keys of a table are texts
+        return int(value)
+    hint = nearest_hint(value, names) if names else "; give class_names in the order of the posterior's columns"
+    raise ArgumentError(f"unknown class {shown(value)}{hint}", argument=argument, item=item)
