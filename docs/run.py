@@ -116,8 +116,10 @@ def problems(page: Path, folder: Path) -> list[str]:
 def write(page: Path) -> None:
     """Write the outputs and pictures of a run onto the page; an output that fits, with its ``...``, stays."""
     with tempfile.TemporaryDirectory() as scratch:
-        outputs = execute(page, Path(scratch))
         text = page.read_text(encoding="utf-8")
+        outputs = execute(page, Path(scratch))
+        if page.read_text(encoding="utf-8") != text:
+            raise RuntimeError(f"{page}: was changed meanwhile; nothing is written")
         for block, printed in reversed(outputs):
             if not fits(block, printed):
                 text = text[: block.span[0]] + PROGRESS.sub("...\n", printed).rstrip() + "\n" + text[block.span[1] :]

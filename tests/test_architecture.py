@@ -40,7 +40,7 @@ LAYERS["testing"] = (EVERYTHING | {"experiment", "reproduction"}, {"torch", "pyd
 
 # place (a file, or a folder ending in a slash) -> packages it may load inside the function that needs them
 LAZY = {
-    "data/sources/": {"sklearn", "PIL"},
+    "data/sources/": {"sklearn", "PIL", "datasets", "flwr_datasets"},
     "data/posterior_tables.py": {"pyarrow"},
     "data/posteriors.py": {"pyarrow"},
     "data/download.py": {"pooch", "requests"},

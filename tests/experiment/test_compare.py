@@ -68,6 +68,11 @@ def test_the_summary_says_what_the_runs_say(tmp_path, executor):
         "fedavg",
         [*MATCHED, "random"],
     )
+    frame, plain = found.to_pandas(), found.to_dict()
+    assert list(frame.columns) == ["baseline", "arm", "metric", "mean", "deviation", "values"]
+    assert len(frame) == 5 * 4
+    assert plain == record
+    assert plain is not record
     results = {(cell.arm, cell.seed): plan.grid.result(cell) for cell in plan.grid.cells}
     for arm, found in baseline["arms"].items():
         overall = [results[arm, seed].accuracy["overall"] for seed in (1, 2)]

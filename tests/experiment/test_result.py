@@ -34,6 +34,13 @@ def view(result: Result) -> ET.Element:
     return ET.fromstring(result._repr_html_().replace("<br>", "<br/>"))
 
 
+def test_a_plain_copy(done):
+    plain = done.to_dict()
+    assert plain == done.record
+    plain["accuracy"]["overall"] = 2
+    assert done.accuracy["overall"] <= 1
+
+
 def test_a_row_a_round(done):
     frame, records = done.to_pandas(), done.history()
     assert list(frame.columns) == COLUMNS

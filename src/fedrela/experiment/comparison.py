@@ -56,7 +56,7 @@ class Comparison(GridSummary):
         return {baseline["label"]: baseline["failed"] for baseline in self.record["baselines"] if "failed" in baseline}
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame` with a row for each baseline, arm and metric: ``mean``, ``sd`` and ``values``."""
+        """Return a `pandas.DataFrame` with a row for each baseline, arm and metric: mean, deviation, values."""
         rows = [
             {"baseline": baseline["label"], "arm": arm, "metric": metric, **spread}
             for baseline in self.record["baselines"]
