@@ -151,19 +151,19 @@ def many_clients(rounds: int, quick: bool) -> list[Row]:
 
 
 def start_up(rounds: int, quick: bool) -> list[Row]:
-    times = min(rounds, 5)
     fedrela = str(Path(sys.executable).with_name("fedrela"))
     torch, own = "import torch", "import torch; from fedrela.experiment import run"
     commands = [[fedrela, "--help"], [sys.executable, "-c", torch], [sys.executable, "-c", own]]
     for command in commands:
-        cpu_seconds(command)  # once, so that files are read
-    helped, bare, loaded = zip(*([cpu_seconds(command) for command in commands] for _ in range(times)), strict=True)
+        cpu_seconds(command)  # once, so that files are read and compiled
+    first_round(fedrela)
+    helped, bare, loaded = zip(*([cpu_seconds(command) for command in commands] for _ in range(rounds)), strict=True)
     task = replace(DIGITS, clients=10, chosen=10, lots=10)
-    (round_times,) = interleaved([Side(*task.bare())], times)
+    (round_times,) = interleaved([Side(*task.bare())], rounds)
     first, reference = [], []
-    for k in range(times):
+    for k in range(rounds):
         began = time.perf_counter()
-        subprocess.run(commands[1], check=True)
+        subprocess.run(commands[1], check=True, env=installed())
         reference.append(time.perf_counter() - began + 2 * round_times[k][0])  # two epochs
         first.append(first_round(fedrela))
     added = [b - a for a, b in zip(bare, loaded, strict=True)]
@@ -183,9 +183,14 @@ def start_up(rounds: int, quick: bool) -> list[Row]:
 def cpu_seconds(command: Sequence[str]) -> float:
     """Return the CPU seconds of a command, user and system."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=installed())
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def installed() -> dict[str, str]:
+    """Return an environment in which modules are compiled once, as they are where a package is installed."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def first_round(fedrela: str) -> float:
@@ -193,19 +198,15 @@ def first_round(fedrela: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "run/rounds.jsonl")
         began = time.perf_counter()
-        command = [
-            fedrela,
-            "run",
-            str(ROOT / "src/fedrela/cli/starters/digits.toml"),
-            "--out",
-            str(Path(folder, "run")),
-        ]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        config = ROOT / "src/fedrela/cli/starters/digits.toml"
+        command = [fedrela, "run", str(config), "--out", str(Path(folder, "run"))]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=installed())
         while not (written.exists() and written.stat().st_size):
             if process.poll() is not None:
                 raise SystemExit("fedrela run ended before its first round")
             time.sleep(0.002)
         seconds = time.perf_counter() - began
+        process.kill()  # its workers end with it
         process.wait()
         return seconds
 

@@ -28,6 +28,18 @@ def reference(tmp_path_factory):
     return run(small(), out=tmp_path_factory.mktemp("reference") / "run")
 
 
+def test_a_run_loads_no_library_that_takes_longer_than_its_rounds(tmp_path):
+    code = (
+        "import sys; from fedrela.experiment import run\n"
+        "config = {'data': {'partition': {'kind': 'iid', 'clients': 2}}, 'train': {'rounds': 1}}\n"
+        "run(config, out=sys.argv[1], workers=1)\n"
+        "slow = {'sklearn', 'scipy', 'pandas', 'sympy', 'torch._dynamo', 'matplotlib', 'flwr', 'rich'}\n"
+        "assert not slow & {*sys.modules}, slow & {*sys.modules}"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_names_of_the_package_are_functions_whatever_was_imported_before():
     assert fedrela.experiment.run is run
     code = (

@@ -95,6 +95,11 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
             self._calls.append(Call(func, named, words, results, several))
         return found
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing in here is compiled, and to say so torch would load its compiler, for as long as torch itself."""
+        return False
+
     def _check(self, func: Any, args: Any) -> None:
         """Raise where values decide what is done, or where an input would be changed."""
         by_mask = func is aten.index.Tensor and any(k is not None and k.dtype in MASKS for k in args[1])
