@@ -10,6 +10,7 @@ usage: python benchmarks/engine.py [--quick] [--rounds 15] [--only PART ...] [--
 
 rounds    a training round with two workers against two bare PyTorch processes with half of the batches each
 relabel   a round in which all clients re-label against a normal one
+compare   twelve small runs (four arms, three seeds) side by side against one after the other
 clients   100 of 10,000 clients a round against 100 of 100 with as many samples each; a run of 100,000 clients
 start     CPU seconds of `fedrela --help` and of imports; `fedrela run` to the end of round 1
 memory    peak of all processes
@@ -134,6 +135,15 @@ def relabelling(rounds: int, quick: bool) -> list[Row]:
         Row.of("relabel", "MLP: one re-labelling round in a run of 500, share of its time", share, 0.5, "%"),
         Row.of("relabel", "MLP: re-labelling round with `collected` / normal round", ratios(collected, normal), 1.05),
     ]
+
+
+def comparison(rounds: int, quick: bool) -> list[Row]:
+    script = str(ROOT / "benchmarks/engine_sides.py")
+    length = "4" if quick else "20"
+    sides = [Side([sys.executable, script, kind, length]) for kind in ("together", "apart")]
+    together, apart = interleaved(sides, rounds)
+    what = "`compare`, digits, 4 arms, 3 seeds: side by side / one run after the other"
+    return [Row.of("compare", what, ratios(together, apart), 0.8)]
 
 
 def many_clients(rounds: int, quick: bool) -> list[Row]:
@@ -292,8 +302,8 @@ def small(task: Task) -> Task:
 
 
 PARTS: dict[str, Callable[[int, bool], list[Row]]] = {
-    "rounds": training_rounds, "relabel": relabelling, "clients": many_clients, "start": start_up, "memory": memory,
-    "peers": peers,
+    "rounds": training_rounds, "relabel": relabelling, "compare": comparison, "clients": many_clients,
+    "start": start_up, "memory": memory, "peers": peers,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 usage: python benchmarks/engine_sides.py TASK [FILE]    (a `Task` as JSON; one round at once, then one for each line
 read; with FILE, only write the task's samples and clients to it)
        python benchmarks/engine_sides.py many CLIENTS    (one round of a run with so many clients)
+       python benchmarks/engine_sides.py together|apart ROUNDS    (a comparison of twelve runs for each line read)
 """
 
 from __future__ import annotations
@@ -209,6 +210,31 @@ def run_many(clients: int) -> None:
     sys.stdin.readline()
 
 
+def serve_comparison(side_by_side: bool, rounds: int) -> Iterator[None]:
+    """Compare four arms with three seeds at every step; runs go on side by side, or each has all workers to itself."""
+    import tempfile
+
+    from fedrela.experiment import open_executor, start_early
+
+    start_early()
+    from fedrela.experiment.comparison import DEMO, Compare
+    from fedrela.experiment.load import parse_config
+
+    config = parse_config(DEMO | {"train": {**DEMO["train"], "rounds": rounds}})
+    with open_executor(2) as (pool, _):
+        while True:
+            with tempfile.TemporaryDirectory() as folder:
+                grid = Compare(config, f"{folder}/grid").grid
+                grid.begin()
+                for task in [] if side_by_side else grid.tasks:
+                    for _ in grid._carry_out(task, pool):
+                        pass
+                for _ in grid.run(pool):
+                    pass
+                assert grid.finished() == len(grid.cells) == 12
+            yield
+
+
 def write_clients(task: Task, path: str) -> None:
     """Write a task's inputs, labels and clients, for programs that know nothing of this package."""
     import numpy as np
@@ -224,11 +250,15 @@ def main() -> None:
     if sys.argv[1] == "many":
         run_many(int(sys.argv[2]))
         return
-    told = Task(**json.loads(sys.argv[1]))
-    if sys.argv[2:]:
-        write_clients(told, sys.argv[2])
-        return
-    for _ in serve_engine(told) if told.half is None else serve_bare(told):
+    if sys.argv[1] in ("together", "apart"):
+        rounds = serve_comparison(sys.argv[1] == "together", int(sys.argv[2]))
+    else:
+        told = Task(**json.loads(sys.argv[1]))
+        if sys.argv[2:]:
+            write_clients(told, sys.argv[2])
+            return
+        rounds = serve_engine(told) if told.half is None else serve_bare(told)
+    for _ in rounds:
         print("done", flush=True)
         if not sys.stdin.readline():
             break

@@ -5,6 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,6 +86,29 @@ def test_a_dry_run_writes_nothing(run):
     rows = [line.split() for line in done.out.splitlines()[-4:]]
     assert [row[:5] for row in rows] == [["to", "do", "FedAvg", arm, "1"] for arm in MATCHED]
     assert sorted(path.name for path in Path().iterdir()) == ["clinic.toml"]
+
+
+def test_ctrl_c_while_runs_go_on_side_by_side_leaves_a_folder_to_continue(run):
+    name = write(
+        compare={"seeds": 2, "arms": ["baseline", "fedrela"]},
+        train={"rounds": 60, "epochs": 1, "evaluate_every": 30},
+        relabel={"start": 59},
+    )
+    command = [sys.executable, "-m", "fedrela.cli.main", "compare", name, "--out", "o", "--workers", "2"]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        until = time.monotonic() + 600
+        while len(list(Path("o/prefixes").glob("*/rounds.jsonl"))) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+        _, err = process.communicate(timeout=600)
+    assert process.returncode == 130
+    assert err.decode().splitlines() == [
+        "fedrela: o: finished runs are kept; run the same command to continue", "fedrela: interrupted",
+    ]  # fmt: skip
+    done = run("compare", name, "--out", "o", "--workers", 1)
+    assert (done.code, len(GridFolder.open("o").read_json("grid.json")["cells"])) == (0, 4)
 
 
 def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):

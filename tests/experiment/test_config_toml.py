@@ -60,6 +60,7 @@ weight_decay = 1e-05
 loss = "cross_entropy"
 schedule = "constant"
 clip = 0.0
+precision = "float32"
 augment = false
 evaluate_every = 1
 local_test = false

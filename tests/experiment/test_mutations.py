@@ -29,8 +29,8 @@ VALID = {
     "train": {
         "rounds": "40", "participation": "0.5", "epochs": "2", "batch_size": "16", "lr": "0.05", "momentum": "0.9",
         "weight_decay": "1e-5", "loss": '"focal"', "schedule": '"step"', "milestones": "[0.5, 30]", "gamma": "0.1",
-        "clip": "0.0", "augment": "false", "evaluate_every": "1", "local_test": "false", "min_clients": "2",
-        "deadline": "0.0", "norm_limit": "50.0", "give_up": "5",
+        "clip": "0.0", "precision": '"float32"', "augment": "false", "evaluate_every": "1", "local_test": "false",
+        "min_clients": "2", "deadline": "0.0", "norm_limit": "50.0", "give_up": "5",
     },
     "relabel": {
         "enabled": "true", "start": "32", "period": "0", "late": "true", "preset": '"official"', "spread": '"sample"',

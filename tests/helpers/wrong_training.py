@@ -174,6 +174,8 @@ clip = «-1                            | clip: expected a number >= 0, got -1
 clip = «inf                           | clip: expected a number >= 0, got inf
 clip = «false                         | clip: expected a number >= 0, got false
 clip = «"norm"                        | clip: expected a number >= 0, got 'norm'
+precision = «"float64"                | precision: expected
+precision = «16                       | precision: expected
 augment = «1                          | augment: expected true or false, got 1
 augment = «"true"                     | augment: expected true or false, got 'true'
 augment = «["flip"]                   | augment: expected true or false, got a list

@@ -22,6 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from fedrela.errors import ArgumentError
 from fedrela.models.arrays import FlatModel
 from fedrela.models.inputs import Scaling
+from fedrela.models.runtime import lower_precision
 from fedrela.models.sgd import Sgd
 
 View = Callable[[Tensor, np.random.Generator], Tensor]
@@ -44,6 +45,7 @@ class Local:
     weight_decay: float = 0.0
     clip: float = 0.0
     loss: str = "cross_entropy"
+    precision: str = "float32"
 
 
 @dataclass
@@ -211,7 +213,7 @@ def train(
         Trained in place, on these samples.
     local
         Epochs, batch size and options of SGD. Weight decay is added after clipping, and each optimiser's part of the
-        gradient is clipped separately.
+        gradient is clipped separately. Weights, gradients and steps have the model's dtype in any precision.
     rng
         Returns the random generator of a purpose: ``"order"`` of samples, ``"view"`` of augmentation.
     loss
@@ -225,12 +227,13 @@ def train(
     scores
         Filled with each sample's logits in the last epoch, (n, C), if the loss leaves them in the batch.
     """
-    steppers, fill_gradient = _steppers(model, local, groups), model.recorder.bind(loss)
+    steppers = _steppers(model, local, groups)
     order, view = rng("order"), None if samples.view is None else rng("view")
     smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.parts) else 1
     model.train()
     steps = 0
-    with torch.no_grad():
+    with torch.no_grad(), lower_precision(model.vector.device, local.precision):
+        fill_gradient = model.recorder.bind(loss)
         for epoch in range(local.epochs):
             wanted = scores is not None and epoch == local.epochs - 1
             found = []  # read after the epoch: reading makes the host wait for a GPU
@@ -244,7 +247,7 @@ def train(
                     found.append((batch.at, batch.scores.detach()))
             if scores is not None:
                 for at, logits in found:
-                    scores[at] = logits.cpu().numpy()
+                    scores[at] = logits.float().cpu().numpy()
     if not model.attached():
         raise ArgumentError(f"{type(model.module).__name__}: training replaced its gradients; keep them in place")
     return steps

@@ -25,6 +25,7 @@ from fedrela.streams import stream
 from fedrela.text import shown
 
 MOST_ROUNDS = 1_000_000
+PRECISIONS = ("float32", "bfloat16", "float16")
 SCHEDULES = {"constant": (), "step": ("milestones", "gamma"), "cosine": ("lr_end",)}  # with the options of each
 
 PASSES = ("passes", "augment", "train_mode")  # how posteriors are computed where they are not collected
@@ -85,6 +86,9 @@ class TrainOptions(Options):
     gamma: float = option(0.1, "step: factor of the rate at a milestone", gt=0, le=1)
     lr_end: float = option(0.0, "cosine: what is left of the rate in the last round", ge=0, le=1)
     clip: float = option(0.0, "largest norm of a gradient; 0: any", ge=0)
+    precision: str = option(
+        "float32", "of the products in local training, where the device has a lower one", choices=PRECISIONS
+    )
     augment: bool = option(False, "images are cropped and flipped at random")
     evaluate_every: int = option(
         1, "rounds between two evaluations; the last round always has one", ge=1, le=MOST_ROUNDS

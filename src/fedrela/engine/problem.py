@@ -70,7 +70,7 @@ class Plan:
         train = self.train
         lr = train.lr * train.factor(round) * self.relabel.scale(round, train.rounds)
         step = {"momentum": train.momentum, "weight_decay": train.weight_decay, "clip": train.clip}
-        return Local(lr, train.epochs, train.batch_size, loss=train.loss, **step)
+        return Local(lr, train.epochs, train.batch_size, loss=train.loss, precision=train.precision, **step)
 
 
 @dataclass(frozen=True)

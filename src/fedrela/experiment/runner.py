@@ -42,7 +42,7 @@ from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models import MODELS, build, contract
 from fedrela.models.contract import Model
 from fedrela.models.inputs import Scaling
-from fedrela.models.runtime import device_of, dtype_of, one_thread, seeded
+from fedrela.models.runtime import device_of, dtype_of, one_thread, refused_precision, seeded
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder
 from fedrela.text import printable
@@ -214,6 +214,9 @@ def build_plan(
 
     A model is a module, or a function of input shape and number of classes that makes one.
     """
+    device = device_of(config.engine.device)
+    if reason := refused_precision(config.train.precision, device):
+        raise WrongConfigError([Fault(("train", "precision"), f"{reason}; use float32")], config.origin)
     algorithm = algorithm or config.algorithm.kind()(**config.algorithm.params)
     if isinstance(federation, PrivateFederation):
         problem = federation.problem
@@ -230,8 +233,7 @@ def build_plan(
     relabel = config.relabel.numbered(problem.class_names)
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
         relabel = replace(relabel, method=relabel.reallocator(), params=None)
-    plan = Plan(config.seed, config.train, relabel, algorithm, make, device_of(config.engine.device))
-    return problem, plan
+    return problem, Plan(config.seed, config.train, relabel, algorithm, make, device)
 
 
 def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:

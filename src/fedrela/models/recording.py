@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fedrela.models.arrays import FlatModel
 
 RECORDED_AT = 3  # the batch of one shape that is recorded; earlier ones may be the only ones
+LOSS_SCALE = 1024.0  # a loss is multiplied by it in float16, and its gradient divided: small ones would become 0
 MOST = 256  # recordings of one model: beyond, losses or shapes hardly come again
 PACKAGES = {"torch", "fedrela"}
 PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size)
@@ -94,8 +95,15 @@ class Recorder:
     def _differentiate(self, loss: Loss, batch: Batch) -> list[Tensor]:
         with torch.enable_grad():
             value, wanted = loss(batch), [parameter for parameter in self._parameters if parameter.requires_grad]
-            found = iter(torch.autograd.grad(value, wanted, materialize_grads=True))
+            if self._in_float16():
+                scaled = torch.autograd.grad(value.float() * LOSS_SCALE, wanted, materialize_grads=True)
+                found = iter([gradient / LOSS_SCALE for gradient in scaled])
+            else:
+                found = iter(torch.autograd.grad(value, wanted, materialize_grads=True))
         return [next(found) if p.requires_grad else torch.zeros_like(p) for p in self._parameters]
+
+    def _in_float16(self) -> bool:
+        return torch.is_autocast_enabled(self._device) and torch.get_autocast_dtype(self._device) == torch.float16
 
     def _record(self, loss: Loss, tensors: list[Tensor], batch: Batch) -> Replay | None:
         """Fill the gradient, and return how to replay the pass if that gives the same bits."""

@@ -1,16 +1,35 @@
-"""Devices, dtypes, and what makes computations repeatable: addressed seeds and one thread."""
+"""Devices, dtypes, precision, and what makes computations repeatable: addressed seeds and one thread."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import random
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from fedrela.streams import stream
+
+# Instructions of x86 and of ARM processors, as Linux names them, without which a precision would be slow or impossible.
+INSTRUCTIONS = {
+    "bfloat16": {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"},
+    "float16": {"avx512_fp16", "amx_fp16", "asimdhp"},
+}
+CPU_INFO = Path("/proc/cpuinfo")
+# A virtual machine may name instructions that it does not have, and they would end the process that tries them.
+PROBE = """
+import sys, torch
+dtype = getattr(torch, sys.argv[1])
+x, images = torch.ones(64, 784, dtype=dtype), torch.ones(8, 16, 14, 14, dtype=dtype)
+assert (x @ x.T).float().isfinite().all()
+assert torch.conv2d(images, torch.ones(32, 16, 3, 3, dtype=dtype)).float().isfinite().all()
+"""
 
 
 @contextlib.contextmanager
@@ -108,6 +127,36 @@ def device_of(name: str) -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def refused_precision(name: str, device: str) -> str:
+    """Return why a device cannot compute in a precision, or an empty string; a CPU is asked before it is tried.
+
+    >>> refused_precision("float32", "cpu")
+    ''
+    """
+    if name == "float32" or device.startswith("cuda"):
+        return ""
+    if not device.startswith("cpu"):
+        return "" if name == "float16" else f"{device} has no {name}"
+    try:
+        named = re.findall(r"^(?:flags|Features)\s*:(.*)$", CPU_INFO.read_text(), re.MULTILINE)
+    except OSError:
+        named = []
+    if not INSTRUCTIONS[name] & {*" ".join(named[:1]).split()}:
+        return f"this processor has no instructions for {name}"
+    tried = subprocess.run([sys.executable, "-c", PROBE, name], capture_output=True, check=False)
+    return f"this processor names instructions for {name}, but they fail" if tried.returncode else ""
+
+
+@contextlib.contextmanager
+def lower_precision(device: torch.device, name: str) -> Iterator[None]:
+    """Compute products in a lower precision inside, as torch's autocast does; ``"float32"`` changes nothing."""
+    if name == "float32":
+        yield
+        return
+    with torch.autocast(device.type, dtype_of(name), cache_enabled=False):  # weights change from batch to batch
+        yield
 
 
 def dtype_of(name: str) -> torch.dtype:
