@@ -57,6 +57,8 @@ def test_bins_lie_around_zero():
     assert np.unique(np.diff(Z_EDGES)).tolist() == [0.25]
     assert np.flatnonzero(z_histogram(np.zeros((2, 3)))).tolist() == [25]
     assert z_histogram(np.zeros((2, 3)))[25] == 6
+    table = np.linspace(-7, 7, 60).reshape(4, 15)
+    np.testing.assert_array_equal(z_histogram(table, by_row=True), [z_histogram(row) for row in table])
     assert z_histogram([]).tolist() == [0] * 51
 
 

@@ -21,7 +21,7 @@ from fedrela.text import plural
 TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # a tile of this size is transposed within the cache
 CACHE_NUMBERS = 65_536  # a block of at most this many numbers stays in a core's cache through all equations
 
-Found = tuple[Ints, Floats, Floats]  # for one class: samples, scores, probabilities
+Found = tuple[Ints, Floats]  # for one class: places in the order of samples, and scores
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,11 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
         for c in range(columns.start, columns.stop):
             z = score[c - columns.start, : reach[c]]
             above = np.flatnonzero(z > threshold[c])
-            gain = eq.weight_gain(varpi[c], source[above])
-            found.append((groups.order[above], z[above], formula(z[above], threshold[c], gain)))
-    return _join(found, threshold, varpi, tuple(_notes(int((groups.sizes < 2).sum()), flat)))
+            found.append((above, z[above]))
+    notes = tuple(_notes(int((groups.sizes < 2).sum()), flat))
+    place, z, target = _join(found)
+    rho = formula(z, threshold[target], eq.weight_gain(varpi[target], source[place]))
+    return Candidates(groups.order[place], target, z, rho, threshold, varpi, notes)
 
 
 def _notes(small: int, flat: int) -> Iterator[str]:
@@ -99,17 +101,16 @@ def _notes(small: int, flat: int) -> Iterator[str]:
         yield f"no spread: score 0 for {plural(flat, '(class, column) pair')}"
 
 
-def _join(found: list[Found], threshold: Floats, varpi: Floats, notes: tuple[str, ...] = ()) -> Candidates:
-    """Join the candidates of all classes."""
-    sample, score, rho = (np.concatenate(part) for part in zip(*found, strict=True))
-    target = np.repeat(np.arange(len(found)), [part[0].size for part in found])
-    return Candidates(sample, target, score, rho, threshold, varpi, notes)
+def _join(found: list[Found]) -> tuple[Ints, Floats, Ints]:
+    """Join the candidates of all classes: places, scores, and classes."""
+    place, score = (np.concatenate(part) for part in zip(*found, strict=True))
+    return place, score, np.repeat(np.arange(len(found)), [part[0].size for part in found])
 
 
 def no_candidates(C: int) -> Candidates:
     """Return no candidates at all, with thresholds that nothing passes and equal weights."""
-    nothing = (np.empty(0, np.intp), np.empty(0), np.empty(0))
-    return _join([nothing], np.full(C, np.inf), np.ones(C))
+    none, nothing = np.empty(0, np.intp), np.empty(0)
+    return Candidates(none, none, nothing, nothing, np.full(C, np.inf), np.ones(C))
 
 
 def _column_blocks(Q: NDArray[Any], order: Ints) -> Iterator[tuple[slice, Floats]]:

@@ -104,7 +104,7 @@ def class_weights(counts: NDArray[Any]) -> Floats:
     return np.ones(counts.size) if high == low else 1.0 - (counts - low) / (high - low)
 
 
-def weight_gain(target: float, source: Floats) -> Floats:
+def weight_gain(target: float | Floats, source: Floats) -> Floats:
     """Equation (6), second half: max(varpi[c] - varpi[y], 0) from the two weights; positive to rarer classes only."""
     return np.maximum(target - source, 0.0)
 
@@ -151,6 +151,6 @@ def probability(z: Floats, t: float | Floats, gain: Floats) -> Floats:
     return np.maximum(np.tanh(z - t) * gain, 0.0)
 
 
-def raw_probability(q: Floats, t: float, gain: Floats) -> Floats:
+def raw_probability(q: Floats, t: float | Floats, gain: Floats) -> Floats:
     """Ablation `tab:zscore`: rho = Q * varpi_y above the threshold, without standardisation or tanh."""
     return np.where(q > t, np.minimum(q, 1.0) * gain, 0.0)  # a rounded posterior may exceed 1 a little

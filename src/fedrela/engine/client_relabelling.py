@@ -113,4 +113,4 @@ def _histogram_and_flow(Q: NDArray[np.float64], done: Relabelling) -> tuple[NDAr
     groups = ClassGroups.of(y, np.bincount(y, minlength=classes))
     z, _ = z_scores(np.ascontiguousarray(Q[groups.order].T), groups, str(ledger.options["spread"]))
     expected = expected_flow(done.candidates, y, str(ledger.options["target"])).sum(axis=0)
-    return np.stack([z_histogram(row) for row in z]), expected
+    return z_histogram(z, by_row=True), expected

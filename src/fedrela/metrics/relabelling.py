@@ -35,7 +35,7 @@ def changed_counts(before: ArrayLike, after: ArrayLike, num_classes: int) -> NDA
     return np.stack([np.bincount(ids, minlength=num_classes) for ids in _pair(before, after, num_classes)])
 
 
-def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES) -> NDArray[np.int64]:
+def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES, *, by_row: bool = False) -> NDArray[np.int64]:
     """Count scores between edges; histograms with the same edges add up.
 
     Parameters
@@ -44,10 +44,12 @@ def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES) -> NDArray[np.int64]:
         Infinite ones are counted, NaN is an error.
     edges : (m,) ascending numbers
         Bin i + 1 holds ``edges[i] <= z < edges[i + 1]``; the first bin what is smaller, the last what is larger.
+    by_row
+        Count each row of a table by itself.
 
     Returns
     -------
-    (m + 1,) counts
+    (m + 1,) counts, or (rows, m + 1) of them
 
     Examples
     --------
@@ -59,7 +61,10 @@ def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES) -> NDArray[np.int64]:
         raise ArgumentError(f"edges: expected ascending numbers, got {limits.tolist()}")
     if np.isnan(scores).any():
         raise ArgumentError(f"z: expected numbers, got NaN at place {int(np.argmax(np.isnan(scores)))}")
-    return np.bincount(np.searchsorted(limits, scores, side="right"), minlength=limits.size + 1)
+    bins, rows = limits.size + 1, len(np.asarray(z)) if by_row else 1
+    place = np.searchsorted(limits, scores, side="right").reshape(rows, -1) + bins * np.arange(rows)[:, np.newaxis]
+    counts = np.bincount(place.ravel(), minlength=rows * bins)
+    return counts.reshape(rows, bins) if by_row else counts
 
 
 def _pair(before: ArrayLike, after: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
