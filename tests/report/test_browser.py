@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from fedrela.experiment import compare, sweep
 from fedrela.experiment import run as run_experiment
+from fedrela.report.audit import Audit, audit_page
 from fedrela.report.page import Page, Section, Text, render
 from fedrela.report.writing import write_report
 from fedrela.reproduction import reproduce
@@ -67,6 +69,22 @@ def test_the_pages_of_several_runs(browser, pages, kind, width, dark):
     seen = browser.look(pages[kind], width, dark=dark)
     seen.check()
     assert seen.svgs > 0
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+def test_the_page_of_an_audit(browser, tmp_path, width, dark):
+    flow = np.array([[[0.0, 2.5], [0.0, 0.0]], [[0.0, 7.5], [0.0, 0.0]]])
+    moves = {"id": ["scan-1", LONG], "old": [0, 0], "new": [1, 1], "posterior": [0.2, 0.1], "rho": [0.9, 4e-5]}
+    found = Audit(
+        "clinic.csv", ("healthy", LONG), [("sha256", "a" * 64)], np.array([0.03, 0.05]), flow, 1,
+        np.array([[80, 4], [6, 10]]), 0.6, ["the model agrees with few labels"], moves, 12,
+        {"scan-1": np.zeros((96, 96, 3), np.uint8)}, True,
+    )  # fmt: skip
+    (tmp_path / "page.html").write_text(render(audit_page(found, "0.1.0")))
+    seen = browser.look(tmp_path / "page.html", width, dark=dark)
+    seen.check()
+    assert (seen.title, seen.svgs, seen.images) == ("Audit of clinic.csv", 3, 1)
+    assert "1 row of them had no picture" in seen.text
 
 
 def test_long_words_do_not_widen_a_page(browser, tmp_path):

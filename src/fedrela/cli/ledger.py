@@ -236,9 +236,8 @@ def undo(path: Ledgers, reason: Reason) -> None:
             f"{path}: belongs to a run folder, whose labels nobody else uses; fedrela.undo returns them"
         )
     compare_with_log(log, ledgers)
-    undone = [entry for entry in log.entries() if entry["event"] in ("relabel", "undo")][-1:]
-    if undone and undone[0]["event"] == "undo":
-        raise DataError(f"{path}: was undone already on {undone[0]['time']}: {printable(undone[0].get('reason'), 80)}")
+    if (undone := log.undone()) is not None:
+        raise DataError(f"{path}: was undone already on {undone['time']}: {printable(undone.get('reason'), 80)}")
     if path.is_dir() or PASS.fullmatch(path.name):
         from fedrela.plugin.store import LabelStore
 

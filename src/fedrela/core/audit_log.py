@@ -59,6 +59,11 @@ class AuditLog:
         """Return the newest entry of every ledger file that the log names, by the file's name."""
         return {entry["ledger"]: entry for entry in self.entries() if "ledger_sha256" in entry}
 
+    def undone(self) -> Entry | None:
+        """Return the undo after which no label was changed, or None."""
+        last = [entry for entry in self.entries() if entry["event"] in ("relabel", "undo")][-1:]
+        return last[0] if last and last[0]["event"] == "undo" else None
+
     def _parse(self, data: bytes) -> list[Entry]:
         entries: list[Entry] = []
         previous = NOTHING
@@ -149,6 +154,8 @@ def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[st
             said.append(f"{name}: has no log; its own digest fits: {len(ledger)} moves")
     for name, entry in log.made().items():
         _check_files(log.path.parent, name, entry, said)
+    if (undone := log.undone()) is not None:
+        said.append(f"undone on {undone['time']}, entry {undone['number']}: {undone.get('reason')}")
     if entries:
         words = "entry" if len(entries) == 1 else "entries"
         said.append(f"{log.path.name}: {len(entries)} {words}, unbroken; head {known[-1]}")
