@@ -22,7 +22,7 @@ END
 openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile server.ext -out server.pem \
   2> /dev/null
 rm -f server.csr server.ext ca.srl
-for ((node = 0; node < 3; node++)); do
-  ssh-keygen -q -t ecdsa -b 384 -N "" -f "node$node" -C ""
+for node in $(seq -f node%.0f 0 2); do
+  ssh-keygen -q -t ecdsa -b 384 -N "" -f "$node" -C ""
 done
 echo "keys for 3 nodes in $keys; for loopback trials only: whoever has ca.key can pose as the server"

@@ -7,8 +7,9 @@ here="$(cd "$(dirname "$0")" && pwd)"
 client="${1:-}"
 [[ "$client" =~ ^(0|[1-9][0-9]{0,8})$ ]] || fail "expected the client's number, from 0, as first argument"
 [ "$client" -lt 3 ] || fail "$client: there are 3 clients, 0 to 2"
+number=$client
 shift
-superlink=127.0.0.1:9091 port=$((9100 + client)) state="$here/state-$client" keys="$here/keys" named=no insecure=no
+superlink=127.0.0.1:9091 port=$((9100 + number)) state="$here/state-$client" keys="$here/keys" named=no insecure=no
 while [ $# -gt 0 ]; do
   case "$1" in
     --superlink) with_value "$@"; superlink="$2"; shift 2 ;;
@@ -20,11 +21,11 @@ while [ $# -gt 0 ]; do
   esac
 done
 case "$state" in *[\'[:cntrl:]]*) fail "$state: expected a folder without quotation marks in its name" ;; esac
-common=(--superlink "$superlink" --host 127.0.0.1 --port "$port"
-  --node-config "partition-id=$client num-partitions=3 state-dir='$state'")
+key="node$client" node="partition-id=$client num-partitions=3"
+common=(--superlink "$superlink" --host 127.0.0.1 --port "$port" --node-config "$node state-dir='$state'")
 if [ "$insecure" = no ] && [ -f "$keys/ca.pem" ]; then
-  [ -f "$keys/node$client" ] || fail "$keys/node$client: the private key of this node is missing"
-  common+=(--root-certificates "$keys/ca.pem" --auth-supernode-private-key "$keys/node$client")
+  [ -f "$keys/$key" ] || fail "$keys/$key: the private key of this node is missing"
+  common+=(--root-certificates "$keys/ca.pem" --auth-supernode-private-key "$keys/$key")
 elif [ "$insecure" = no ] && [ "$named" = yes ]; then
   fail "$keys: has no ca.pem; get it from the server, or leave --keys out"
 elif [ "$insecure" = no ] && ! is_loopback "${superlink%:*}"; then

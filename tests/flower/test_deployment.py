@@ -1,4 +1,4 @@
-"""A real federation on loopback gives what the embedded engine gives."""
+"""A real federation of private nodes on loopback gives what a simulation of the same configuration gives."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from fedrela.experiment import Result, run
 from fedrela.experiment.flower_app import export_flower
+from fedrela.experiment.load import load_config
+from fedrela.experiment.split import split
 from helpers.deployment import deployed
 from helpers.flower_federations import assert_equal, digits
 
@@ -24,19 +26,22 @@ def three_clients(**train):
     )
 
 
-def test_a_superlink_and_three_supernodes_give_what_one_process_gives(tmp_path):
+def test_a_superlink_and_three_private_supernodes_give_what_one_process_gives(tmp_path):
     config = three_clients()
-    app = export_flower(config, tmp_path / "app")
+    parts = tmp_path / "parts"
+    names = split(config, parts)
+    app = export_flower(load_config(parts / "config.toml"), tmp_path / "app", private=True)
+    homes = {name: parts / "nodes" / name for name in names}
     with deployed(app) as federation:
         federation.superlink()
-        for client in range(3):
-            federation.supernode(client)
-        done = federation.flwr(
-            "run", ".", "trial", "--stream", "--run-config", f"out='{tmp_path / 'run'}' patience=200.0"
-        )
+        for name, home in homes.items():
+            federation.private_supernode(name, home, hide=[parts / "server", *(set(homes.values()) - {home})])
+        said = f"out='{tmp_path / 'run'}' data='{parts / 'server' / 'server.toml'}' patience=200.0"
+        done = federation.flwr("run", ".", "trial", "--stream", "--run-config", said)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (tmp_path / "run" / "result.json").exists(), done.stdout + federation.everything()
     there = Result.load(tmp_path / "run")
     assert_equal(there, run(config, out=tmp_path / "here"))
     assert there.moved is None
-    assert sorted(path.name for path in tmp_path.glob("state-*/app-*/client-*")) == ["client-0", "client-1", "client-2"]
+    kept = sorted(path.name for home in homes.values() for path in (home / "state").glob("app-*/client-*"))
+    assert kept == ["client-0", "client-1", "client-2"]

@@ -39,6 +39,16 @@ def send(member: int, sign: int) -> None:
         signal.pidfd_send_signal(member, sign)
 
 
+def hidden(folders: Sequence[Path], command: Sequence[object]) -> list[object]:
+    """Return a command that sees these folders empty, in a mount namespace of its own, where such can be made."""
+    for spaces in (["unshare", "-m"], ["unshare", "-rm"]):
+        trial = [*spaces, "mount", "-t", "tmpfs", "none", "/mnt"]
+        if folders and subprocess.run(trial, capture_output=True, check=False, timeout=20).returncode == 0:
+            script = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit 9; shift; done; shift; exec "$@"'
+            return [*spaces, "sh", "-c", script, "sh", *folders, "--", *command]
+    return list(command)
+
+
 class Deployment:
     """An exported app with its processes; `log` holds what each wrote."""
 
@@ -61,11 +71,11 @@ class Deployment:
         path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
         return {**os.environ, **quiet, "FLWR_TELEMETRY_ENABLED": "0", "FLWR_HOME": str(self.home), "PATH": path}
 
-    def start(self, name: str, command: Sequence[object], **more: str) -> None:
-        """Start a process in a session of its own."""
+    def start(self, name: str, command: Sequence[object], *, cwd: Path | None = None, **more: str) -> None:
+        """Start a process in a session of its own, perhaps in a folder of its own."""
         with (self.logs / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                list(map(str, command)), cwd=self.app, env=self.environment | more, stdin=subprocess.DEVNULL,
+                list(map(str, command)), cwd=cwd or self.app, env=self.environment | more, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
@@ -90,6 +100,16 @@ class Deployment:
              "--state", place, *keys, *options],
             FLWR_HOME=str(place / "flwr"),
         )  # fmt: skip
+
+    def private_supernode(self, name: str, home: Path, *options: object, hide: Sequence[Path] = ()) -> None:
+        """Start the SuperNode of a private node in its own folder; in its view the folders to hide are empty."""
+        keys = ["--keys", self.keys] if self.keys else []
+        command = [
+            self.app / "start-supernode.sh", name, "--superlink", f"127.0.0.1:{self.port}", "--port", free_port(),
+            "--state", home / "state", *keys, *options,
+        ]  # fmt: skip
+        (home / "state").mkdir(exist_ok=True)
+        self.start(name, hidden(hide, command), cwd=home, FLWR_HOME=str(home / "state" / "flwr"))
 
     def flwr(self, *command: object, timeout: float = WAIT) -> subprocess.CompletedProcess[str]:
         """Run Flower's command line to its end."""

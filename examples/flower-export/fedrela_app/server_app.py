@@ -16,7 +16,6 @@ def main(grid: Grid, context: Context) -> None:
     """Begin the run, or go on with the one that is there."""
     said = context.run_config
     config = load_config(Path(__file__).with_name("config.toml"))
-    result = serve(
-        config, grid, out=str(said["out"]), experiment=str(said["experiment"]), patience=float(said["patience"])
-    )
+    names = {"out": str(said["out"]), "experiment": str(said["experiment"])}
+    result = serve(config, grid, patience=float(said["patience"]), **names)
     print(result)

@@ -20,6 +20,7 @@ MOST_LINES = 50  # problems printed per file; the rest is counted
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration, .toml.", show_default=False)]
 Target = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)]
+Private = Annotated[bool, typer.Option("--private", help="Each node reads data of its own.")]
 Show = Annotated[bool, typer.Option("--show", help="Print every key with its value or default, and what it means.")]
 
 
@@ -45,8 +46,15 @@ def check(config: ConfigFile, show: Show = False) -> None:
     line = printable(f"{config}: valid: {describe(loaded)}")
     if show:
         print(f"# {line}\n\n{commented_toml(loaded)}", end="")
-    else:
-        print_line(console(), line)
+        return
+    print_line(console(), line)
+    if loaded.federation is not None:
+        from fedrela.experiment.disclosure import disclosures
+
+        nodes = plural(len(loaded.federation.nodes), "private node")
+        print_line(console(), f"with --private: {nodes}; what leaves each:")
+        for what, time in disclosures(loaded):
+            print_line(console(), printable(f"  {what}: {time}"))
 
 
 def describe(config: Config) -> str:
@@ -76,7 +84,7 @@ def _relabelling(config: Config) -> str:
     return f"re-labelling in round {first:,}{again} (tau {relabel.tau_of():g}{others})"
 
 
-def export_flower(target: Target, config: ConfigFile) -> None:
+def export_flower(target: Target, config: ConfigFile, private: Private = False) -> None:
     r"""Write a configuration as a Flower app: a folder for flwr run, with scripts that start its nodes.
 
     [bold]Example[/]: fedrela export-flower clinic-app clinic.toml; then see clinic-app/README.md
@@ -84,12 +92,15 @@ def export_flower(target: Target, config: ConfigFile) -> None:
     Every client is a SuperNode; the run gives the same weights and accuracies as fedrela run. The scripts use TLS and
     node keys; beyond the loopback interface they refuse to start without them unless you type --insecure. Each machine
     needs pip install fedrela\[flower] and the data that CONFIG names.
+
+    With --private each node reads its own data, which its own node.toml names, and the server has none or only a test
+    set. CONFIG then has the table \[federation]; fedrela data split writes an example, fedrela node check tries a node.
     """
     from fedrela.experiment.flower_app import export_flower
     from fedrela.experiment.load import load_config
 
     with progress_bar(f"reading {config}"):
-        place = export_flower(load_config(config), target)
+        place = export_flower(load_config(config), target, private=private)
     screen = console()
     print_line(screen, f"app   {printable(place)}")
     print_line(screen, f"next  {printable(place / 'README.md')} says how to start it")

@@ -93,6 +93,7 @@ VERBS = {
         "doctor.doctor",
         "Show what a bug report needs: versions, cores, memory, device, folders, data sets and optional parts.",
     ),
+    "node": ("node.app", "Look at a private node before it joins a federation; nothing is connected."),
     "data": ("data.app", "List data sources, fetch data sets, look at a configuration's federation, and split it."),
 }
 

@@ -133,7 +133,7 @@ def preview(file: File, tau: Taus = None, *, forbid: Forbid = None, **flags: Any
     )
     if expected.refusal is not None:
         raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
-    _show_preview(data.path, [printable(name, LONGEST_NAME) for name in data.class_names], expected)
+    show_preview(data.path, [printable(name, LONGEST_NAME) for name in data.class_names], expected)
 
 
 def named(data: PosteriorFile) -> dict[str, Any]:
@@ -141,7 +141,8 @@ def named(data: PosteriorFile) -> dict[str, Any]:
     return {"class_names": data.class_names, "ids": data.ids}
 
 
-def _show_preview(path: object, names: list[str], expected: core.Preview) -> None:
+def show_preview(path: object, names: list[str], expected: core.Preview) -> None:
+    """Print expected moves, agreement and warnings."""
     screen = console()
     print_line(screen, f"{printable(path)}: {expected.counts.sum():,} samples, {len(names):,} classes", "bold")
     print_line(screen)

@@ -155,7 +155,7 @@ class ClientRunner:
     def _train(self, task: Task) -> ClientResult:
         """Re-label where that is due, train, and leave upload and new state in the client's row."""
         plan, classes = self.plan, self.arrays.sizes.classes
-        context = self._context(task, self.labels if task.relabel else self.current_labels)
+        context = self.context(task, self.labels if task.relabel else self.current_labels)
         own, relabelling = context.samples, None
         if task.relabel:
             state = self._state(task)
@@ -189,7 +189,7 @@ class ClientRunner:
 
     def _answer(self, task: Task) -> ClientResult:
         """Answer in an exchange."""
-        algorithm, context = self.plan.algorithm, self._context(task, self.current_labels)
+        algorithm, context = self.plan.algorithm, self.context(task, self.current_labels)
         answer = algorithm.answer(task.subject, context)
         specs = algorithm.answers(task.subject, self.arrays.sizes)
         copy_declared(f"{algorithm.name}: {task.subject}", self.shared(task.output).row(task.row), answer, specs)
@@ -222,7 +222,7 @@ class ClientRunner:
         logits: NDArray[Any] = score(self.model.module, x, self._received(task)).float().cpu().numpy()
         return logits
 
-    def _context(self, task: Task, labels: NDArray[np.int64]) -> ClientContext:
+    def context(self, task: Task, labels: NDArray[np.int64]) -> ClientContext:
         """Return what the algorithm is given at a client, with its part of these labels of all samples."""
         setup, plan = self.setup, self.plan
         state = self._receive(task)

@@ -37,6 +37,7 @@ from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin_or_resume, build_plan, check_same_config, run_status
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.data import DataConfig
 from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault
@@ -103,8 +104,8 @@ def data_sha256(manifest: Mapping[str, Any]) -> str:
 def private_client_app(config: Config, state: str = STATE) -> Any:
     """Return the ``ClientApp`` of a private node, which reads its own samples alone.
 
-    The node's configuration names its file with ``data``, and its name with ``name`` unless the file does; ``state``
-    as in `client_app`.
+    The node's configuration names its file with ``data``, and its name and private key with ``name`` and ``key``
+    unless the file does; `state` as in `client_app`.
     """
     from fedrela.flower.client import client_app
 
@@ -112,11 +113,12 @@ def private_client_app(config: Config, state: str = STATE) -> Any:
 
 
 def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
-    return private_client(text, state, str(node.get("data", "node.toml")), str(node.get("name", "")))
+    said = {key: str(node.get(key, "")) for key in ("name", "key")}
+    return private_client(text, state, str(node.get("data", "node.toml")), **said)
 
 
 @lru_cache(maxsize=64)  # nodes of one process, as in tests
-def private_client(text: str, state: str, data: str, name: str = "") -> FlowerClient:
+def private_client(text: str, state: str, data: str, name: str = "", key: str = "") -> FlowerClient:
     """Return what carries out the tasks of a private node; what is wrong with its data or policy keeps it out."""
     from fedrela.flower.client import FlowerClient, PrivateNode
     from fedrela.flower.keys import signer
@@ -127,7 +129,8 @@ def private_client(text: str, state: str, data: str, name: str = "") -> FlowerCl
     try:
         samples, own = load_samples(node, config), within_policy(config, node)
         check_trainable(samples)
-        sign = None if node.key is None else signer(node.key)
+        own_key = node.key or (Path(key) if key else None)
+        sign = None if own_key is None else signer(own_key)
     except FedrelaError as error:
         return client(_no_runner, refusal=str(error))
     tell = partial(own_statistics, config, node, samples)
@@ -183,7 +186,7 @@ def _server_part(
     config: Config, executor: FlowerExecutor, out: str | Path, data: str | Path | None
 ) -> PrivateFederation:
     """Return the server's part, after the exchange of statistics, or with those that the run in `out` began with."""
-    samples = None if data is None else load_samples(load_node(data), config)
+    samples = load_samples(load_node(data), config) if data is not None and Path(data).exists() else None
     if run_status(out) != "missing":
         there = RunFolder.open(out)
         check_same_config(there, config)
@@ -225,18 +228,25 @@ PLACES = {
 }  # fmt: skip
 
 
-def export_flower(config: Config, target: str | Path) -> Path:
-    """Write a Flower app that carries out a configuration to a new folder; every node must be able to read its data."""
+def export_flower(config: Config, target: str | Path, *, private: bool = False) -> Path:
+    """Write a Flower app that carries out a configuration to a new folder.
+
+    Every node must be able to read the data that it names, or with `private` its own, which a file of its own names.
+    """
     target, name = Path(target), _name(config, Path(target))
     check_servable(config)
     with new_folder(target) as folder:  # first: a target that is taken is refused before data are read
-        clients = len(build_data(config).shards)
-        few = " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else "")
-        out = f"runs/{name}-{config_sha256(config)[:12]}"
-        words = {"name": name, "out": out, "clients": clients, "last": clients - 1, "few": few}
+        if private:  # of [data], nodes need only how inputs are scaled
+            scaled = DataConfig(standardize=config.data.standardize, scaling=config.data.scaling)
+            config = config.model_copy(update={"data": scaled})
+            own = _private_words(list(agreed_on(config).nodes))
+        else:
+            own = _client_words(len(build_data(config).shards))
+        words = {"name": name, "out": f"runs/{name}-{config_sha256(config)[:12]}"} | own
         make_folder(folder / APP)
         for file, place in PLACES.items():
-            text = Template((TEMPLATES / f"{file}.in").read_text(encoding="utf-8")).substitute(words)
+            template = "README-private.md" if private and file == "README.md" else file
+            text = Template((TEMPLATES / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
             write_new(folder / place / file, [text.encode()])
         write_new(folder / APP / "__init__.py", [b'"""A fedrela run as a Flower app."""\n'])
         write_new(folder / APP / "config.toml", [config_toml(config).encode()])
@@ -245,8 +255,60 @@ def export_flower(config: Config, target: str | Path) -> Path:
     return target
 
 
+NUMBERED = """[[ "$client" =~ ^(0|[1-9][0-9]{0,8})$ ]] || fail "expected the client's number, from 0, as first argument"
+[ "$client" -lt CLIENTS ] || fail "$client: there are CLIENTS clients, 0 to LAST"
+number=$client"""
+NAMED = """names=(NAMES) number=-1
+for i in "${!names[@]}"; do [ "${names[$i]}" != "$client" ] || number=$i; done
+[ "$number" -ge 0 ] || fail "expected the node's name as first argument, one of ${names[*]}"
+data="$PWD/node.toml\""""
+NODE_FILE = """case "$data" in *[\\'[:cntrl:]]*) fail "$data: expected a path without quotation marks in it" ;; esac
+[ -f "$data" ] || fail "$data: the node's own file is missing; name it with --data"
+key="$client" node="name='$client' data='$data'"
+[ ! -f "$keys/$key" ] || node+=" key='$keys/$key'\""""
+OPTIONS = "--superlink, --port, --state, --keys or --insecure"
+
+
+def _client_words(clients: int) -> dict[str, Any]:
+    """Return what the templates say of clients that take their shards of one data set."""
+    return {
+        "clients": clients,
+        "last": clients - 1,
+        "few": " ".join(map(str, range(min(clients, 3)))) + (" ..." if clients > 3 else ""),
+        "about_client": "data, model and algorithm as fedrela_app/config.toml describes them",
+        "client_app": "client_app",
+        "server_data": "",
+        "server_key": "",
+        "usage": "CLIENT",
+        "who": NUMBERED.replace("CLIENTS", str(clients)).replace("LAST", str(clients - 1)),
+        "data_option": "",
+        "options": OPTIONS,
+        "node": f'key="node$client" node="partition-id=$client num-partitions={clients}"',
+        "key_names": f"$(seq -f node%.0f 0 {clients - 1})",
+    }
+
+
+def _private_words(nodes: list[str]) -> dict[str, Any]:
+    """Return what the templates say of private nodes."""
+    return {
+        "clients": len(nodes),
+        "first": nodes[0],
+        "about_client": "the samples that its own node.toml names; all else as fedrela_app/config.toml says",
+        "client_app": "private_client_app",
+        "server_data": ', "data": str(said["data"]), "private": True',
+        "server_key": 'data = "server.toml"       # names the server\'s own test samples; none where it is not there\n',
+        "usage": "NAME [--data node.toml]",
+        "who": NAMED.replace("NAMES", " ".join(nodes)),
+        "data_option": '\n    --data) with_value "$@"; data="$(absolute "$2")"; shift 2 ;;',
+        "options": f"--data, {OPTIONS}",
+        "node": NODE_FILE,
+        "key_names": " ".join(nodes),
+    }
+
+
 def _name(config: Config, target: Path) -> str:
     """Return a name that a package, a folder and a shell can have."""
-    stem = Path(config.origin.name).stem if config.origin.name.endswith(".toml") else target.name
+    file = Path(config.origin.name)
+    stem = file.stem if file.suffix == ".toml" and file.stem != "config" else target.name
     plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")
     return plain[:LONGEST_NAME].strip("-") or "fedrela-run"

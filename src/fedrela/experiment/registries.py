@@ -34,8 +34,13 @@ def sent_besides_weights(algorithm: str) -> list[str]:
 
 def _answers(baseline: Algorithm, exchange: Exchange) -> str:
     names = ", ".join(baseline.answers(exchange.name, ANY_SIZES)) or "number of samples"
-    when = {0: "once", 1: "before each round"}.get(exchange.every, f"every {exchange.every} rounds")
-    return f"{names} ({when}{', all clients' if exchange.who == 'all' else ''})"
+    return f"{names} ({when(exchange)})"
+
+
+def when(exchange: Exchange) -> str:
+    """Return in words when an exchange is held, and with whom."""
+    often = {0: "once", 1: "before each round"}.get(exchange.every, f"every {exchange.every} rounds")
+    return f"{often}{', all clients' if exchange.who == 'all' else ''}"
 
 
 def model_size(name: str) -> int | None:

@@ -1,0 +1,79 @@
+"""``fedrela node check NODE CONFIG``: what the owner of a node's data wants to see before joining a federation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrela.cli.check import ConfigFile
+from fedrela.cli.progress import progress_bar
+from fedrela.cli.relabel import show_preview
+from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
+from fedrela.errors import DataError
+from fedrela.text import plural, printable
+
+HELP = """
+Look at a private node before it joins a federation; nothing is connected.
+
+[bold]Example[/]: fedrela node check node.toml app/fedrela_app/config.toml
+"""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
+
+NodeFile = Annotated[Path, typer.Argument(metavar="NODE", help="The node's own file, node.toml.", show_default=False)]
+Name = Annotated[str, typer.Option(metavar="NAME", help="The node's name.", show_default="as in NODE")]
+Model = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="A run folder: preview re-labelling with its newest model.")
+]
+
+
+@app.callback()
+def group() -> None:
+    """Keep `check` a word of its own, though it is the only one."""
+
+
+def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = None) -> None:
+    """Show whether a node's data fit, how many samples each class has, what would be sent, and what would move.
+
+    [bold]Example[/]: fedrela node check node.toml config.toml --model runs/clinic
+
+    Nothing is connected and nothing is written. Data that do not fit are an error of one line (exit code 3), and so is
+    a policy that keeps the node out. With --model, FedReLa's expected moves with that model are shown for several tau.
+    """
+    from fedrela.experiment.disclosure import disclosures, preview_at_node
+    from fedrela.experiment.flower_app import node_number
+    from fedrela.experiment.load import load_config, load_node
+    from fedrela.experiment.node import class_table, load_samples
+    from fedrela.experiment.private import agreed_on, check_trainable, refusal, within_policy
+
+    loaded, own = load_config(config), load_node(node)
+    federation, number = agreed_on(loaded), node_number(loaded, own, name)
+    with progress_bar(f"reading {node}"):
+        samples = load_samples(own, loaded)
+    check_trainable(samples)
+    within_policy(loaded, own)
+    screen, who = console(), federation.nodes[number]
+    print_line(screen, f"{printable(who)}: client {number} of {len(federation.nodes)}; its data fit", "bold")
+    print_line(screen)
+    rows = [(printable(c, LONGEST_NAME), f"{a:,}", f"{b:,}") for c, a, b in class_table(federation.classes, samples)]
+    rows.append(("all", f"{len(samples.y_train):,}", f"{len(samples.y_test):,}"))
+    print_table(screen, ("class", "to train on", "to test on"), rows, words=("class",))
+    print_line(screen)
+    print_table(screen, ("what leaves this node", "when"), disclosures(loaded, own.policy), words=("when",))
+    print_line(screen)
+    print_line(screen, "Samples, labels, what was re-labelled and the ledger of it stay here.")
+    if reason := refusal(loaded, own):
+        raise DataError(f"{node}: {reason}; it could not take part")
+    if model is not None:
+        found = preview_at_node(loaded, own, samples, number, model)
+        print_line(screen)
+        show_preview(
+            f"{who} with the model in {model}", [printable(c, LONGEST_NAME) for c in federation.classes], found
+        )
+    elif loaded.relabel.enabled:
+        print_line(screen, f"{plural(loaded.train.rounds, 'round')}; --model FOLDER shows what FedReLa would move.")
+
+
+app.command("check", help=help_text(check.__doc__))(check)

@@ -1,0 +1,75 @@
+"""What leaves a node and when, by configuration and policy; and what FedReLa would move there with a given model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from fedrela.core import Preview, preview
+from fedrela.core.options import PreviewKeywords
+from fedrela.core.previews import TAUS
+from fedrela.engine.client import ClientRunner
+from fedrela.engine.client_relabelling import allowed_moves, posterior
+from fedrela.engine.shared_memory import SharedMemory
+from fedrela.engine.tasks import Task
+from fedrela.errors import DataError
+from fedrela.experiment.node import NodeSamples
+from fedrela.experiment.private import agreed_on, at_node, recorded_statistics, statistics_specs, within_policy
+from fedrela.experiment.registries import ANY_SIZES, when
+from fedrela.experiment.runner import build_plan
+from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.federation import NodeConfig, NodePolicy
+from fedrela.models.runtime import one_thread
+from fedrela.runfolder import RunFolder
+
+
+def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[str, str]]:
+    """Return everything that leaves a node, and when; without a policy, all that the federation asks for.
+
+    >>> from fedrela.experiment.load import parse_config
+    >>> table = {"nodes": ["a", "b"], "classes": ["x", "y"], "columns": ["age"], "statistics": True}
+    >>> for what, time in disclosures(parse_config({"federation": table, "algorithm": {"name": "scaffold"}})):
+    ...     print(f"{what}: {time}")
+    weights, control, number of training samples: after training in each of its rounds
+    count, mean, squares (statistics): once, before the first round
+    """
+    federation = agreed_on(config)
+    policy = policy or NodePolicy(counts=True, confusion=True)
+    algorithm = config.algorithm.kind()(**config.algorithm.params)
+    sent = ", ".join([*algorithm.uploads, "number of training samples"])
+    rows = [(sent, "after training in each of its rounds")]
+    told = [name for name in statistics_specs(config) if (policy.counts if name == "classes" else policy.statistics)]
+    if told:
+        rows.append((f"{', '.join(told)} (statistics)", "once, before the first round"))
+    for exchange in algorithm.exchanges():
+        names = ", ".join(algorithm.answers(exchange.name, ANY_SIZES)) or "number of training samples"
+        rows.append((f"{names} (exchange {exchange.name!r})", when(exchange)))
+    if federation.evaluate != "server":
+        what = "confusion matrix of its own test samples" if policy.confusion else "hits and number of its test samples"
+        rows.append((what, f"when the model is scored, every {config.train.evaluate_every} rounds"))
+    return rows
+
+
+def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, client: int, folder: Path) -> Preview:
+    """Return what FedReLa would move at a node, on average, with the newest model of the run in a folder."""
+    run, own = RunFolder.open(folder), within_policy(config, node)
+    saved = run.load_checkpoint()
+    if saved is None:
+        raise DataError(f"{folder}: holds no model yet")
+    with one_thread():
+        memory = SharedMemory()
+        agreed = recorded_statistics(run.manifest)
+        runner = ClientRunner.create(*build_plan(own, at_node(own, samples, client, agreed)), memory)
+        if saved.arrays["weights"].shape != (runner.arrays.layout.size,):
+            raise DataError(f"{folder}: its model is not the one that the configuration describes")
+        algorithm, plan = runner.plan.algorithm, runner.plan.relabel
+        state = {name.removeprefix("server."): a for name, a in saved.arrays.items() if name.startswith("server.")}
+        sent = memory.write_broadcast({"weights": saved.arrays["weights"], **algorithm.broadcast(state)}).handle
+        task = Task("train", saved.round + 1, client, sent, sent, 0, message=algorithm.message(state, client))
+        context = runner.context(task, runner.labels)
+        Q = posterior(context, algorithm, plan, None)
+    keywords = {name: each for name, each in plan.keywords(client).items() if name in PreviewKeywords.__annotations__}
+    taus = sorted({*TAUS, plan.tau_of(client)})
+    allowed = allowed_moves(plan, Q.shape[1])
+    return preview(np.asarray(Q), samples.y_train, taus, num_classes=Q.shape[1], allowed=allowed, **keywords)
