@@ -133,6 +133,7 @@ class FlowerClient:
                 if result.relabelling is not None:
                     labels = np.asarray(result.relabelling.ledger.labels, np.int64)
                     after = replace(after, relabelled=message.round, labels=labels)
+                    result.relabelling.ledger.save(store.ledger_path(message.round), overwrite=True)
                 store.write(after)
             row = {name: row[name] for name in self.runner.arrays.upload}
         return Upload(message.client, message.round, result.samples, row)
@@ -161,9 +162,10 @@ class FlowerClient:
         return bool(self.runner.arrays.client_state) or relabelled
 
     def _restore(self, client: int, before: StoredState) -> None:
-        """Put labels and state where the runner reads them."""
+        """Put labels and state where the runner reads them; the original labels where re-labelling is off by now."""
         runner, index = self.runner, self.runner.samples_of(client)
-        runner.current_labels[index] = runner.labels[index] if before.labels is None else before.labels
+        changed = before.labels is not None and runner.plan.relabel.enabled
+        runner.current_labels[index] = before.labels if changed else runner.labels[index]
         for name, array in self.memory["client_state"].row(client).items() if before.arrays else ():
             array[...] = before.arrays[name]
 
@@ -288,7 +290,13 @@ class StateStore:
         for r in rounds:
             if r > admitted or r < safe:
                 remove_if_there(self._path(r))
+            if r > admitted:
+                remove_if_there(self.ledger_path(r))
         sweep(self.path)
+
+    def ledger_path(self, round: int) -> Path:
+        """Return the path of the ledger of a re-labelling in a round."""
+        return self.path / f"ledger-{round:06}.json"
 
     def _path(self, round: int) -> Path:
         return self.path / f"round-{round:06}"

@@ -1,0 +1,143 @@
+"""A node's own samples: what fits, what does not, and what its file may say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedrela.data.sources import Source, from_arrays
+from fedrela.errors import ArgumentError, DataError
+from fedrela.experiment.disclosure import disclosures
+from fedrela.experiment.load import load_node, parse_config
+from fedrela.experiment.node import class_table, load_samples
+from fedrela.experiment.private import merged_statistics, own_statistics, refusal, within_policy
+
+CLASSES = ("normal", "sickle", "other")
+TABLE = {"columns": ["age", "sex=f", "sex=m", "bmi"], "encoded": ["sex=f", "sex=m"]}
+ROWS = "age,sex,bmi,diagnosis\n" + "\n".join(
+    f"{40 + i},{'fm'[i % 2]},{20 + i / 7:.3f},{CLASSES[i % 3]}" for i in range(30)
+)
+
+
+def federation(**more):
+    table = {"nodes": ["north", "south"], "classes": list(CLASSES), "statistics": True, **more}
+    return {"federation": table}
+
+
+def write_node(folder, rows=ROWS, more="", options="label = 'diagnosis'"):
+    (folder / "cells.csv").write_text(rows)
+    text = f"source = 'csv'\nroot = '.'\noptions = {{ file = 'cells.csv', {options} }}\n{more}"
+    (folder / "node.toml").write_text(text)
+    return load_node(folder / "node.toml")
+
+
+def refused(folder, message, config=None, **more):
+    with pytest.raises(DataError, match=message) as caught:
+        load_samples(write_node(folder, **more), parse_config(config or federation(**TABLE)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_gets_the_agreed_columns_and_classes(tmp_path):
+    config = parse_config(federation(**TABLE))
+    samples = load_samples(write_node(tmp_path, more="test_share = 0.2"), config)
+    assert samples.x_train.shape == (24, 4)
+    assert samples.x_test.shape == (6, 4)
+    assert set(samples.x_train[:, 1] + samples.x_train[:, 2]) == {1.0}
+    assert class_table(CLASSES, samples) == [("normal", 8, 2), ("sickle", 8, 2), ("other", 8, 2)]
+    swapped = parse_config(federation(columns=["bmi", "sex=m", "sex=f", "age"], encoded=["sex=m", "sex=f"]))
+    again = load_samples(write_node(tmp_path, more="test_share = 0.2"), swapped)
+    assert np.array_equal(again.x_train, samples.x_train[:, ::-1])
+
+
+def test_a_value_that_a_node_never_met_is_a_column_of_zeros(tmp_path):
+    samples = load_samples(write_node(tmp_path, rows=ROWS.replace(",m,", ",f,")), parse_config(federation(**TABLE)))
+    assert samples.x_train[:, 2].max() == 0
+    assert samples.x_train[:, 1].min() == 1
+
+
+@pytest.mark.parametrize(("share", "sizes"), [("0.0", (30, 0)), ("1.0", (0, 30)), ("0.5", (15, 15))])
+def test_the_share_of_test_samples(tmp_path, share, sizes):
+    samples = load_samples(write_node(tmp_path, more=f"test_share = {share}"), parse_config(federation(**TABLE)))
+    assert (len(samples.y_train), len(samples.y_test)) == sizes
+
+
+def test_own_words_for_classes(tmp_path):
+    words = ROWS.replace("normal", "RBC normal").replace("other", "RBC normal")
+    refused(tmp_path, "class 'RBC normal' is none of the federation's.*map it in ", rows=words)
+    node = write_node(tmp_path, rows=words, more="classes = { 'RBC normal' = 'normal' }")
+    samples = load_samples(node, parse_config(federation(**TABLE)))
+    assert set(samples.y_train) == {0, 1}
+
+
+def test_data_that_do_not_fit(tmp_path):
+    refused(tmp_path, "column 'bmi' is missing", rows=ROWS.replace("bmi", "body_mass"), options="label = 'diagnosis', ignore = ['body_mass']")  # noqa: E501  # fmt: skip
+    refused(tmp_path, "column 'weight' is none of the federation's", rows=ROWS.replace("bmi", "weight"))
+    refused(tmp_path, "column 'sex=x' is none of the federation's; nearest: ", rows=ROWS.replace(",m,", ",x,"))
+    refused(tmp_path, "column 'sex=f' is missing", options="label = 'diagnosis', ignore = ['sex']")
+    refused(tmp_path, r"expected samples uint8 \(1, 8, 8\), got float32", config=federation(shape=[1, 8, 8]))
+    refused(tmp_path, "the cell is missing", rows=ROWS.replace("20.000", ""))
+    refused(tmp_path, "holds no row", rows="age,sex,bmi,diagnosis\n")
+
+
+def nan_source() -> Source:
+    """Return a table with a number that is none, as a careless function of a clinic's own might."""
+    source = from_arrays(np.ones((30, 2)), np.arange(30) % 2, name="own")
+    x = source.x_train.copy()
+    x[3, 1] = np.nan
+    return Source("own", x, source.y_train, source.x_test, source.y_test, ("normal", "sickle"), None, ("a", "b"), source.numeric)  # noqa: E501  # fmt: skip
+
+
+def test_a_number_that_is_none_of_a_function_of_theirs(tmp_path):
+    (tmp_path / "node.toml").write_text(f"source = '{__name__}:nan_source'")
+    config = parse_config(federation(columns=["a", "b"]))
+    with pytest.raises(DataError, match="own: training sample 3: expected finite numbers"):
+        load_samples(load_node(tmp_path / "node.toml"), config)
+
+
+def test_a_wrong_key_in_a_nodes_file_has_its_place(tmp_path):
+    with pytest.raises(ArgumentError, match=r"node.toml:4:1: test_shar: unknown key; nearest: test_share"):
+        write_node(tmp_path, more="test_shar = 0.2")
+    with pytest.raises(ArgumentError, match=r"policy.tau: expected a number from 0 to 1, got 5"):
+        write_node(tmp_path, more="policy = { tau = 5.0 }")
+
+
+def test_statistics_are_those_of_all_samples_together(tmp_path):
+    config = parse_config(federation(**TABLE, groups="counts", evaluate="clients"))
+    node = write_node(tmp_path, more="test_share = 0.0\npolicy = { counts = true }")
+    samples = load_samples(node, config)
+    merged = merged_statistics(config, [own_statistics(config, node, samples)] * 2)
+    numbers = samples.x_train[:, [0, 3]].astype(float)
+    assert merged["mean"] == pytest.approx(numbers.mean(axis=0))
+    assert merged["squares"] == pytest.approx(2 * 30 * numbers.var(axis=0))
+    assert merged["classes"].tolist() == [20, 20, 20]
+    silent = write_node(tmp_path, more="test_share = 0.0\npolicy = { statistics = false }")
+    assert own_statistics(config, silent, samples) == {}
+    with pytest.raises(DataError, match="no node told any"):
+        merged_statistics(config, [{}])
+
+
+def test_the_stricter_of_federation_and_policy_applies(tmp_path):
+    config = parse_config(
+        federation(**TABLE) | {"relabel": {"tau": {"default": 0.3, "1": 0.01}, "forbidden": [[2, 0]]}}
+    )
+    node = write_node(tmp_path, more="policy = { tau = 0.1, max_fraction = 0.2, forbidden = [['sickle', 'normal']] }")
+    relabel = within_policy(config, node).relabel
+    assert (relabel.tau_of(0), relabel.tau_of(1), relabel.max_fraction) == (0.1, 0.01, 0.2)
+    assert relabel.forbidden == ((1, 0), (2, 0))
+    wrong = write_node(tmp_path, more="policy = { forbidden = [['sick', 'normal']] }")
+    with pytest.raises(DataError, match="'sick' is none of the federation's classes"):
+        within_policy(config, wrong)
+
+
+def test_what_leaves_a_node_follows_algorithm_and_policy(tmp_path):
+    table = federation(**TABLE, evaluate="clients", groups="counts")
+    config = parse_config(table | {"algorithm": {"name": "fedmix"}})
+    node = write_node(tmp_path, more="policy = { refuse = ['means'] }")
+    assert "'means', which fedmix needs" in refusal(config, node)
+    assert refusal(parse_config(table), node) == ""
+    said = dict(disclosures(config, node.policy))
+    assert said["x, y, used (exchange 'means')"] == "once, all clients"
+    assert "hits and number of its test samples" in said
+    assert "count, mean, squares (statistics)" in said
+    assert "confusion matrix of its own test samples" in dict(disclosures(config))
+    assert "count, mean, squares, classes (statistics)" in dict(disclosures(config))

@@ -1,0 +1,207 @@
+"""Private nodes when things go wrong: by name and reason a node is out, and the run goes on with the others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("flwr", reason="the extra flower is not installed")
+
+from fedrela.core import Ledger
+from fedrela.errors import DataError, RunFailedError
+from fedrela.experiment.flower_app import client_app, flower_client, private_client, serve
+from fedrela.experiment.load import config_toml, load_config, parse_config
+from fedrela.experiment.split import split
+from helpers.flower_federations import digits, grid_of
+from helpers.private_federations import private_grid
+
+torch.set_num_threads(1)
+NAMES = ["node-00", "node-01", "node-02"]
+
+
+@pytest.fixture(scope="module")
+def split_once(tmp_path_factory):
+    config = digits(
+        data={"partition": {"kind": "iid", "clients": 3}, "validation": 0.2},
+        train={"rounds": 3, "norm_limit": 0.0}, relabel={"start": 2}, engine={"checkpoint_every": 1},
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("split") / "parts"
+    split(config, folder)
+    return folder
+
+
+@pytest.fixture
+def parts(split_once, tmp_path):
+    shutil.copytree(split_once, tmp_path / "parts")
+    private_client.cache_clear()
+    return tmp_path / "parts"
+
+
+def change(parts, **tables):
+    """Write the configuration with another algorithm, or other values for some keys of some tables."""
+    config = load_config(parts / "config.toml").as_table()
+    if "algorithm" in tables:
+        config.pop("algorithm")
+    text = parse_config({**config, **{name: {**config.get(name, {}), **table} for name, table in tables.items()}})
+    (parts / "config.toml").write_text(config_toml(text))
+
+
+def alter(parts, name, **arrays):
+    """Change some arrays of a node's samples."""
+    path = parts / "nodes" / name / "samples.npz"
+    with np.load(path) as stored:
+        np.savez(path, **{**stored, **{key: value(stored[key]) for key, value in arrays.items()}})
+
+
+def permit(parts, name, text):
+    """Write the policy of a node."""
+    path = parts / "nodes" / name / "node.toml"
+    path.write_text(path.read_text().partition("[policy]")[0] + f"[policy]\n{text}\n")
+
+
+def carry_out(parts, tmp_path, grid=None, **more):
+    config, made = private_grid(parts, tmp_path / "states")
+    server = parts / "server" / "server.toml"
+    return serve(
+        config, grid or made, out=tmp_path / "run", experiment="trial", patience=0.2, private=True, data=server, **more
+    )
+
+
+def reasons(result, client):
+    """Return why a client was left out of each round."""
+    return [dict(record["excluded"]).get(client, "") for record in result.history()]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"class_names": lambda names: np.where(names == "3", "three", names)}, "class 'three' is none of the"),
+        ({"x_train": lambda x: x[:, :, :4]} | {"x_test": lambda x: x[:, :, :4]}, r"got uint8 (1, 4, 8)"),
+        ({"x_train": lambda x: x[:0]} | {"y_train": lambda y: y[:0]}, "has no sample to train on"),
+    ],
+    ids=["another class", "another shape", "no samples"],
+)
+def test_a_node_whose_data_do_not_fit_is_out(parts, tmp_path, arrays, reason):
+    alter(parts, "node-01", **arrays)
+    result = carry_out(parts, tmp_path)
+    assert all(reason in said for said in reasons(result, 1))
+    assert [record["admitted"] for record in result.history()] == [[0, 2]] * 3
+
+
+def test_a_policy_that_refuses_an_exchange_keeps_its_node_out(parts, tmp_path):
+    change(parts, algorithm={"name": "fedmix"})
+    permit(parts, "node-02", "refuse = ['means']")
+    result = carry_out(parts, tmp_path)
+    assert "policy refuses the exchange 'means', which fedmix needs" in reasons(result, 2)[0]
+    assert [record["admitted"] for record in result.history()] == [[0, 1]] * 3
+
+
+def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_original_ones(parts, tmp_path):
+    change(parts, algorithm={"name": "scaffold"})
+    permit(parts, "node-00", "enabled = false")
+
+    def stop(recorded, done):
+        if done is not None and done.round == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(parts, tmp_path, watch=stop)
+    ledgers = sorted(tmp_path.glob("states/trial-*/client-*/ledger-000002.json"))
+    assert [path.parent.name for path in ledgers] == ["client-1", "client-2"]
+    assert all(len(Ledger.load(path)) for path in ledgers)
+    permit(parts, "node-01", "enabled = false")  # the undo of a node: from now on the original labels
+    private_client.cache_clear()
+    carry_out(parts, tmp_path)
+    text, file = config_toml(load_config(parts / "config.toml")), str(parts / "nodes" / "node-01" / "node.toml")
+    node = private_client(text, ".fedrela-client", file, name="", key="")  # the one that the grid used
+    assert np.array_equal(node.runner.current_labels, node.runner.labels)
+
+
+def test_data_that_changed_between_restarts_are_refused_and_old_labels_kept(parts, tmp_path):
+    def stop(recorded, done):
+        if done is not None and done.round == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(parts, tmp_path, watch=stop)
+    kept = next(tmp_path.glob("states/trial-*/client-1"))
+    before = {path.name: path.read_bytes() for path in kept.iterdir() if path.name != "lock"}
+    assert "round-000002" in before
+    alter(parts, "node-01", x_train=lambda x: x[::-1], y_train=lambda y: y[::-1])
+    private_client.cache_clear()
+    result = carry_out(parts, tmp_path)
+    assert "its data changed since it joined" in reasons(result, 1)[2]
+    assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [0, 1, 2], [0, 2]]
+    assert {path.name: path.read_bytes() for path in kept.iterdir() if path.name != "lock"} == before
+
+
+def test_a_node_proves_its_name_with_its_key(parts, tmp_path):
+    for name in NAMES:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", "", "-C", "", "-f", tmp_path / name], check=True)  # noqa: E501  # fmt: skip
+    change(parts, federation={"keys": {name: (tmp_path / f"{name}.pub").read_text() for name in NAMES}})
+    _, grid = private_grid(parts, tmp_path / "states")
+    keys = dict(zip(grid.contexts, ["node-00", "node-00", "node-02"], strict=True))  # the second is another's
+    for node, context in grid.contexts.items():
+        context.node_config["key"] = str(tmp_path / keys[node])
+    result = carry_out(parts, tmp_path, grid)
+    assert reasons(result, 1) == ["not connected: a node without its key asked for its place"] * 3
+    assert [record["admitted"] for record in result.history()] == [[0, 2]] * 3
+
+
+def test_a_late_joiner_and_one_that_leaves_for_good_change_nobodys_number(parts, tmp_path):
+    _, grid = private_grid(parts, tmp_path / "states")
+    nodes = dict(grid.nodes)
+    late = next(node for node, client in nodes.items() if client == 2)
+    del grid.nodes[late]
+
+    def come_and_go(recorded, done):
+        if done is not None and done.round == 1:
+            grid.nodes[late] = 2
+            del grid.nodes[next(node for node, client in nodes.items() if client == 0)]
+
+    result = carry_out(parts, tmp_path, grid, watch=come_and_go)
+    assert [record["admitted"] for record in result.history()] == [[0, 1], [1, 2], [1, 2]]
+    assert reasons(result, 0)[1:] == ["not connected"] * 2
+    assert reasons(result, 2)[0] == "not connected"
+
+
+def test_clients_score_the_model_and_a_policy_decides_what_they_tell(parts, tmp_path):
+    groups = {"majority": list("23456789"), "minority": ["0", "1"]}
+    change(parts, federation={"evaluate": "clients", "groups": groups})
+    permit(parts, "node-01", "confusion = false")
+    _, grid = private_grid(parts, tmp_path / "states")
+    result = carry_out(parts, tmp_path, grid)
+    sizes = [len(np.load(parts / "nodes" / name / "samples.npz")["y_test"]) for name in NAMES]
+    assert np.sum(result.record["confusion"]) == sizes[0] + sizes[2]
+    assert 0.1 < result.accuracy["overall"] <= 1
+    assert result.accuracy["overall"] * sum(sizes) == pytest.approx(round(result.accuracy["overall"] * sum(sizes)))
+    assert result.record["headline"] == "balanced"
+    assert all(record["validation"] is None for record in result.history())
+
+
+def test_a_server_without_what_it_needs_says_so(parts, tmp_path):
+    with pytest.raises(DataError, match="'both': the server scores the model, so name a file with its test samples"):
+        serve(
+            load_config(parts / "config.toml"), private_grid(parts, tmp_path)[1], out=tmp_path / "run",
+            experiment="trial", patience=0.2, private=True,
+        )  # fmt: skip
+    change(parts, algorithm={"name": "ratioloss"})
+    with pytest.raises(DataError, match="ratioloss needs 63 samples of every class at the server, and '0' has none"):
+        carry_out(parts, tmp_path)
+
+
+def test_nodes_of_an_exported_app_that_hold_other_data_are_refused_by_digest(tmp_path):
+    rows = "\n".join(f"{row % 7},{row % 3},{row % 2}" for row in range(60))
+    (tmp_path / "clinic.csv").write_text(f"a,b,label\n{rows}\n8,8,1\n")
+    data = {"source": "csv", "root": str(tmp_path / "clinic.csv"), "partition": {"kind": "iid", "clients": 2}}
+    config = digits(data={**data, "imbalance": {"kind": "natural"}}, train={"rounds": 2}, relabel={"start": 2})
+    flower_client(config_toml(config), ".fedrela-client")  # what the nodes have
+    assert client_app(config)
+    (tmp_path / "clinic.csv").write_text(f"a,b,label\n{rows}\n9,8,1\n")
+    with pytest.raises(RunFailedError, match="client 0: holds other data than the configuration's: digest "):
+        serve(config, grid_of(config, tmp_path / "states"), out=tmp_path / "run", experiment="trial", patience=0.2)
+    flower_client.cache_clear()

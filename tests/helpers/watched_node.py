@@ -1,0 +1,45 @@
+"""A private node in a process of its own that notes every file it opens: python watched_node.py APP NODE STATE MESSAGES.
+
+MESSAGES is a folder of numbered requests as Flower puts them on the wire; each reply is written beside its request.
+The paths opened since the start of the process are printed, one a line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+OPENED: list[str] = []
+
+
+def note(event: str, words: tuple) -> None:
+    if event == "open" and isinstance(words[0], str | bytes):
+        OPENED.append(os.fsdecode(words[0]))
+
+
+sys.addaudithook(note)
+
+
+def main(config: str, data: str, state: str, messages: Path) -> None:
+    from flwr.app import Context, Message, RecordDict
+    from flwr.common.serde import message_from_proto, message_to_proto
+    from flwr.proto.message_pb2 import Message as Wire
+    from flwr.supercore.task_identity import TaskIdentity
+
+    from fedrela.experiment.flower_app import private_client_app
+    from fedrela.experiment.load import load_config
+
+    app = private_client_app(load_config(config))
+    node = {"data": data, "state-dir": state}
+    TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = 1, 1, 1007
+    context = Context(run_id=1, node_id=1007, node_config=node, state=RecordDict(), run_config={})
+    for path in sorted(messages.glob("*.request")):
+        message: Message = message_from_proto(Wire.FromString(path.read_bytes()))
+        reply = app(message, context)
+        path.with_suffix(".reply").write_bytes(message_to_proto(reply).SerializeToString())
+    print(*OPENED, sep="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))
