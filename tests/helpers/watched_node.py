@@ -1,4 +1,4 @@
-"""A private node in a process of its own that notes every file it opens: python watched_node.py APP NODE STATE MESSAGES.
+"""A private node in a process of its own that notes every file it opens: watched_node.py APP NODE STATE MESSAGES.
 
 MESSAGES is a folder of numbered requests as Flower puts them on the wire; each reply is written beside its request.
 The paths opened since the start of the process are printed, one a line.
