@@ -10,7 +10,7 @@ from fedrela.core import Preview, preview
 from fedrela.core.options import PreviewKeywords
 from fedrela.core.previews import TAUS
 from fedrela.engine.client import ClientRunner
-from fedrela.engine.client_relabelling import allowed_moves, posterior
+from fedrela.engine.client_relabelling import posterior
 from fedrela.engine.shared_memory import SharedMemory
 from fedrela.engine.tasks import Task
 from fedrela.errors import DataError
@@ -71,5 +71,4 @@ def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, clie
         Q = posterior(context, algorithm, plan, None)
     keywords = {name: each for name, each in plan.keywords(client).items() if name in PreviewKeywords.__annotations__}
     taus = sorted({*TAUS, plan.tau_of(client)})
-    allowed = allowed_moves(plan, Q.shape[1])
-    return preview(np.asarray(Q), samples.y_train, taus, num_classes=Q.shape[1], allowed=allowed, **keywords)
+    return preview(np.asarray(Q), samples.y_train, taus, num_classes=Q.shape[1], **keywords)

@@ -259,6 +259,8 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
     policy, relabel, number = node.policy, config.relabel, {c: i for i, c in enumerate(agreed_on(config).classes)}
     for name in {name for pair in policy.forbidden for name in pair} - {*number}:
         raise DataError(f"policy.forbidden: {name!r} is none of the federation's classes")
+    if relabel.keep:
+        raise DataError("relabel.keep: names rows of one data set; a private node names its own in [policy]")
     relabel = relabel.numbered(tuple(number))
     pairs = {*relabel.forbidden, *((number[a], number[b]) for a, b in policy.forbidden)}
     tau = relabel.tau if isinstance(relabel.tau, Mapping) else {OTHERS: relabel.tau}
@@ -270,6 +272,8 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
         max_fraction=min(relabel.max_fraction, policy.max_fraction),
         min_agreement=max(relabel.min_agreement, policy.min_agreement),
         forbidden=tuple(sorted(pairs)),
+        absent=relabel.absent and policy.absent,
+        keep=policy.keep,
     )
     return config.model_copy(update={"relabel": stricter})
 

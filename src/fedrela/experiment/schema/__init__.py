@@ -104,7 +104,7 @@ def check_fits(config: Config, *, clients: int, classes: Sequence[str], rows: in
     """Raise where a configuration does not go with the data that it describes, now that their sizes are known."""
     faults = [*client_faults(config, clients), *class_faults(config, classes), *row_faults(config, rows)]
     if config.federation is not None:
-        for key, there in (("nodes", clients), ("classes", classes)):
+        for key, there in (("nodes", clients), ("classes", len(classes))):
             if (named := len(getattr(config.federation, key))) != there:
                 faults.append(Fault(("federation", key), f"{named} are named, and the data have {there}"))
     if faults:

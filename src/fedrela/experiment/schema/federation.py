@@ -166,6 +166,19 @@ class NodePolicy(ConfigTable):
     forbidden: Annotated[tuple[tuple[str, str], ...], PlainValidator(lambda value: _moves(value))] = setting(
         (), "moves that may not happen, as pairs of class names [from, to]"
     )
+    absent: bool = setting(True, "false: no move into a class that this node does not have")
+    keep: Annotated[tuple[int, ...], PlainValidator(lambda value: _rows(value))] = setting(
+        (), "training samples whose label is proven and stays, by number from 0"
+    )
+
+
+def _rows(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise ArgumentError(f"expected a list of rows, got {shown(value)}")
+    for i, row in enumerate(value):
+        if type(row) is not int or row < 0:
+            raise ArgumentError(f"expected a row from 0, got {shown(row)}", item=(i,))
+    return tuple(value)
 
 
 def _moves(value: Any) -> tuple[tuple[str, str], ...]:
