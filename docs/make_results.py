@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedrela import plots
 from fedrela.report import write_plot
-from fedrela.text import points
+from fedrela.text import plural, points
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -115,10 +115,9 @@ def tally(gains: Sequence[Gain], base: str, treated: str, metric: Callable[[Stud
         sum(each.low is not None and (sign * each.low > 0 and sign * each.high > 0) for each in found)
         for sign in (1, -1)
     )
-    return (
-        f"{points(sum(means) / len(means))} points on average over {len(means)} settings (from {points(min(means))} to "
-        f"{points(max(means))}; beyond noise: {up} up, {down} down)"
-    )
+    mean, settings = points(sum(means) / len(means)), plural(len(means), "setting")
+    ends = f"from {points(min(means))} to {points(max(means))}"
+    return f"{mean} points on average over {settings} ({ends}; beyond noise: {up} up, {down} down)"
 
 
 def plain(gain: Gain) -> bool:
@@ -146,7 +145,7 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
         yield ""
     yield f"- **How much?** The rare classes gain {tally(main, 'baseline', 'fedrela', rare)};"
     yield f"  the accuracy that counts gains {tally(main, 'baseline', 'fedrela', headline)}."
-    yield f"- **At what price?** The common classes gain {tally(main, 'baseline', 'fedrela', common)}."
+    yield f"- **At what price?** The common classes change by {tally(main, 'baseline', 'fedrela', common)}."
     alone, beside = tally(main, "baseline", "baseline-drop", rare), tally(main, "baseline-drop", "fedrela-drop", rare)
     yield f"- **How much of it is the learning-rate drop?** Alone it gives the rare classes {alone}."
     yield f"  With the drop in both arms FedReLa adds {beside}."

@@ -1,0 +1,69 @@
+"""Pages of results: what they say of made records."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+import make_results
+import result_records
+import result_sections
+
+SEEDS = (1, 2, 3)
+PLACE = {"data.imbalance.minority": 0.3, "data.imbalance.ratio": 20}
+
+
+def cell(arm: str, seed: int, minority: float, values: dict, baseline: str = "FedAvg") -> dict:
+    majority = 0.9 if arm == "baseline" else 0.88
+    return {
+        "baseline": baseline, "arm": arm, "seed": seed, "values": values, "headline": "overall", "moved": 7,
+        "groups": {"majority": majority, "minority": minority}, "overall": 0.7 * majority + 0.3 * minority,
+        "validation": {"balanced": minority}, "last_ten": 0.002,
+    }  # fmt: skip
+
+
+def study(name: str, cells: list[dict], page: str = "fashion-mnist", runs: int | None = None):
+    made = result_records.Study(name, "made", page, 5)
+    made.__dict__["summary"] = {"cells": cells, "runs": runs or len(cells)}
+    return made
+
+
+@pytest.fixture
+def fedavg():
+    arms = {"baseline": 0.5, "fedrela": 0.7}
+    return study("fmnist-fedavg", [cell(arm, seed, x + seed / 100, PLACE) for arm, x in arms.items() for seed in SEEDS])
+
+
+def test_a_study_shows_means_gains_and_what_the_paper_prints(fedavg):
+    pictures = {}
+    text = "\n".join(result_sections.section(fedavg, pictures))
+    assert "| FedAvg | minority 0.3, ratio 20 | baseline | 3 | 90.0 ± 0.0 | 52.0 ± 1.0 | 78.6 ± 0.3 | 7 ± 0 |" in text
+    assert "| **+20.0** [+20.0, +20.0] | **+4.6** [+4.6, +4.6] |" in text
+    assert "| FedAvg | minority 0.3, ratio 20 | -3.1 / -2.0 | +25.2 / +20.0 | +5.4 / +4.6 |" in text
+    assert "all count as learnt" in text
+    assert "recorded so far" not in text
+    assert list(pictures) == ["fmnist-fedavg"]
+
+
+def test_a_row_has_only_the_seeds_of_all_its_arms(fedavg):
+    cells = [each for each in fedavg.cells if (each["arm"], each["seed"]) != ("fedrela", 2)]
+    text = "\n".join(result_sections.section(study("fmnist-fedavg", cells, runs=6), {}))
+    assert "*5 of 6 runs are recorded so far*" in text
+    assert "| baseline | 2 | 90.0" in text
+
+
+def test_the_first_page_counts_what_is_beyond_noise_and_names_what_is_missing(fedavg):
+    found = {(0.05, "baseline"): 0.5, (0.05, "fedrela"): 0.6, (0.5, "baseline"): 0.5, (0.5, "fedrela"): 0.3}
+    tried = [cell(arm, 1, minority, {"relabel.tau": tau}) for (tau, arm), minority in found.items()]
+    tau = study("sensitivity-tau", tried, "sensitivity")
+    text = "\n".join(make_results.index([fedavg, tau, study("kdd", [], "tables", 4)], {}))
+    assert (
+        "The rare classes gain +20.0 points on average over 1 setting (from +20.0 to +20.0; beyond noise: 1 up" in text
+    )
+    assert "The accuracy that counts falls in 1 of 2 settings" in text
+    assert "made: FedAvg, tau 0.5 -7.4" in text
+    assert "| made | tau 0.05 | 1 | 60.0 | 88.0 | 60.0 | 79.6 |" in text
+    assert "- made: not begun; about 5 minutes of one core in all." in text
