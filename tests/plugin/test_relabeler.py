@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
+import pandas as pd
 import pytest
+from imblearn.pipeline import make_pipeline
+from imblearn.utils import estimator_checks as imblearn_checks
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fedrela
 from fedrela import Relabeler
-from fedrela.errors import ArgumentError, DataError
+from fedrela.core.options import RelabelOptions
+from fedrela.errors import ArgumentError, DataError, IntegrityError
+from fedrela.options import options_of
 from helpers.core_cases import make
 
 CASE = make(150, 4, 0.1, 3, skew=1.5, skill=1.0, digits=None)
 NAMES = np.array(["ant", "bee", "cat", "elephant"])
+rng = np.random.default_rng(0)
+CODES = rng.choice(3, 240, p=[0.7, 0.2, 0.1])
+X = rng.normal(size=(240, 4)) + CODES[:, None]
+WORDS = NAMES[CODES]
+JUDGE = GaussianNB()
+
+
+def relabelled(y=WORDS, X=X, **options):
+    return Relabeler(**{"estimator": JUDGE, "tau": 0.2, "seed": 3} | options).fit_resample(X, y)[1]
 
 
 class Fixed:
@@ -26,15 +46,50 @@ class Fixed:
         return X
 
 
+# Checks that do not apply, with the reason.
+EXCEPTIONS = {
+    "check_samplers_fit": "it asks for sampling_strategy_, and a re-labeller has no sampling strategy",
+    "check_samplers_multiclass_ova": "one-hot labels are refused, with what to do",
+    "check_samplers_nan": "for samplers that take NaN: it depends on the estimator, and this one does not",
+    "check_samplers_one_label": "one class is legal: a fitted judge may know others",
+    "check_samplers_sample_indices": "it reads imbalanced-learn's own class of tags; sample_indices_ is tested below",
+    "check_samplers_string": "for samplers that take text: it depends on the estimator, and this one does not",
+}
+JUDGED = Relabeler(LogisticRegression())
+
+
+@parametrize_with_checks([JUDGED])
+def test_scikit_learns_own_battery(estimator, check):
+    check(estimator)
+
+
+SAMPLER_CHECKS = [name for name in vars(imblearn_checks) if name.startswith(("check_sampler", "check_target_type"))]
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLER_CHECKS))
+def test_imbalanced_learns_own_battery(name):
+    if name in EXCEPTIONS:
+        pytest.skip(EXCEPTIONS[name])
+    getattr(imblearn_checks, name)("Relabeler", clone(JUDGED))
+
+
 def test_posterior_in_place_of_features():
     sampler = Relabeler(tau=0.1, seed=7)
-    X, y = sampler.fit_resample(CASE.Q, CASE.y)
-    expected = fedrela.relabel(CASE.Q, CASE.y, tau=0.1, seed=7)
-    assert X is CASE.Q
-    np.testing.assert_array_equal(y, expected.labels)
-    np.testing.assert_array_equal(sampler.moved_, expected.moved)
-    assert sampler.relabelling_.ledger == expected.ledger
+    Q, y = sampler.fit_resample(CASE.Q, CASE.y)
+    order = sampler.order_
+    expected = fedrela.relabel(CASE.Q[order], CASE.y[order], tau=0.1, seed=7)
+    assert Q is CASE.Q
+    np.testing.assert_array_equal(y[order], expected.labels)
+    np.testing.assert_array_equal(sampler.moved_, np.sort(order[expected.moved]))
     assert sampler.classes_.tolist() == [0, 1, 2, 3]
+    assert sampler.sample_indices_.tolist() == list(range(150))
+
+
+def test_its_parameters_are_the_options_of_relabel():
+    known = inspect.signature(Relabeler).parameters
+    assert {each.name: each.default for each in options_of(RelabelOptions)} == {
+        name: each.default for name, each in known.items() if name not in ("estimator", "cv", "eligible", "seed")
+    }
 
 
 def test_labels_of_any_kind_come_back_as_they_are():
@@ -42,44 +97,99 @@ def test_labels_of_any_kind_come_back_as_they_are():
     only_short = np.where(CASE.y == 3, 0, CASE.y)
     sampler = Relabeler(Fixed(), tau=0.3, seed=1)
     _, y = sampler.fit_resample(CASE.Q, NAMES[only_short].astype("U3"))
-    expected = fedrela.relabel(CASE.Q, only_short, tau=0.3, seed=1)
-    assert y.tolist() == NAMES[expected.labels].tolist()
     assert "elephant" in y
+    assert sampler.undo().tolist() == NAMES[only_short].tolist()
+    assert sampler.ledger_.class_names == tuple(NAMES)
+    assert fedrela.undo(sampler.ledger_, y).tolist() == NAMES[only_short].tolist()
+    with pytest.raises(IntegrityError, match="not the ones it led to"):
+        fedrela.undo(sampler.ledger_, y[::-1])
+
+
+def test_results_follow_the_rows():
+    order = np.random.default_rng(5).permutation(len(WORDS))
+    for options in ({}, {"cv": 3}, {"estimator": LogisticRegression()}, {"keep": [3, 4]}):
+        moved = {"keep": [int(np.flatnonzero(order == row)[0]) for row in options["keep"]]} if "keep" in options else {}
+        plain = relabelled(**options)
+        assert relabelled(WORDS[order], X[order], **options | moved).tolist() == plain[order].tolist()
+        assert (plain != WORDS).any()
+
+
+@pytest.mark.parametrize("kind", ["series", "categorical", "category series", "frame", "column", "list", "objects"])
+def test_every_form_of_y(kind):
+    index = pd.Index([f"p{row}" for row in range(len(WORDS))])
+    forms = {
+        "series": pd.Series(WORDS, index, name="diagnosis"),
+        "categorical": pd.Categorical(WORDS, categories=NAMES),
+        "category series": pd.Series(pd.Categorical(WORDS, categories=NAMES), index),
+        "frame": pd.DataFrame({"diagnosis": WORDS}, index),
+        "column": WORDS[:, None],
+        "list": WORDS.tolist(),
+        "objects": WORDS.astype(object),
+    }
+    given, expected = forms[kind], relabelled().tolist()
+    new = relabelled(given)
+    assert np.asarray(new).ravel().tolist() == expected
+    assert type(new) is type(given)
+    if kind in ("series", "category series", "frame"):
+        assert new.index.equals(index)
+    if kind in ("categorical", "category series"):
+        assert new.dtype == given.dtype
+    if kind == "column":
+        assert new.shape == (len(WORDS), 1)
+    if kind == "frame":
+        assert list(new.columns) == ["diagnosis"]
+
+
+def test_the_judge_never_saw_the_rows_it_judges():
+    sampler = Relabeler(JUDGE, cv=3, tau=0.2, seed=3)
+    sampler.fit_resample(X, WORDS)
+    order = sampler.order_
+    Q = cross_val_predict(JUDGE, X[order], WORDS[order], cv=3, method="predict_proba")
+    expected = fedrela.relabel(Q, CODES[order], tau=0.2, seed=3)
+    assert sampler.relabelling_.labels.tolist() == expected.labels.tolist()
+    assert sampler.relabelling_.labels.tolist() != relabelled_codes().tolist()
+
+
+def relabelled_codes():
+    sampler = Relabeler(JUDGE, tau=0.2, seed=3)
+    sampler.fit_resample(X, WORDS)
+    return sampler.relabelling_.labels
+
+
+def test_in_a_pipeline_with_parameters_of_the_estimator():
+    pipeline = make_pipeline(StandardScaler(), Relabeler(LogisticRegression(), cv=3, tau=0.2), LogisticRegression())
+    grid = {"relabeler__estimator__C": [0.1, 1.0], "relabeler__tau": [0.05, 0.2]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, WORDS)
+    assert set(search.best_params_) == set(grid)
+    assert set(search.predict(X)) <= set(NAMES)
+
+
+def test_a_fitted_judge_stays_fitted_in_a_clone():
+    fitted = GaussianNB().fit(X, WORDS)
+    copy = clone(Relabeler(fitted, tau=0.2, seed=3))
+    assert copy.estimator is fitted
+    assert copy.fit_resample(X, WORDS)[1].tolist() == relabelled().tolist()
+    assert not hasattr(copy, "estimator_")
+    fresh = clone(Relabeler(GaussianNB(var_smoothing=0.1)))
+    assert fresh.estimator.var_smoothing == 0.1
+    assert fresh.set_params(estimator__var_smoothing=0.2).estimator.var_smoothing == 0.2
+
+
+def test_limits_name_labels():
+    plain, kept = relabelled(), relabelled(forbidden=[("ant", "cat")])
+    assert ((WORDS == "ant") & (plain == "cat")).any()
+    assert not ((WORDS == "ant") & (kept == "cat")).any()
+    moved = np.flatnonzero(plain != WORDS)
+    assert relabelled(keep=moved[:2].tolist())[moved[:2]].tolist() == WORDS[moved[:2]].tolist()
 
 
 def test_a_real_classifier():
-    X, y = load_digits(return_X_y=True)
+    pictures, y = load_digits(return_X_y=True)
     keep = np.flatnonzero((y > 2) | (np.arange(y.size) % 10 == 0))
-    model = LogisticRegression(max_iter=500).fit(X[keep] / 16, y[keep])
-    X_res, y_res = Relabeler(model, tau=0.05).fit_resample(X[keep] / 16, y[keep])
-    assert X_res.shape == X[keep].shape
+    model = LogisticRegression(max_iter=500).fit(pictures[keep] / 16, y[keep])
+    X_res, y_res = Relabeler(model, tau=0.05).fit_resample(pictures[keep] / 16, y[keep])
+    assert X_res.shape == pictures[keep].shape
     assert 0 < (y_res != y[keep]).sum() < 0.3 * keep.size
-
-
-def test_clone_and_parameters():
-    sampler = clone(Relabeler(tau=0.2, max_fraction=0.3))
-    assert sampler.get_params() == {"estimator": None, "tau": 0.2, "max_fraction": 0.3}
-    assert sampler.set_params(tau=0.1) is sampler
-    assert sampler.options == {"tau": 0.1, "max_fraction": 0.3}
-
-
-def test_a_clone_can_still_predict():
-    model = LogisticRegression().fit(CASE.Q, NAMES[CASE.y])
-    _, y = clone(Relabeler(model, tau=0.2)).fit_resample(CASE.Q, NAMES[CASE.y])
-    assert set(y) <= set(NAMES)
-
-
-def test_a_series_stays_a_series():
-    """pandas is not a dependency; this has what a Series shows of itself."""
-
-    class Series(list):
-        def __init__(self, values, index=None, name=None):
-            super().__init__(values)
-            self.index, self.name, self.iloc = index, name, self
-
-    given = Series(CASE.y.tolist(), index=range(150), name="diagnosis")
-    _, y = Relabeler(tau=0.1, seed=7).fit_resample(CASE.Q, given)
-    assert (type(y), y.index, y.name) == (Series, range(150), "diagnosis")
 
 
 def test_a_refusal_is_a_warning_and_changes_nothing():
@@ -93,5 +203,9 @@ def test_a_refusal_is_a_warning_and_changes_nothing():
 def test_wrong_use():
     with pytest.raises(ArgumentError, match="taw: unknown option; nearest: tau"):
         Relabeler(taw=0.1)
-    with pytest.raises(DataError, match="label 'dog' is not one of the estimator's classes"):
+    with pytest.raises(DataError, match="label 'dog' is not one of the classes"):
         Relabeler(Fixed()).fit_resample(CASE.Q, np.full(150, "dog"))
+    with pytest.raises(DataError, match=r"expected one label per row, got .* of one-hot labels give the argmax"):
+        Relabeler(JUDGE).fit_resample(X, np.eye(3)[CODES])
+    with pytest.raises(DataError, match="y: expected 150 labels, one per row of X, got 3"):
+        Relabeler().fit_resample(CASE.Q, [0, 1, 2])

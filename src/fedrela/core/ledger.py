@@ -231,7 +231,7 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
         A ledger, or the file of one.
     labels
         The current labels, to check that the ledger belongs to them: they must be the labels after re-labelling or the
-        original ones, else an `IntegrityError` is raised.
+        original ones, else an `IntegrityError` is raised. Where they are class names, so is the result.
 
     Examples
     --------
@@ -244,11 +244,14 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
         raise ArgumentError(f"expected a ledger or the path of one, got {type(ledger).__name__}", argument="ledger")
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
     ledger.check()
+    original, new = ledger.original.copy(), ledger.labels
     if labels is not None:
         now = np.asarray(labels)
-        if not np.array_equal(now, ledger.labels) and not np.array_equal(now, ledger.original):
+        if now.dtype.kind in "OTU" and ledger.class_names:
+            original, new = (np.array(ledger.class_names)[codes] for codes in (original, new))
+        if not np.array_equal(now, new) and not np.array_equal(now, original):
             raise IntegrityError("ledger: these labels are not the ones it led to; is it another client's ledger?")
-    return ledger.original.copy()
+    return original
 
 
 def to_record(ledger: Ledger) -> dict[str, Any]:

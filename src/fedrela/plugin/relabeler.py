@@ -1,105 +1,226 @@
-"""`relabel` as a sampler, like those of imbalanced-learn."""
+"""`relabel` as a sampler for scikit-learn and imbalanced-learn."""
 
 from __future__ import annotations
 
-import inspect
+import hashlib
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_predict
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fedrela.core import Relabelling, relabel
+from fedrela.core import Ledger, Relabelling, relabel, undo
+from fedrela.core.options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.errors import ArgumentError, DataError
+from fedrela.options import options_of
 from fedrela.text import unknown
 
+OPTIONS = ("tau", *PreviewKeywords.__annotations__)
 
-class Relabeler:
-    """Re-label with a fitted classifier or with a posterior at hand.
+
+class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Re-label with a classifier, or with a posterior at hand.
+
+    Further parameters are the options of `fedrela.relabel`: ``tau``, ``preset``, ``max_fraction`` and so on; limits
+    name classes by their labels. Results follow the rows: the same rows in another order get the same labels.
 
     Parameters
     ----------
     estimator
-        A fitted classifier with ``predict_proba`` (and ``classes_``, as scikit-learn's have), or None where the
-        posterior itself is given to `fit_resample` in place of the features.
-    **options
-        The options of `fedrela.relabel`: ``tau``, ``preset``, ``max_fraction``, ``seed`` and so on.
+        A classifier with ``predict_proba``. A fitted one judges as it is; one that is not is cloned and trained on the
+        data first. None where the posterior itself is given to `fit_resample` in place of the features.
+    cv
+        Number of folds, or a splitter of scikit-learn, for out-of-fold posteriors: clones of the estimator are trained
+        in the folds, so that none judges rows that it saw. None for no folds.
+    eligible
+        ``(n,)`` booleans: samples that may move.
+    seed
+        Seed of the draws.
 
     Attributes
     ----------
+    ledger_ : Ledger
+        Every move, with the labels as class names; `undo` takes them back.
     relabelling_ : Relabelling
-        The result of the last `fit_resample`, ledger included.
-    moved_ : (m,) integers
-        Indices of the samples whose label changed.
+        The result of the last `fit_resample`; its rows are in the order of `order_`.
     classes_ : (C,) array
-        The label that each posterior column stands for.
+        The label that each column of the posterior stands for.
+    estimator_ : classifier
+        The judge, where it was trained here.
+    order_, sample_indices_ : (n,) integers
+        The rows in an order that depends on their values alone; and the rows of the result, which are all.
+    n_features_in_ : int
+        Number of columns of `X`.
 
     Examples
     --------
     >>> from fedrela import Relabeler
     >>> posterior = [[0.99, 0.01], [0.98, 0.02], [0.97, 0.03], [0.6, 0.4], [0.2, 0.8]]
     >>> sampler = Relabeler(tau=0.4, seed=3)
-    >>> X, y = sampler.fit_resample(posterior, [0, 0, 0, 0, 1])
-    >>> y.tolist(), sampler.moved_.tolist()
-    ([0, 0, 0, 1, 1], [3])
+    >>> X, y = sampler.fit_resample(posterior, ["healthy"] * 4 + ["ill"])
+    >>> y, sampler.moved_.tolist()
+    (['healthy', 'healthy', 'healthy', 'ill', 'ill'], [3])
     """
 
     relabelling_: Relabelling
+    ledger_: Ledger
     classes_: NDArray[Any]
 
-    def __init__(self, estimator: Any = None, **options: Any) -> None:
-        self.estimator = estimator
-        self.options = options
-        known = list(inspect.signature(relabel).parameters)[2:]  # all but posterior and labels
-        for name in sorted(options.keys() - set(known)):
-            raise ArgumentError(unknown("option", name, known, "fedrela.relabel"), argument=name)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, so that scikit-learn's ``clone`` and pipelines take the object."""
-        return {"estimator": self.estimator, **self.options}
-
-    def set_params(self, **params: Any) -> Relabeler:
-        """Set parameters and return the object itself."""
-        changed = Relabeler(**(self.get_params() | params))
-        self.estimator, self.options = changed.estimator, changed.options
-        return self
+    @show_keywords(keyword_parameters(*OPTIONS))
+    def __init__(
+        self, estimator: Any = None, *, cv: Any = None, eligible: Any = None, seed: Any = 0, **options: Any
+    ) -> None:
+        self.estimator, self.cv, self.eligible, self.seed = estimator, cv, eligible, seed
+        for name in sorted(options.keys() - set(OPTIONS)):
+            raise ArgumentError(unknown("option", name, OPTIONS, "fedrela.relabel"), argument=name)
+        for each in options_of(RelabelOptions):
+            setattr(self, each.name, options.get(each.name, each.default))
 
     def __sklearn_clone__(self) -> Relabeler:
-        """Return an equal sampler with the same fitted estimator, since a cloned estimator could not predict."""
-        return Relabeler(**self.get_params())
+        """Return an unfitted sampler; a fitted estimator stays, since it is the judge that was given."""
+        own = self.get_params(deep=False)
+        kept = {"estimator": self.estimator} if self.estimator is not None and _is_fitted(self.estimator) else {}
+        return type(self)(**{name: clone(value, safe=False) for name, value in own.items()} | kept)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if isinstance(self.estimator, BaseEstimator):
+            known = get_tags(self.estimator).input_tags
+            tags.input_tags.allow_nan, tags.input_tags.sparse = known.allow_nan, known.sparse
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Relabeler:
+        """Re-label, and return the object itself; `ledger_` has the result."""
+        self.fit_resample(X, y)
+        return self
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return `X` as it is and the new labels; a refusal leaves them unchanged and is given as a warning.
+        """Return `X` as it is and the new labels in the form of `y`; a refusal is a warning, and changes nothing.
 
-        `X` are features for the estimator, or the posterior ``(n, C)`` where there is none. Labels are any values that
-        the estimator knows as ``classes_``; without them integers from 0.
+        Labels are any values, as an array, a list, a Series, a Categorical, or a frame or array of one column.
         """
-        posterior = X if self.estimator is None else self.estimator.predict_proba(X)
-        classes = getattr(self.estimator, "classes_", None)
-        codes = np.asarray(y) if classes is None else _codes(y, np.asarray(classes))
-        self.relabelling_ = relabel(posterior, codes, **self.options)
-        self.classes_ = np.arange(self.relabelling_.threshold.size) if classes is None else np.asarray(classes)
-        if self.relabelling_.refusal is not None:
-            warnings.warn(f"nothing was re-labelled: {self.relabelling_.refusal}", stacklevel=2)
+        form: dict[str, Any] = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
+        checked = validate_data(self, X, y="no_validation" if y is not None else None, **form)
+        given = _values(y)
+        if len(given) != checked.shape[0]:
+            raise DataError(f"y: expected {checked.shape[0]} labels, one per row of X, got {len(given)}")
+        check_classification_targets(given)
+        self.order_ = order = _canonical(checked, given)
+        self.sample_indices_ = np.arange(len(given))
+        posterior, classes = self._judge(_safe_indexing(X if hasattr(X, "iloc") else checked, order), given[order])
+        codes = _codes(given, classes)
+        options = {name: getattr(self, name) for name in OPTIONS}
+        done = relabel(
+            posterior,
+            codes[order],
+            seed=self.seed,
+            eligible=None if self.eligible is None else np.asarray(self.eligible)[order],
+            class_names=tuple(map(str, classes.tolist())),
+            ids=tuple(map(str, order.tolist())),
+            **options | {"keep": self._kept(len(given))},
+        )
+        self.classes_, self.relabelling_ = classes, done
+        self.ledger_ = done.ledger.for_rows([str(row) for row in range(len(given))])
+        if done.refusal is not None:
+            warnings.warn(f"nothing was re-labelled: {done.refusal}", stacklevel=2)
             return X, y
-        new = self.relabelling_.labels
-        return X, _like(y, new if classes is None else self.classes_[new])
+        return X, _like(y, classes[self.ledger_.labels])
+
+    def undo(self) -> NDArray[Any]:
+        """Return the labels as they were given to the last `fit_resample`."""
+        check_is_fitted(self, "ledger_")
+        return np.asarray(self.classes_[undo(self.ledger_)])
 
     @property
-    def moved_(self) -> NDArray[np.intp]:
+    def moved_(self) -> NDArray[np.int64]:
         """Indices of the samples whose label changed."""
-        return self.relabelling_.moved
+        return self.ledger_.index
+
+    def _kept(self, rows: int) -> list[str]:
+        """Return rows to keep by their numbers before they were sorted, which are their ids."""
+        names = [str(row) for row in range(rows)]
+        return [names[row] for row in np.flatnonzero(RelabelOptions(keep=self.keep).kept_rows(rows))]
+
+    def _judge(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+        """Return the posterior of rows, and the label of each of its columns."""
+        if self.estimator is None:
+            whole = np.issubdtype(y.dtype, np.integer)
+            return X, np.arange(max(X.shape[1], 1)) if whole else np.unique(y)
+        if self.cv is not None:
+            judge = clone(self.estimator)
+            return cross_val_predict(judge, X, y, cv=self.cv, method="predict_proba"), np.unique(y)
+        judge = self.estimator
+        if not _is_fitted(judge):
+            judge = self.estimator_ = clone(judge).fit(X, y)
+        return judge.predict_proba(X), np.asarray(judge.classes_)
 
 
-def _codes(y: ArrayLike, classes: NDArray[Any]) -> NDArray[np.int64]:
+def _is_fitted(estimator: Any) -> bool:
+    """Whether a classifier can predict; one of somebody's own is fitted if it has ``classes_``."""
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return hasattr(estimator, "classes_") and not isinstance(estimator, BaseEstimator)
+    return True
+
+
+def _values(y: Any) -> NDArray[Any]:
+    """Return labels as an array; those of a frame of one column are its column."""
+    array = np.asarray(y)
+    if array.dtype == object and all(isinstance(each, str) for each in array.ravel()):
+        array = array.astype(str)  # so that NumPy sorts and compares them as texts
+    if array.ndim == 2 and array.shape[1] > 1:
+        raise DataError(f"y: expected one label per row, got shape {array.shape}; of one-hot labels give the argmax")
+    return np.asarray(column_or_1d(array))
+
+
+def _canonical(X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the rows in an order that depends on their values and labels alone, not on their places."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        rows = ((X.indices[a:b], X.data[a:b]) for a, b in pairwise(X.indptr))
+    else:
+        array = np.asarray(X)
+        whole = array.dtype == object  # names are no numbers, of which only those that are not 0 count
+        rows = ((np.arange(0), row) if whole else (np.flatnonzero(row), row[np.flatnonzero(row)]) for row in array)
+    parts = [
+        at.astype(np.int64).tobytes() + (repr(row.tolist()).encode() if row.dtype == object else row.tobytes())
+        for at, row in rows
+    ]
+    keys = [hashlib.sha256(part + repr(label).encode()).digest() for part, label in zip(parts, y.tolist(), strict=True)]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
+
+
+def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the place of every label among the classes."""
     place = {value: code for code, value in enumerate(classes.tolist())}
     try:
-        return np.array([place[value] for value in np.asarray(y).tolist()], np.int64)
+        return np.array([place[value] for value in y.tolist()], np.int64)
     except KeyError as error:
-        raise DataError(f"y: label {error.args[0]!r} is not one of the estimator's classes") from None
+        raise DataError(f"y: label {error.args[0]!r} is not one of the classes {list(place)[:20]}") from None
 
 
 def _like(given: Any, new: NDArray[Any]) -> Any:
-    """Return the labels in the caller's container: a pandas Series stays one (pandas is not imported for it)."""
-    return type(given)(new, index=given.index, name=given.name) if hasattr(given, "iloc") else new
+    """Return labels in the caller's container; pandas is not imported for it."""
+    if hasattr(given, "columns"):
+        return type(given)(new[:, None], index=given.index, columns=given.columns).astype(given.dtypes.to_dict())
+    if hasattr(given, "categories"):
+        return type(given)(new, dtype=given.dtype)
+    if hasattr(given, "iloc"):
+        return type(given)(new, index=given.index, name=given.name, dtype=given.dtype)
+    if isinstance(given, list):
+        return new.tolist()
+    array = np.asarray(given)
+    if array.dtype.kind == "O":
+        new = new.astype(object)
+    return new.reshape(array.shape) if array.ndim == 2 else new
