@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RUN = runpy.run_path(str(DOCS / "run.py"), run_name="pages")
 PAGES = [*(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts), ROOT / "README.md"]
-RUN_WHOLLY = sorted((DOCS / "tutorials").glob("*.md"))
+NAMES = ("choose", "gpu-cluster", "paper", "policies", "resume", "when-not")
+HOW_TO = [DOCS / "how-to" / f"{name}.md" for name in NAMES]
+RUN_WHOLLY = [*sorted((DOCS / "tutorials").glob("*.md")), *HOW_TO]
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +63,7 @@ def test_snippets_of_a_page_are_python(page):
 
 
 @pytest.mark.parametrize("page", RUN_WHOLLY, ids=lambda page: page.stem)
-def test_a_tutorial_does_what_it_says(page, tmp_path, request):
+def test_a_page_does_what_it_says(page, tmp_path, request):
     if not request.config.getoption("--nightly"):
         pytest.skip("in the nightly battery")
     assert RUN["problems"](page, tmp_path) == []
