@@ -59,6 +59,17 @@ def test_show_says_what_was_done(run, made):
     assert f"\n{best} " in shown.out
 
 
+def test_limits_are_shown_by_name_and_replayed(run, clinic):
+    path, limits = clinic.csv(), ("--keep", "3", "--keep", "5", "--class-tau", "rare=0.05", "--no-absent")
+    assert run("relabel", path, "--tau", "0.2", *limits).code == 0
+    made = clinic.folder / "clinic.ledger.json"
+    out = run("ledger", "show", made).out
+    assert "protected  2 samples that must not move" in out
+    assert "class_tau rare 0.05" in out
+    assert "absent False" in out
+    assert "replay equal: " in run("ledger", "verify", made, "--data", path).out
+
+
 def test_verify_replays_the_moves(run, made):
     plain = run("ledger", "verify", made)
     assert (plain.code, plain.err) == (0, "")

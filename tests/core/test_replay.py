@@ -22,6 +22,7 @@ OPTIONS = {
     "thresholds": {"threshold": [0.3] * 5, "normalize": "minmax", "max_fraction": 0.05},
     "rules": {"tau": 0.4, "allowed": ALLOWED, "eligible": KEPT},
     "nobody": {"tau": 0.4, "eligible": np.zeros(120, bool)},
+    "limits": {"tau": 0.4, "keep": [3, 7, 8], "class_tau": {"1": 0.3}, "absent": False, "forbidden": [[2, 0]]},
     "method": {"method": "margin", "tau": 0.2},
 }
 

@@ -84,6 +84,9 @@ def _facts(ledger: core.Ledger) -> list[str]:
     names = _names(ledger)
     forbidden = [f"{names[old]}:{names[new]}" for old, new in options.get("forbidden", [])]
     limits = {name: value for name, value in origin.limits.items() if name not in ("tau", "forbidden", "ineligible")}
+    if limits.get("class_tau"):
+        of = dict(zip(map(str, range(len(names))), names, strict=True))
+        limits["class_tau"] = ", ".join(f"{of.get(c, c)} {tau:g}" for c, tau in limits["class_tau"].items())
     facts = {
         "settings": ", ".join(
             f"{key} {options[key]}"
@@ -96,6 +99,7 @@ def _facts(ledger: core.Ledger) -> list[str]:
             f"{key} {value}" for key, value in (limits or {"max_fraction": options.get("max_fraction")}).items()
         ),
         "forbidden": listed(forbidden),
+        "protected": f"{plural(kept, 'sample')} that must not move" if (kept := options.get("ineligible", 0)) else "",
         "agreement": "" if origin.agreement is None else f"the model confirms {origin.agreement:.1%} of the labels",
         "made by": "" if origin.version is None else f"fedrela {origin.version}",
         "client": f"{options['client']} of {options['experiment']}, round {options['round']}"
