@@ -338,10 +338,18 @@ def main() -> None:
     parts = told.only or [name for name in PARTS if name != "peers" or told.peers]
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} before this run", flush=True)
     rounds = 2 if told.quick else told.rounds
+    failed = []
     for name in parts:
-        rows = PARTS[name](rounds, told.quick)
+        try:
+            rows = PARTS[name](rounds, told.quick)
+        except (SystemExit, OSError, subprocess.SubprocessError) as error:  # the other parts can still be measured
+            print(f"{name}: {error}", file=sys.stderr)
+            failed.append(name)
+            continue
         if not told.quick:
             write(rows, [name])
+    if failed:
+        raise SystemExit(f'not measured; try again with make bench BENCH="--only {" ".join(failed)}"')
 
 
 if __name__ == "__main__":
