@@ -140,3 +140,13 @@ def test_help_teaches(run, monkeypatch):
     )
     assert [word for word in words if word not in done.out] == []
     assert "check" in run("--help").out
+
+
+def test_a_device_that_is_not_there_is_said_before_anything_is_run(run, tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('[engine]\ndevice = "cuda:7"\n')
+    what = "torch finds no cuda:7 here; choose cpu or auto"
+    for verb in ("check", "run"):
+        done = run(verb, path)
+        assert done.code == 2
+        assert f"{path}:2:10: engine.device: {what}\n" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -122,6 +123,14 @@ def test_interrupted(run, monkeypatch):
     fails(monkeypatch, KeyboardInterrupt())
     done = run("preview", "a.csv")
     assert (done.code, done.line()) == (130, "interrupted")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_end_a_process_are_ctrl_c(run, monkeypatch, number):
+    monkeypatch.setattr(entry.typer.main, "get_command", lambda _: signal.raise_signal(number))
+    done = run("preview", "a.csv")
+    assert (done.code, done.line()) == (130, "interrupted")
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
 def test_interrupted_before_the_verb(run, monkeypatch):

@@ -175,7 +175,11 @@ def session_members(leader: int) -> list[str]:
     return found
 
 
-def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, request, number):
+    """So do the signals of systemd, SLURM, containers and terminals that are closed."""
+    if number == signal.SIGHUP and not request.config.getoption("--nightly"):
+        pytest.skip("in the nightly battery")
     config = write(LONG, "long.toml")
     whole = run_experiment(LONG, out="whole")
     with start("run", config, "--workers", "2") as process:
@@ -185,7 +189,7 @@ def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, tmp_path):
         os.killpg(process.pid, signal.SIGSTOP)  # so that it cannot end before it is looked at
         assert len(session_members(process.pid)) > 3, "its workers and their server"
         assert [run(*verb).code for verb in (("resume", "runs/long"), ("run", config, "--out", "runs/long"))] == [5, 5]
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+        os.killpg(process.pid, number)  # as a terminal does: to every process of the group
         os.killpg(process.pid, signal.SIGCONT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -62,6 +62,7 @@ def test_other_options_other_bytes_and_other_versions_have_other_addresses(decod
     assert decoder.calls == 4
 
 
+@pytest.mark.filterwarnings("ignore:.* does not match its digest")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -85,6 +86,19 @@ def test_a_damaged_entry_is_built_again(decoder, damage):
     assert decoder()["twice"].tolist() == good
     assert decoder.calls == 2
     assert path.read_bytes() == data
+
+
+def test_an_entry_with_another_value_is_built_again_and_said(decoder):
+    good = decoder()["twice"].tolist()
+    path = next(decoder.folder.glob("*-twice.npy"))
+    with open(path, "r+b") as file:
+        file.seek(-5, os.SEEK_END)
+        file.write(b"\x00")
+    with pytest.warns(UserWarning, match=r"-twice\.npy: does not match its digest; decoded again"):
+        assert decoder()["twice"].tolist() == good
+    assert decoder.calls == 2
+    assert decoder()["twice"].tolist() == good
+    assert decoder.calls == 2
 
 
 def test_a_lost_array_is_built_again(decoder):

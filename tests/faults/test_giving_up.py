@@ -7,10 +7,12 @@ import pytest
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.round import next_round
 from fedrela.errors import RunFailedError, TooFewClientsError
+from fedrela.experiment import run
 from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder
 from helpers.failing import Dying, Failing
 from helpers.hundred import begin, problem
+from helpers.small_runs import small
 from helpers.tiny_run import Variant, difference, everything
 
 MOST = frozenset({0, 1, 3})  # of four clients
@@ -19,6 +21,15 @@ TRAIN = (("min_clients", 2), ("give_up", 2))
 
 def failing_in(*rounds):
     return Variant(Failing(dict.fromkeys(rounds, MOST)), every=2, train=TRAIN)
+
+
+def test_a_run_whose_every_round_was_skipped_is_not_done(tmp_path):
+    """Fewer rounds than it takes to give up."""
+    wanted = {"train": {"rounds": 2, "epochs": 1, "min_clients": 2}, "relabel": {"start": 1}}
+    lost = Failing(dict.fromkeys((1, 2), frozenset(range(4))))
+    with pytest.raises(TooFewClientsError, match="every one of 2 rounds had fewer than 2 usable updates"):
+        run(small(**wanted), out=tmp_path / "run", workers=1, algorithm=lost)
+    assert RunFolder.open(tmp_path / "run").status == "interrupted at round 2"
 
 
 def test_a_run_without_clients_stops_and_goes_on_when_they_are_back(tmp_path):

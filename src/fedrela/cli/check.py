@@ -43,6 +43,10 @@ def check(config: ConfigFile, show: Show = False) -> None:
         for other in others:
             print_error(other)
         raise ArgumentError(last) from error
+    if loaded.engine.device not in ("auto", "cpu"):  # to know what is there loads torch
+        from fedrela.experiment.runner import checked_device
+
+        checked_device(loaded)
     line = printable(f"{config}: valid: {describe(loaded)}")
     if show:
         print(f"# {line}\n\n{commented_toml(loaded)}", end="")

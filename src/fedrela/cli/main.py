@@ -6,8 +6,11 @@ import contextlib
 import io
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -157,12 +160,33 @@ def main() -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # print what the terminal cannot encode as escapes
     try:
-        code = _run(session)
+        with _interruptible():
+            code = _run(session)
         sys.stdout.flush()  # here, and not at exit, where a closed pipe could no longer be caught
     except BrokenPipeError:
         _forget_standard_output()
         return 1
     return code
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let what systemd, SLURM, containers and closed terminals send end a verb as Ctrl-C does, unless it is ignored."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        known = []
+    taken = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores SIGHUP
+    for number in taken:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _run(session: dict[str, bool]) -> int:

@@ -3,7 +3,8 @@
 An entry's address is the SHA-256 of the source files, the decoding options and a format version, so an entry never
 grows stale: other bytes or other options have another address. Each array is filled under a temporary name and renamed
 when it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
-reader keeps the file it has mapped. An entry whose header or size is wrong is built again.
+reader keeps the file it has mapped. Beside each array lies its digest, which every reading checks: an entry that was
+damaged is built again, with a warning.
 
 Hashing a large set at every start would cost as much as decoding it, so the digest of a list of files is remembered
 under their names, sizes, inodes and times of change.
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,9 @@ def cached_arrays(
     paths = {name: root / f"{label}-{address}-{name}.npy" for name in names}
     arrays = _read_entry(paths)
     if arrays is None:
+        for path in paths.values():
+            if path.exists() and seal_of(path).exists() and not _matches(path):
+                warnings.warn(f"{path}: does not match its digest; decoded again", stacklevel=2)
         _write_entry(paths, make)
         arrays = _read_entry(paths)
     if arrays is None:
@@ -83,11 +88,21 @@ def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
                 np.lib.format.read_magic(file)  # numpy.load would open a .zip file too
             arrays[name] = array = np.load(path, "r", allow_pickle=False)
             whole = path.stat().st_size == array.offset + array.nbytes
+            whole = whole and _matches(path)
         except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
             return None
         if not whole:
             return None
     return arrays
+
+
+def seal_of(path: Path) -> Path:
+    """Return where the digest of an array in the cache lies."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _matches(path: Path) -> bool:
+    return seal_of(path).read_bytes() == digest_file(path).encode()
 
 
 def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) -> None:
@@ -106,7 +121,9 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
         make(new)
         with _writing(folder):
             for name in paths:
+                seal_of(paths[name]).unlink(missing_ok=True)
                 new_files[name].finish()
+                write_bytes(seal_of(paths[name]), digest_file(paths[name]).encode())
     finally:
         for new_file in new_files.values():
             new_file.discard()

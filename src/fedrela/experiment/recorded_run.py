@@ -20,7 +20,7 @@ from fedrela.engine.evaluation import evaluate, evaluate_locally
 from fedrela.engine.problem import Problem
 from fedrela.engine.round import RoundResult, next_round
 from fedrela.engine.state import Run, ServerState, restore_checkpoint, save_checkpoint
-from fedrela.errors import IntegrityError
+from fedrela.errors import IntegrityError, TooFewClientsError
 from fedrela.experiment.result import Result
 from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder
@@ -71,6 +71,9 @@ class RecordedRun:
     def finish(self) -> Result:
         """Score the final model, write all findings and return the result."""
         run, folder = self.run, self.folder
+        if run.state.skipped >= run.state.round > 0:
+            few = f"every one of {run.state.round} rounds had fewer than {run.plan.train.min_clients} usable updates"
+            raise TooFewClientsError(f"{folder.path}: {few}: the model is untrained; see excluded in rounds.jsonl")
         ledgers = self._ledgers()
         found = relabelling_record(run.problem, run.state, ledgers)
         folder.write_json("relabelling.json", found | ({"moved": None} if run.executor.remote_clients else {}))

@@ -214,7 +214,7 @@ def build_plan(
 
     A model is a module, or a function of input shape and number of classes that makes one.
     """
-    device = device_of(config.engine.device)
+    device = checked_device(config)
     if reason := refused_precision(config.train.precision, device):
         raise WrongConfigError([Fault(("train", "precision"), f"{reason}; use float32")], config.origin)
     algorithm = algorithm or config.algorithm.kind()(**config.algorithm.params)
@@ -234,6 +234,12 @@ def build_plan(
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
         relabel = replace(relabel, method=relabel.reallocator(), params=None)
     return problem, Plan(config.seed, config.train, relabel, algorithm, make, device)
+
+
+def checked_device(config: Config) -> str:
+    """Return the device of a configuration; one that is not there is an error with its place."""
+    with located(config, {"device": ("engine", "device")}, ("engine", "device")):
+        return device_of(config.engine.device)
 
 
 def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:
@@ -347,4 +353,9 @@ def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any])
     for key in wanted:
         if wanted[key] != as_stored.get(key):
             advice = "resume needs the same, also of a model or an algorithm of your own"
+            if key == "packages":
+                names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]
+                now = ", ".join(f"{name} {as_stored[key].get(name)} is here" for name in names)
+                then = ", ".join(f"{name} {wanted[key][name]}" for name in names)
+                raise IntegrityError(f"{path}: {now}, and the run began with {then}; install the same to resume")
             raise IntegrityError(f"{path}: {key} differs from what the run began with; {advice}")

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fedrela.errors import ArgumentError
 from fedrela.streams import stream
 
 # Instructions of x86 and of ARM processors, as Linux names them, without which a precision would be slow or impossible.
@@ -123,6 +124,11 @@ def device_of(name: str) -> str:
     'cpu'
     """
     if name != "auto":
+        kind, _, number = name.partition(":")
+        there = {"cuda": torch.cuda.device_count, "mps": lambda: int(torch.backends.mps.is_available())}
+        count = there.get(kind, getattr(getattr(torch, kind, None), "device_count", lambda: 1))()
+        if kind != "cpu" and int(number or 0) >= count:
+            raise ArgumentError(f"torch finds no {name} here; choose cpu or auto", argument="device")
         return name
     if torch.cuda.is_available():
         return "cuda"

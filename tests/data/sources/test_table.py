@@ -83,6 +83,20 @@ def test_columns_by_position_without_header_and_with_other_delimiters(csv_file):
     assert load("csv", tabs).class_names == ("a", "b")
 
 
+def test_a_typo_among_numbers_is_named_and_no_category(csv_file):
+    rows = [f"{20 + i},{i % 7},{'yes' if i % 3 else 'no'}" for i in range(70)]
+    rows[20] = "4O,1,yes"
+    rows[44] = "64 kg,2,no"
+    path = csv_file("\n".join(["age,dose,label", *rows]))
+    with pytest.raises(DataError) as error:
+        load("csv", path)
+    assert str(error.value) == (
+        f"{path}:22: column 'age': 2 of 70 cells are no numbers: '4O' at 22, '64 kg' at 46; "
+        "correct them, or name the column in categories = ['age']"
+    )
+    assert len(load("csv", path, categories=["age"]).feature_names) > 50
+
+
 def test_codes_that_look_like_numbers_are_categories_on_request(csv_file):
     source = load("csv", csv_file("zip,label\n10,a\n20,b\n10,a\n20,b\n"), categories=["zip"], test_share=0.5)
     assert source.feature_names == ("zip=10", "zip=20")
@@ -130,7 +144,7 @@ WRONG_FILES = {
     "too large": ("x,label\n1,a\n1e39,b\n2,a\n", "not finite as a 32-bit number"),
     "typing mistake": (
         "x,label\n" + "".join(f"{i},a\n" for i in range(150)) + "1O,a\n",
-        r"set\.csv:152: column 'x': '1O' is no number, and it has 151 different values",
+        r"set\.csv:152: column 'x': 1 of 151 cells are no numbers: '1O' at 152;",
     ),
     "one of each class": ("x,label\n1,a\n2,b\n", "a class needs two samples"),
     "endless label": (f"x,label\n1,{'a' * 201}\n2,b\n", "longer than 200 characters"),

@@ -24,6 +24,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
 
 RULES = ("error", "drop", "indicate")
+FEW_SLIPS = 0.1  # a column with no more cells than this share that are no numbers is one of numbers
 LONGEST_LABEL = 200
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
@@ -50,7 +51,8 @@ def load(
     """Return a table as a source.
 
     A column of numbers stays one column of float32; any other column, and those of `categories`, becomes one column for
-    every value that its training rows have. Nothing is standardised here. Columns are given by name or position.
+    every value that its training rows have. A column that is numbers but for a few cells is an error, unless
+    `categories` names it. Nothing is standardised here. Columns are given by name or position.
 
     Parameters
     ----------
@@ -128,6 +130,8 @@ def _add_feature(
         cell = table.cell(np.argmax(absent), name)
         raise DataError(f"{cell}: the cell is missing; fill it, or set missing to drop or indicate")
     numbers = as_numbers(column, absent)
+    if isinstance(numbers, int) and not is_code:
+        _refuse_nearly_numeric(table, name, absent)
     if is_code or isinstance(numbers, int):
         found = len(set(column if isinstance(column, list) else column.tolist()))
         if found > max_categories:
@@ -145,6 +149,20 @@ def _add_feature(
     features.add(name, True, numbers)
     if absent.any():
         features.add(f"{name} missing", False, absent)
+
+
+def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
+    """Raise where all but a few cells of a column are numbers: those few are slips, and no categories."""
+    column = table.columns[name]
+    there = np.flatnonzero(~absent).tolist()
+    odd = [i for i in there if isinstance(as_numbers([str(column[i])], np.zeros(1, np.bool_)), int)]
+    if len(odd) > FEW_SLIPS * len(there):
+        return
+    slips = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].rpartition(':')[2].strip()}" for i in odd[:3])
+    more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
+    advice = f"correct them, or name the column in categories = [{name[:40]!r}]"
+    what = f"{len(odd)} of {len(column)} cells are no numbers: {slips}{more}"
+    raise DataError(f"{table.cell(odd[0], name)}: {what}; {advice}")
 
 
 @dataclass(frozen=True)
