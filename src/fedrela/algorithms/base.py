@@ -97,7 +97,7 @@ class Algorithm:
     needs_split: ClassVar[bool] = False  #: whether it needs the features of a model apart from its head
     private: tuple[str, ...] = ()  #: modules, added by `module`, that stay with the client
     needs_images: bool = False  #: whether it needs samples that are images
-    mixes_inputs: ClassVar[bool] = False  #: whether it computes new samples from the numbers in others
+    mixes_inputs: bool = False  #: whether it computes new samples from the numbers in others
     auxiliary: int = 0  #: samples per class that its server needs, from before imbalance; 0 for none
 
     def __init_subclass__(cls) -> None:

@@ -46,6 +46,10 @@ class Smote(Algorithm):
     Params = SmoteParams
     reduces_to = "fedavg if a client's classes are equally frequent"
 
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self.mixes_inputs = self.params.space != "features"
+
     def _in_features(self, context: ClientContext) -> bool:
         images = context.samples.inputs.ndim == 4
         return bool(self.params.space == "features" or (self.params.space == "auto" and images))

@@ -46,6 +46,7 @@ from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.records import writing
 from fedrela.text import nearest_hint
 
 if TYPE_CHECKING:
@@ -235,7 +236,8 @@ def export_flower(config: Config, target: str | Path, *, private: bool = False) 
     """
     target, name = Path(target), _name(config, Path(target))
     check_servable(config)
-    with new_folder(target) as folder:  # first: a target that is taken is refused before data are read
+    # First: a target that is taken is refused before data are read.
+    with writing(target), new_folder(target) as folder:
         if private:  # of [data], nodes need only how inputs are scaled
             scaled = DataConfig(standardize=config.data.standardize, scaling=config.data.scaling)
             config = config.model_copy(update={"data": scaled})

@@ -3,6 +3,11 @@
 Nothing outside this package imports flwr.
 """
 
+try:
+    import flwr as _  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError("fedrela.flower needs Flower, the extra `flower`: pip install 'fedrela[flower]'") from None
+
 from fedrela.flower.mod import labels_for, relabel_mod, relabeled_dataset, relabeled_loader
 
 __all__ = ["labels_for", "relabel_mod", "relabeled_dataset", "relabeled_loader"]

@@ -7,7 +7,9 @@ digests also lists the digest of every file that it stands for.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
@@ -127,7 +129,10 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "free space or fix the disk, then continue with `fedrela resume`"
+        full, begun = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO), os.path.lexists(path / names.MANIFEST)
+        advice = "free space or fix the disk, then " if full or begun else "choose another folder"
+        if full or begun:
+            advice += "continue with `fedrela resume`" if begun else "try again"
         raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
 
 

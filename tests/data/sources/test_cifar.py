@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 from dataclasses import replace
@@ -176,3 +177,15 @@ def test_the_real_edition_has_the_real_sizes(tmp_path, noise):
     put_folder(tmp_path, CIFAR100, {"train.bin": b"", "test.bin": b"", "fine_label_names.txt": b""})
     with pytest.raises(DataError, match=r"train\.bin: expected 153700000 bytes, got 0"):
         load("cifar100", tmp_path)
+
+
+def test_an_archive_that_unpacks_without_end_is_given_up(tmp_path):
+    """A member that is not wanted, of more zeros than the whole set has bytes, packed a thousand times smaller."""
+    place, size = tmp_path / SMALL10.archive, 4_000_000
+    with gzip.open(place, "wb", compresslevel=1) as packed:
+        member = tarfile.TarInfo("zeros")
+        member.size = size
+        packed.write(member.tobuf())
+        packed.write(bytes(size))
+    with pytest.raises(DataError, match="unpacks to far more than the data set"):
+        load_edition(SMALL10, tmp_path, tmp_path / "cache")

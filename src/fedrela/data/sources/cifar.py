@@ -22,6 +22,7 @@ from fedrela.errors import DataError
 
 PIXELS = 3 * 32 * 32
 LONGEST_NAMES = 1 << 16
+SLACK = 1 << 20  # bytes of an archive beside its records
 ARRAYS = ("x_train", "y_train", "x_test", "y_test", "names")
 
 
@@ -137,6 +138,22 @@ def _decode_records(
     x[:] = rows[:, edition.label_bytes :].reshape(x.shape)
 
 
+class LimitedGzip(gzip.GzipFile):
+    """An archive of which no more than some bytes are unpacked: a small one may unpack without end."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        super().__init__(path, "rb")
+        self._path, self._left = path, limit
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return up to `size` bytes."""
+        data = super().read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise DataError(f"{self._path}: unpacks to far more than the data set; get the archive again")
+        return data
+
+
 def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, size and stream of every file of the edition; a stream must be read before the next is asked for."""
     wanted = [*edition.train, *edition.test, edition.names]
@@ -147,7 +164,9 @@ def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[
         return
     names = {f"{edition.folder}/{name}": name for name in wanted}
     missing = set(names)
-    with gzip.open(place, "rb") as unpacked, tarfile.open(fileobj=unpacked, mode="r|", bufsize=BLOCK) as tar:
+    records = sum(edition.train.values()) + sum(edition.test.values())
+    limit = 2 * records * edition.record_bytes + SLACK
+    with LimitedGzip(place, limit) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", bufsize=BLOCK) as tar:
         for member in tar:
             stream = tar.extractfile(member) if member.name in names and member.isreg() else None
             if stream is None:
