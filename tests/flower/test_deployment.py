@@ -20,7 +20,7 @@ torch.set_num_threads(1)
 def three_clients(**train):
     return digits(
         data={"partition": {"kind": "dirichlet", "clients": 3, "alpha": 0.5, "min_size": 5}},
-        train={"rounds": 3, **train},
+        train={"rounds": 2, **train},
         relabel={"start": 2, "tau": 0.3},
         engine={"checkpoint_every": 1},
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrela.core import Preview, preview
 from fedrela.core.options import PreviewKeywords
@@ -51,6 +53,17 @@ def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[
     return rows
 
 
+def _statistics(config: Config, run: RunFolder) -> dict[str, NDArray[Any]]:
+    """Return the statistics that a run began with; a simulation has them of images, as its constants of scaling."""
+    agreed, federation = recorded_statistics(run.manifest), agreed_on(config)
+    if "count" not in statistics_specs(config) or "count" in agreed:
+        return agreed
+    if not federation.has_channels:
+        raise DataError(f"{run.path}: holds no statistics of columns; expected a run with private nodes")
+    mean, std = (np.array(run.manifest["model"]["scaling"][name]) for name in ("mean", "std"))
+    return agreed | {"count": np.array(1), "mean": mean, "squares": np.square(std)}
+
+
 def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, client: int, folder: Path) -> Preview:
     """Return what FedReLa would move at a node, on average, with the newest model of the run in a folder."""
     run, own = RunFolder.open(folder), within_policy(config, node)
@@ -59,8 +72,8 @@ def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, clie
         raise DataError(f"{folder}: holds no model yet")
     with one_thread():
         memory = SharedMemory()
-        agreed = recorded_statistics(run.manifest)
-        runner = ClientRunner.create(*build_plan(own, at_node(own, samples, client, agreed)), memory)
+        part = at_node(own, samples, client, _statistics(own, run))
+        runner = ClientRunner.create(*build_plan(own, part), memory)
         if saved.arrays["weights"].shape != (runner.arrays.layout.size,):
             raise DataError(f"{folder}: its model is not the one that the configuration describes")
         algorithm, plan = runner.plan.algorithm, runner.plan.relabel

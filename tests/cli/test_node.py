@@ -1,0 +1,86 @@
+"""`fedrela data split`, `fedrela node check` and `fedrela check` of a private federation."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedrela.experiment import run as carry_out
+from fedrela.experiment.load import config_toml, load_config, parse_config
+from fedrela.experiment.split import split
+
+TEXT = """
+[data]
+partition = { kind = "iid", clients = 3 }
+imbalance = { kind = "step", ratio = 5, minority = [0, 1] }
+validation = 0.2
+[model]
+hidden = [8]
+[train]
+rounds = 2
+epochs = 1
+[relabel]
+start = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("node")
+    (folder / "clinic.toml").write_text(TEXT)
+    split(load_config(folder / "clinic.toml"), folder / "parts")
+    return folder / "parts"
+
+
+def test_a_configuration_is_split_by_name(run, parts, tmp_path):
+    done = run("data", "split", parts.parent / "clinic.toml", tmp_path / "again")
+    assert (done.code, done.err) == (0, "")
+    assert "3 folders, node-00, node-01, node-02\n" in done.out
+    names = {path.relative_to(parts) for path in parts.rglob("*")}
+    assert {path.relative_to(tmp_path / "again") for path in (tmp_path / "again").rglob("*")} == names
+    assert run("data", "split", parts.parent / "clinic.toml", tmp_path / "again").code == 3
+
+
+def test_the_owner_sees_counts_and_what_would_be_sent(run, parts):
+    done = run("node", "check", parts / "nodes" / "node-01" / "node.toml", parts / "config.toml")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("node-01: client 1 of 3; its data fit\n")
+    assert "weights, number of training samples" in done.out
+    assert "count, sum, squares (statistics)" in done.out
+    assert "confusion matrix of its own test samples" in done.out
+
+
+def test_a_preview_with_a_given_model(run, parts, tmp_path):
+    carry_out(load_config(parts / "config.toml"), out=tmp_path / "run")
+    node = parts / "nodes" / "node-01" / "node.toml"
+    done = run("node", "check", node, parts / "config.toml", "--model", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert "expected moves" in done.out
+    assert "agreement of the model with the labels" in done.out
+
+
+def test_data_that_do_not_fit_are_one_line(run, parts, tmp_path):
+    text = (parts / "config.toml").read_text().replace("shape = [1, 8, 8]", "shape = [1, 9, 8]")
+    (tmp_path / "other.toml").write_text(text)
+    done = run("node", "check", parts / "nodes" / "node-00" / "node.toml", tmp_path / "other.toml")
+    assert done.code == 3
+    assert done.line() == "npz:samples.npz: expected samples uint8 (1, 9, 8), got uint8 (1, 8, 8)"
+    done = run("node", "check", parts / "nodes" / "node-00" / "node.toml", parts.parent / "clinic.toml")
+    assert done.code == 3
+    assert "has no table [federation]" in done.line()
+
+
+def test_a_policy_that_keeps_a_node_out_is_said(run, parts, tmp_path):
+    config = load_config(parts / "config.toml").as_table() | {"algorithm": {"name": "fedmix"}}
+    (tmp_path / "mix.toml").write_text(config_toml(parse_config(config)))
+    samples, node = parts / "nodes" / "node-00" / "samples.npz", tmp_path / "node.toml"
+    text = (parts / "nodes" / "node-00" / "node.toml").read_text().replace("samples.npz", str(samples))
+    node.write_text(text + 'refuse = ["means"]\n')
+    done = run("node", "check", node, tmp_path / "mix.toml")
+    assert done.code == 3
+    assert "its policy refuses the exchange 'means', which fedmix needs" in done.err
+
+
+def test_check_says_what_leaves_each_node(run, parts):
+    done = run("check", parts / "config.toml")
+    assert done.code == 0
+    assert "with --private: 3 private nodes; what leaves each:\n  weights, number of training samples: " in done.out
