@@ -16,6 +16,8 @@ from fedrela.errors import DataError, RunFailedError
 from fedrela.experiment.flower_app import client_app, flower_client, private_client, serve
 from fedrela.experiment.load import config_toml, load_config, parse_config
 from fedrela.experiment.split import split
+from fedrela.report.writing import write_report
+from fedrela.runfolder import RunFolder
 from helpers.flower_federations import digits, grid_of
 from helpers.private_federations import private_grid
 
@@ -205,3 +207,13 @@ def test_nodes_of_an_exported_app_that_hold_other_data_are_refused_by_digest(tmp
     with pytest.raises(RunFailedError, match="client 0: holds other data than the configuration's: digest "):
         serve(config, grid_of(config, tmp_path / "states"), out=tmp_path / "run", experiment="trial", patience=0.2)
     flower_client.cache_clear()
+
+
+def test_the_report_names_what_stayed_at_the_nodes(parts, tmp_path):
+    result = carry_out(parts, tmp_path)
+    page = write_report(result.folder).read_text()
+    assert "3 private nodes" in page
+    assert "What stayed at the nodes (node-00, node-01, node-02): samples, labels" in " ".join(page.split())
+    assert "0 training samples" not in page
+    record = RunFolder.open(result.folder).read_json("relabelling.json")
+    assert (record["moved"], record["before"], record["counts"], record["clients"]) == (None, [], [], {})

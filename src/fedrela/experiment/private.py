@@ -243,6 +243,8 @@ def _record(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) 
         "class_names": list(federation.classes),
         "class_counts": agreed[COUNTS].tolist() if COUNTS in agreed else [],
         "client_sizes": [],
+        "feature_names": list(federation.columns),
+        "standardized": {},
         "arrays": {name: array_record(array) for name, array in arrays.items()},
         "statistics": {name: array.tolist() for name, array in agreed.items()},
         "note": "",

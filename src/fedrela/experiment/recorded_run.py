@@ -76,7 +76,10 @@ class RecordedRun:
             raise TooFewClientsError(f"{folder.path}: {few}: the model is untrained; see excluded in rounds.jsonl")
         ledgers = self._ledgers()
         found = relabelling_record(run.problem, run.state, ledgers)
-        folder.write_json("relabelling.json", found | ({"moved": None} if run.executor.remote_clients else {}))
+        hidden: dict[str, Any] = {"moved": None} if run.executor.remote_clients else {}
+        if run.problem.private:  # nobody here knows what the nodes have
+            hidden |= {"before": [], "after": [], "counts": []}
+        folder.write_json("relabelling.json", found | hidden)
         if self.gallery:
             folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery, run.plan.seed))
         result = self._result()

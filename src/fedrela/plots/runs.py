@@ -131,9 +131,9 @@ class RunData:
 
     @property
     def client_counts(self) -> Ints | None:
-        """Training samples of each client by original class, (clients, classes); None before a run has finished."""
+        """Training samples of each client by original class, (clients, classes); None where they are not known."""
         rows, ids = (self.relabelling or {}).get("counts"), range(len(self.classes))
-        return rows and np.array([[counts.get(c, 0) for c in ids] for counts in map(dict, rows)], np.int64)
+        return None if not rows else np.array([[counts.get(c, 0) for c in ids] for counts in map(dict, rows)], np.int64)
 
     def moves_of(self, client: int) -> tuple[Ints, Ints]:
         """Return the old and the new labels of the samples that a client re-labelled, from its ledger."""

@@ -100,7 +100,8 @@ def _class_table(run: RunData, before: Sequence[float | None] | None, after: Seq
     record, groups = run.relabelling or {}, run.groups
     columns: dict[str, Iterable[str]] = {"class": map(limited, run.classes)}
     columns["group"] = (limited(groups.names[g]) for g in groups.of_class)
-    columns["samples"] = (f"{count:,}" for count in record.get("before") or run.manifest.data["class_counts"])
+    if samples := record.get("before") or run.manifest.data["class_counts"]:
+        columns["samples"] = (f"{count:,}" for count in samples)
     if run.enabled and record.get("after"):
         columns["labels after"] = (f"{count:,}" for count in record["after"])
     if before:
@@ -226,6 +227,8 @@ def _pictures(run: RunData, found: dict[str, Any]) -> list[Picture]:
 def who_has_what(run: RunData) -> list[Block]:
     """Return the clients by classes, with measures of imbalance and heterogeneity."""
     counts = run.client_counts
+    if nodes := run.manifest.data.get("nodes"):
+        return [Text(say("stayed", nodes))]
     if counts is None:
         return [Text(say("sizes", run.manifest.data["client_sizes"]))]
     said = say("clients", run, counts, np.median(counts.sum(axis=1)), MOST_CLIENTS)
