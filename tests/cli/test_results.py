@@ -74,6 +74,17 @@ def test_what_is_recorded_is_not_run_again_even_without_its_run_folder(run):
     assert len(Study(folder).summary()["cells"]) == 2, "other records are gone"
 
 
+def test_a_new_key_with_a_default_leaves_records_as_they_are(run, monkeypatch):
+    folder = write()
+    assert run("results", "run", folder, "--seeds", "1").code == 0
+    monkeypatch.setattr("fedrela.experiment.grid.config_sha256", lambda config: "f" * 64)
+    assert len(Study(folder).remaining()) == 2
+    write(engine={"workers": 2})
+    assert len(Study(folder).remaining()) == 2
+    write(train={"lr": 0.02})
+    assert len(Study(folder).remaining()) == 4
+
+
 def test_the_queue_goes_on_after_a_study_that_cannot_be_run(run):
     write("good", compare={"arms": ["baseline"], "seeds": 1})
     write("bad", data={"source": "npz", "options": {"file": "gone.npz"}})
@@ -159,9 +170,7 @@ def test_every_record_belongs_to_its_study(name):
     assert {path.name for path in study.folder.iterdir()} <= {studies.STUDY, studies.SUMMARY}
     if (study.folder / studies.SUMMARY).exists():
         summary = study.summary()
-        assert len(summary["cells"]) == sum(cell.sha256 in study.records for cell in study.cells), (
-            "records of other runs"
-        )
+        assert len(summary["cells"]) == len(study.recorded()), "records of other runs"
         assert summary["runs"] == len(study.cells)
 
 

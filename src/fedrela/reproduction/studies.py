@@ -43,6 +43,7 @@ from fedrela.text import plural
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
 LIMIT = 1 << 24  # bytes of any of these
 SELECTION = re.compile(r"^selection *=.*$", re.MULTILINE)  # the key of a study.toml that no configuration has
+NOT_OF_A_RUN = ("compare", "sweep", "selection", "engine", "report")  # tables and keys that no single run depends on
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
 CURVE = 20  # points of accuracy over rounds that a record keeps, about
 HELD_BACK = ("overall", "balanced", "groups")  # of the accuracies on what clients hold back
@@ -86,27 +87,44 @@ class Study:
             raise DataError(f"{self.folder / STUDY}: is missing; expected the folder of a study")
 
     @cached_property
-    def cells(self) -> list[Cell]:
-        """Every run, those of the first seed first."""
+    def _runs(self) -> dict[str, Cell]:
+        """Every run by its address, those of the first seed first."""
         name, where = str(self.folder / STUDY), self.store / self.name
         text = read_text(self.folder / STUDY)
         table, _ = parse_toml(text, name)
+        labels: dict[str, Any] = {}
         if "reproduce" in table:
-            found = _table_plan(table, name, where).grid.cells
+            cells = _table_plan(table, name, where).grid.cells
+            table = {**table, "sha256": paper_table(table["reproduce"]).sha256}
         else:
             config = parse_config(SELECTION.sub("", text, 1), name=name, folder=self.folder)
-            found = (SweepPlan if config.sweep else Compare)(config, where).grid.cells
-        if "selection" in table:
-            found = _with_choice(found, Study(self.folder.parent / str(table["selection"])))
-        seeds = list(dict.fromkeys(cell.seed for cell in found))
-        return sorted(found, key=lambda cell: seeds.index(cell.seed))
+            cells = (SweepPlan if config.sweep else Compare)(config, where).grid.cells
+            named = (config.compare.baselines if config.compare else None) or ()
+            labels = {each.label: table["compare"]["baselines"][i] for i, each in enumerate(named)}
+        chosen = Study(self.folder.parent / str(table["selection"])).choice() if "selection" in table else {}
+        shared = {key: value for key, value in table.items() if key not in NOT_OF_A_RUN}
+        seeds, found = list(dict.fromkeys(cell.seed for cell in cells)), {}
+        for cell in sorted(cells, key=lambda cell: seeds.index(cell.seed)):
+            changes = chosen.get(cell.baseline, next(iter(chosen.values()), {}))
+            said = {"study": shared, "baseline": labels.get(cell.baseline, cell.baseline), "chosen": changes}
+            key = digest(json.dumps(said | _place(cell), sort_keys=True).encode())
+            found[key] = replace(cell, config=overlay(cell.config, nested(changes))) if changes else cell
+        return found
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every run, those of the first seed first."""
+        return list(self._runs.values())
 
     @cached_property
     def records(self) -> dict[str, Record]:
-        """What is recorded of the study's runs, by the digest of their configuration."""
-        wanted = {cell.sha256 for cell in self.cells}
-        found = {record["config_sha256"]: record for record in self.summary()["cells"]} if self._written else {}
-        return {key: record for key, record in found.items() if key in wanted}
+        """What is recorded of the study's runs, by their address.
+
+        The address of a run is the digest of what ``study.toml`` says of it, without defaults: a new key with a default
+        changes the digest of every configuration, and no result.
+        """
+        found = {record["address"]: record for record in self.summary()["cells"]} if self._written else {}
+        return {key: record for key, record in found.items() if key in self._runs}
 
     @property
     def _written(self) -> bool:
@@ -129,18 +147,20 @@ class Study:
         """
         if left := len(self.remaining()):
             raise DataError(f"{self.folder}: nothing is chosen yet, {plural(left, 'run')} of it are left")
-        found: dict[str, dict[str, list[Cell]]] = {}
-        for cell in (cell for cell in self.cells if cell.arm == "baseline"):
-            found.setdefault(cell.baseline, {}).setdefault(repr(cell.values), []).append(cell)
-        best = {label: max(points.values(), key=self._validation) for label, points in found.items()}
-        return {label: dict(cells[0].values) for label, cells in best.items()}
-
-    def _validation(self, cells: Sequence[Cell]) -> float:
-        return fmean(self.records[cell.sha256]["validation"]["balanced"] for cell in cells)
+        found: dict[str, dict[str, list[tuple[Cell, Record]]]] = {}
+        for cell, record in self.recorded():
+            if cell.arm == "baseline":
+                found.setdefault(cell.baseline, {}).setdefault(repr(cell.values), []).append((cell, record))
+        best = {label: max(points.values(), key=_validation) for label, points in found.items()}
+        return {label: dict(runs[0][0].values) for label, runs in best.items()}
 
     def remaining(self) -> list[Cell]:
         """Return the runs that are not recorded."""
-        return [cell for cell in self.cells if cell.sha256 not in self.records]
+        return [cell for key, cell in self._runs.items() if key not in self.records]
+
+    def recorded(self) -> list[tuple[Cell, Record]]:
+        """Return the runs that are recorded, with their records."""
+        return [(cell, self.records[key]) for key, cell in self._runs.items() if key in self.records]
 
     def grids(self, seeds: int | None = None) -> Iterator[Grid]:
         """Yield what is to be run as grids, one for each of the first `seeds`, whose run folders share the store."""
@@ -163,18 +183,18 @@ class Study:
 
     def record(self, grid: Grid) -> None:
         """Write the record of every run of a grid that is finished."""
-        for cell in grid.cells:
-            if cell.sha256 not in self.records and grid.is_done(cell):
-                self.records[cell.sha256] = run_record(grid.result(cell))
+        for key, cell in self._runs.items():
+            if key not in self.records and any(cell is each for each in grid.cells) and grid.is_done(cell):
+                self.records[key] = run_record(grid.result(cell))
         self.write()
 
     def write(self) -> None:
         """Write ``summary.json``, one line per run, in the order of the study; nothing where it says so already."""
         lines = []
-        for cell in self.cells:
-            if cell.sha256 in self.records:
-                place = {"baseline": cell.baseline, "arm": cell.arm, "seed": cell.seed, "values": dict(cell.values)}
-                lines.append(json.dumps(place | self.records[cell.sha256], allow_nan=False))
+        for key, cell in self._runs.items():
+            if key in self.records:
+                known = {**_place(cell), "address": key, **self.records[key]}
+                lines.append(json.dumps(known, allow_nan=False))
         text = ",\n".join(lines)
         head = f'"format": "{FORMAT}",\n"study": {json.dumps(self.name)},\n"runs": {len(self.cells)}'
         data = f'{{\n{head},\n"cells": [\n{text}\n]\n}}\n'.encode()
@@ -182,12 +202,13 @@ class Study:
             write_bytes(self.folder / SUMMARY, data)
 
 
-def _with_choice(cells: Sequence[Cell], selection: Study) -> list[Cell]:
-    """Return cells with the values that a selection chose for their baseline, or else for its first one."""
-    chosen = selection.choice()
-    first = next(iter(chosen.values()))
-    changes = [nested(chosen.get(cell.baseline, first)) for cell in cells]
-    return [replace(cell, config=overlay(cell.config, change)) for cell, change in zip(cells, changes, strict=True)]
+def _place(cell: Cell) -> Record:
+    """Return which run of a study it is."""
+    return {"baseline": cell.baseline, "arm": cell.arm, "seed": cell.seed, "values": dict(cell.values)}
+
+
+def _validation(runs: Sequence[tuple[Cell, Record]]) -> float:
+    return fmean(record["validation"]["balanced"] for _, record in runs)
 
 
 def _table_plan(table: Mapping[str, Any], name: str, where: Path) -> Reproduction:
@@ -271,15 +292,15 @@ def verify(
     `seed` chooses the `cells` runs; `tell` is called before each. On the same machine with the same versions weights
     must have the same digest; elsewhere the accuracies must agree within `TOLERANCE`.
     """
-    recorded = [cell for cell in study.cells if cell.sha256 in study.records]
+    recorded = study.recorded()
     if not recorded:
         raise DataError(f"{study.folder / SUMMARY}: no run is recorded; fedrela results run {study.folder} runs them")
     if cells > len(recorded):
         raise ArgumentError(f"--cells: expected at most {len(recorded)}, the runs that are recorded, got {cells}")
-    for cell in random.Random(seed).sample(recorded, cells):
+    for cell, record in random.Random(seed).sample(recorded, cells):
         tell(cell)
         found = run_record(run(cell.config, out=out / cell.name, workers=workers))
-        yield compared(study.records[cell.sha256], found)
+        yield compared(record, found)
 
 
 def compared(wanted: Record, found: Record) -> Check:
