@@ -73,7 +73,7 @@ def federate(mine):
             )  # fmt: skip
             trainer.fit(model, DataLoader(data, batch_size=16, shuffle=True))
             for name, value in model.state_dict().items():
-                total[name] += value * (len(shard) / len(y))
+                total[name] += value * (len(shard) / sum(map(len, shards)))
         model.load_state_dict(total)
     model.eval()
     with torch.no_grad():
