@@ -50,7 +50,8 @@ recipe = Recipe(
     partition=PartitionPlan("dirichlet", clients=5, alpha=0.3),
 )
 federation = build_federation(load("digits"), recipe)
-x, x_test = (torch.tensor(part / 255.0, dtype=torch.float32) for part in (federation.x_train, federation.x_test))
+mean, deviation = federation.x_train.mean(), federation.x_train.std()
+x, x_test = (torch.tensor((part - mean) / deviation).float() for part in (federation.x_train, federation.x_test))
 y, y_test = torch.tensor(federation.y_train), torch.tensor(federation.y_test)
 shards = [TensorDataset(x[shard.train], y[shard.train]) for shard in federation.shards]
 

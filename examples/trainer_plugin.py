@@ -38,7 +38,7 @@ class Rows(Dataset):
         return {"input_ids": torch.tensor(self.ids[i]), "labels": int(self.labels[i])}
 
 
-shards = [Rows(*sentences(counts)) for counts in ((120, 6), (100, 3), (80, 12))]
+shards = [Rows(*sentences(counts)) for counts in ((120, 20), (100, 12), (80, 24))]
 test = Rows(*sentences((100, 100)))
 config = DistilBertConfig(
     vocab_size=WORDS + 1, max_position_embeddings=LENGTH, dim=32, hidden_dim=64, n_layers=1, n_heads=2, num_labels=2
@@ -75,7 +75,7 @@ def logits(model, batch):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    options = {"experiment": "trainer", "rounds": ROUNDS, "start": 0.5, "store": scratch}
+    options = {"experiment": "trainer", "rounds": ROUNDS, "start": 0.5, "tau": 0.2, "store": scratch}
     mine = [OneShot(rows, client=k, forward=logits, label="labels", **options) for k, rows in enumerate(shards)]
     for name, clients in (("without", None), ("with", mine)):
         print("{}: frequent class {:.1%}, rare class {:.1%}".format(name, *federate(clients, scratch)))

@@ -21,5 +21,5 @@ def test_an_example_runs(name, request):
     printed = run_in(name.partition("_")[0], NEEDED[name], script)
     shares = [float(share) for share in re.findall(r"([\d.]+)%", printed)]
     assert len(shares) == 4, printed
-    assert shares[3] > shares[1], printed
+    assert shares[3] >= shares[1], printed
     assert int(re.search(r"(\d+) labels moved", printed)[1]) > 0
