@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import fedrela
 
 ROOT = Path(__file__).parents[1]
 SPEC = importlib.util.spec_from_file_location("dist", ROOT / "tools" / "dist.py")
@@ -62,3 +66,10 @@ def test_packages_built_twice_are_the_same_bytes(tmp_path, request):
     assert [Path(name).suffix for name in files] == [".whl", ".gz"]
     for name in files:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_the_version_is_the_same_everywhere():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    newest = re.findall(r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M)[0]
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1]
+    assert {version, newest, cited} == {fedrela.__version__}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedrela.core import Ledger, Preview, Relabelling, Schedule, preview, relabel, undo
     from fedrela.plugin.relabeler import Relabeler
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Ledger", "Preview", "Relabeler", "Relabelling", "Schedule", "preview", "relabel", "undo"]
 
 _SUBPACKAGES = (
