@@ -121,7 +121,6 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
         make(new)
         with _writing(folder):
             for name in paths:
-                seal_of(paths[name]).unlink(missing_ok=True)
                 new_files[name].finish()
                 write_bytes(seal_of(paths[name]), digest_file(paths[name]).encode())
     finally:
