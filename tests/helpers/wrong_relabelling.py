@@ -12,7 +12,6 @@ CASES = {
 «maxfraction = 0.5                    | maxfraction: unknown key; nearest: max_fraction
 «lr-scale = 0.1                       | lr-scale: unknown key; nearest: lr_scale
 «posterior = "pass"                   | posterior: unknown key
-«allowed = [[0, 1]]                   | allowed: unknown key; nearest:
 «rounds = 60                          | rounds: unknown key
 enabled = «1                          | enabled: expected true or false, got 1
 enabled = «"true"                     | enabled: expected true or false, got 'true'
@@ -107,6 +106,8 @@ allowed = «[[true, false]]            | allowed: expected a list of pairs of cl
 forbidden = [[0, «1.0]]               | forbidden[0][1]: expected a class number >= 0 or a class name, got 1.0
 forbidden = [[«false, 1]]             | forbidden[0][0]: expected a class number >= 0 or a class name, got false
 forbidden = [[0, 1], «[3, 3]]         | forbidden[1]: expected two different classes, got 3 twice
+params = «5                           | params: expected a table of the method's own parameters, got 5
+params = «[1]                         | params: expected a table of the method's own parameters, got a list
 lr_scale = «0                         | lr_scale: expected a number > 0, got 0
 lr_scale = «-0.1                      | lr_scale: expected a number > 0, got -0.1
 lr_scale = «inf                       | lr_scale: expected a number > 0, got inf
