@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -12,6 +12,7 @@ import typer
 from fedrela.cli.main import VERBS, app, load_verb
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
+from fedrela.experiment.schema.federation import FederationConfig, NodeConfig
 from fedrela.experiment.schema.table import ConfigTable, comments_of, plain_table
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.models import MODELS
@@ -40,15 +41,23 @@ def cell(text: str) -> str:
 def tables(table: ConfigTable | Options, path: tuple[str, ...] = (), about: str = "") -> Iterator[str]:
     """Yield a section for a table of a configuration, and for those in it."""
     values, comments = plain_table(table), comments_of(table)
-    inner = [key for key in values if isinstance(values[key], Mapping)]
+    inner = [key for key in values if isinstance(getattr(table, key, None), ConfigTable | Options)]
     name = f"`[{'.'.join(path)}]`" if path else "At the top"
     rows = [(key, f"`{toml_value(values[key])}`" if key in values else "-") for key in comments if key not in inner]
     lines = [f"| `{key}` | {cell(value)} | {cell(comments[key])} |" for key, value in rows]
     head = f"\n## {name}\n\n{about[:1].upper()}{about[1:]}{'.' if about else ''}\n\n"
     yield head.replace("\n\n\n\n", "\n\n") + "\n".join(["| key | default | meaning |", "|---|---|---|", *lines, ""])
     for key in inner:
-        if isinstance(found := getattr(table, key), ConfigTable | Options):
-            yield from tables(found, (*path, key), comments[key])
+        yield from tables(getattr(table, key), (*path, key), comments[key])
+
+
+def federation() -> str:
+    """Return the sections of private nodes, whose tables have keys that must be there."""
+    agreed = FederationConfig.model_construct(nodes=None, classes=None)
+    about = "what the parties of [a private federation](../how-to/federate.md) agree on; nodes and classes are needed"
+    own = "".join(tables(NodeConfig.model_construct(source=None), (), "a node's own file; source is needed"))
+    own = own.replace("## At the top", "## `node.toml`").replace("## `[policy]`", "## `[policy]` in `node.toml`")
+    return "".join(tables(agreed, ("federation",), about)) + own
 
 
 def models() -> str:
@@ -70,8 +79,8 @@ def configuration() -> str:
         "\n## `[sweep]`\n\nValues to try: one key per swept key, named with dots, such as "
         '`"relabel.tau" = [0.01, 0.03]`; see [sweeping](../how-to/sweep.md).\n'
     )
-    about = "seeds, baselines and arms of a comparison"
-    return CONFIGURATION + "".join([*tables(Config()), *tables(CompareConfig(), ("compare",), about), sweep, models()])
+    compared = tables(CompareConfig(), ("compare",), "seeds, baselines and arms of a comparison")
+    return CONFIGURATION + "".join([*tables(Config()), *compared, sweep, federation(), models()])
 
 
 def plain(text: str) -> str:

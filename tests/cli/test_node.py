@@ -45,7 +45,7 @@ def test_the_owner_sees_counts_and_what_would_be_sent(run, parts):
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("node-01: client 1 of 3; its data fit\n")
     assert "weights, number of training samples" in done.out
-    assert "count, sum, squares (statistics)" in done.out
+    assert "statistics (count, sum, squares of its samples)" in done.out
     assert "confusion matrix of its own test samples" in done.out
 
 
@@ -77,10 +77,25 @@ def test_a_policy_that_keeps_a_node_out_is_said(run, parts, tmp_path):
     node.write_text(text + 'refuse = ["means"]\n')
     done = run("node", "check", node, tmp_path / "mix.toml")
     assert done.code == 3
-    assert "its policy refuses the exchange 'means', which fedmix needs" in done.err
+    assert "its policy refuses 'means' (averages of its samples, and the shares " in done.err
 
 
 def test_check_says_what_leaves_each_node(run, parts):
     done = run("check", parts / "config.toml")
     assert done.code == 0
     assert "with --private: 3 private nodes; what leaves each:\n  weights, number of training samples: " in done.out
+    assert "refuse" not in done.out
+
+
+def test_an_app_for_private_nodes_names_no_data_and_is_no_simulation(run, parts, tmp_path):
+    config = load_config(parts / "config.toml").as_table() | {"algorithm": {"name": "fedmix"}}
+    (tmp_path / "mix.toml").write_text(config_toml(parse_config(config)))
+    assert run("export-flower", tmp_path / "app", tmp_path / "mix.toml", "--private").code == 0
+    there = tmp_path / "app" / "fedrela_app" / "config.toml"
+    done = run("check", there)
+    assert done.out.startswith(f"{there}: valid: 3 private nodes, fedmix with mlp, 2 rounds")
+    assert "  means (averages of its samples, and the shares of all classes in them): once, all clients\n" in done.out
+    assert "a node may refuse means, in its policy" in done.out
+    done = run("run", there, "--out", tmp_path / "run")
+    assert done.code == 3
+    assert "it names none to simulate; fedrela export-flower DIR CONFIG --private is for private nodes" in done.err

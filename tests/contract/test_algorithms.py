@@ -57,6 +57,13 @@ def test_no_algorithm_knows_of_relabelling(name):
     assert "relabel" not in inspect.getsource(inspect.getmodule(ALGORITHMS[name])).lower()
 
 
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_in_words_everything_that_leaves_a_client(name):
+    told = quick(name)().told()
+    assert all(told.values()), told
+    assert {word for word, _ in ALGORITHMS[name].tells} == {*told}
+
+
 def test_the_table_is_sorted_and_named_after_its_classes():
     assert list(ALGORITHMS) == sorted(ALGORITHMS)
     assert all(kind.name == name for name, kind in ALGORITHMS.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -132,12 +134,39 @@ def test_the_stricter_of_federation_and_policy_applies(tmp_path):
 def test_what_leaves_a_node_follows_algorithm_and_policy(tmp_path):
     table = federation(**TABLE, evaluate="clients", groups="counts")
     config = parse_config(table | {"algorithm": {"name": "fedmix"}})
-    node = write_node(tmp_path, more="policy = { refuse = ['means'] }")
-    assert "'means', which fedmix needs" in refusal(config, node)
-    assert refusal(parse_config(table), node) == ""
+    node = write_node(tmp_path, more="policy = { refuse = ['means', 'present'] }")
+    assert within_policy(config, node)
+    assert "refuses 'means' (averages of its samples, and the shares " in refusal(config, node.policy)
+    assert refusal(parse_config(table), node.policy) == ""
+    creff = parse_config(table | {"algorithm": {"name": "creff"}})
+    assert refusal(creff, node.policy) == "its policy refuses 'present' (which classes it has), which creff needs"
     said = dict(disclosures(config, node.policy))
-    assert said["x, y, used (exchange 'means')"] == "once, all clients"
+    assert said["means (averages of its samples, and the shares of all classes in them)"] == "once, all clients"
     assert "hits and number of its test samples" in said
-    assert "count, mean, squares (statistics)" in said
+    assert "statistics (count, mean, squares of its samples)" in said
     assert "confusion matrix of its own test samples" in dict(disclosures(config))
-    assert "count, mean, squares, classes (statistics)" in dict(disclosures(config))
+    assert "statistics (count, mean, squares, number per class of its samples)" in dict(disclosures(config))
+
+
+def test_a_mistyped_refusal_is_an_error_and_keeps_back_no_less(tmp_path):
+    node = write_node(tmp_path, more="policy = { refuse = ['mean'] }")
+    with pytest.raises(DataError, match=r"policy.refuse: no algorithm tells 'mean'; nearest: 'means'"):
+        within_policy(parse_config(federation(**TABLE)), node)
+
+
+KEYS = {name: f"ssh-ed25519 AAAA{letter}== {name}@host\n" for name, letter in (("north", "n"), ("south", "s"))}
+
+
+@pytest.mark.parametrize(
+    ("keys", "wrong"),
+    [
+        ({"north": KEYS["north"]}, "'south' has none; expected a key for each node, or no keys at all"),
+        (KEYS | {"south": "ssh-rsa AAAA"}, "expected the text of a .pub file, ecdsa "),
+        (KEYS | {"south": KEYS["north"]}, "is the key of 'north' too"),
+        (KEYS | {"east": KEYS["north"]}, "'east' is none of the nodes"),
+    ],
+)
+def test_each_node_has_a_key_of_its_own_or_none_has(keys, wrong):
+    assert parse_config(federation(**TABLE, keys=KEYS)).federation.keys == KEYS
+    with pytest.raises(ArgumentError, match=re.escape(wrong)):
+        parse_config(federation(**TABLE, keys=keys))

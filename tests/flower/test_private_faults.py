@@ -98,7 +98,7 @@ def test_a_policy_that_refuses_an_exchange_keeps_its_node_out(parts, tmp_path):
     change(parts, algorithm={"name": "fedmix"})
     permit(parts, "node-02", "refuse = ['means']")
     result = carry_out(parts, tmp_path)
-    assert "policy refuses the exchange 'means', which fedmix needs" in reasons(result, 2)[0]
+    assert "its policy refuses 'means' (averages of its samples, and" in reasons(result, 2)[0]
     assert [record["admitted"] for record in result.history()] == [[0, 1]] * 3
 
 

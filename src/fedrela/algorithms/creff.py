@@ -99,6 +99,11 @@ class Creff(Algorithm):
     paper = "Shang et al., 2022"
     cost = 2.5
     Params = CreffParams
+    tells = (
+        ("gradient_weight", "for each class the mean gradient of the head on its samples"),
+        ("gradient_bias", "the same of the head's bias"),
+        ("present", "which classes it has"),
+    )
     uploads = ("weights", "gradient_weight", "gradient_bias", "present")
     broadcasts = ("weight", "bias")  # the re-trained head
     reduces_to = "fedavg in x always; in what is scored with retrain_epochs = 0"

@@ -59,13 +59,17 @@ def check(config: ConfigFile, show: Show = False) -> None:
         print_line(console(), f"with --private: {nodes}; what leaves each:")
         for what, time in disclosures(loaded):
             print_line(console(), printable(f"  {what}: {time}"))
+        if may := ", ".join(loaded.algorithm.kind()(**loaded.algorithm.params).told()):
+            print_line(console(), f"a node may refuse {may}, in its policy; then it is left out, and the run goes on")
 
 
 def describe(config: Config) -> str:
     """Return in one line what a configuration would run."""
     baseline = f"{config.algorithm.name} with {config.model.name}"
-    rounds = plural(config.train.rounds, "round")
-    return f"{config.data.source}, {_clients(config)}, {baseline}, {rounds}, {_relabelling(config)}; seed {config.seed}"
+    rounds, data = plural(config.train.rounds, "round"), f"{config.data.source}, {_clients(config)}"
+    if config.federation is not None and not config.simulates:
+        data = plural(len(config.federation.nodes), "private node")
+    return f"{data}, {baseline}, {rounds}, {_relabelling(config)}; seed {config.seed}"
 
 
 def _clients(config: Config) -> str:

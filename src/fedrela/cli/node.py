@@ -49,7 +49,7 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
     from fedrela.experiment.private import agreed_on, check_trainable, refusal, within_policy
 
     loaded, own = load_config(config), load_node(node)
-    federation, number = agreed_on(loaded), node_number(loaded, own, name)
+    federation, number = agreed_on(loaded), node_number(loaded, name or own.name or "")
     with progress_bar(f"reading {node}"):
         samples = load_samples(own, loaded)
     check_trainable(samples)
@@ -64,7 +64,7 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
     print_table(screen, ("what leaves this node", "when"), disclosures(loaded, own.policy), words=("when",))
     print_line(screen)
     print_line(screen, "Samples, labels, what was re-labelled and the ledger of it stay here.")
-    if reason := refusal(loaded, own):
+    if reason := refusal(loaded, own.policy):
         raise DataError(f"{node}: {reason}; it could not take part")
     if model is not None:
         found = preview_at_node(loaded, own, samples, number, model)

@@ -17,13 +17,14 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.engine.tasks import Task
 from fedrela.errors import DataError
 from fedrela.experiment.node import NodeSamples
-from fedrela.experiment.private import agreed_on, at_node, recorded_statistics, statistics_specs, within_policy
-from fedrela.experiment.registries import ANY_SIZES, when
+from fedrela.experiment.private import COUNTS, agreed_on, at_node, recorded_statistics, statistics_specs, within_policy
+from fedrela.experiment.registries import when
 from fedrela.experiment.runner import build_plan
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.federation import NodeConfig, NodePolicy
 from fedrela.models.runtime import one_thread
 from fedrela.runfolder import RunFolder
+from fedrela.text import plural
 
 
 def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[str, str]]:
@@ -31,25 +32,26 @@ def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[
 
     >>> from fedrela.experiment.load import parse_config
     >>> table = {"nodes": ["a", "b"], "classes": ["x", "y"], "columns": ["age"], "statistics": True}
-    >>> for what, time in disclosures(parse_config({"federation": table, "algorithm": {"name": "scaffold"}})):
+    >>> for what, time in disclosures(parse_config({"federation": table, "algorithm": {"name": "fedmix"}})):
     ...     print(f"{what}: {time}")
-    weights, control, number of training samples: after training in each of its rounds
-    count, mean, squares (statistics): once, before the first round
+    weights, number of training samples: after training in each of its rounds
+    means (averages of its samples, and the shares of all classes in them): once, all clients
+    statistics (count, mean, squares of its samples): once, before the first round
     """
-    federation = agreed_on(config)
+    federation, train = agreed_on(config), "after training in each of its rounds"
     policy = policy or NodePolicy(counts=True, confusion=True)
     algorithm = config.algorithm.kind()(**config.algorithm.params)
-    sent = ", ".join([*algorithm.uploads, "number of training samples"])
-    rows = [(sent, "after training in each of its rounds")]
-    told = [name for name in statistics_specs(config) if (policy.counts if name == "classes" else policy.statistics)]
+    times = {exchange.name: when(exchange) for exchange in algorithm.exchanges()}
+    rows = [("weights, number of training samples", train)]
+    rows += [(f"{name} ({what})" if what else name, times.get(name, train)) for name, what in algorithm.told().items()]
+    told = [name for name in statistics_specs(config) if (policy.counts if name == COUNTS else policy.statistics)]
     if told:
-        rows.append((f"{', '.join(told)} (statistics)", "once, before the first round"))
-    for exchange in algorithm.exchanges():
-        names = ", ".join(algorithm.answers(exchange.name, ANY_SIZES)) or "number of training samples"
-        rows.append((f"{names} (exchange {exchange.name!r})", when(exchange)))
+        names = ", ".join({COUNTS: "number per class"}.get(name, name) for name in told)
+        rows.append((f"statistics ({names} of its samples)", "once, before the first round"))
     if federation.evaluate != "server":
         what = "confusion matrix of its own test samples" if policy.confusion else "hits and number of its test samples"
-        rows.append((what, f"when the model is scored, every {config.train.evaluate_every} rounds"))
+        every = config.train.evaluate_every
+        rows.append((what, f"when the model is scored, every {plural(every, 'round') if every > 1 else 'round'}"))
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -18,7 +19,7 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, load_node, parse_config
-from fedrela.experiment.node import load_samples
+from fedrela.experiment.node import MisfitError, load_samples
 from fedrela.experiment.private import (
     PrivateFederation,
     agreed_on,
@@ -38,21 +39,22 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin_or_resume, build_plan, check_same_config, run_status
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.data import DataConfig
-from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault
+from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest, new_folder, write_new
 from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.records import writing
-from fedrela.text import nearest_hint
+from fedrela.text import nearest_hint, one_line
 
 if TYPE_CHECKING:
     from fedrela.flower.client import FlowerClient
     from fedrela.flower.executor import FlowerExecutor
 
+LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
 STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
 PATIENCE = 600.0  # seconds
 Watch = Callable[[RecordedRun, RoundRecord | None], None]
@@ -124,26 +126,32 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
     from fedrela.flower.client import FlowerClient, PrivateNode
     from fedrela.flower.keys import signer
 
-    config, node = parse_config(text), load_node(data)
-    number = node_number(config, node, name)
+    config = parse_config(text)
+    number = node_number(config, name or load_node(data).name or "")
     client = partial(FlowerClient, config_sha256(config), state, client=number)
     try:
+        node = load_node(data)
+        if own_key := node.key or (Path(key) if key else None):
+            client = partial(client, sign=signer(own_key))  # first: a reason to be out counts with it, too
         samples, own = load_samples(node, config), within_policy(config, node)
         check_trainable(samples)
-        own_key = node.key or (Path(key) if key else None)
-        sign = None if own_key is None else signer(own_key)
-    except FedrelaError as error:
+    except MisfitError as error:
         return client(_no_runner, refusal=str(error))
+    except Exception as error:  # in reading, perhaps by a function of the node's own: it may name a value
+        LOG.error("fedrela: takes no part: %s", one_line(error))
+        return client(_no_runner, refusal="its file or its data cannot be read; its own log says why")
     tell = partial(own_statistics, config, node, samples)
-    alone = PrivateNode(samples.sha256, tell, samples.y_test, node.policy.confusion, sign)
+    alone = PrivateNode(samples.sha256, tell, samples.y_test, node.policy.confusion)
     return client(
-        lambda agreed: _runner(own, at_node(own, samples, number, agreed)), private=alone, refusal=refusal(config, node)
+        lambda agreed: _runner(own, at_node(own, samples, number, agreed)),
+        private=alone,
+        refusal=refusal(config, node.policy),
     )
 
 
-def node_number(config: Config, node: NodeConfig, name: str = "") -> int:
-    """Return the number of a node in the roster, by the name that it is given or that its file has."""
-    nodes, name = agreed_on(config).nodes, name or node.name or ""
+def node_number(config: Config, name: str) -> int:
+    """Return the number of a node in the roster."""
+    nodes = agreed_on(config).nodes
     if name not in nodes:
         hint = nearest_hint(name, nodes)
         raise ArgumentError(f"expected a name of federation.nodes, got {name!r}{hint}", argument="name")
@@ -238,12 +246,12 @@ def export_flower(config: Config, target: str | Path, *, private: bool = False) 
     check_servable(config)
     # First: a target that is taken is refused before data are read.
     with writing(target), new_folder(target) as folder:
-        if private:  # of [data], nodes need only how inputs are scaled
-            scaled = DataConfig(standardize=config.data.standardize, scaling=config.data.scaling)
-            config = config.model_copy(update={"data": scaled})
-            own = _private_words(list(agreed_on(config).nodes))
+        if private:
+            data: Any = {"standardize": config.data.standardize, "scaling": config.data.scaling}  # all that nodes need
+            config = config.model_copy(update={"data": DataConfig(**data)})
+            own, described = _private_words(list(agreed_on(config).nodes)), config.as_table() | {"data": data}
         else:
-            own = _client_words(len(build_data(config).shards))
+            own, described = _client_words(len(build_data(config).shards)), config.as_table()
         words = {"name": name, "out": f"runs/{name}-{config_sha256(config)[:12]}"} | own
         make_folder(folder / APP)
         for file, place in PLACES.items():
@@ -251,7 +259,7 @@ def export_flower(config: Config, target: str | Path, *, private: bool = False) 
             text = Template((TEMPLATES / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
             write_new(folder / place / file, [text.encode()])
         write_new(folder / APP / "__init__.py", [b'"""A fedrela run as a Flower app."""\n'])
-        write_new(folder / APP / "config.toml", [config_toml(config).encode()])
+        write_new(folder / APP / "config.toml", [toml_text(described).encode()])
         for script in SCRIPTS:
             (folder / script).chmod(0o755)
     return target

@@ -21,6 +21,10 @@ DTYPES = {"images": np.uint8, "numbers": np.float32, "tokens": np.int64}
 Samples = NDArray[np.generic]
 
 
+class MisfitError(DataError):
+    """Data or a policy do not fit what was agreed on. The server is told why: the message has no value of a sample."""
+
+
 @dataclass(frozen=True, eq=False)
 class NodeSamples:
     """What one party holds, with the federation's labels: samples to train on, and samples to test on."""
@@ -49,7 +53,7 @@ def sample_form(federation: FederationConfig) -> tuple[tuple[int, ...], np.dtype
 
 
 def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
-    """Read a node's samples, and put them into the federation's form; what does not fit is a `DataError`.
+    """Read a node's samples, and put them into the federation's form; what does not fit is a `MisfitError`.
 
     The node's test samples are the test part of its source, or ``test_share`` of every class of all its samples.
     """
@@ -84,7 +88,7 @@ def _labels(source: Source, part: str, node: NodeConfig, federation: FederationC
         name = node.classes.get(word, word)
         if name not in number:
             hint = nearest_hint(name, federation.classes)
-            raise DataError(f"{source.name}: class {word!r} is none of the federation's{hint}; map it in [classes]")
+            raise MisfitError(f"{source.name}: class {word!r} is none of the federation's{hint}; map it in [classes]")
         table[c] = number[name]
     return table[y]
 
@@ -96,28 +100,28 @@ def _aligned(source: Source, part: str, federation: FederationConfig) -> Samples
         x = _columns(source, x, federation)
     shape, dtype = sample_form(federation)
     if x.shape[1:] != shape or x.dtype != dtype:
-        raise DataError(f"{source.name}: expected samples {dtype} {shape}, got {x.dtype} {x.shape[1:]}")
+        raise MisfitError(f"{source.name}: expected samples {dtype} {shape}, got {x.dtype} {x.shape[1:]}")
     if dtype.kind == "f" and not np.isfinite(x).all():
         row = int(np.argwhere(~np.isfinite(x))[0][0])
-        raise DataError(f"{source.name}: {part}ing sample {row}: expected finite numbers, got NaN or infinity")
+        raise MisfitError(f"{source.name}: {part}ing sample {row}: expected finite numbers, got NaN or infinity")
     return x
 
 
 def _columns(source: Source, x: Samples, federation: FederationConfig) -> Samples:
     """Return a table with the agreed columns; a value of a category that this node has not met is all zeros."""
     if source.numeric is None:
-        raise DataError(f"{source.name}: expected a table with columns, got samples of shape {x.shape[1:]}")
+        raise MisfitError(f"{source.name}: expected a table with columns, got samples of shape {x.shape[1:]}")
     own = {name: j for j, name in enumerate(source.feature_names)}
     wanted, stems = federation.columns, {_stem(name) for name in own}
     if unknown := [name for name in own if name not in wanted]:
         hint = nearest_hint(unknown[0], wanted) or "; name it in the option ignore to leave it out"
-        raise DataError(f"{source.name}: column {unknown[0]!r} is none of the federation's{hint}")
+        raise MisfitError(f"{source.name}: column {unknown[0]!r} is none of the federation's{hint}")
     columns = np.zeros((len(x), len(wanted)), np.float32)
     for j, name in enumerate(wanted):
         if name in own:
             columns[:, j] = x[:, own[name]]
         elif name not in federation.encoded or _stem(name) not in stems:
-            raise DataError(f"{source.name}: column {name!r} is missing; the federation agreed on it")
+            raise MisfitError(f"{source.name}: column {name!r} is missing; the federation agreed on it")
     return columns
 
 

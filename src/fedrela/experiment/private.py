@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.algorithms import ALGORITHMS
 from fedrela.data.federation import Moments, array_record
 from fedrela.engine.options import OTHERS, RelabelPlan
 from fedrela.engine.problem import Problem
 from fedrela.errors import DataError
 from fedrela.experiment.build import first_of_each, located
-from fedrela.experiment.node import NodeSamples, numeric_columns, sample_form
+from fedrela.experiment.node import MisfitError, NodeSamples, numeric_columns, sample_form
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.federation import FederationConfig, NodeConfig
+from fedrela.experiment.schema.federation import FederationConfig, NodeConfig, NodePolicy
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.models.inputs import Scaling, pixel_sums
 from fedrela.records import Shard
+from fedrela.text import nearest_hint
 
 Arrays = Mapping[str, NDArray[Any]]
 COUNTS = "classes"  # in an answer: training samples of each class
@@ -130,7 +132,7 @@ def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
 def check_trainable(samples: NodeSamples) -> None:
     """Raise where there is nothing to train on."""
     if not len(samples.y_train):
-        raise DataError("has no sample to train on")
+        raise MisfitError("has no sample to train on")
 
 
 def at_node(config: Config, samples: NodeSamples, client: int, agreed: Arrays) -> PrivateFederation:
@@ -259,10 +261,11 @@ def recorded_statistics(manifest: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
 def within_policy(config: Config, node: NodeConfig) -> Config:
     """Return the configuration as a node carries it out: re-labelling by the stricter of federation and policy."""
     policy, relabel, number = node.policy, config.relabel, {c: i for i, c in enumerate(agreed_on(config).classes)}
+    _check_refused(config, policy)
     for name in {name for pair in policy.forbidden for name in pair} - {*number}:
-        raise DataError(f"policy.forbidden: {name!r} is none of the federation's classes")
+        raise MisfitError(f"policy.forbidden: {name!r} is none of the federation's classes")
     if relabel.keep:
-        raise DataError("relabel.keep: names rows of one data set; a private node names its own in [policy]")
+        raise MisfitError("relabel.keep: names rows of one data set; a private node names its own in [policy]")
     relabel = relabel.numbered(tuple(number))
     pairs = {*relabel.forbidden, *((number[a], number[b]) for a, b in policy.forbidden)}
     tau = relabel.tau if isinstance(relabel.tau, Mapping) else {OTHERS: relabel.tau}
@@ -280,10 +283,19 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
     return config.model_copy(update={"relabel": stricter})
 
 
-def refusal(config: Config, node: NodeConfig) -> str:
-    """Return why a node's policy keeps it out of the federation; empty where it does not."""
+def refusal(config: Config, policy: NodePolicy) -> str:
+    """Return why a policy keeps its node out of the federation; empty where it does not."""
     algorithm = config.algorithm.kind()(**config.algorithm.params)
-    for exchange in algorithm.exchanges():
-        if exchange.name in node.policy.refuse:
-            return f"its policy refuses the exchange {exchange.name!r}, which {algorithm.name} needs"
+    for name, what in algorithm.told().items():
+        if name in policy.refuse:
+            return f"its policy refuses {name!r}{f' ({what})' if what else ''}, which {algorithm.name} needs"
     return ""
+
+
+def _check_refused(config: Config, policy: NodePolicy) -> None:
+    """Raise where a policy refuses what no algorithm tells: a name that was mistyped would keep nothing back."""
+    told = config.algorithm.kind()(**config.algorithm.params).told()
+    known = {*told, *(name for kind in ALGORITHMS.values() for name, _ in kind.tells)}
+    for name in policy.refuse:
+        if name not in known:
+            raise MisfitError(f"policy.refuse: no algorithm tells {name!r}{nearest_hint(name, sorted(known))}")

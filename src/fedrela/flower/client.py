@@ -57,6 +57,7 @@ class FlowerClient:
     client: int | None = None  # which client it is; None: its node says so, with partition-id
     data_sha256: str = ""  # of the data of all clients, which the server is told, where they are meant to be the same
     private: PrivateNode | None = None
+    sign: Callable[[bytes], bytes] | None = None  # with its private key
     refusal: str = ""  # why it takes no part; empty where it does
     _made: tuple[str, ClientRunner, SharedMemory] | None = None
 
@@ -68,10 +69,10 @@ class FlowerClient:
             said["data"] = self.data_sha256
         if self.refusal:
             said["refused"] = self.refusal[:LONGEST_REASON]
-        if self.private is not None and self.private.sign is not None:
+        if self.sign is not None:
             asked: Mapping[str, Any] = message.content.config_records.get(CONFIG, {})
             nonce = str(asked.get("nonce", ""))
-            said["signature"] = self.private.sign(challenge(nonce, client, self.fingerprint, context.node_id))
+            said["signature"] = self.sign(challenge(nonce, client, self.fingerprint, context.node_id))
         return Message(RecordDict({CONFIG: said}), reply_to=message)
 
     def tell_statistics(self, message: Message, context: Context) -> Message:
@@ -217,7 +218,6 @@ class PrivateNode:
     statistics: Callable[[], Arrays]  # what it tells before the first round
     test_labels: NDArray[np.int64]  # of its own test samples, which are the test part of its runner
     tells_confusion: bool = False  # else hits and number of samples
-    sign: Callable[[bytes], bytes] | None = None  # with its private key
 
 
 def challenge(nonce: str, client: int, fingerprint: str, node: int) -> bytes:

@@ -95,6 +95,11 @@ class Config(ConfigTable):
         return self
 
     @property
+    def simulates(self) -> bool:
+        """Whether it names data of its own; one for private nodes need not."""
+        return self.federation is None or "source" in self.data.model_fields_set
+
+    @property
     def origin(self) -> Origin:
         """Where the configuration comes from."""
         return self._origin

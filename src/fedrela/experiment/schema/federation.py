@@ -23,6 +23,7 @@ FORMS = ("images", "numbers", "tokens")
 PLACES = ("server", "clients", "both")
 COUNTED = ("test", "counts")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+KEY = re.compile(r"((?:ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/]+={0,2})(?: .*)?")
 LARGEST_SIDE = 1_000_000
 
 
@@ -119,7 +120,18 @@ class FederationConfig(ConfigTable):
             for each in getattr(self, name):
                 if each not in known:
                     yield Fault((name,), f"{each!r} is none of the {what}")
+        yield from self._key_faults()
         yield from self._group_faults()
+
+    def _key_faults(self) -> Iterator[Fault]:
+        found: dict[str, str] = {}
+        for name in self.nodes if self.keys else ():
+            if name not in self.keys:
+                yield Fault(("keys",), f"{name!r} has none; expected a key for each node, or no keys at all")
+            elif not (key := KEY.fullmatch(self.keys[name].strip())):
+                yield Fault(("keys", name), "expected the text of a .pub file, ecdsa (nistp256, 384, 521) or ed25519")
+            elif (other := found.setdefault(key[1], name)) != name:
+                yield Fault(("keys", name), f"is the key of {other!r} too; each node has its own")
 
     def _group_faults(self) -> Iterator[Fault]:
         if isinstance(self.groups, str):
@@ -155,7 +167,7 @@ def statistics_faults(data: DataConfig, federation: FederationConfig) -> Iterato
 class NodePolicy(ConfigTable):
     """What the owner of a node's data permits; where the federation asks for more, the stricter of the two applies."""
 
-    refuse: Texts = setting((), "exchanges that this node takes no part in, by the names that fedrela check shows")
+    refuse: Texts = setting((), "what this node does not tell, by the names that fedrela check shows")
     statistics: bool = setting(True, "tell count, mean and spread per channel or column, where the federation asks")
     counts: bool = setting(False, "tell the number of samples per class, where the federation asks")
     confusion: bool = setting(False, "tell the confusion matrix of the own test samples; else hits and number")
