@@ -14,7 +14,7 @@ from fedrela.experiment.build import build_data
 from fedrela.experiment.load import load_config
 from fedrela.experiment.split import split
 from helpers.flower_federations import assert_equal, digits
-from helpers.private_federations import federate_privately
+from helpers.private_federations import assert_declared, federate_privately, table
 from helpers.quick import QUICK
 
 torch.set_num_threads(1)
@@ -25,51 +25,45 @@ EVERY_DAY = ("climb", "fedmix", "fedyoyo", "ratioloss", "scaffold")
 def test_every_algorithm_is_the_same_with_private_nodes(tmp_path, request, name):
     if not request.config.getoption("--nightly") and name not in EVERY_DAY:
         pytest.skip("in the nightly battery")
-    config = digits(algorithm={"name": name, **QUICK.get(name, {})}, train={"participation": 0.75})
+    algorithm = {"name": name, **QUICK.get(name, {})}
+    config = digits(algorithm=algorithm, data={"validation": 0.2}, train={"participation": 0.75})
     here = run(config, out=tmp_path / "here")
-    there, _ = federate_privately(config, tmp_path)
+    there, grid = federate_privately(config, tmp_path)
     assert_equal(there, here)
+    assert [each["validation"] for each in there.history()] == [each["validation"] for each in here.history()]
     assert here.moved > 0
     assert there.moved is None
+    split = tmp_path / "private-split"
+    seen = assert_declared(load_config(split / "config.toml"), split, grid)
+    assert (seen["train"], seen["query.score"], seen["query.statistics"]) == (12, 20, 4)
+    assert seen.get("query.ask", 0) == len([message for message in grid.sent if "ask" in message.metadata.message_type])
 
 
-def table(folder):
-    """Write a table of numbers, a category and missing cells, with its clients."""
-    rng, rows = np.random.default_rng(5), ["age,sex,dose,ward,label"]
-    for i in range(240):
-        label = int(rng.random() < 0.25)
-        dose = "" if i % 17 == 0 else f"{rng.normal(label):.3f}"
-        rows.append(
-            f"{rng.normal(50, 9):.2f},{'fmx'[rng.integers(3)]},{dose},{['north', 'east', 'south'][i % 3]},{label}"
-        )
-    (folder / "wards.csv").write_text("\n".join(rows))
-    return {
-        "source": "csv", "root": str(folder / "wards.csv"), "partition": {"kind": "natural"},
-        "options": {"client": "ward", "missing": "indicate"},
-    }  # fmt: skip
+SERIES = {
+    "source": "helpers.private_federations:series", "partition": {"kind": "iid", "clients": 3},
+    "imbalance": {"kind": "natural"},
+}  # fmt: skip
 
 
-SERIES = {"source": "helpers.private_federations:series", "partition": {"kind": "iid", "clients": 3}}
+CONSTANTS = {"scaling": {"mean": [0.3], "std": [0.4]}}
 
 
-@pytest.mark.parametrize("kind", ["table", "table by itself", "series", "held back"])
+@pytest.mark.parametrize("kind", ["table", "table by itself", "series", "images by constants"])
 def test_every_kind_of_sample_is_the_same_with_private_nodes(tmp_path, kind):
-    imbalance = {"imbalance": {"kind": "natural"}}
     data = {
-        "table": lambda: table(tmp_path) | imbalance,
-        "table by itself": lambda: table(tmp_path) | imbalance | {"standardize": "local"},
-        "series": lambda: SERIES | imbalance,
-        "held back": lambda: {"validation": 0.2},
+        "table": lambda: table(tmp_path),
+        "table by itself": lambda: table(tmp_path) | {"standardize": "local"},
+        "series": lambda: SERIES,
+        "images by constants": lambda: CONSTANTS,
     }[kind]()
     config = digits(data=data, train={"rounds": 3}, relabel={"start": 2})
     here = run(config, out=tmp_path / "here")
-    there, _ = federate_privately(config, tmp_path)
+    there, grid = federate_privately(config, tmp_path)
     assert there.weights_sha256 == here.weights_sha256
+    asked = [message for message in grid.sent if message.metadata.message_type == "query.statistics"]
+    assert len(asked) == (3 if kind == "table" else 0)  # constants and nodes by themselves: nothing is told
     if kind != "table by itself":  # the server has no statistics of all nodes then, and scales by its own samples
         assert_equal(there, here)
-    for theirs, ours in zip(there.history(), here.history(), strict=True):
-        assert theirs["validation"] == ours["validation"]
-        assert (theirs["validation"] is not None) == (kind == "held back")
 
 
 def test_a_folder_of_a_node_holds_its_samples_alone(tmp_path):

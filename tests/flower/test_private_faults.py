@@ -13,13 +13,15 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from fedrela.core import Ledger
 from fedrela.errors import DataError, RunFailedError
+from fedrela.experiment import run
 from fedrela.experiment.flower_app import client_app, flower_client, private_client, serve
 from fedrela.experiment.load import config_toml, load_config, parse_config
 from fedrela.experiment.split import split
+from fedrela.metrics.groups import evaluation_groups
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
-from helpers.flower_federations import digits, grid_of
-from helpers.private_federations import private_grid
+from helpers.flower_federations import assert_equal, digits, grid_of
+from helpers.private_federations import private_grid, table
 
 torch.set_num_threads(1)
 NAMES = ["node-00", "node-01", "node-02"]
@@ -78,6 +80,12 @@ def reasons(result, client):
     return [dict(record["excluded"]).get(client, "") for record in result.history()]
 
 
+def stop(recorded, done):
+    """Interrupt a run after round 2."""
+    if done is not None and done.round == 2:
+        raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
@@ -94,6 +102,46 @@ def test_a_node_whose_data_do_not_fit_is_out(parts, tmp_path, arrays, reason):
     assert [record["admitted"] for record in result.history()] == [[0, 2]] * 3
 
 
+UNREADABLE = "its file or its data cannot be read; its own log says why"
+ODD = 123.456  # a value that nobody else may see
+
+
+def with_a_nan(x):
+    x[3], x[3, 0] = ODD, np.nan
+    return x
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"feature_names": lambda names: np.where(names == "age", "years", names)}, "column 'years' is none of the"),
+        ({"x_train": with_a_nan}, UNREADABLE),
+        ({"class_names": lambda names: names[:1]}, UNREADABLE),
+    ],
+    ids=["other columns", "NaN", "damaged"],
+)
+def test_a_table_that_does_not_fit_is_out_and_no_value_of_it_is_told(tmp_path, caplog, arrays, reason):
+    config = digits(data=table(tmp_path), train={"rounds": 2}, relabel={"start": 2})
+    split(config, tmp_path / "parts")
+    alter(tmp_path / "parts", "node-01", **arrays)
+    private_client.cache_clear()
+    result = carry_out(tmp_path / "parts", tmp_path)
+    assert all(reason in said for said in reasons(result, 1))
+    assert [record["admitted"] for record in result.history()] == [[0, 2]] * 2
+    assert str(ODD) not in (tmp_path / "run" / "rounds.jsonl").read_text()
+    assert ("samples.npz" in caplog.text) == (reason == UNREADABLE), "the node's own log"
+
+
+def test_a_node_whose_file_is_wrong_is_out_by_name(parts, tmp_path, caplog):
+    (parts / "nodes" / "node-01" / "node.toml").write_text("sorce = 'npz'")
+    _, grid = private_grid(parts, tmp_path / "states")
+    for context, name in zip(grid.contexts.values(), NAMES, strict=True):
+        context.node_config["name"] = name  # as the start script does
+    result = carry_out(parts, tmp_path, grid)
+    assert reasons(result, 1) == [UNREADABLE] * 3
+    assert "node-01/node.toml:1:1: source: text is missing" in caplog.text
+
+
 def test_a_policy_that_refuses_an_exchange_keeps_its_node_out(parts, tmp_path):
     change(parts, algorithm={"name": "fedmix"})
     permit(parts, "node-02", "refuse = ['means']")
@@ -105,10 +153,6 @@ def test_a_policy_that_refuses_an_exchange_keeps_its_node_out(parts, tmp_path):
 def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_original_ones(parts, tmp_path):
     change(parts, algorithm={"name": "scaffold"})
     permit(parts, "node-00", "enabled = false")
-
-    def stop(recorded, done):
-        if done is not None and done.round == 2:
-            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         carry_out(parts, tmp_path, watch=stop)
@@ -123,11 +167,31 @@ def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_ori
     assert np.array_equal(node.runner.current_labels, node.runner.labels)
 
 
-def test_data_that_changed_between_restarts_are_refused_and_old_labels_kept(parts, tmp_path):
-    def stop(recorded, done):
-        if done is not None and done.round == 2:
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("algorithm", ["fedavg", "scaffold"])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(parts, tmp_path, algorithm):
+    change(parts, algorithm={"name": algorithm})
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(parts, tmp_path, watch=stop)
+    private_client.cache_clear()  # as after a restart of all nodes
+    assert_equal(carry_out(parts, tmp_path), run(load_config(parts / "config.toml"), out=tmp_path / "here"))
 
+
+def test_deadline_and_quorum_hold_with_private_nodes(parts, tmp_path):
+    change(parts, train={"deadline": 0.2, "min_clients": 3})
+
+    def lose(message, client):
+        return client == 1 and message.metadata.message_type == "train" and message.metadata.group_id == "2"
+
+    _, grid = private_grid(parts, tmp_path / "states", lose=lose)
+    result = carry_out(parts, tmp_path, grid)
+    assert [record["skipped"] for record in result.history()] == [False, True, False]
+    assert "deadline" in reasons(result, 1)[1]
+    assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [], [0, 1, 2]]
+    relabelled = sorted(path.name for path in tmp_path.glob("states/trial-*/client-*/ledger-*.json"))
+    assert relabelled == ["ledger-000003.json"] * 3, "labels of a round that did not count are gone"
+
+
+def test_data_that_changed_between_restarts_are_refused_and_old_labels_kept(parts, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         carry_out(parts, tmp_path, watch=stop)
     kept = next(tmp_path.glob("states/trial-*/client-1"))
@@ -149,9 +213,11 @@ def test_a_node_proves_its_name_with_its_key(parts, tmp_path):
     keys = dict(zip(grid.contexts, ["node-00", "node-00", "node-02"], strict=True))  # the second is another's
     for node, context in grid.contexts.items():
         context.node_config["key"] = str(tmp_path / keys[node])
+    alter(parts, "node-02", class_names=lambda names: np.where(names == "3", "three", names))
     result = carry_out(parts, tmp_path, grid)
     assert reasons(result, 1) == ["not connected: a node without its key asked for its place"] * 3
-    assert [record["admitted"] for record in result.history()] == [[0, 2]] * 3
+    assert all("class 'three' is none of the" in said for said in reasons(result, 2)), "with its key, but other data"
+    assert [record["admitted"] for record in result.history()] == [[0]] * 3
 
 
 def test_a_late_joiner_and_one_that_leaves_for_good_change_nobodys_number(parts, tmp_path):
@@ -183,6 +249,42 @@ def test_clients_score_the_model_and_a_policy_decides_what_they_tell(parts, tmp_
     assert result.accuracy["overall"] * sum(sizes) == pytest.approx(round(result.accuracy["overall"] * sum(sizes)))
     assert result.record["headline"] == "balanced"
     assert all(record["validation"] is None for record in result.history())
+    here = run(load_config(parts / "config.toml"), out=tmp_path / "here")  # its clients score what they hold back
+    assert result.weights_sha256 == here.weights_sha256
+    ours = [record["validation"]["overall"] for record in here.history()]
+    assert [record["accuracy"]["overall"] for record in result.history()] == ours
+
+
+@pytest.mark.parametrize("groups", ["test", "counts"])
+def test_groups_come_from_the_servers_test_set_or_from_counts_that_nodes_permit(parts, tmp_path, groups):
+    change(parts, federation={"groups": groups})
+    for name in ("node-00", "node-02"):
+        permit(parts, name, "counts = true")
+    _, grid = private_grid(parts, tmp_path / "states")
+    result = carry_out(parts, tmp_path, grid)
+    samples = {name: np.load(parts / "nodes" / name / "samples.npz") for name in NAMES}
+    told = [each for each in grid.replied if each.metadata.message_type == "query.statistics"]
+    counts = {"test": np.bincount(np.load(parts / "server" / "samples.npz")["y_test"], minlength=10)}
+    counts["counts"] = sum(np.bincount(samples[name]["y_train"], minlength=10) for name in ("node-00", "node-02"))
+    expected = evaluation_groups(counts[groups])
+    assert {*result.accuracy["groups"]} == {*expected.names}
+    manifest = RunFolder.open(result.folder).manifest
+    assert manifest["data"]["class_counts"] == (counts["counts"].tolist() if groups == "counts" else [])
+    assert ["classes" in each.content["arrays"] for each in told] == [groups == "counts" and n != 1 for n in range(3)]
+
+
+def test_each_node_scales_by_its_own_images_and_tells_nothing(parts, tmp_path):
+    change(parts, data={"scaling": "local"}, federation={"statistics": False})
+    alter(parts, "node-01", x_train=lambda x: x // 2)  # another instrument
+    _, grid = private_grid(parts, tmp_path / "states")
+    carry_out(parts, tmp_path, grid)
+    assert all(message.metadata.message_type != "query.statistics" for message in grid.sent)
+    text = config_toml(load_config(parts / "config.toml"))
+    files = [str(parts / "nodes" / name / "node.toml") for name in NAMES]
+    nodes = [private_client(text, ".fedrela-client", file, name="", key="") for file in files]
+    for name, node in zip(NAMES, nodes, strict=True):
+        own = np.load(parts / "nodes" / name / "samples.npz")["x_train"]
+        assert node.runner.setup.scaling.mean == pytest.approx([own.mean()])
 
 
 def test_a_server_without_what_it_needs_says_so(parts, tmp_path):

@@ -40,6 +40,7 @@ class InProcessGrid(Grid):
         self._replies: dict[str, Message] = {}
         self._ids = itertools.count(1)
         self.sent: list[Message] = []
+        self.replied: list[Message] = []
 
     def set_run(self, run: Any) -> None:
         """Not needed."""
@@ -67,6 +68,7 @@ class InProcessGrid(Grid):
                 _be(node)
                 reply = self.apps[self.nodes[node]](message, self.contexts[node])
                 _be(SERVER)
+                self.replied.append(reply)
                 self._replies[number] = self.mangled(reply)
         return ids
 

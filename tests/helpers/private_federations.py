@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from fedrela.data.sources import Source, from_arrays
-from fedrela.experiment.flower_app import private_client_app, serve
-from fedrela.experiment.load import load_config
+from fedrela.engine.evaluation import own_scores
+from fedrela.experiment.flower_app import STATE, private_client, private_client_app, serve
+from fedrela.experiment.load import config_toml, load_config
+from fedrela.experiment.private import statistics_specs
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
 from fedrela.experiment.split import split
 from helpers.in_process import InProcessGrid
+
+PLAIN = {"client", "round", "num-examples", "fingerprint", "failed", "detail"}
 
 
 def private_grid(folder: Path, state: Path, **more: Any) -> tuple[Config, InProcessGrid]:
@@ -37,6 +41,53 @@ def federate_privately(
     there, grid = private_grid(folder, tmp_path / f"{name}-states", **more)
     data = folder / "server" / "server.toml"
     return serve(there, grid, out=tmp_path / name, experiment="trial", patience=1.0, private=True, data=data), grid
+
+
+def assert_declared(config: Config, folder: Path, grid: InProcessGrid) -> dict[str, int]:
+    """Check that nothing left a node that was not declared, by name, shape and dtype; return what there was to check.
+
+    `folder` is what `split` wrote.
+    """
+    assert config.federation is not None
+    file = folder / "nodes" / config.federation.nodes[0] / "node.toml"
+    node = private_client(config_toml(config), STATE, str(file), name="", key="")  # the one that the grid used
+    arrays, algorithm = node.runner.arrays, node.runner.plan.algorithm
+    answers = [algorithm.answers(exchange.name, arrays.sizes) for exchange in algorithm.exchanges()]
+    declared = {
+        "train": dict(arrays.upload), "query.ask": {name: spec for each in answers for name, spec in each.items()},
+        "query.score": own_scores(arrays.sizes.classes), "query.hello": {},
+    }  # fmt: skip
+    assert {*declared["train"]} == {*algorithm.uploads}
+    seen: dict[str, int] = {}
+    for reply in grid.replied:
+        content, about = reply.content, reply.metadata.message_type
+        found = {name: array.numpy() for record in content.array_records.values() for name, array in record.items()}
+        if about == "query.statistics":
+            specs = statistics_specs(config)
+            assert {name: (each.shape, each.dtype.kind) for name, each in found.items()} == specs
+        else:
+            shapes = {name: (each.shape, each.dtype) for name, each in found.items()}
+            assert shapes == {name: (spec.shape, np.dtype(spec.dtype)) for name, spec in declared[about].items()}, about
+        said = [*content.config_records.values(), *content.metric_records.values()]
+        assert {key for record in said for key in record} <= PLAIN
+        seen[about] = seen.get(about, 0) + 1
+    return seen
+
+
+def table(folder: Path) -> dict[str, Any]:
+    """Write a table of numbers, a category and missing cells, with its clients; return the table [data] for it."""
+    rng, rows = np.random.default_rng(5), ["age,sex,dose,ward,label"]
+    for i in range(240):
+        label = int(rng.random() < 0.25)
+        dose = "" if i % 17 == 0 else f"{rng.normal(label):.3f}"
+        rows.append(
+            f"{rng.normal(50, 9):.2f},{'fmx'[rng.integers(3)]},{dose},{['north', 'east', 'south'][i % 3]},{label}"
+        )
+    (folder / "wards.csv").write_text("\n".join(rows))
+    return {
+        "source": "csv", "root": str(folder / "wards.csv"), "partition": {"kind": "natural"},
+        "options": {"client": "ward", "missing": "indicate"}, "imbalance": {"kind": "natural"},
+    }  # fmt: skip
 
 
 def series() -> Source:

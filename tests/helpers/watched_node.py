@@ -1,7 +1,7 @@
-"""A private node in a process of its own that notes every file it opens: watched_node.py APP NODE STATE MESSAGES.
+"""A private node in a process of its own that notes what it opens: watched_node.py APP NODE STATE MESSAGES.
 
 MESSAGES is a folder of numbered requests as Flower puts them on the wire; each reply is written beside its request.
-The paths opened since the start of the process are printed, one a line.
+Files opened, folders listed, connections and other processes since the start of the process are printed, one a line.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import os
 import sys
 from pathlib import Path
 
-OPENED: list[str] = []
+NOTED: list[str] = []
+PATHS = {"open": "open", "os.listdir": "list", "os.scandir": "list"}
+OTHERS = ("socket.connect", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
 
 
 def note(event: str, words: tuple) -> None:
-    if event == "open" and isinstance(words[0], str | bytes):
-        OPENED.append(os.fsdecode(words[0]))
+    if event in PATHS and isinstance(words[0], str | bytes):
+        NOTED.append(f"{PATHS[event]} {os.fsdecode(words[0])}")
+    elif event in OTHERS:
+        NOTED.append(f"{event} {words!r}")
 
 
 sys.addaudithook(note)
@@ -38,7 +42,7 @@ def main(config: str, data: str, state: str, messages: Path) -> None:
         message: Message = message_from_proto(Wire.FromString(path.read_bytes()))
         reply = app(message, context)
         path.with_suffix(".reply").write_bytes(message_to_proto(reply).SerializeToString())
-    print(*OPENED, sep="\n")
+    print(*NOTED, sep="\n")
 
 
 if __name__ == "__main__":
