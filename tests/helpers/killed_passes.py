@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from fedrela.files import operations
+from fedrela.plugin import LabelStore
 from helpers.disk_faults import WRITES, Kill, Notes
 from helpers.plugin_toys import relabel_in_round
 
@@ -71,4 +72,6 @@ def all_at_once(folder: Path, clients: int) -> list[str]:
 
 if __name__ == "__main__":
     root = Path(sys.argv[1])
-    print(json.dumps({"kills": kill_points(root / "kills"), "together": all_at_once(root / "together", 6)}))
+    kills, together = kill_points(root / "kills"), all_at_once(root / "together", 6)
+    events = [entry["event"] for entry in LabelStore(root / "together", "toy", "7").log.entries()]
+    print(json.dumps({"kills": kills, "together": together, "events": events}))

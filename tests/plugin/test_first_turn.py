@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -62,6 +63,13 @@ def noisy(rows):
         (DataLoader(TensorDataset(X, Y), collate_fn=noisy), "a batch differs between two reads"),
         ([(X[: 1 + i % 2], int(y)) for i, y in enumerate(Y)], "do not make a batch: .* a DataLoader with a collate_fn"),
         ((X[:0], Y[:0]), "expected at least one row"),
+        ((X, np.full(len(Y), "ill")), "row 0: .*'ill'; number the classes from 0, and keep"),
+        ((X, Y[1:]), "expected one label per row, got 116 rows and 115 labels"),
+        ((X, Y.double().masked_fill(Y[0] == Y, torch.nan)), "got nan; a missing label: leave the row out"),
+        ([(int(y), x) for x, y in zip(X, Y, strict=True)], "label= names another key or position"),
+        ({"train": (X, Y), "test": (X, Y)}, "got dict; give one of its parts: train, test"),
+        (pd.DataFrame({"x": Y, "label": Y}), r"got DataFrame; give it with its labels, as a pair \(X, y\)"),
+        (iter(NAMED), "labels of a stream cannot be stored"),
     ],
     ids=[
         "no label key",
@@ -76,6 +84,13 @@ def noisy(rows):
         "augmented in batches",
         "no batch",
         "no rows",
+        "array of strings",
+        "arrays that do not fit",
+        "missing label",
+        "label elsewhere",
+        "train and test",
+        "table without labels",
+        "stream",
     ],
 )
 def test_data_that_will_not_do_are_refused_when_the_object_is_made(tmp_path, data, said):
@@ -92,6 +107,13 @@ class TwoInputs(nn.Module):
         return image + age
 
 
+class Rounded(nn.Module):
+    """Probabilities as short floats hold them: a row sums to nearly 1."""
+
+    def forward(self, q):
+        return q.bfloat16()
+
+
 @pytest.mark.parametrize(
     ("model", "options", "said"),
     [
@@ -106,6 +128,13 @@ class TwoInputs(nn.Module):
             '0 and 1 and sum to 1.*say outputs="probabilities"',
         ),
         (nn.Sequential(nn.Linear(2, 1), nn.Sigmoid()), {}, 'between 0 and 1, as.*"probabilities", or outputs="logit"'),
+        (
+            nn.Sequential(nn.Linear(2, 3), nn.Softmax(1), Rounded()),
+            {},
+            '0 and 1 and sum to 1.*say outputs="probabilities"',
+        ),
+        (nn.Sequential(nn.Linear(2, 3), nn.Sigmoid()), {}, 'as those of one sigmoid per class do: .*outputs="logits"'),
+        (nn.Linear(2, 3).state_dict(), {}, "model: expected a torch.nn.Module .*, got OrderedDict"),
         (nn.Linear(2, 3), {"outputs": "logit"}, 'it has 3 outputs per sample: say outputs="logits"'),
         (nn.Linear(2, 1), {"outputs": "logits"}, 'it has one output per sample: say outputs="logit"'),
         (nn.Linear(2, 3), {"forbidden": [(3, 0)]}, "forbidden: expected classes from 0 to 2, got 3"),
@@ -128,11 +157,29 @@ def test_a_model_that_will_not_do_is_refused_in_round_1(tmp_path, model, options
         ({"judge_data": (X[1:], Y[1:])}, "judge_data: expected 116 rows, as many as the training data have, got 115"),
         ({"judge_data": (X, Y.roll(1))}, r"judge_data: row \d+ has label \d here and \d in the training data"),
         ({"resume": "yes"}, "resume: expected true or false"),
+        ({"start": 80}, "start: round 80 is after the last of 10: no label would change"),
     ],
 )
 def test_wrong_options_are_named_when_the_object_is_made(tmp_path, options, said):
     with pytest.raises(ArgumentError, match=said):
         once(tmp_path, **options)
+
+
+def test_rounds_are_counted_from_1(tmp_path):
+    with pytest.raises(ArgumentError, match="round: expected at least 1, got 0"):
+        once(tmp_path).before_round(0, Scorer())
+
+
+def test_a_model_before_its_first_step_and_other_forms_of_rows(tmp_path):
+    """Outputs that are all 0 are no probabilities; labels may come first; a table is a pair of pandas."""
+    zero = nn.Linear(2, 1)
+    nn.init.zeros_(zero.weight), nn.init.zeros_(zero.bias)
+    assert once(tmp_path / "zero", (X, Y % 2)).before_round(1, zero) is None
+    plain = once(tmp_path / "plain").before_round(8, Scorer())
+    first = once(tmp_path / "first", [(int(y), x) for x, y in zip(X, Y, strict=True)], label=0)
+    table = once(tmp_path / "table", (pd.DataFrame(X.numpy()), pd.Series(Y.numpy())))
+    for client in (first, table):
+        assert client.before_round(8, Scorer()).labels.tolist() == plain.labels.tolist()
 
 
 def test_a_client_that_does_not_re_label_is_not_asked(tmp_path):

@@ -104,7 +104,8 @@ def test_the_clients_policy_is_obeyed(tmp_path):
 def test_undo_gives_the_original_labels_back_for_good(tmp_path):
     once = client(tmp_path)
     once.before_round(8, Scorer())
-    assert once.undo().tolist() == labels(once) == Y.tolist()
+    assert once.undo("consent withdrawn").tolist() == labels(once) == Y.tolist()
+    assert once.store.log.entries()[-1]["reason"] == "consent withdrawn"
     assert once.before_round(9, Scorer()) is None
     assert client(tmp_path).before_round(10, Scorer()) is None
 

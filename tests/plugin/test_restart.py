@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from fedrela.errors import ArgumentError, DataError
-from fedrela.plugin import OneShot, Policy
+from fedrela.plugin import LabelStore, OneShot, Policy
 from helpers.plugin_toys import Scorer, points
 
 X, Y = points()
@@ -56,12 +57,15 @@ def test_class_names_are_kept(tmp_path):
         ({"tau": 0.1, "seed": 7}, r"made with seed 0 \(now 7\), tau 0.2 \(now 0.1\)"),
     ],
 )
-def test_labels_made_under_other_settings_are_not_taken_over_in_silence(tmp_path, made, change, said):
+def test_labels_made_under_other_settings_are_not_taken_over_in_silence(tmp_path, made, change, said, caplog):
     with pytest.raises(ArgumentError, match=said):
         once(tmp_path, **change).before_round(1, Scorer())
     resumed = once(tmp_path, resume=True, **change)
     resumed.before_round(9, Scorer())
     assert labels(resumed) == made.labels.tolist()
+    entry = resumed.store.log.entries()[-1]
+    for told in (f"made with {entry['resumed']}", caplog.text):
+        assert re.search(said.split(";")[0], told)
 
 
 def test_what_does_not_decide_about_moves_may_change(tmp_path, made):
@@ -87,6 +91,8 @@ def test_every_read_is_logged(tmp_path, made, caplog):
     with caplog.at_level(logging.INFO, "fedrela"):
         once(tmp_path).before_round(2, Scorer())
     assert f"FedReLa, round 2, client 3: labels of round 8 read from {tmp_path}/toy/3" in caplog.text
+    *_, entry = LabelStore(tmp_path, "toy", "3").log.entries()
+    assert (entry["event"], entry["round"], entry["made_in"]) == ("read", 2, 8)
 
 
 def within_class():
@@ -143,3 +149,31 @@ def test_the_policy_file_is_read_in_every_round(tmp_path):
     (tmp_path / "policy.toml").write_text("tau = 7\n")
     with pytest.raises(ArgumentError, match=r"policy.toml:tau: expected a number from 0 to 1"):
         client.before_round(10, Scorer())
+
+
+def test_labels_that_break_a_stricter_policy_are_not_used(tmp_path, caplog):
+    """A policy that becomes stricter in the middle of a run counts from the next round on, and so does its end."""
+    client = once(tmp_path)
+    made = client.before_round(8, Scorer())
+    row, old, new = (each.item(0) for each in (made.index, made.old, made.new))
+    share, never = len(made) / len(Y), next(row for row in range(len(Y)) if row not in made.index)
+    for policy, limit in (
+        (f"keep = [{row}]", "keep"),
+        (f"forbidden = [[{old}, {new}]]", "allowed or forbidden moves"),
+        (f"allowed = [[{new}, {old}]]", "allowed or forbidden moves"),
+        ("tau = 0.1", "tau"),
+        (f"class_tau = {{ {new} = 0.1 }}", "tau"),
+        (f"max_fraction = {share * 0.9}", "max_fraction"),
+        (f"min_agreement = {made.provenance.agreement + 0.01}", "min_agreement"),
+        (f"keep = [{never}]\nmax_fraction = {share}\nabsent = false", ""),
+    ):
+        (tmp_path / "policy.toml").write_text(policy)
+        caplog.clear()
+        assert (client.before_round(9, Scorer()) is None) == bool(limit)
+        assert labels(client) == (Y.tolist() if limit else made.labels.tolist())
+        assert (f"break the {limit} of now, so this client trains on its original labels" in caplog.text) == bool(limit)
+    absent = np.flatnonzero(new != Y)
+    client = once(tmp_path / "absent", (X[absent], Y[absent]))
+    client.before_round(8, Scorer())
+    (tmp_path / "absent" / "policy.toml").write_text("absent = false")
+    assert client.before_round(9, Scorer()) is None

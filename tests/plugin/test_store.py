@@ -56,6 +56,7 @@ def test_a_kill_leaves_the_whole_pass_or_nothing(found, tmp_path):
 def test_of_several_at_once_one_makes_the_labels_of_all(found):
     assert len(found["together"]) == 6
     assert len(set(found["together"])) == 1
+    assert found["events"] == ["relabel"]
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=8))
@@ -121,6 +122,8 @@ def test_the_ledger_is_one_that_everybody_can_undo(tmp_path):
     ]  # fmt: skip
     again = LabelStore(tmp_path, "toy", "7")
     assert again.undone
+    (store.folder / "undone").unlink()  # the log knows it as well
+    assert again.undone
     assert labels_in_round(again, 9, 5) == (None, False)
     with pytest.raises(DataError, match="nothing to undo"):
         LabelStore(tmp_path, "toy", "none").undo()
@@ -153,11 +156,12 @@ def test_a_removed_or_forged_move_is_noticed(tmp_path):
         relabel_in_round(tmp_path, 4, 2)
 
 
-def test_a_ledger_whose_entry_is_missing_is_entered_as_found(tmp_path):
+def test_a_ledger_whose_entry_is_missing_is_entered_as_found(tmp_path, caplog):
     relabel_in_round(tmp_path, 3, 1)
     (tmp_path / "toy" / "7" / "log.jsonl").unlink()
     relabel_in_round(tmp_path, 4, 2)
     assert [entry["event"] for entry in LabelStore(tmp_path, "toy", "7").log.entries()] == ["found"]
+    assert "pass-0001.json has no entry in log.jsonl: its writer was killed, or the log was removed" in caplog.text
 
 
 def test_what_killed_writers_left_is_swept(tmp_path):

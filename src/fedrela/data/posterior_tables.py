@@ -24,7 +24,8 @@ LABEL_NAMES = ("label", "labels", "y", "class", "target")
 ID_NAMES = ("id", "ids", "index", "row_id")
 INDEX_NAMES = ("", "Unnamed: 0")  # what pandas calls an index without a name, written and read again
 SETTLE = (
-    "--ignore leaves a column out, --id makes it the row's id, --classes or --prefix says which columns are classes"
+    "--ignore leaves a column out, --id makes it the row's id, --classes or --prefix says which columns are classes, "
+    "--label-column which is the label"
 )
 LARGEST_VALUE = 1e100  # of what may be added up
 PLAUSIBLE = 0.05  # mean distance of a row's sum from 1
@@ -80,7 +81,7 @@ class PosteriorTable:
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "names_as_labels", named)
         if not self.layout.named:
-            _refuse_stray_columns(self, set(self.words) if named else set())
+            _refuse_stray_columns(self)
 
 
 def read_csv(path: Path, reading: Reading) -> PosteriorTable:
@@ -170,6 +171,11 @@ def _layout(
     rest = [column for column in range(width) if column != label and column not in taken]
     columns, names = _class_columns(path, header, rest, options)
     given = bool(options.classes or options.prefix)
+    others = [column for column in rest if column not in columns]
+    guessed = options.label_column is None and header is not None and header[label].casefold() not in LABEL_NAMES
+    if given and guessed and others and header:
+        which = ", ".join(shown(header[column]) for column in [*others, label])
+        raise ArgumentError(f"{path}: expected the name of one of {which}", argument="label_column")
     layout = Layout(path, header, label, row_id, tuple(columns), tuple(names), line, given)
     if header is not None:
         _check_names(layout)
@@ -300,16 +306,23 @@ def _prefix_hint(label: str, names: Sequence[str]) -> str:
     return f"; --prefix {column.removesuffix(label)} makes class {shown(label)} of column {shown(column)}"
 
 
-def _refuse_stray_columns(table: PosteriorTable, known: set[str]) -> None:
+def _refuse_stray_columns(table: PosteriorTable) -> None:
     """Raise if rows sum to 1 without some column that no label names: it is no probability of a class.
 
     Each step takes away the column that brings the sums nearest to 1, if nearly all of its values were too much. What
-    is no posterior at all, such as logits, is left for `fedrela.relabel` to refuse.
+    is no posterior at all, such as logits, is left for `fedrela.relabel` to refuse. A column of zeros would change no
+    sum, but the class that a label number means.
     """
-    Q, names = table.posterior, table.layout.class_names
+    Q, layout, names = table.posterior, table.layout, table.layout.class_names
+    known = set(table.words) if table.names_as_labels else set()
     Q = Q[np.abs(Q).max(axis=1) < LARGEST_VALUE]
     left, stray = list(range(Q.shape[1])), []
     sums = Q.sum(axis=1)
+    if len(Q) and not table.names_as_labels and table.labels.max() < len(names) - 1 and _sum_to_1(sums):
+        for c in np.flatnonzero(~Q.any(axis=0)):
+            if not names[c].endswith(str(c)):
+                what = f"{shown(names[c])} is 0 in every row, and labels are class numbers: is it a class? {SETTLE}"
+                raise layout.error(layout.line, layout.columns[c], what)
     while len(Q) and len(left) > 2:
         gain = {
             c: float(np.mean(np.abs(sums - 1) - np.abs(sums - Q[:, c] - 1)) - 0.9 * np.mean(np.abs(Q[:, c])))
@@ -322,11 +335,15 @@ def _refuse_stray_columns(table: PosteriorTable, known: set[str]) -> None:
         left.remove(worst)
         stray.append(worst)
         sums = Q[:, left].sum(axis=1)
-    if stray and float(np.mean(np.abs(sums - 1))) < PLAUSIBLE:
+    if stray and _sum_to_1(sums):
         without = "it" if len(stray) == 1 else "them"
         said = listed([shown(names[c]) for c in sorted(stray)])
         what = f"no probability of a class in {said}: rows sum to 1 without {without}; {SETTLE}"
-        raise table.layout.error(table.layout.line, table.layout.columns[min(stray)], what)
+        raise layout.error(layout.line, layout.columns[min(stray)], what)
+
+
+def _sum_to_1(sums: NDArray[np.float64]) -> bool:
+    return float(np.mean(np.abs(sums - 1))) < PLAUSIBLE
 
 
 def _numbers(cells: list[str]) -> list[float]:

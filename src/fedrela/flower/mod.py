@@ -30,7 +30,7 @@ from fedrela.models.runtime import device_of
 from fedrela.plugin import dataset
 from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, training_part
 from fedrela.plugin.judge import Judge
-from fedrela.plugin.passes import PassPlan, Turn, plan_passes
+from fedrela.plugin.passes import UNLIMITED, PassPlan, Turn, plan_passes
 from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
 from fedrela.plugin.scoring import Forward
@@ -93,7 +93,7 @@ def relabel_mod(
         ``resume``, and the limits of `fedrela.plugin.Policy`. A key ``fedrela-tau`` in the run's configuration
         overrides ``tau`` here, and so on.
     """
-    plan_passes(rounds=1, **options)  # a wrong option raises when the app is loaded, not in a round
+    plan_passes(rounds=UNLIMITED, **options)  # a wrong option raises when the app is loaded, not in a round
     how: dict[str, Any] = {"class_names": class_names, "forward": forward, "label": label, "outputs": outputs}
     Judge(nn.Identity, tuple, **how)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
 
 from fedrela.errors import ArgumentError, DataError
-from fedrela.text import printable, shown
+from fedrela.text import one_line, printable, shown
 
 KEYS = ("label", "labels", "y", "target", "targets")  # usual names of the label in a mapping
 LabelKey = int | str
@@ -158,14 +158,29 @@ def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
     if isinstance(data, DataLoader):
         return as_rows(data.dataset)[0], default_collate if data.batch_sampler is None else data.collate_fn
     if _is_arrays(data):
-        return TensorDataset(*map(torch.as_tensor, data)), default_collate
-    if isinstance(data, IterableDataset) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
-        raise ArgumentError(
-            f"expected a data set with a length and numbered rows, got {type(data).__name__}; "
-            "labels of a stream cannot be stored",
-            argument="data",
-        )
+        return _tensors(*data), default_collate
+    numbered = hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    if isinstance(data, IterableDataset | Mapping) or _is_array(data) or not numbered:
+        advice = "labels of a stream cannot be stored"
+        if isinstance(data, Mapping):
+            advice = f"give one of its parts: {printable(', '.join(map(str, data)), 120)}"
+        elif _is_array(data):
+            advice = "give it with its labels, as a pair (X, y)"
+        what = f"expected a data set with a length and numbered rows, got {type(data).__name__}; {advice}"
+        raise ArgumentError(what, argument="data")
     return data, default_collate
+
+
+def _tensors(x: Any, y: Any) -> TensorDataset:
+    if len(x) != len(y):
+        raise DataError(f"data: expected one label per row, got {len(x):,} rows and {len(y):,} labels")
+    arrays = [np.array(part) if hasattr(part, "iloc") else part for part in (x, y)]
+    if len(y) and getattr(arrays[1].dtype, "kind", "") in tuple("OSTU"):
+        as_class(arrays[1][0], 0)
+    try:
+        return TensorDataset(*map(torch.as_tensor, arrays))
+    except TypeError as error:
+        raise DataError(f"data: PyTorch has no such numbers: {one_line(error, 60)}") from None
 
 
 def training_part(given: Any) -> Any:
@@ -174,8 +189,11 @@ def training_part(given: Any) -> Any:
 
 
 def _is_arrays(data: Any) -> bool:
-    pair = isinstance(data, tuple | list) and len(data) == 2
-    return pair and all(isinstance(part, Tensor | np.ndarray) for part in data)
+    return isinstance(data, tuple | list) and len(data) == 2 and all(map(_is_array, data))
+
+
+def _is_array(data: Any) -> bool:
+    return isinstance(data, Tensor | np.ndarray) or hasattr(data, "iloc")  # or a frame or series of pandas
 
 
 def rows_at(data: Any, numbers: Sequence[int]) -> list[Any]:
@@ -200,13 +218,14 @@ def label_key(row: Any, label: LabelKey | None) -> LabelKey:
 
 def as_class(value: Any, number: int) -> int:
     """Return a label as a class number."""
+    single = value
     try:
         single = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) else value
         if int(single) == single:
             return int(single)
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
-    raise DataError(f"data: row {number}: expected one class number as label, got {shown(value)}; {_advice(value)}")
+    raise DataError(f"data: row {number}: expected one class number as label, got {shown(single)}; {_advice(single)}")
 
 
 def _advice(value: Any) -> str:
@@ -217,10 +236,12 @@ def _advice(value: Any) -> str:
         numbers = np.asarray(value, np.float64).reshape(-1)
     except (TypeError, ValueError):
         return "label= names the key or position of the label in a row"
+    if np.isnan(numbers).any():
+        return "a missing label: leave the row out"
     if numbers.size > 1 and set(numbers.tolist()) <= {0.0, 1.0}:
         one_hot = "a one-hot label: give its argmax"
         return one_hot if numbers.sum() == 1 else "samples of several classes (multi-label) cannot be re-labelled"
-    return "numbers to predict (regression) cannot be re-labelled: FedReLa moves samples between classes"
+    return "numbers to predict (regression) cannot be re-labelled; label= names another key or position of the label"
 
 
 def own_label(row: Any, number: int, label: LabelKey | None) -> int:

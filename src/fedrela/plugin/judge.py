@@ -55,7 +55,11 @@ class Judge:
     @cached_property
     def model(self) -> nn.Module:
         """The global model as it was received."""
-        return self._fetch_model()
+        found = self._fetch_model()
+        if not isinstance(found, nn.Module):
+            what = f"expected a torch.nn.Module that holds the global weights, got {type(found).__name__}"
+            raise ArgumentError(what, argument="model")
+        return found
 
     @cached_property
     def data(self) -> Any:

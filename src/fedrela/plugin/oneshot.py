@@ -121,9 +121,9 @@ class OneShot:
         judge.seen = self._seen
         return judge
 
-    def undo(self) -> NDArray[np.int64]:
-        """Go back to the original labels for the rest of the experiment."""
-        original = self.store.undo()
+    def undo(self, reason: str = "not given") -> NDArray[np.int64]:
+        """Go back to the original labels for the rest of the experiment; the log holds the reason."""
+        original = self.store.undo(reason)
         self.ledger = None
         self.dataset.use(None)
         return original

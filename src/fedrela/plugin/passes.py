@@ -64,6 +64,8 @@ def plan_passes(
     schedule = Schedule(start=start, period=period, late=late)
     asked = Policy(**{"tau": tau, "passes": UNLIMITED if period else 1} | limits)
     number = 1 if rounds is None else check_integer("rounds", rounds)
+    if rounds is not None and schedule.first(number) > number:
+        raise ArgumentError(f"round {start} is after the last of {number}: no label would change", argument="start")
     preset = RelabelOptions(preset=preset).preset
     return PassPlan(schedule, number, asked, preset, check_integer("seed", seed, 0), resume)
 
@@ -78,6 +80,9 @@ class Turn:
     round: int
     judge: Judge
     log: Logger
+
+    def __post_init__(self) -> None:
+        check_integer("round", self.round)
 
     @cached_property
     def limits(self) -> Policy:
@@ -122,7 +127,8 @@ class Turn:
 
         Stored labels are read, never made again with another model. They apply from the round in which they were made,
         so that a server that goes back some rounds meets the same labels again. A refusal is stored, but counts as no
-        pass: the client tries again when the schedule permits. So it does after scoring failed.
+        pass: the client tries again when the schedule permits. So it does after scoring failed. Labels that break a
+        limit which became stricter since are not used.
         """
         if self.off:
             return None, False
@@ -133,6 +139,10 @@ class Turn:
         last_round = None if last is None else last.options["round"]
         if last is not None and taken_over and last_round == self.round and not self.plan.resume:
             self._check_model(last)
+        if last is not None and not self.plan.resume and (limit := self.limits.broken_by(last)):
+            said = "%s: the labels of round %d break the %s of now, so this client trains on its original labels"
+            self.log.warning(said, self._where, last_round, limit)
+            return None, False
         due = self.plan.schedule.due(self.round, self.plan.rounds, last_round)
         if len(past) < len(made) or len(made) >= self.limits.passes or not due:
             return last, False
@@ -159,13 +169,14 @@ class Turn:
 
     def _take_over(self, ledger: Ledger) -> None:
         """Check that stored labels were made under the settings of now, for the rows of now."""
-        then, folder = ledger.provenance, self.store.folder
-        if then is not None and not self.plan.resume:
+        then, folder, differ = ledger.provenance, self.store.folder, ""
+        if then is not None:
             before = {"model": ledger.options.get("model"), "seed": then.seed, "preset": then.preset, **then.limits}
             now = {"model": self.judge.model_name, **_settings(self.plan), **self.limits.in_force()}
-            differ = [f"{key} {before[key]} (now {now[key]})" for key in now if before.get(key, now[key]) != now[key]]
-            if differ:
-                raise _other_settings(folder, ", ".join(differ))
+            known = (key for key in now if before.get(key, now[key]) != now[key])
+            differ = ", ".join(f"{key} {before[key]} (now {now[key]})" for key in known)
+        if differ and not self.plan.resume:
+            raise _other_settings(folder, differ)
         labels, inputs = self.judge.rows()
         bound = self._in_order(ledger)
         self.store.check_data(bound, labels)
@@ -177,7 +188,11 @@ class Turn:
                 )
             order = "in the same order, but with other inputs" if bound is ledger else "in another order"
             self.log.warning("%s: the rows have the ids they had, %s; labels follow the ids", self._where, order)
-        self.log.info("%s: labels of round %d read from %s", self._where, ledger.options["round"], folder)
+        made_in = ledger.options["round"]
+        self.log.info("%s: labels of round %d read from %s", self._where, made_in, folder)
+        if differ:
+            self.log.warning("%s: labels of round %d were made with %s; resume uses them", self._where, made_in, differ)
+        self.store.log.append("read", round=self.round, made_in=made_in, **({"resumed": differ} if differ else {}))
 
     def _check_model(self, ledger: Ledger) -> None:
         """Raise if the model of this round is not the one that made these labels in this round of an earlier run."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrela.core import Ledger
 from fedrela.core.limits import PAIRS, Limits
 from fedrela.errors import ArgumentError
 from fedrela.options import option, options_of
@@ -65,6 +66,22 @@ class Policy(Limits):
     def tau_of(self, c: str) -> float:
         """Return the largest tau of a class."""
         return (self.class_tau or {}).get(c, self.tau)
+
+    def broken_by(self, ledger: Ledger) -> str:
+        """Return the first of these limits, with classes as numbers, that moves made earlier break; or nothing."""
+        C, n, options = ledger.num_classes, ledger.original.size, ledger.options
+        then = Limits(class_tau=options.get("class_tau")).class_taus(options["tau"], C)
+        agreement = None if ledger.provenance is None else ledger.provenance.agreement
+        may = self.allowed_moves(C)
+        broken = {
+            "tau": (then > self.class_taus(self.tau, C))[ledger.new].any(),
+            "max_fraction": len(ledger) > self.max_fraction * n,
+            "min_agreement": agreement is not None and agreement < self.min_agreement,
+            "allowed or forbidden moves": may is not None and not may[ledger.old, ledger.new].all(),
+            "keep": self.kept_rows(n, ledger.ids)[ledger.index].any(),
+            "absent": not self.absent and not np.isin(ledger.new, ledger.original).all(),
+        }
+        return next((name for name, is_so in broken.items() if is_so), "")
 
     def in_force(self) -> dict[str, Any]:
         """Return what decides which labels move, as plain values."""

@@ -21,6 +21,8 @@ from fedrela.plugin.rows import InputsDigest, as_numpy, same_random_numbers
 from fedrela.text import one_line
 
 BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
+ROUNDED = 0.02  # distance from 1 of the sum of probabilities, as short floats round them
+SIGMOIDS = 0.2  # mean of outputs in [0, 1] that are sigmoids: before training it is 0.5; that of logits is nearly 0
 OUTPUTS = ("logits", "probabilities", "logit")
 Forward = Callable[[nn.Module, Any], Any]
 
@@ -55,8 +57,8 @@ def posterior(
     data
         A map-style data set, a `DataLoader` of one (its order is not used), or tensors ``(X, y)``.
     forward
-        Function of model and batch, in place of ``model(batch[0])``, or for mappings of ``model(...)`` with all values
-        but the label.
+        Function of model and batch, in place of ``model(batch[0])`` (``batch[1]`` where `label` is 0), or for mappings
+        of ``model(...)`` with all values but the label.
     label
         Key or position of the label; see `RelabeledDataset`.
     outputs
@@ -146,7 +148,7 @@ def _output(model: nn.Module, batch: Any, size: int, forward: Forward | None, la
     except FedrelaError:
         raise
     except Exception as error:  # whatever a user's model raises
-        what = "failed" if forward else f"called as model({_how(batch)}) it failed"
+        what = "failed" if forward else f"called as model({_how(batch, label)}) it failed"
         hint = "" if forward else "; forward= takes a function of model and batch"
         reason = f"{what}: {one_line(error)}{hint}"
         raise ArgumentError(reason, argument="forward" if forward else "model") from error
@@ -157,13 +159,13 @@ def _output(model: nn.Module, batch: Any, size: int, forward: Forward | None, la
     return found.detach().cpu().double().reshape(size, -1)
 
 
-def _how(batch: Any) -> str:
-    return "**batch without the label" if isinstance(batch, Mapping) else "batch[0]"
+def _how(batch: Any, label: LabelKey | None) -> str:
+    return "**batch without the label" if isinstance(batch, Mapping) else f"batch[{int(label == 0)}]"
 
 
 def _called(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
     if not isinstance(batch, Mapping):
-        return model(batch[0])
+        return model(batch[int(label == 0)])
     key = label_key(batch, label)
     inputs = {name: value for name, value in batch.items() if name != key}
     return model(*inputs.values()) if len(inputs) == 1 else model(**inputs)
@@ -172,13 +174,9 @@ def _called(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
 def _probabilities(found: Tensor, outputs: str | None) -> NDArray[np.float64]:
     """Return outputs of all samples as probabilities of all classes."""
     one = found.shape[1] == 1
-    if outputs is None and _look_like_probabilities(found):
-        other = "logit" if one else "logits"
-        what = "lie between 0 and 1" if one else "lie between 0 and 1 and sum to 1"
+    if outputs is None and (what := _like_probabilities(found)):
         raise ArgumentError(
-            f'its outputs {what}, as probabilities do: say outputs="probabilities", or outputs="{other}" if they are '
-            "not normalised yet",
-            argument="model",
+            f'{what}, or outputs="{"logit" if one else "logits"}" if they are not normalised yet', argument="model"
         )
     if one and outputs == "logits":
         raise ArgumentError('it has one output per sample: say outputs="logit"', argument="model")
@@ -190,7 +188,13 @@ def _probabilities(found: Tensor, outputs: str | None) -> NDArray[np.float64]:
     return np.asarray(wide.softmax(dim=1).numpy())
 
 
-def _look_like_probabilities(found: Tensor) -> bool:
-    if not bool(((found >= 0) & (found <= 1)).all()):
-        return False
-    return found.shape[1] == 1 or bool(((found.sum(dim=1) - 1).abs() < 1e-3).all())
+def _like_probabilities(found: Tensor) -> str:
+    """Return why outputs seem to be probabilities already, and what to do; nothing where they do not."""
+    if not found.any() or not bool(((found >= 0) & (found <= 1)).all()):  # all 0: a model before its first step
+        return ""
+    one, said = found.shape[1] == 1, "its outputs lie between 0 and 1"
+    if one or bool(((found.sum(dim=1) - 1).abs() < ROUNDED).all()):
+        return f'{said}{"" if one else " and sum to 1"}, as probabilities do: say outputs="probabilities"'
+    if float(found.mean()) > SIGMOIDS:
+        return f"{said}, as those of one sigmoid per class do: return what comes before it (forward= can)"
+    return ""

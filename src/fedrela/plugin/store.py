@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import replace
+from logging import getLogger
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import safe_join, sweep, write_bytes
 
 UNDONE = "undone"
+WAITS = 50  # of 0.02 s
 
 
 def default_folder() -> Path:
@@ -52,7 +55,7 @@ class LabelStore:
     @property
     def undone(self) -> bool:
         """Whether the client went back to its original labels for good."""
-        return (self.folder / UNDONE).exists()
+        return (self.folder / UNDONE).exists() or self.log.undone() is not None
 
     def record(self, number: int, ledger: Ledger, round: int) -> Ledger:
         """Store the ledger of pass `number`, from 1, made in `round`; return the one stored, perhaps another's."""
@@ -91,6 +94,11 @@ class LabelStore:
         owner = [ledger.options.get(key) for key in ("experiment", "client")]
         if owner != [self.experiment, self.client] or type(ledger.options.get("round")) is not int:
             raise IntegrityError(f"{self.folder / name}: not made by client {self.client} in {self.experiment}")
-        if not check_ledger(self.log, name, ledger):  # its writer was killed, or the log is not what it was
-            record_ledger(self.log, name, ledger, "found", round=ledger.options["round"])
+        for _ in range(WAITS):  # another process may have written the ledger, and be about to write its entry
+            if check_ledger(self.log, name, ledger):
+                return ledger
+            time.sleep(0.02)
+        said = "FedReLa: %s has no entry in %s: its writer was killed, or the log was removed; see fedrela ledger"
+        getLogger("fedrela").warning(said, self.folder / name, LOG)
+        record_ledger(self.log, name, ledger, "found", round=ledger.options["round"])
         return ledger
