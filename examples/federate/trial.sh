@@ -20,6 +20,9 @@ for home in "$dir"/parts/nodes/*/; do
     --port $((port + 1 + number)) --state "$home/state") > "$dir/$name.log" 2>&1 & started+=($!)
   number=$((number + 1))
 done
-until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do sleep 1; done
+until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do
+  kill -0 "${started[0]}" 2> /dev/null || { tail -n 3 "$dir/superlink.log" >&2; exit 1; }
+  sleep 1
+done
 (cd "$dir/app" && flwr run . trial --stream --run-config "out='$dir/run' data='$dir/parts/server/server.toml'")
 fedrela report "$dir/run"

@@ -5,8 +5,10 @@ Minutes each, nearly all of it Flower's own waiting; every wait is bounded.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +18,8 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 from fedrela.core import Ledger
 from fedrela.experiment import Result, begin, run
 from fedrela.experiment.flower_app import export_flower
+from fedrela.experiment.load import load_config, parse_config
+from fedrela.experiment.split import split
 from fedrela.flower.client import StateStore
 from fedrela.runfolder import RunFolder
 from helpers.deployment import BIN, deployed, free_port
@@ -23,6 +27,7 @@ from helpers.flower_federations import assert_equal, digits
 
 torch.set_num_threads(1)
 CLIENTS = range(3)
+EXAMPLES = Path(__file__).parents[2] / "examples" / "federate"
 
 
 @pytest.fixture(autouse=True)
@@ -61,11 +66,18 @@ def with_the_same_losses(config, out, there):
         return execution.complete()
 
 
+def store_of(states, client):
+    """Return the folder of a client's state, below a name that ends with the configuration's digest."""
+    folder = states / f"state-{client}"
+    return next(folder.glob(f"app-*/client-{client}"), folder / "none yet")
+
+
 def assert_relabelled_once(states, history, here):
     """Check that each client has the labels of the first round from 2 on that counted, and no others."""
     for client in CLIENTS:
         counted = [record["round"] for record in history if client in record["admitted"]]
-        state = StateStore(states / f"state-{client}", "app", client).read(counted[-1])
+        place = store_of(states, client)
+        state = StateStore(place.parents[1], place.parent.name, client).read(counted[-1])
         assert state.relabelled == min(round for round in counted if round >= 2)
         ledger = Ledger.load(RunFolder.open(here).ledger_path(client))
         assert state.labels is not None
@@ -119,6 +131,49 @@ def test_over_tls_only_registered_keys_are_let_in_and_the_run_is_the_same(tmp_pa
     assert_equal(Result.load(tmp_path / "run"), run(config, out=tmp_path / "here"))
 
 
+def test_over_tls_a_private_node_with_a_good_key_cannot_take_anothers_place(tmp_path):
+    names = split(three_clients(2), tmp_path / "parts")
+    config = load_config(tmp_path / "parts" / "config.toml")
+    keys = make_keys(export_flower(config, tmp_path / "draft", private=True), tmp_path / "keys")
+    table = config.as_table()
+    table["federation"]["keys"] = {name: (keys / f"{name}.pub").read_text() for name in names}
+    app = export_flower(parse_config(table), tmp_path / "app", private=True)
+    stolen = shutil.copytree(keys, tmp_path / "stolen")
+    shutil.copy(keys / "node-02", stolen / "node-01")  # a good key, and another's name
+    out, homes = tmp_path / "run", {name: tmp_path / "parts" / "nodes" / name for name in names}
+    with deployed(app, keys=keys) as federation:
+        federation.superlink()
+        for name in names:
+            done = federation.flwr("supernode", "register", keys / f"{name}.pub", "trial")
+            assert done.returncode == 0, done.stdout + done.stderr
+        federation.private_supernode("node-00", homes["node-00"])
+        federation.private_supernode("node-01", homes["node-01"], "--keys", stolen)
+        said = f"out='{out}' data='{tmp_path / 'parts' / 'server' / 'server.toml'}' patience=120.0"
+        assert federation.flwr("run", ".", "trial", "--run-config", said).returncode == 0
+        federation.wait_until((out / "result.json").exists, 3 * 240)
+    for record in Result.load(out).history():
+        assert record["admitted"] == [0]
+        why = [(1, "not connected: a node without its key asked for its place"), (2, "not connected")]
+        assert [tuple(each) for each in record["excluded"]] == why
+
+
+def test_the_trial_of_the_examples_gives_what_one_process_gives(tmp_path):
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    words = [EXAMPLES / "trial.sh", EXAMPLES / "digits.toml", tmp_path / "trial", free_port()]
+    done = subprocess.run(
+        list(map(str, words)),
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    there = Result.load(tmp_path / "trial" / "run")
+    assert_equal(there, run(load_config(EXAMPLES / "digits.toml"), out=tmp_path / "here"))
+    assert (tmp_path / "trial" / "run" / "report.html").exists()
+
+
 def let_in_again(federation, client):
     """Start a node until it stays, as a supervisor would: it is refused while its last heartbeat is young."""
     name = f"node{client}"
@@ -160,15 +215,12 @@ def test_a_node_killed_before_in_and_after_the_round_of_re_labelling_keeps_its_l
     config = three_clients(5)
     app, out = export_flower(config, tmp_path / "app"), tmp_path / "run"
 
-    def of(client):
-        return tmp_path / f"state-{client}" / "app" / f"client-{client}"
-
     with deployed(app) as federation:
         start_all(federation)
         federation.submit(out)
         moments = [
-            (of(0) / "lock").exists,  # before: in its first round, after which there is nothing to store
-            (of(1) / "round-000002").exists,  # its new labels are on its disk, its reply is hardly on its way
+            lambda: (store_of(tmp_path, 0) / "lock").exists(),  # before: in its first round, with nothing to store yet
+            lambda: (store_of(tmp_path, 1) / "round-000002").exists(),  # labels on its disk, reply hardly on its way
             lambda: rounds_in(out) >= 2,  # after
         ]
         for client, moment in enumerate(moments):
