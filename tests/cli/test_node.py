@@ -49,6 +49,15 @@ def test_the_owner_sees_counts_and_what_would_be_sent(run, parts):
     assert "confusion matrix of its own test samples" in done.out
 
 
+def test_a_node_that_cannot_score_is_told_so(run, parts, tmp_path):
+    samples, node = parts / "nodes" / "node-01" / "samples.npz", tmp_path / "node.toml"
+    text = (parts / "nodes" / "node-01" / "node.toml").read_text().replace("samples.npz", str(samples))
+    node.write_text("test_share = 0.0\n" + text)
+    done = run("node", "check", node, parts / "config.toml")
+    assert done.code == 0
+    assert "nodes score the model, and this one has no test samples; see test_share" in done.out
+
+
 def test_a_preview_with_a_given_model(run, parts, tmp_path):
     carry_out(load_config(parts / "config.toml"), out=tmp_path / "run")
     node = parts / "nodes" / "node-01" / "node.toml"

@@ -287,6 +287,17 @@ def test_each_node_scales_by_its_own_images_and_tells_nothing(parts, tmp_path):
         assert node.runner.setup.scaling.mean == pytest.approx([own.mean()])
 
 
+def test_where_nobody_has_a_test_sample_nothing_is_scored_and_that_is_said(parts, tmp_path):
+    change(parts, federation={"evaluate": "clients"}, train={"rounds": 2})
+    for name in NAMES:
+        path = parts / "nodes" / name / "node.toml"
+        path.write_text("test_share = 0.0\n" + path.read_text())
+    result = carry_out(parts, tmp_path)
+    assert str(result).startswith("not scored: nobody has a test sample, ")
+    assert (result.accuracy, result.groups) == ({}, {})
+    assert write_report(result.folder).exists()
+
+
 def test_a_server_without_what_it_needs_says_so(parts, tmp_path):
     with pytest.raises(DataError, match="'both': the server scores the model, so name a file with its test samples"):
         serve(

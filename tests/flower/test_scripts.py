@@ -16,6 +16,7 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 from flwr.common.config import parse_config_args
 
 from fedrela.experiment.flower_app import export_flower
+from fedrela.experiment.load import parse_config
 from helpers.flower_federations import digits
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the scripts need bash")
@@ -179,6 +180,44 @@ def test_wrong_flags_start_nothing(start, script, words):
     refusal = start(*script, *words).refusal()
     assert refusal.startswith(f"{script[0]}: ")
     assert words[0] in refusal
+
+
+@pytest.fixture(scope="module")
+def exported_private(tmp_path_factory):
+    table = {"nodes": ["clinic-north", "clinic.south"], "classes": ["x", "y"], "columns": ["age"]}
+    config = parse_config({"federation": table, "data": {"standardize": "local"}})
+    return export_flower(config, tmp_path_factory.mktemp("private") / "app", private=True)
+
+
+def test_a_private_supernode_gives_its_name_its_file_and_its_key(exported_private, app, start, tmp_path):
+    shutil.copytree(exported_private, app, dirs_exist_ok=True)
+    missing = f"{tmp_path}/node.toml: the node's own file is missing; name it with --data"
+    assert start("start-supernode.sh", "clinic-north").refusal() == f"start-supernode.sh: {missing}"
+    (tmp_path / "node.toml").touch()
+    (tmp_path / "an own.toml").touch()
+    words = start("start-supernode.sh", "clinic.south", "--data", "an own.toml").get("word")
+    said = parse_config_args([words[words.index("--node-config") + 1]])
+    place = {"name": "clinic.south", "data": f"{tmp_path}/an own.toml", "state-dir": f"{app}/state-clinic.south"}
+    assert said == place
+    assert words[words.index("--port") + 1] == "9101"
+    (app / "keys").mkdir()
+    for name in ("ca.pem", "clinic.south"):
+        (app / "keys" / name).touch()
+    words = start("start-supernode.sh", "clinic.south", "--superlink", "fl.example.org:9091").get("word")
+    said = parse_config_args([words[words.index("--node-config") + 1]])
+    assert said == place | {"data": f"{tmp_path}/node.toml", "key": f"{app}/keys/clinic.south"}
+    assert words[-2:] == ["--auth-supernode-private-key", f"{app}/keys/clinic.south"]
+    assert (
+        "/keys/clinic-north: the private key of this node is missing"
+        in start("start-supernode.sh", "clinic-north").refusal()
+    )
+
+
+@pytest.mark.parametrize("name", [[], ["clinic"], ["clinicXsouth"], ["0"], ["clinic-north clinic.south"], ["*"]])
+def test_a_private_supernode_needs_a_name_of_the_roster(exported_private, app, start, name):
+    shutil.copytree(exported_private, app, dirs_exist_ok=True)
+    refusal = start("start-supernode.sh", *name).refusal()
+    assert refusal.endswith("expected the node's name as first argument, one of clinic-north clinic.south")
 
 
 @pytest.mark.skipif(

@@ -64,6 +64,8 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
     print_table(screen, ("what leaves this node", "when"), disclosures(loaded, own.policy), words=("when",))
     print_line(screen)
     print_line(screen, "Samples, labels, what was re-labelled and the ledger of it stay here.")
+    if federation.evaluate != "server" and not len(samples.y_test):
+        print_line(screen, "note: nodes score the model, and this one has no test samples; see test_share", "yellow")
     if reason := refusal(loaded, own.policy):
         raise DataError(f"{node}: {reason}; it could not take part")
     if model is not None:

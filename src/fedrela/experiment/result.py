@@ -42,7 +42,7 @@ class Result:
     @property
     def groups(self) -> dict[str, float]:
         """Accuracy of each group of classes."""
-        return dict(self.accuracy["groups"])
+        return dict(self.accuracy.get("groups", {}))
 
     @property
     def moved(self) -> int | None:
@@ -128,7 +128,9 @@ class Result:
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)
         moved = "labels moved are not told" if self.moved is None else f"{self.moved} labels moved"
-        return f"{self.accuracy['overall']:.1%} overall ({shares}), {moved}, in {self.folder}"
+        overall = self.accuracy.get("overall")
+        scored = "not scored: nobody has a test sample" if overall is None else f"{overall:.1%} overall ({shares})"
+        return f"{scored}, {moved}, in {self.folder}"
 
 
 WIDTH, HEIGHT, EDGE = 260, 56, 4  # of the line, in pixels
