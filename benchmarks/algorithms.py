@@ -118,7 +118,7 @@ EXPECTED: dict[str, tuple[Callable[[Work], float], str]] = {
     "fedlc": (lambda w: 1, "a number added to each logit"),
     "fedloge": (lambda w: 1 + 2 * w.head, "two heads more"),
     "fedmix": (lambda w: 1 + 3 / 3, "one unit for the gradient by the input, two to go back through it"),
-    "fednova": (lambda w: 1, "two numbers a client"),
+    "fednova": (lambda w: 1, "two numbers per client"),
     "fedprox": (lambda w: 1 + 2 * w.vector, "the pull: a difference, added to the gradient"),
     "fedrod": (lambda w: 1 + w.head, "one head more"),
     "fedyoyo": (
@@ -127,7 +127,7 @@ EXPECTED: dict[str, tuple[Callable[[Work], float], str]] = {
     ),
     "moon": (lambda w: 1 + 2 * w.forward + w.head, "features under two frozen models; a loss on them"),
     "oversample": (lambda w: w.filled, "as many samples more"),
-    "ratioloss": (lambda w: 1 + w.part(2 * CLASSES, w.twice), "two steps a class of 63 samples at the server"),
+    "ratioloss": (lambda w: 1 + w.part(2 * CLASSES, w.twice), "two steps per class of 63 samples at the server"),
     "reweight": (lambda w: 1, "a weighted mean of the losses"),
     "scaffold": (lambda w: 1 + w.vector, "the correction of the gradient"),
     "smote": (

@@ -56,7 +56,7 @@ SETTINGS: dict[str, tuple[Task, float]] = {  # with the ratio to reach
         replace(MLP, model="resnet8", samples=600, clients=20, chosen=20, lots=20),
         0.95,
     ),
-    "MLP 64-64-10, digits, 14 samples a client": (DIGITS, 1.30),
+    "MLP 64-64-10, digits, 14 samples per client": (DIGITS, 1.30),
 }
 SHORT = 0.5  # seconds: rounds below are measured three times as often
 
@@ -121,7 +121,7 @@ def training_rounds(rounds: int, quick: bool) -> list[Row]:
         rows.append(Row.of("rounds", f"{name}: round / two bare processes", ratios(ours, bare), limit))
         if task is DIGITS:
             extra = [1000 * (a[1] - b[1]) / chosen.chosen for a, b in zip(ours, bare, strict=True)]
-            rows.append(Row.of("rounds", f"{name}: CPU of a client's turn beyond the bare loop", extra, 0.6, "ms"))
+            rows.append(Row.of("rounds", f"{name}: CPU per client beyond the bare loop", extra, 0.6, "ms"))
     return rows
 
 
@@ -240,7 +240,7 @@ def total(side: Side) -> float:
 
 def peers(rounds: int, quick: bool) -> list[Row]:
     rows = []
-    for name, task in (("MLP 784-200-10, Fashion-MNIST", MLP), ("MLP 64-64-10, digits, 14 samples a client", DIGITS)):
+    for name, task in (("MLP 784-200-10, Fashion-MNIST", MLP), ("MLP 64-64-10, digits, 14 samples per client", DIGITS)):
         chosen = small(task) if quick else task
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/clients.npz"

@@ -67,7 +67,7 @@ def against_partition(n: int, C: int, rounds: int) -> None:
 
 
 class FreshDraws:
-    """A vector of draws a sample, made when asked for, as the official procedure makes them."""
+    """A vector of draws per sample, made on request, as in the official procedure."""
 
     def __init__(self, C: int) -> None:
         self.C, self.rng = C, np.random.default_rng(1)

@@ -48,10 +48,10 @@ def test_other_keys_are_refused(record):
     plain = record.as_record()
     first = next(iter(plain))
     for odd in ({**plain, "more": 1}, {key: plain[key] for key in plain if key != first}, {}):
-        with pytest.raises(IntegrityError, match="is not of a run of this version of fedrela"):
+        with pytest.raises(IntegrityError, match="was not written by this version of fedrela"):
             type(record).from_record(odd)
 
 
 def test_another_format_is_refused():
-    with pytest.raises(IntegrityError, match=r"manifest.json: is not of a run of this version"):
+    with pytest.raises(IntegrityError, match=r"manifest.json: was not written by this version"):
         RunManifest.from_record({**MANIFEST.as_record(), "format": "fedrela-run-0"})

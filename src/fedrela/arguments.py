@@ -47,7 +47,7 @@ def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> f
 
 
 def check_choice(name: str, value: object, choices: Iterable[str], more: str = "") -> str:
-    """Return `value` if it is one of `choices`; `more` says in the message what else is allowed."""
+    """Return `value` if it is one of `choices`; `more` tells in the message what else is allowed."""
     words = tuple(choices)
     if not isinstance(value, str) or value not in words:
         raise ArgumentError(not_one_of(value, words, more), argument=name)

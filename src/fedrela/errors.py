@@ -1,6 +1,6 @@
-"""The exception tree. Every class carries the exit code with which the command line ends.
+"""The exception tree. Every class has the exit code of the command line.
 
-Each message is one line: what was expected, what came, where, and what to do.
+Each message is one line: what was expected, what was found, where, and what to do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class FedrelaError(Exception):
 class ArgumentError(FedrelaError, ValueError):
     """A wrong argument, option or configuration value.
 
-    `argument` is its name, or empty where the error is about no single one; `reason` says what is wrong, without the
+    `argument` is its name, or empty if the error is about no single one; `reason` says what is wrong, without the
     name; `item` says where inside it: keys of tables and places in lists.
 
     Examples
@@ -59,7 +59,7 @@ class BusyError(FedrelaError):
 
 
 class RunFailedError(FedrelaError):
-    """A run cannot go on: it diverged, no client could train, or its evaluation failed."""
+    """A run cannot continue: it diverged, no client could train, or its evaluation failed."""
 
 
 class TooFewClientsError(RunFailedError):

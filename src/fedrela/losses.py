@@ -73,9 +73,9 @@ def _without_label(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean of log sum_{c != y} exp l_c - l_y."""
     true = labels[:, None]
     rivals = logits.scatter(1, true, -math.inf)
-    told = torch.isfinite(rivals.amax(dim=1, keepdim=True))
-    margin = torch.logsumexp(rivals.masked_fill(~told, 0.0), dim=1) - logits.gather(1, true)[:, 0]
-    return margin.masked_fill(~told[:, 0], 0.0).mean()
+    has_rival = torch.isfinite(rivals.amax(dim=1, keepdim=True))
+    margin = torch.logsumexp(rivals.masked_fill(~has_rival, 0.0), dim=1) - logits.gather(1, true)[:, 0]
+    return margin.masked_fill(~has_rival[:, 0], 0.0).mean()
 
 
 def class_counts(logits: Tensor, counts: Counts, floor: float = 0.0) -> Tensor:

@@ -33,9 +33,9 @@ import numpy as np
 from fedrela.errors import ArgumentError
 from fedrela.text import not_one_of, shown
 
-LARGEST = sys.float_info.max  # also of integers, which Python would let grow without end
+LARGEST = sys.float_info.max  # also for integers, which are unbounded in Python
 MOST_CLIENTS = 1_000_000
-MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are slips that would end in a lack of memory
+MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are mistakes that would exhaust memory
 
 _DECLARED: dict[type, tuple[Option, ...]] = {}
 Choices = Iterable[str] | Callable[[], Iterable[str]]
@@ -56,11 +56,11 @@ class Option:
     lt: float | None = None
     words: Choices = ()  # words allowed, or a function that returns them; read them as `choices`
     check: Callable[[Any], Any] | None = None  # in place of the built-in checks: returns the value to keep, or raises
-    form: str = ""  # what `check` accepts, in words
+    form: str = ""  # what `check` accepts, for messages
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words allowed; empty where the option is no word."""
+        """The words allowed; empty if the option is not a word."""
         return tuple(self.words() if callable(self.words) else self.words)
 
     @property
@@ -135,7 +135,7 @@ def checked(option: Option, value: Any) -> Any:
 
 
 def expected(option: Option) -> str:
-    """Return in words which values an option may have.
+    """Describe which values an option may have.
 
     >>> expected(Option("lr", float | str, 0.1, "rate", gt=0, words=("cosine", "step")))
     'a number > 0 or one of cosine, step'
@@ -144,7 +144,7 @@ def expected(option: Option) -> str:
 
 
 def without_none(option: Option) -> Option:
-    """Return the option as it is where None means left out, so that messages do not offer it."""
+    """Return the option without None, which means left out, so that messages do not offer it."""
     return replace(option, type=functools.reduce(operator.or_, [kind for kind in option.types if kind is not NoneType]))
 
 

@@ -1,7 +1,7 @@
 """Parts of your own by name: ``"package.module:Name"``, or the name under which an installed package offers one.
 
-Whoever names a part with a colon has its module imported, which runs its code. Only what carries out a configuration,
-or checks one, looks parts up; reading a run folder never does.
+Whoever names a part with a colon has its module imported, which runs its code. Parts are looked up only to run or check
+a configuration; reading a run folder never does.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def import_part(name: str) -> Any:
             raise ArgumentError(f"module {module!r} cannot be imported: {one_line(error)}") from error
         where = "is it installed, or below the current folder?"
         raise ArgumentError(f"no module {error.name!r}; {where}") from None
-    except Exception as error:  # code of others may raise anything
+    except Exception as error:  # user code may raise anything
         raise ArgumentError(f"module {module!r} cannot be imported: {one_line(error)}") from error
     for word in attribute.split("."):
         if not hasattr(found, word):
@@ -68,13 +68,13 @@ def import_part(name: str) -> Any:
 
 
 def check_kind(name: object, found: Any, right: bool, expected: str) -> None:
-    """Raise where a name stands for the wrong kind of thing."""
+    """Raise if a name stands for the wrong kind of object."""
     if not right:
         raise ArgumentError(f"expected {expected}, but {shown(name)} is {shown(found)}")
 
 
 def name_of(part: Any) -> str:
-    """Return the name of a class or function, under which it can be found again.
+    """Return the name under which a class or function can be imported.
 
     >>> name_of(ArgumentError)
     'fedrela.errors:ArgumentError'

@@ -46,13 +46,13 @@ class FailureKind(StrEnum):
 
     @property
     def is_transient(self) -> bool:
-        """Whether a second try might not meet it again, so that a resumed run must be told of it."""
+        """Whether a retry might not fail in the same way, so that a resumed run must know about it."""
         return self in (self.DEADLINE, self.WORKER_DIED, self.NOT_CONNECTED, self.NO_REPLY)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed client. `kind` is what decisions are made by, and ``str()`` is for people.
+    """A failed client. Decisions depend on `kind`; ``str()`` is for people.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Failure:
     """
 
     kind: FailureKind
-    detail: str = ""  # in words: an error's message, why an upload was refused, what ended a worker
+    detail: str = ""  # an error's message, why an upload was refused, what killed a worker
     exchange: str = ""  # name of the exchange in which it happened; empty for training
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class PlainRecord:
         """Return the record of plain values; one of another format or with other keys is an `IntegrityError`."""
         known = set(record) == {field.name for field in fields(cls)}
         if not known or record.get("format") != getattr(cls, "format", None):
-            raise IntegrityError(f"{cls.file}: is not of a run of this version of fedrela")
+            raise IntegrityError(f"{cls.file}: was not written by this version of fedrela")
         return cls(**record)
 
 
@@ -111,13 +111,13 @@ class RoundRecord(PlainRecord):
     chosen: list[int]  # ids of the clients of the round
     admitted: list[int]  # ids of those whose upload counted
     excluded: list[tuple[int | None, str]]  # id (None for an unknown sender) and reason, which is text for people
-    moved: int | None  # labels changed in this round; None where clients keep that to themselves
+    moved: int | None  # labels changed in this round; None if clients do not report it
     relabelled: list[tuple[int, int]]  # id and number of changed labels of each client that re-labelled
-    skipped: bool  # whether too few clients were left, so that the model is the one before
+    skipped: bool  # whether too few clients were left, so that the model is unchanged
     samples: list[int]  # n_k of each admitted client: its weight
     norm_median: float | None  # of the admitted clients' changes
     norm_max: float | None
-    validation: dict[str, Any] | None = None  # accuracy on what clients hold back, where they do
+    validation: dict[str, Any] | None = None  # accuracy on the clients' validation samples, if any
     confusion: list[list[int]] | None = None  # test samples by true and predicted class, as re-labelling first begins
 
     @classmethod
@@ -130,7 +130,7 @@ class RoundRecord(PlainRecord):
 
 @dataclass(frozen=True)
 class RunManifest(PlainRecord):
-    """What a run's result depends on, beside the text of its configuration: ``manifest.json``."""
+    """What a run's result depends on, besides its configuration: ``manifest.json``."""
 
     file: ClassVar[str] = "manifest.json"
     version: str  # of this package
@@ -142,3 +142,12 @@ class RunManifest(PlainRecord):
     groups: dict[str, Any]  # how classes are reported together
     packages: dict[str, str]  # versions of those that compute
     format: str = "fedrela-run-1"
+
+
+def first_round(start: float, rounds: int) -> int:
+    """Return T, the first round of re-labelling: `start` itself if it is an integer, else that share of all rounds.
+
+    >>> first_round(48, 60), first_round(0.8, 60)
+    (48, 48)
+    """
+    return start if isinstance(start, int) else max(1, round(start * rounds))

@@ -1,6 +1,6 @@
 """Random streams with an address: nothing in the package carries generator state.
 
-A stream is a function of (seed, purpose, round, client), so any part of a run can be redone alone and gives the
+A stream is a function of (seed, purpose, round, client), so any part of a run can be repeated alone and gives the
 same numbers, in whatever order the parts are computed.
 """
 

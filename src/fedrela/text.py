@@ -1,4 +1,4 @@
-"""Text for people: foreign text made harmless, the nearest known word, lists, numbers with their noun or unit."""
+"""Text for people: untrusted text made harmless, the nearest known word, lists, numbers with their noun or unit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shown(value: Any) -> str:
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Return the known word most like `word`, or an empty string where none is like it.
+    """Return the known word most similar to `word`, or an empty string if none is.
 
     >>> nearest("alpah", ["kind", "clients", "alpha"]), nearest("xyz", ["kind"])
     ('alpha', '')
@@ -44,7 +44,7 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
 
 def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message that names the nearest of the known words, or nothing where none is like it.
+    """Return the end of a message that names the nearest known word, or nothing if none is similar.
 
     >>> nearest_hint("Catt", ["dog", "cat"]), nearest_hint("xyz", ["dog"])
     ("; nearest: 'cat'", '')
@@ -54,7 +54,7 @@ def nearest_hint(word: str, known: Iterable[str]) -> str:
 
 
 def printable(text: object, longest: int | None = None) -> str:
-    r"""Return foreign text as one harmless line: what does not print becomes an escape, and long text is cut.
+    r"""Return untrusted text as one harmless line: unprintable characters are escaped, and long text is cut.
 
     Control and formatting characters could drive a terminal or reverse its text.
 
@@ -77,7 +77,7 @@ def one_line(error: BaseException, longest: int = 300) -> str:
 
 
 def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
-    """Say that a value is none of the words allowed, and which of them is nearest.
+    """Return the message for a value that is not one of the words allowed, with the nearest.
 
     >>> not_one_of("stepp", ["natural", "step"])
     "expected one of natural, step, got 'stepp'; nearest: step"
@@ -88,7 +88,7 @@ def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
 
 
 def unknown(what: str, word: str, known: Iterable[str], place: str) -> str:
-    """Say that a word is not known, and which is nearest or which there are.
+    """Return the message for an unknown word, with the nearest or with all known ones.
 
     >>> unknown("key", "alpah", ["kind", "alpha"], "here")
     'unknown key; nearest: alpha'
@@ -140,7 +140,7 @@ def points(difference: float | None, digits: int = 1, missing: str = "-") -> str
 
 
 def listed(items: Sequence[str]) -> str:
-    """Join items as a sentence does.
+    """Join items as in a sentence.
 
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
@@ -174,7 +174,7 @@ def size(number: float) -> str:
 
 
 def limited(text: object, longest: int = LONGEST) -> str:
-    """Return text as one printable line of at most so many characters.
+    """Return text as one printable line of at most `most` characters.
 
     >>> limited("a very long name", 8), limited("a name", 8)
     ('a very…', 'a name')

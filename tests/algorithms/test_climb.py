@@ -117,12 +117,12 @@ def test_duals_and_weights(data, lam, lr, eps, cap):
     np.testing.assert_allclose(dual_step(lam, F + 7.0, lr=lr, eps=eps, cap=cap), new, atol=1e-9)
     raw = client_weights(lam)
     assert raw.sum() == pytest.approx(lam.size, abs=1e-4)
-    kept = not_below_zero(raw)
-    assert kept.min() >= 0
-    assert kept.sum() == pytest.approx(lam.size, rel=1e-9)
-    np.testing.assert_array_equal(kept == 0, raw <= 0)
+    weights = not_below_zero(raw)
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(lam.size, rel=1e-9)
+    np.testing.assert_array_equal(weights == 0, raw <= 0)
     if raw.min() >= 0:
-        np.testing.assert_array_equal(kept, raw)
+        np.testing.assert_array_equal(weights, raw)
 
 
 def test_equal_losses_let_the_duals_fade():
@@ -179,7 +179,7 @@ def test_the_fedpd_core_in_plain_torch(clip):
         hand.round()
         x = x + 0.8 * np.mean(reports, axis=0)
         np.testing.assert_allclose(hand.weights, x, atol=1e-12)
-        np.testing.assert_allclose(np.stack([kept["dual"] for kept in hand.kept]), nu, atol=1e-12)
+        np.testing.assert_allclose(np.stack([state["dual"] for state in hand.client_states]), nu, atol=1e-12)
 
 
 def _fedpd_client(x, nu, w, part, params):
@@ -255,8 +255,8 @@ def test_a_hard_client_is_helped(monkeypatch):
 def test_duals_are_of_trained_arrays_in_the_models_precision(make):
     after = rounds_of(Climb(), 2, make=make)[-1]
     plain = rounds_of(FedAvg(), 1, make=make)[0]
-    assert {kept["state.dual"].shape for kept in after.kept.values()} == {(after.trained,)}
-    assert after.kept[0]["state.dual"].dtype == after.weights.dtype
+    assert {state["state.dual"].shape for state in after.client_states.values()} == {(after.trained,)}
+    assert after.client_states[0]["state.dual"].dtype == after.weights.dtype
     assert rounds_of(Climb(core="fedavg"), 1, make=make)[0].weights[after.trained :].tobytes() == (
         plain.weights[plain.trained :].tobytes()
     )

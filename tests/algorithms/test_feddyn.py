@@ -47,7 +47,9 @@ def test_the_official_trainer(golden):
         np.testing.assert_allclose(hand.weights, golden["cloud_rounds"][round], atol=1e-6, rtol=0)
         np.testing.assert_allclose(hand.state["average"], golden["avg_sel_rounds"][round], atol=1e-6, rtol=0)
         np.testing.assert_allclose(hand.state["average"], golden["avg_all_rounds"][round], atol=1e-6, rtol=0)
-    np.testing.assert_allclose(np.stack([kept["h"] for kept in hand.kept]), golden["h_final"], atol=1e-6, rtol=0)
+    np.testing.assert_allclose(
+        np.stack([state["h"] for state in hand.client_states]), golden["h_final"], atol=1e-6, rtol=0
+    )
     np.testing.assert_allclose(sent, golden["client_params_final"], atol=1e-6, rtol=0)
 
 
@@ -89,11 +91,11 @@ def test_an_exact_minimum_makes_h_the_negative_gradient():
     hand = ByHand(FedDyn(alpha=0.5), linear(W, B), parts, lr=0.4, batch_size=20, epochs=400)
     for _ in range(2):
         sent = hand.round()
-    for upload, (x, y), kept in zip(sent, parts, hand.kept, strict=True):
+    for upload, (x, y), state in zip(sent, parts, hand.client_states, strict=True):
         model = linear(*hand.layout.split(upload.arrays["weights"]).values())
         cross_entropy(model(torch.from_numpy(x)), torch.from_numpy(y)).backward()
         gradient = np.concatenate([p.grad.numpy().ravel() for p in model.parameters()])
-        np.testing.assert_allclose(0.5 * 8 / len(y) * kept["h"], -gradient, atol=1e-9)
+        np.testing.assert_allclose(0.5 * 8 / len(y) * state["h"], -gradient, atol=1e-9)
 
 
 def test_it_ends_where_the_mean_of_the_objectives_is_least():
@@ -109,7 +111,7 @@ def test_it_ends_where_the_mean_of_the_objectives_is_least():
     np.testing.assert_allclose(hand.weights, least, atol=1e-6)
     np.testing.assert_allclose(hand.state["average"], least, atol=1e-6)
     np.testing.assert_allclose(hand.state["h"], 0, atol=1e-6)
-    assert max(np.abs(kept["h"]).max() for kept in hand.kept) > 0.1
+    assert max(np.abs(state["h"]).max() for state in hand.client_states) > 0.1
 
 
 def test_clients_that_stay_leave_h_and_the_server_adds_it():
@@ -137,7 +139,9 @@ def test_the_servers_h_is_the_mean_of_all_clients(participation, make):
     x = None
     for after in rounds_of(FedDyn(), 4, make=make, train={"participation": participation, "momentum": 0.0}):
         h = after.server["h"]
-        everybody = [after.kept[i]["state.h"] if i in after.kept else np.zeros_like(h) for i in range(5)]
+        everybody = [
+            after.client_states[i]["state.h"] if i in after.client_states else np.zeros_like(h) for i in range(5)
+        ]
         np.testing.assert_allclose(h, np.mean(everybody, axis=0), atol=1e-6)
         np.testing.assert_allclose(after.weights[: h.size], after.server["average"] + h, atol=1e-6)
         assert after.server["mean_samples"] == np.mean(sizes)  # of all, also of those that were not chosen yet

@@ -126,10 +126,10 @@ def test_through_the_engine(mode):
 
 def test_what_official_clients_keep_of_their_bn_is_what_they_started_with():
     for after in rounds_of(FedEtf(bn_mode="official"), 2):
-        width = len(after.kept[0]["private"]) // 4
+        width = len(after.client_states[0]["private"]) // 4
         fresh = np.repeat(np.array([1, 0, 0, 1], "f4"), width)
-        assert len(after.kept) == 5
-        assert all(kept["private"].tobytes() == fresh.tobytes() for kept in after.kept.values())
+        assert len(after.client_states) == 5
+        assert all(state["private"].tobytes() == fresh.tobytes() for state in after.client_states.values())
 
 
 def test_a_last_batch_of_one_sample_is_left_out_where_there_is_a_bn():

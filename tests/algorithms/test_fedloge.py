@@ -1,4 +1,4 @@
-"""FedLoGe: three heads a batch, the frame that is made once, and realignment."""
+"""FedLoGe: three heads per batch, one frame, and realignment."""
 
 from __future__ import annotations
 
@@ -172,10 +172,10 @@ def test_only_the_auxiliary_head_is_sent():
         frame = run.runner.model.module.head.matrix.clone()
         accuracy = [next_round(run).record.accuracy["overall"] for _ in range(6)][-1]
         assert run.runner.model.module.head.matrix.equal(frame)
-        kept = [run.memory["client_state"].row(client)["private"].copy() for client in range(run.clients)]
+        heads = [run.memory["client_state"].row(client)["private"].copy() for client in range(run.clients)]
         run.close()
     assert {name for name in names if "head" in name} == {"auxiliary_head.weight", "auxiliary_head.bias"}
-    assert len({each.tobytes() for each in kept}) == len(kept)
+    assert len({each.tobytes() for each in heads}) == len(heads)
     assert accuracy > 0.5  # of four classes
 
 
@@ -183,8 +183,8 @@ def test_the_local_head_goes_on_from_its_last_turn():
     rounds = rounds_of(quick(), 3, train={"participation": 0.5})
     turns = 0
     for earlier, later in pairwise(rounds):
-        for client, kept in earlier.kept.items():
-            same = later.kept[client]["private"].tobytes() == kept["private"].tobytes()
+        for client, state in earlier.client_states.items():
+            same = later.client_states[client]["private"].tobytes() == state["private"].tobytes()
             assert same == (client not in later.record.chosen)
             turns += not same
     assert turns

@@ -141,4 +141,7 @@ def test_the_personal_head_stays_at_home_and_goes_on():
         assert evaluate_locally(run) != local
         run.close()
     first, second = rounds_of(FedRod(), 2, relabelled=False)
-    assert all(second.kept[c]["private"].tobytes() != first.kept[c]["private"].tobytes() for c in first.kept)
+    assert all(
+        second.client_states[c]["private"].tobytes() != first.client_states[c]["private"].tobytes()
+        for c in first.client_states
+    )

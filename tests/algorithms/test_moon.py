@@ -145,12 +145,12 @@ def test_a_client_that_sits_out_keeps_its_model(make):
     one, *others = rounds_of(Moon(), 4, make=make, train={"participation": 0.4})
     before = one
     for after in others:
-        for client, kept in before.kept.items():
-            changed = kept["state.previous"].tobytes() != after.kept[client]["state.previous"].tobytes()
+        for client, state in before.client_states.items():
+            changed = state["state.previous"].tobytes() != after.client_states[client]["state.previous"].tobytes()
             assert changed == (client in after.record.chosen)
-            assert kept["state.previous"].dtype == after.weights.dtype
+            assert state["state.previous"].dtype == after.weights.dtype
         before = after
-    assert set(one.kept) == set(one.record.chosen)
+    assert set(one.client_states) == set(one.record.chosen)
 
 
 def test_pictures_with_augmentation():

@@ -42,8 +42,8 @@ def test_the_rounds_of_niidbench(request):
         np.testing.assert_allclose(
             weight_part(hand.state["control"], W.shape), golden["c_weight"][round], atol=2.4e-6, rtol=0
         )
-        for kept, expected in zip(hand.kept, golden["ci_weight"][round], strict=True):
-            np.testing.assert_allclose(weight_part(kept["control"], W.shape), expected, atol=2.4e-6, rtol=0)
+        for state, expected in zip(hand.client_states, golden["ci_weight"][round], strict=True):
+            np.testing.assert_allclose(weight_part(state["control"], W.shape), expected, atol=2.4e-6, rtol=0)
 
 
 @pytest.mark.parametrize("correction", ["gradient", "after_step"])
@@ -62,8 +62,8 @@ def test_the_rounds_of_plain_sgd(request, correction):
         np.testing.assert_allclose(named["bias"], golden["bias_rounds"][round + 1], atol=1.1e-6, rtol=0)
         c = weight_part(hand.state["control"], W.shape)
         np.testing.assert_allclose(c, golden["c_weight_part"][round], atol=1.1e-6, rtol=0)
-        for kept, expected in zip(hand.kept, golden["ci_weight_part"][round], strict=True):
-            np.testing.assert_allclose(weight_part(kept["control"], W.shape), expected, atol=1.1e-6, rtol=0)
+        for state, expected in zip(hand.client_states, golden["ci_weight_part"][round], strict=True):
+            np.testing.assert_allclose(weight_part(state["control"], W.shape), expected, atol=1.1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("make", [None, normed, doubled])
@@ -71,7 +71,9 @@ def test_the_rounds_of_plain_sgd(request, correction):
 def test_the_servers_control_is_the_mean_of_all_clients(participation, make):
     for after in rounds_of(Scaffold(), 4, make=make, train={"participation": participation}):
         c = after.server["control"]
-        everybody = [after.kept[i]["state.control"] if i in after.kept else np.zeros_like(c) for i in range(5)]
+        everybody = [
+            after.client_states[i]["state.control"] if i in after.client_states else np.zeros_like(c) for i in range(5)
+        ]
         assert c.shape == (after.trained,)
         assert c.dtype == after.weights.dtype
         np.testing.assert_allclose(c, np.mean(everybody, axis=0), atol=1e-6)
@@ -103,8 +105,8 @@ def test_identical_clients_are_fedavg(momentum):
     for _ in range(4):
         scaffold.round()
         plain.round()
-        for kept in scaffold.kept:
-            np.testing.assert_allclose(kept["control"], scaffold.state["control"], atol=1e-12)
+        for state in scaffold.client_states:
+            np.testing.assert_allclose(state["control"], scaffold.state["control"], atol=1e-12)
         np.testing.assert_allclose(scaffold.weights, plain.weights, atol=1e-12)
 
 
@@ -115,10 +117,10 @@ def test_after_one_step_the_control_is_the_gradient():
     for _ in range(3):  # in later rounds c - c_i is not 0
         model = linear(*hand.named().values())
         hand.round()
-        for kept, (inputs, labels) in zip(hand.kept, hand.parts, strict=True):
+        for state, (inputs, labels) in zip(hand.client_states, hand.parts, strict=True):
             loss = cross_entropy(model(torch.from_numpy(inputs)), torch.from_numpy(labels))
             gradient = torch.cat([g.ravel() for g in torch.autograd.grad(loss, list(model.parameters()))])
-            np.testing.assert_allclose(kept["control"], gradient.numpy(), atol=1e-12)
+            np.testing.assert_allclose(state["control"], gradient.numpy(), atol=1e-12)
 
 
 def apart(algorithm, momentum=0.0, lr=0.05, seed=4):
@@ -137,9 +139,9 @@ def test_the_control_is_the_mean_of_raw_gradients(momentum):
     hand, _ = apart(Scaffold(), momentum)
     hand.round()
     for _ in range(3):
-        x0, controls = hand.weights, [(hand.state["control"], kept["control"]) for kept in hand.kept]
+        x0, controls = hand.weights, [(hand.state["control"], state["control"]) for state in hand.client_states]
         hand.round()
-        for kept, (x, _), (c, own) in zip(hand.kept, hand.parts, controls, strict=True):
+        for state, (x, _), (c, own) in zip(hand.client_states, hand.parts, controls, strict=True):
             y, m, gradients = x0.copy(), 0.0, []
             for A, b, noise in x.reshape(-1, 3, 2):
                 gradients.append(A * (y - b) + noise)
@@ -147,7 +149,7 @@ def test_the_control_is_the_mean_of_raw_gradients(momentum):
                 y = y - 0.05 * m
             entries = np.array([normalizer(k, momentum=momentum) for k in range(5)])
             shares = np.diff(entries)[::-1] / entries[-1]
-            np.testing.assert_allclose(kept["control"], shares @ gradients, atol=1e-12)
+            np.testing.assert_allclose(state["control"], shares @ gradients, atol=1e-12)
 
 
 def test_past_the_momentum_the_control_is_the_mean_of_its_buffers():
@@ -158,7 +160,7 @@ def test_past_the_momentum_the_control_is_the_mean_of_its_buffers():
         hand = ByHand(Scaffold(correction=correction), Bowl(np.zeros(2)), [part], **options)
         for _ in range(3):
             hand.round()
-            np.testing.assert_allclose(hand.kept[0]["control"], gradient * size, rtol=1e-12)
+            np.testing.assert_allclose(hand.client_states[0]["control"], gradient * size, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("momentum", "correction"), [(0.0, "gradient"), (0.5, "gradient"), (0.5, "after_step")])
@@ -182,8 +184,8 @@ def test_the_servers_rate():
 def test_a_rate_of_zero_leaves_the_control():
     hand, _ = apart(Scaffold())
     hand.round()
-    before, kept = hand.state["control"].copy(), hand.kept[0]["control"].copy()
+    before, state = hand.state["control"].copy(), hand.client_states[0]["control"].copy()
     hand.local["lr"] = 0.0
     hand.round()
     np.testing.assert_array_equal(hand.state["control"], before)
-    np.testing.assert_array_equal(hand.kept[0]["control"], kept)
+    np.testing.assert_array_equal(hand.client_states[0]["control"], state)

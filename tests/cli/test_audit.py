@@ -61,7 +61,7 @@ def test_thumbnails_of_a_folder(run, clinic):
     there = [name for name in rows if int(re.findall(r"\d+", name)[0]) < 150]
     assert page.count("<img src=") == len(there) > 0
     missing = len(rows) - len(there)
-    assert f"{missing} rows of them had no picture" in page if missing != 1 else "1 row of them" in page
+    assert f"{missing} rows of them have no picture" in page if missing != 1 else "1 row of them" in page
     (scans / f"{there[0].removesuffix('.png')}.png").write_bytes(b"no picture")
     broken = run("audit", clinic.folder / "clinic.npz", "--images", scans, "--rows", "40", "--force")
     assert broken.code == 3
@@ -101,7 +101,7 @@ def test_a_page_with_nothing_or_much_to_move(run, clinic, tau):
     ("arguments", "code", "said"),
     [
         (("--tau", "5"), 2, "tau: expected a fraction from 0 to 1"),
-        (("--images", "none"), 2, "--images: none is no folder"),
+        (("--images", "none"), 2, "--images: expected a folder, got none"),
         (("--forbid", "flu"), 2, "--forbid: expected FROM:TO"),
         (("--label-column", "x"), 2, "has no column 'x'"),
     ],

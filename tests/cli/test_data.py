@@ -15,7 +15,7 @@ from fedrela.cli.data import PROTOCOLS
 from fedrela.data.sources import SOURCES
 from fedrela.experiment.build import build_data, groups_of
 from fedrela.experiment.load import load_config
-from fedrela.files import Part
+from fedrela.files import PartialFile
 from fedrela.metrics import groups as group_metrics
 from fedrela.metrics import measure_heterogeneity
 from helpers import local_site as answers
@@ -299,7 +299,7 @@ def test_fetch_ends_with_the_code_of_the_error(run, site, tmp_path):
     wrong = run("data", "fetch", "toy", *arguments)
     assert wrong.code == 4
     assert "SHA-256" in wrong.line()
-    with Part(tmp_path / "toy.bin"):
+    with PartialFile(tmp_path / "toy.bin"):
         busy = run("data", "fetch", "toy", *arguments)
     assert busy.code == 5
     assert "another process" in busy.line()

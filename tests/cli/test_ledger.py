@@ -157,7 +157,7 @@ def test_undo_is_an_entry_with_its_reason(run, made, clinic):
         (("show", "none.json"), 3, "none.json: cannot be read: No such file"),
         (("show", "clinic.csv"), 2, "a ledger is a .json or .npz file"),
         (("verify", "."), 3, "no ledger here; expected a ledger file, or the folder of a client"),
-        (("undo", "ward.ledger.json", "--reason", " "), 2, "--reason: expected a reason, in words, got nothing"),
+        (("undo", "ward.ledger.json", "--reason", " "), 2, "--reason: expected a reason, got nothing"),
         (("undo", "ward.ledger.log", "--reason", "x"), 2, "is a log; expected the ledger beside it"),
         (("undo", "ward.ledger.json"), 2, "Missing option '--reason'"),
         (("verify", "ward.ledger.json", "--model", "a"), 2, "--model, --net and --data belong together"),

@@ -64,7 +64,7 @@ def test_an_unfinished_run(run, tmp_path):
     [
         (("{tmp}",), 3, "{tmp}: no run found; name a folder that has a manifest.json or a grid.json"),
         (("{tmp}/none",), 3, "{tmp}/none: no run found; name a folder that has a manifest.json or a grid.json"),
-        (("{run}", "--format", "svg"), 2, "--format: is that of plots; --figures DIR says where they go"),
+        (("{run}", "--format", "svg"), 2, "--format: applies to plots; --figures DIR says where they go"),
         (("{run}", "--figures", "{tmp}", "--format", "gif"), 2, "format: expected one of svg, png, pdf, got 'gif'"),
         (("{run}", "--strip", "{tmp}"), 2, "--strip: {tmp}: exists already; remove it or choose another place"),
         (("{run}", "--figures", "{run}/config.toml"), 2, "{run}/config.toml/accuracy-column.svg: cannot be written: "),

@@ -117,7 +117,7 @@ def test_without_a_name_the_tables_are_listed(run):
         (["tab:nothing"], 2, "table: expected one of step, lt, "),
         (["tab:step", "--protocol", "fair"], 2, "--protocol: expected one of matched, published, both, got 'fair'"),
         (["tab:step", "--toml"], 2, "--toml goes with --dry-run"),
-        (["tab:step", "--dry-run", "--toml", "--run", "x"], 2, "--run: expected how a folder of --dry-run begins"),
+        (["tab:step", "--dry-run", "--toml", "--run", "x"], 2, "--run: expected the start of a folder name"),
         (["tab:step", "--scale", "huge"], 2, "--scale: expected one of paper, cpu, smoke, got 'huge'"),
         (["tab:lt", "--scale", "cpu", "--data", "nowhere"], 3, "tab:lt at scale cpu: cifar10: "),
     ],

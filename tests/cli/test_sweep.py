@@ -43,8 +43,11 @@ def test_it_ends_with_a_table_a_choice_and_a_report(run):
         shown += [f"{100 * point['validation']['mean']:.1f}", f"{point['metrics']['moved']['mean']:.0f}"]
         assert re.search(rf"^{point['values']['relabel.tau']} +{' +'.join(shown)}$", done.out, re.M)
     chosen = found.choice[0]["values"]["relabel.tau"]
-    assert f"FedAvg: balanced accuracy on what clients hold back is highest at relabel.tau = {chosen} (" in done.out
-    assert "There the test set says: majority " in done.out
+    assert (
+        f"FedAvg: balanced accuracy on the clients' validation samples is highest at relabel.tau = {chosen} ("
+        in done.out
+    )
+    assert "On the test set: majority " in done.out
     assert "\nreport  runs/sweep/small/report.html\n" in done.out
     page = Path("runs/sweep/small/report.html").read_text()
     assert "relabel.tau" in page
@@ -62,7 +65,7 @@ def test_more_values_go_on_in_the_same_folder(run):
     assert (done.code, done.err) == (0, "")
     assert "\n2 of 3 runs are finished in runs/sweep/small and will not be run again\n" in done.out
     assert re.findall(r"relabel\.tau = ([\d.]+), done to round 2", done.out) == ["0.2"]
-    assert "data.validation is 0, and with 0.1 they hold back a tenth of their samples." in done.out
+    assert "data.validation is 0; with 0.1 they hold out a tenth of their samples." in done.out
     again = run("sweep", more)
     assert "done to round" not in again.out
     assert Path("runs/sweep/small/report.html").exists()

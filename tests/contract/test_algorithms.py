@@ -48,7 +48,7 @@ def test_on_tables(name):
 
 @pytest.mark.skipif("fedyoyo" not in ALGORITHMS, reason="fedyoyo is not in the table")
 def test_views_of_tables_there_are_none():
-    with pytest.raises(ArgumentError, match="fedyoyo: makes views of images of bytes, and these samples are none"):
+    with pytest.raises(ArgumentError, match="fedyoyo: needs images of bytes to augment; these samples are not"):
         check_algorithm(quick("fedyoyo"), inputs="tables")
 
 
@@ -59,9 +59,9 @@ def test_no_algorithm_knows_of_relabelling(name):
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_in_words_everything_that_leaves_a_client(name):
-    told = quick(name)().told()
-    assert all(told.values()), told
-    assert {word for word, _ in ALGORITHMS[name].tells} == {*told}
+    disclosed = quick(name)().disclosed()
+    assert all(disclosed.values()), disclosed
+    assert {word for word, _ in ALGORITHMS[name].discloses} == {*disclosed}
 
 
 def test_the_table_is_sorted_and_named_after_its_classes():

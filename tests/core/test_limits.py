@@ -110,8 +110,8 @@ def test_a_replay_has_the_same_limits():
         ({"class_tau": {-1: 0.1}}, "class_tau: expected a class number >= 0"),
         ({"class_tau": {0: 5}}, "class_tau: expected a fraction from 0 to 1, got 5"),
         ({"class_tau": 0.1}, "class_tau: expected a table"),
-        ({"class_names": NAMES[:3]}, "class_names: expected 4 different texts, got 3 in 3"),
-        ({"ids": ["a"] * 150}, "ids: expected 150 different texts, got 1 in 150"),
+        ({"class_names": NAMES[:3]}, "class_names: expected 4 distinct strings, got 3 in 3"),
+        ({"ids": ["a"] * 150}, "ids: expected 150 distinct strings, got 1 in 150"),
     ],
 )
 def test_wrong_limits_are_named(limits, said):

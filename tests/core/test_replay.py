@@ -57,7 +57,7 @@ def test_what_cannot_be_made_again():
     assert first_difference(ledger, replay(ledger, CASE.Q, seed=np.random.default_rng(1))) is None
     with pytest.raises(DataError, match="drawn at random, as a control"):
         replay(random_moves(ledger, CASE.Q, np.random.default_rng(0)), CASE.Q, seed=1)
-    with pytest.raises(DataError, match="0 samples were not eligible, given are 40"):
+    with pytest.raises(DataError, match="0 samples were not eligible, got 40"):
         replay(ledger, CASE.Q, eligible=KEPT, seed=1)
 
 

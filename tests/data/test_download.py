@@ -16,7 +16,7 @@ import pytest
 from fedrela.data.download import CHUNK, fetch
 from fedrela.data.sources import SOURCES, Download, RemoteFile
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
-from fedrela.files import Part
+from fedrela.files import PartialFile
 from helpers import local_site as answers
 from helpers.local_site import Site, running_site
 from helpers.toy_downloads import CUT, DATA, PART, PATH, SHA256, add_source, add_toy, failure, get
@@ -91,7 +91,7 @@ def test_archive_is_unpacked_once(site: Site, tmp_path: Path, monkeypatch: pytes
 
 
 def test_two_at_once(site: Site, tmp_path: Path) -> None:
-    with Part(tmp_path / "toy.bin"), pytest.raises(BusyError, match="another process"):
+    with PartialFile(tmp_path / "toy.bin"), pytest.raises(BusyError, match="another process"):
         get(tmp_path, site)
 
 
@@ -165,7 +165,7 @@ def test_a_rest_that_cannot_be_had_means_a_clean_start(later: answers.Answer, si
 
 
 def test_complete_part_is_only_checked_and_named(site: Site, tmp_path: Path) -> None:
-    with Part(tmp_path / "toy.bin") as part:
+    with PartialFile(tmp_path / "toy.bin") as part:
         part.append(DATA)
     get(tmp_path, site)
     assert site.asked == []
@@ -173,7 +173,7 @@ def test_complete_part_is_only_checked_and_named(site: Site, tmp_path: Path) -> 
 
 
 def test_damaged_part_is_an_integrity_error_once(site: Site, tmp_path: Path) -> None:
-    with Part(tmp_path / "toy.bin") as part:
+    with PartialFile(tmp_path / "toy.bin") as part:
         part.append(bytes(CUT))
     site.put(PATH, answers.whole(DATA))
     assert "published SHA-256" in failure(tmp_path, site, IntegrityError)

@@ -167,7 +167,7 @@ def test_redraws_are_told():
     found = [dirichlet(labels, 5, 0.5, seed=seed, min_size=20) for seed in range(30)]
     redrawn = [p for p in found if p.redraws and not p.moved]
     assert redrawn
-    assert all(p.note == f"drawn anew {p.redraws} times to reach the minimum size" for p in redrawn)
+    assert all(p.note == f"redrawn {p.redraws} times to reach the minimum size" for p in redrawn)
     assert any(p.redraws == 0 and p.note == "" for p in found)
 
 

@@ -114,7 +114,7 @@ def test_what_is_no_number_of_samples(count):
 
 def test_a_number_of_samples_other_than_the_known_one_is_refused():
     known = admission_of(sent(0), sent(1, samples=6), expected={0: 5, 1: 5})
-    assert known.excluded == ((1, "wrong number of samples: 6 where 5 is known"),)
+    assert known.excluded == ((1, "wrong number of samples: expected 5, got 6"),)
 
 
 def test_senders():
@@ -215,7 +215,7 @@ def test_the_largest_magnitude_is_the_same_for_every_dtype():
         (None, "no named arrays"),
         ({"weights": [1.0] * 4}, "not an array: weights"),
         ({"weights": np.float32(1)}, "not an array: weights"),
-        ({"weights": np.ones(3, "f4").view(Lying)}, "wrong shape: weights: (3,) where (4,) is expected"),
+        ({"weights": np.ones(3, "f4").view(Lying)}, "wrong shape: weights: expected (4,), got (3,)"),
         ({"weights": np.ma.masked_invalid(np.array([1, 1, 1, np.nan], "f4"))}, "not finite: weights"),
         ({"weights": np.ones(4, "f4"), 3: None}, "undeclared array"),
         ({"labels": None, "more": None, "weights": np.ones(4, "f4")}, "undeclared array: labels"),
@@ -223,9 +223,9 @@ def test_the_largest_magnitude_is_the_same_for_every_dtype():
         ({"weights": np.ones(4, "f4"), "\n" * 10**6: None}, "undeclared array: " + "\\n" * 60 + "..."),
         (
             {"weights": np.zeros(4, [("\n<b>", "f4")])},
-            "wrong dtype: weights: [('\\n<b>', '<f4')] where float32 is expected",
+            "wrong dtype: weights: expected float32, got [('\\n<b>', '<f4')]",
         ),
-        ({"weights": np.ones((1,) * 60, "f4")}, f"wrong shape: weights: ({'1, ' * 19}1,... where (4,) is expected"),
+        ({"weights": np.ones((1,) * 60, "f4")}, f"wrong shape: weights: expected (4,), got ({'1, ' * 19}1,..."),
         (Hostile(unreadable), "unreadable arrays"),
         (Hostile(lambda: None, length=2, keys=unreadable), "unreadable arrays"),
         (Hostile(lambda: None, length=2, keys=endless), "undeclared array"),

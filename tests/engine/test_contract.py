@@ -97,7 +97,7 @@ class Overflowing(FedAvg):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "message"), [(Wrong(), "expected 64 shared values"), (Overflowing(), "not finite any more")]
+    ("algorithm", "message"), [(Wrong(), "expected 64 shared values"), (Overflowing(), "no longer finite")]
 )
 def test_a_server_without_a_usable_model_ends_the_run(serial, algorithm, message):
     with pytest.raises(RunFailedError, match=message):

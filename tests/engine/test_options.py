@@ -126,7 +126,7 @@ def test_wrong_options_of_training(options, argument, item, reason):
         ({"forbidden": [(0, 1), (2,)]}, "forbidden", (1,), "expected a pair of classes"),
         ({"forbidden": [(0, -1)]}, "forbidden", (0, 1), "expected a class number >= 0 or a class name, got -1"),
         ({"forbidden": [(3, 3)]}, "forbidden", (0,), "expected two different classes, got 3 twice"),
-        ({"start": 0}, "start", (), "expected a round from 1"),
+        ({"start": 0}, "start", (), "expected a round >= 1"),
         ({"moves": "some"}, "moves", (), "expected one of fedrela, random"),
     ],
 )

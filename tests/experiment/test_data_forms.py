@@ -122,7 +122,7 @@ def test_integers_reach_the_model_as_integers():
         ({"mean": [0.5]}, "data.scaling: expected fit, none, or a table"),
         ({"mean": [0.5], "std": [0.0]}, "data.scaling.std: expected a list of numbers above 0"),
         ({"mean": [0.5, 0.5], "std": [0.5]}, "data.scaling: expected as many means as stds"),
-        ({"mean": [0.5, 0.5], "std": [0.5, 1]}, "data.scaling: it is of 2 channels, and samples have the shape"),
+        ({"mean": [0.5, 0.5], "std": [0.5, 1]}, "data.scaling: expected one value per channel of samples"),
     ],
 )
 def test_wrong_scalings(value, message):
@@ -133,5 +133,5 @@ def test_wrong_scalings(value, message):
 @pytest.mark.parametrize("name", ["fedmix", "smote"])
 def test_algorithms_that_mix_samples_refuse_token_ids(name, tmp_path):
     table = example("text").config(rounds=1) | {"algorithm": {"name": name}}
-    with pytest.raises(ArgumentError, match=f"{name}: mixes samples, and these are integers"):
+    with pytest.raises(ArgumentError, match=f"{name}: mixes samples, which integers"):
         run(table, out=tmp_path / "run", workers=1)

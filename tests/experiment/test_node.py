@@ -65,7 +65,7 @@ def test_the_share_of_test_samples(tmp_path, share, sizes):
 
 def test_own_words_for_classes(tmp_path):
     words = ROWS.replace("normal", "RBC normal").replace("other", "RBC normal")
-    refused(tmp_path, "class 'RBC normal' is none of the federation's.*map it in ", rows=words)
+    refused(tmp_path, "class 'RBC normal' is not in the federation.*map it in ", rows=words)
     node = write_node(tmp_path, rows=words, more="classes = { 'RBC normal' = 'normal' }")
     samples = load_samples(node, parse_config(federation(**TABLE)))
     assert set(samples.y_train) == {0, 1}
@@ -73,8 +73,8 @@ def test_own_words_for_classes(tmp_path):
 
 def test_data_that_do_not_fit(tmp_path):
     refused(tmp_path, "column 'bmi' is missing", rows=ROWS.replace("bmi", "body_mass"), options="label = 'diagnosis', ignore = ['body_mass']")  # noqa: E501  # fmt: skip
-    refused(tmp_path, "column 'weight' is none of the federation's", rows=ROWS.replace("bmi", "weight"))
-    refused(tmp_path, "column 'sex=x' is none of the federation's; nearest: ", rows=ROWS.replace(",m,", ",x,"))
+    refused(tmp_path, "column 'weight' is not in the federation", rows=ROWS.replace("bmi", "weight"))
+    refused(tmp_path, "column 'sex=x' is not in the federation; nearest: ", rows=ROWS.replace(",m,", ",x,"))
     refused(tmp_path, "column 'sex=f' is missing", options="label = 'diagnosis', ignore = ['sex']")
     refused(tmp_path, r"expected samples uint8 \(1, 8, 8\), got float32", config=federation(shape=[1, 8, 8]))
     refused(tmp_path, "the cell is missing", rows=ROWS.replace("20.000", ""))
@@ -114,7 +114,7 @@ def test_statistics_are_those_of_all_samples_together(tmp_path):
     assert merged["classes"].tolist() == [20, 20, 20]
     silent = write_node(tmp_path, more="test_share = 0.0\npolicy = { statistics = false }")
     assert own_statistics(config, silent, samples) == {}
-    with pytest.raises(DataError, match="no node told any"):
+    with pytest.raises(DataError, match="no node reported any"):
         merged_statistics(config, [{}])
 
 
@@ -127,7 +127,7 @@ def test_the_stricter_of_federation_and_policy_applies(tmp_path):
     assert (relabel.tau_of(0), relabel.tau_of(1), relabel.max_fraction) == (0.1, 0.01, 0.2)
     assert relabel.forbidden == ((1, 0), (2, 0))
     wrong = write_node(tmp_path, more="policy = { forbidden = [['sick', 'normal']] }")
-    with pytest.raises(DataError, match="'sick' is none of the federation's classes"):
+    with pytest.raises(DataError, match="'sick' is not in the federation classes"):
         within_policy(config, wrong)
 
 
@@ -150,7 +150,7 @@ def test_what_leaves_a_node_follows_algorithm_and_policy(tmp_path):
 
 def test_a_mistyped_refusal_is_an_error_and_keeps_back_no_less(tmp_path):
     node = write_node(tmp_path, more="policy = { refuse = ['mean'] }")
-    with pytest.raises(DataError, match=r"policy.refuse: no algorithm tells 'mean'; nearest: 'means'"):
+    with pytest.raises(DataError, match=r"policy.refuse: no algorithm sends 'mean'; nearest: 'means'"):
         within_policy(parse_config(federation(**TABLE)), node)
 
 
@@ -163,7 +163,7 @@ KEYS = {name: f"ssh-ed25519 AAAA{letter}== {name}@host\n" for name, letter in ((
         ({"north": KEYS["north"]}, "'south' has none; expected a key for each node, or no keys at all"),
         (KEYS | {"south": "ssh-rsa AAAA"}, "expected the text of a .pub file, ecdsa "),
         (KEYS | {"south": KEYS["north"]}, "is the key of 'north' too"),
-        (KEYS | {"east": KEYS["north"]}, "'east' is none of the nodes"),
+        (KEYS | {"east": KEYS["north"]}, "'east' is not one of the nodes"),
     ],
 )
 def test_each_node_has_a_key_of_its_own_or_none_has(keys, wrong):

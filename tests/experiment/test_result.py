@@ -139,4 +139,4 @@ def test_a_group_without_classes_and_moves_that_nobody_tells(done):
     record["moved"] = None
     root = view(Result(Path("gone"), record))
     assert {row[0].text: row[1].text for row in root.iter("tr")}["<i>"] == "–"
-    assert "labels moved are not told; 6 rounds" in "".join(root.itertext())
+    assert "moved labels not reported; 6 rounds" in "".join(root.itertext())

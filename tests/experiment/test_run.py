@@ -188,7 +188,7 @@ def test_a_folder_with_a_run_is_not_written_to(reference, tmp_path):
 def test_one_process_at_a_time(tmp_path):
     with begin(small(), out=tmp_path / "run") as execution:
         next(execution.rounds())
-        with pytest.raises(BusyError, match="uses it; wait until that has ended"), resume(tmp_path / "run"):
+        with pytest.raises(BusyError, match="uses it; wait until it has ended"), resume(tmp_path / "run"):
             pass
 
 
@@ -244,7 +244,10 @@ def test_a_source_of_the_users_own(tmp_path):
     config = small(data={"imbalance": {"kind": "natural"}, "options": {}, "source": "digits"})
     with begin(config, out=tmp_path / "run", source=source) as execution:
         next(execution.rounds())
-    with pytest.raises(ArgumentError, match="it began with a source of your own; resume"), resume(tmp_path / "run"):
+    with (
+        pytest.raises(ArgumentError, match="it was started with a source of your own; resume"),
+        resume(tmp_path / "run"),
+    ):
         pass
     other = from_arrays(np.asarray(source.x_train) + 1, source.y_train, source.x_test, source.y_test)
     with pytest.raises(IntegrityError), resume(tmp_path / "run", source=other):

@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 
 from fedrela.errors import ArgumentError, BusyError, DataError
-from fedrela.files import Part, atomic, digest, digest_file, new_folder, safe_join, safe_path, write_bytes, write_new
+from fedrela.files import (
+    PartialFile,
+    atomic,
+    digest,
+    digest_file,
+    new_folder,
+    safe_join,
+    safe_path,
+    write_bytes,
+    write_new,
+)
 
 
 def test_write_makes_folders_and_replaces(tmp_path: Path) -> None:
@@ -86,9 +96,9 @@ def test_write_new_does_not_overwrite(tmp_path: Path) -> None:
 
 def test_part_grows_over_attempts(tmp_path: Path) -> None:
     target = tmp_path / "file"
-    with Part(target) as part:
+    with PartialFile(target) as part:
         part.append(b"one ")
-    with Part(target) as part:
+    with PartialFile(target) as part:
         assert part.size == 4
         part.append(b"two")
         assert part.size == 7
@@ -99,7 +109,7 @@ def test_part_grows_over_attempts(tmp_path: Path) -> None:
 
 
 def test_part_starts_again(tmp_path: Path) -> None:
-    with Part(tmp_path / "file") as part:
+    with PartialFile(tmp_path / "file") as part:
         part.append(b"wrong")
         part.restart()
         assert part.size == 0
@@ -109,24 +119,24 @@ def test_part_starts_again(tmp_path: Path) -> None:
 
 
 def test_an_empty_part_is_removed(tmp_path: Path) -> None:
-    with Part(tmp_path / "file") as part:
+    with PartialFile(tmp_path / "file") as part:
         part.append(b"x")
         part.restart()
     assert os.listdir(tmp_path) == []
 
 
 def test_part_has_one_writer(tmp_path: Path) -> None:
-    with Part(tmp_path / "file") as part:
+    with PartialFile(tmp_path / "file") as part:
         part.append(b"x")
-        with pytest.raises(BusyError, match="another process"), Part(tmp_path / "file"):
+        with pytest.raises(BusyError, match="another process"), PartialFile(tmp_path / "file"):
             pass
         assert part.size == 1
-    with Part(tmp_path / "file") as part:
+    with PartialFile(tmp_path / "file") as part:
         assert part.size == 1
 
 
 def test_part_that_was_finished_meanwhile_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Part(tmp_path / "file") as part:
+    with PartialFile(tmp_path / "file") as part:
         part.append(b"right")
     really_open = atomic.open_no_link
 
@@ -136,14 +146,14 @@ def test_part_that_was_finished_meanwhile_is_not_written_to(tmp_path: Path, monk
         return handle
 
     monkeypatch.setattr(atomic, "open_no_link", open_and_lose_the_race)
-    with pytest.raises(BusyError), Part(tmp_path / "file"):
+    with pytest.raises(BusyError), PartialFile(tmp_path / "file"):
         pass
     assert (tmp_path / "file").read_bytes() == b"right"
 
 
 def test_part_works_where_files_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with Part(tmp_path / "file") as part:
+    with PartialFile(tmp_path / "file") as part:
         part.append(b"x")
         part.finish(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"x"
@@ -152,7 +162,7 @@ def test_part_works_where_files_cannot_be_locked(tmp_path: Path, monkeypatch: py
 def test_part_does_not_follow_a_link(tmp_path: Path) -> None:
     (tmp_path / "precious").write_bytes(b"precious")
     (tmp_path / ".file.part").symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError, match="symbolic links"), Part(tmp_path / "file"):
+    with pytest.raises(OSError, match="symbolic links"), PartialFile(tmp_path / "file"):
         pass
     assert (tmp_path / "precious").read_bytes() == b"precious"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fedrela
-from fedrela.files import NewArrayFile, Part, new_folder, operations, write_bytes, write_new
+from fedrela.files import NewArrayFile, PartialFile, new_folder, operations, write_bytes, write_new
 
 ROOT = Path(fedrela.__file__).parent
 CHANGING = {
@@ -82,7 +82,7 @@ def test_a_new_folder_step_by_step(tmp_path):
 
 def test_a_part_step_by_step(tmp_path):
     story = Story()
-    with operations.observed(story), Part(tmp_path / "file") as part:
+    with operations.observed(story), PartialFile(tmp_path / "file") as part:
         part.restart()
         part.append(b"x")
         part.finish(tmp_path / "file")

@@ -21,7 +21,7 @@ from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
 from helpers.batteries import count, tried
 from helpers.flower_federations import assert_equal, digits, federate, grid_of
-from helpers.in_process import InProcessGrid
+from helpers.in_process import InProcessGrid, StoppingGrid
 from helpers.small_runs import bytes_of
 
 torch.set_num_threads(1)
@@ -94,8 +94,8 @@ def test_another_configuration_neither_goes_on_with_a_run_nor_answers_for_it(tmp
     with pytest.raises(ArgumentError) as error:
         federate(edited, tmp_path)
     assert str(error.value) == (
-        f"{tmp_path / 'flower'}: the run there is of another configuration: train.rounds is 4, there 3, "
-        "train.lr is 0.2, there 0.05; give the same configuration to go on with it, or another folder to start anew"
+        f"{tmp_path / 'flower'}: the run there has another configuration: train.rounds is 4, there 3, "
+        "train.lr is 0.2, there 0.05; give the same configuration to resume it, or another folder to start a new run"
     )
     assert bytes_of(tmp_path / "flower") == before
 
@@ -106,14 +106,7 @@ def test_clients_never_use_the_state_of_another_configuration(tmp_path):
     other = digits(relabel={"start": 1, "tau": 0.05}, train={"rounds": 4})
     whole, _ = federate(config, tmp_path / "apart")
 
-    class Stopping(InProcessGrid):
-        def push_messages(self, messages):
-            messages = list(messages)
-            if any(message.metadata.group_id == "3" for message in messages):
-                raise KeyboardInterrupt
-            return super().push_messages(messages)
-
-    stopping = Stopping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
+    stopping = StoppingGrid(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
     with pytest.raises(KeyboardInterrupt):
         serve(config, stopping, out=tmp_path / "flower", experiment="trial", patience=1.0)
     federate(other, tmp_path, "other")

@@ -134,7 +134,7 @@ def test_a_function_that_returns_other_rows_every_time_is_noticed(tmp_path, capl
         client.receive(8)
         logger.removeHandler(caplog.handler)
     assert client.seen == [Y.tolist()] * 2
-    assert "not the rows of this client's first turn, or not their order" in caplog.text
+    assert "not the rows of this client's first round, or not their order" in caplog.text
 
 
 @pytest.mark.parametrize("named", [False, True])

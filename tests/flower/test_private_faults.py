@@ -89,7 +89,7 @@ def stop(recorded, done):
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
-        ({"class_names": lambda names: np.where(names == "3", "three", names)}, "class 'three' is none of the"),
+        ({"class_names": lambda names: np.where(names == "3", "three", names)}, "class 'three' is not in the"),
         ({"x_train": lambda x: x[:, :, :4]} | {"x_test": lambda x: x[:, :, :4]}, r"got uint8 (1, 4, 8)"),
         ({"x_train": lambda x: x[:0]} | {"y_train": lambda y: y[:0]}, "has no sample to train on"),
     ],

@@ -13,7 +13,7 @@ from fedrela.experiment import Result, resume, run
 from fedrela.experiment.flower_app import serve
 from fedrela.experiment.load import config_toml
 from helpers.flower_federations import assert_equal, digits, federate, grid_of
-from helpers.in_process import InProcessGrid
+from helpers.in_process import StoppingGrid
 
 torch.set_num_threads(1)
 
@@ -24,24 +24,17 @@ def test_a_run_on_the_simulator_equals_the_embedded_one(run_cli, tmp_path):
     path.write_text(config_toml(config))
     done = run_cli("run", path, "--engine", "flower", "--out", tmp_path / "there")
     assert done.returncode == 0, done.stderr
-    assert "labels moved  not known" in done.stdout
+    assert "labels moved  unknown" in done.stdout
     assert_equal(Result.load(tmp_path / "there"), run(config, out=tmp_path / "here"))
     page = (tmp_path / "there" / "report.html").read_text()
-    assert "known to the clients alone" in page
+    assert "known only to the clients" in page
     assert "already done" in run_cli("resume", tmp_path / "there").stdout
 
 
 def test_a_run_on_flower_is_not_resumed_without_it(tmp_path):
     config = digits(engine={"checkpoint_every": 1})
 
-    class Stopping(InProcessGrid):
-        def push_messages(self, messages):
-            messages = list(messages)
-            if any(message.metadata.group_id == "3" for message in messages):
-                raise KeyboardInterrupt
-            return super().push_messages(messages)
-
-    grid = Stopping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
+    grid = StoppingGrid(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
     with pytest.raises(KeyboardInterrupt):
         serve(config, grid, out=tmp_path / "run", experiment="trial", patience=1.0)
     with pytest.raises(ArgumentError, match="its clients are a Flower grid's"), resume(tmp_path / "run"):

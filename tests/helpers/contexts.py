@@ -49,7 +49,7 @@ def client_context(
         rounds=1,
         client=0,
         model=model,
-        share=ParameterSplit.of(model.layout),
+        split=ParameterSplit.of(model.layout),
         samples=samples,
         counts=np.bincount(samples.labels, minlength=classes),
         local=Local(**({"lr": 0.1} | local)),

@@ -20,7 +20,7 @@ class InProcessGrid(Grid):
     Parameters
     ----------
     apps
-        One app a client, by client id.
+        One app per client, by client id.
     lose
         Whether a message to a client in a round gets no reply.
     """
@@ -89,3 +89,13 @@ def _be(node: int) -> None:
 
 
 _be(SERVER)
+
+
+class StoppingGrid(InProcessGrid):
+    """A grid whose server is interrupted in round 3."""
+
+    def push_messages(self, messages):
+        messages = list(messages)
+        if any(message.metadata.group_id == "3" for message in messages):
+            raise KeyboardInterrupt
+        return super().push_messages(messages)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fedrela.core import Ledger
 from fedrela.plugin.judge import Judge
-from fedrela.plugin.passes import Turn, plan_passes
+from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy
 from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import LabelStore
@@ -56,7 +56,7 @@ class Drawn(Judge):
 def labels_in_round(store: LabelStore, round: int, seed: int, **options: object) -> tuple[Ledger | None, bool]:
     """Return what a client uses in a round with the model of a seed, and whether it is new."""
     plan = plan_passes(**{"start": 3, "tau": 0.2} | options)
-    return Turn(store, plan, Policy(), round, Drawn(seed), LOG).labels(taken_over=False)
+    return ClientRound(store, plan, Policy(), round, Drawn(seed), LOG).labels(taken_over=False)
 
 
 def relabel_in_round(folder: object, round: int, seed: int) -> str:

@@ -33,12 +33,12 @@ class ByHand:
             inputs=parts[0][0].shape[1:], largest=max(self.samples), dtype=model.layout.dtype,
         )  # fmt: skip
         self.state: dict[str, Any] = dict(algorithm.start(module, self.sizes, seed=1))
-        self.kept: list[dict[str, Any]] = [{} for _ in parts]
+        self.client_states: list[dict[str, Any]] = [{} for _ in parts]
 
     def context(self, client: int) -> ClientContext:
         context = client_context(self.module, *self.parts[client], stored=True, **self.local)
         context.model.load(self.weights)
-        context.client, context.round, context.state = client, self.number, dict(self.kept[client])
+        context.client, context.round, context.state = client, self.number, dict(self.client_states[client])
         sent = {**self.algorithm.broadcast(self.state), **self.algorithm.message(self.state, client)}
         context.received = {name: np.array(array) for name, array in sent.items()}
         return context
@@ -65,8 +65,8 @@ class ByHand:
         for client in range(len(self.parts)) if chosen is None else chosen:
             context = self.context(client)
             sent = dict(self.algorithm.client(context) or {})
-            self.kept[client] = context.state
-            arrays = {"weights": context.share.shared.read(context.model), **sent}
+            self.client_states[client] = context.state
+            arrays = {"weights": context.split.shared.read(context.model), **sent}
             uploads.append(Upload(client, self.number, self.samples[client], arrays))
         self.weights = self.algorithm.server(self.server_turn(uploads)).astype(self.layout.dtype)
         return uploads

@@ -55,7 +55,7 @@ def sweep_summary(keys: int) -> Record:
         for k, chosen in enumerate(itertools.product(*values.values()))
     ]  # fmt: skip
     choice = {
-        "baseline": "FedAvg", "arm": "as given", "by": "balanced accuracy on what clients hold back",
+        "baseline": "FedAvg", "arm": "as given", "by": "balanced accuracy on the clients' validation samples",
         "values": points[0]["values"], "validation": 0.7, "test": {"minority": 0.5, "overall": 0.8},
         "best_test_values": points[-1]["values"], "best_test": points[-1]["metrics"]["overall"]["mean"],
     }  # fmt: skip

@@ -21,7 +21,7 @@ class After:
     weights: np.ndarray
     trained: int
     server: dict[str, np.ndarray]
-    kept: dict[int, dict[str, np.ndarray]]
+    client_states: dict[int, dict[str, np.ndarray]]
     record: RoundRecord
 
 
@@ -35,12 +35,12 @@ def rounds_of(algorithm: Any, rounds: int = 3, relabelled: bool = True, **parts:
         for _ in range(rounds):
             record = next_round(run).record
             assert record.excluded == []
-            kept = {
+            states = {
                 client: {name: array.copy() for name, array in run.memory["client_state"].row(client).items()}
                 for client in np.flatnonzero(run.state.has_state).tolist()
             }
             found.append(
-                After(run.state.weights.copy(), run.arrays.layout.trained, dict(run.state.server), kept, record)
+                After(run.state.weights.copy(), run.arrays.layout.trained, dict(run.state.server), states, record)
             )
         run.close()
     assert any(after.record.moved for after in found) == relabelled

@@ -12,7 +12,7 @@ import torch
 
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.shared_memory import ArrayHandle, Block
-from fedrela.files.mapped import Place
+from fedrela.files.mapped import FileRegion
 
 
 def power(exponent):
@@ -70,7 +70,7 @@ def dies(_):
     os._exit(1)
 
 
-def counting(place: Place):
+def counting(place: FileRegion):
     """Work on a counter that all processes see: wait for it, add to it, or let it run on for a minute."""
     counter = Block(place).array(0, (1,), np.int64)
 

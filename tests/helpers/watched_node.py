@@ -1,7 +1,7 @@
 """A private node in a process of its own that notes what it opens: watched_node.py APP NODE STATE MESSAGES.
 
 MESSAGES is a folder of numbered requests as Flower puts them on the wire; each reply is written beside its request.
-Files opened, folders listed, connections and other processes since the start of the process are printed, one a line.
+Files opened, folders listed, connections and other processes since the start of the process are printed, one per line.
 """
 
 from __future__ import annotations

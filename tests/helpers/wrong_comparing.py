@@ -8,13 +8,13 @@ CASES = {
 «baseline = "fedavg"                      | baseline: unknown key; nearest: baselines
 «arm = ["baseline"]                       | arm: unknown key; nearest: arms
 «q = 1                                | q: unknown key; this table has seeds, baselines, arms, pairs, score
-seeds = «0                            | seeds: expected a number of seeds from 1 to 1000, or a list of so many, got 0
-seeds = «1001                         | seeds: expected a number of seeds from 1 to 1000, or a list of so many
+seeds = «0                            | seeds: expected a number of seeds from 1 to 1000, or a list of that many, got 0
+seeds = «1001                         | seeds: expected a number of seeds from 1 to 1000, or a list of that many
 seeds = «-3                           | seeds: expected a number of seeds from 1 to 1000
-seeds = «3.0                          | seeds: expected a number of seeds from 1 to 1000, or a list of so many
-seeds = «true                         | seeds: expected a number of seeds from 1 to 1000, or a list of so many
-seeds = «"3"                          | seeds: expected a number of seeds from 1 to 1000, or a list of so many
-seeds = «[]                           | seeds: expected a number of seeds from 1 to 1000, or a list of so many
+seeds = «3.0                          | seeds: expected a number of seeds from 1 to 1000, or a list of that many
+seeds = «true                         | seeds: expected a number of seeds from 1 to 1000, or a list of that many
+seeds = «"3"                          | seeds: expected a number of seeds from 1 to 1000, or a list of that many
+seeds = «[]                           | seeds: expected a number of seeds from 1 to 1000, or a list of that many
 seeds = [1, «1.0]                     | seeds[1]: expected an integer >= 0, got 1.0
 seeds = [«-1]                         | seeds[0]: expected an integer >= 0, got -1
 seeds = [1, «true]                    | seeds[1]: expected an integer >= 0, got true

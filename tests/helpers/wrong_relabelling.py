@@ -16,17 +16,17 @@ CASES = {
 enabled = «1                          | enabled: expected true or false, got 1
 enabled = «"true"                     | enabled: expected true or false, got 'true'
 enabled = «[]                         | enabled: expected true or false, got a list
-start = «0                            | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
-start = «-5                           | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
-start = «0.0                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
-start = «1.5                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
-start = «80.0                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds
-start = «-0.8                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds
-start = «nan                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
-start = «inf                          | start: expected a round from 1 or a float in (0, 1] as share of the rounds
-start = «true                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
-start = «"80%"                        | start: expected a round from 1 or a float in (0, 1] as share of the rounds
-start = «[48]                         | start: expected a round from 1 or a float in (0, 1] as share of the rounds, g
+start = «0                            | start: expected a round >= 1 or a share of the rounds in (0, 1], g
+start = «-5                           | start: expected a round >= 1 or a share of the rounds in (0, 1], g
+start = «0.0                          | start: expected a round >= 1 or a share of the rounds in (0, 1]
+start = «1.5                          | start: expected a round >= 1 or a share of the rounds in (0, 1]
+start = «80.0                         | start: expected a round >= 1 or a share of the rounds in (0, 1]
+start = «-0.8                         | start: expected a round >= 1 or a share of the rounds in (0, 1]
+start = «nan                          | start: expected a round >= 1 or a share of the rounds in (0, 1]
+start = «inf                          | start: expected a round >= 1 or a share of the rounds in (0, 1]
+start = «true                         | start: expected a round >= 1 or a share of the rounds in (0, 1], g
+start = «"80%"                        | start: expected a round >= 1 or a share of the rounds in (0, 1]
+start = «[48]                         | start: expected a round >= 1 or a share of the rounds in (0, 1], g
 start = «61                           | start: expected a round up to the last one, 60, got 61
 start = «9223372036854775807          | start: expected a round up to the last one, 60, got 9223372036854775807
 start = «61; enabled = false          | start: expected a round up to the last one, 60, got 61
@@ -74,6 +74,8 @@ method = «"fedrelo"                   | method: expected one of confident, fedr
 method = «1                           | method: expected a re-allocator
 method = «"fedrela.core:Ledger"       | method: expected a re-allocator
 method = «"no_such_module:Mine"       | method: no module 'no_such_module'
+params = «1                           | params: expected a table of the method's own parameters, got 1
+params = «{ width = 2 }              | params: 'width': unknown parameter; method 'FedReLa' has none
 method = "random"; «normalize = "none" | normalize: method 'random' does not use it; leave it out
 normalize = «"z"                      | normalize: expected one of zscore, minmax, none, got 'z'
 normalize = «"min-max"                | normalize: expected one of zscore, minmax, none, got 'min-max'; nearest: minm

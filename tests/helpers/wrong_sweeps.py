@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TAU = "expected a fraction from 0 to 1, got 5; the official code counts in per cent: 5 there is 0.05 here"
-SEEDS = "seeds stand in [compare] seeds, and what they reach is averaged"
+SEEDS = "seeds belong in [compare] seeds, and their results are averaged"
 
 WHOLE = {
     "swept: a value": ("[sweep]\n'relabel.tau' = [0.01, «5, 0.1]", f'sweep."relabel.tau"[1]: {TAU}'),
@@ -132,9 +132,9 @@ WHOLE = {
     "swept: the report": ("[sweep]\n«'report.samples' = [true]", 'sweep."report.samples": nothing in [report] changes'),
     "swept: a comparison": (
         "[sweep]\n«'compare.seeds' = [[1], [2]]",
-        'sweep."compare.seeds": [compare] speaks of all',
+        'sweep."compare.seeds": [compare] is about all',
     ),
-    "swept: a sweep": ("[sweep.sweep]\n«x = [1]", "sweep.sweep.x: [sweep] speaks of all runs, not of one"),
+    "swept: a sweep": ("[sweep.sweep]\n«x = [1]", "sweep.sweep.x: [sweep] is about all runs, not one"),
     "swept: too many": (
         f"«[sweep]\n'train.epochs' = {list(range(1, 72))}\n'train.batch_size' = {list(range(1, 72))}\n",
         "sweep: expected at most 5000 combinations, got 5041",

@@ -167,7 +167,7 @@ schedule = "step"; milestones = [«nan]      | milestones[0]: expected a round f
 schedule = "step"; milestones = [«true]     | milestones[0]: expected a round from 1, or a share of the rounds above 0
 schedule = "step"; milestones = [0.5, «"0.75"] | milestones[1]: expected a round from 1, or a share of the rounds above
 schedule = "step"; milestones = [«[30, 45]] | milestones[0]: expected a round from 1, or a share of the rounds above 0
-schedule = "step"; milestones = «[30, 30]   | milestones: expected different milestones
+schedule = "step"; milestones = «[30, 30]   | milestones: expected distinct milestones
 schedule = "step"; milestones = [30, «61]   | milestones[1]: expected a round up to the last one, 60, got 61
 schedule = "step"; milestones = [«50, 75]; rounds = 40 | milestones[0]: expected a round up to the last one, 40
 clip = «-1                            | clip: expected a number >= 0, got -1

@@ -37,13 +37,13 @@ def names(part: ParameterSlice) -> list[str]:
 @given(st.sets(st.sampled_from(PARTS)))
 def test_every_array_is_shared_private_or_frozen(private):
     flat = model()
-    share = ParameterSplit.of(flat.layout, sorted(private))
-    parts = set(names(share.shared)), set(names(share.private))
+    split = ParameterSplit.of(flat.layout, sorted(private))
+    parts = set(names(split.shared)), set(names(split.private))
     frozen = {"fixed.weight", "fixed.bias"}
     assert parts[0] | parts[1] | frozen == {entry.name for entry in flat.layout.entries}
     assert not parts[0] & parts[1]
     assert all(name.split(".")[0] in private for name in parts[1])
-    for part in (share.shared, share.private):
+    for part in (split.shared, split.private):
         kinds = [entry.kind for entry in part.layout.entries]
         assert kinds == sorted(kinds, key=["parameter", "buffer"].index)
         trained = sum(entry.size for entry in part.layout.entries if entry.kind == "parameter")
@@ -53,25 +53,25 @@ def test_every_array_is_shared_private_or_frozen(private):
 
 
 def test_buffers_are_shared_and_counters_are_not():
-    share = ParameterSplit.of(model().layout)
-    assert names(share.shared) == [
+    split = ParameterSplit.of(model().layout)
+    assert names(split.shared) == [
         "body.weight", "body.bias", "norm.weight", "norm.bias", "head.weight", "head.bias", "own.weight", "own.bias",
         "norm.running_mean", "norm.running_var",
     ]  # fmt: skip
-    assert share.private.layout.size == 0
+    assert split.private.layout.size == 0
 
 
 @pytest.mark.parametrize("private", [["own"], ["norm"], ["body", "head"], ["norm.weight"], list(PARTS[:4])])
 def test_writing_one_part_leaves_the_other(private):
     flat = model()
-    share = ParameterSplit.of(flat.layout, private)
+    split = ParameterSplit.of(flat.layout, private)
     before = flat.read()
-    share.private.write(flat, -share.private.read(flat))
+    split.private.write(flat, -split.private.read(flat))
     after = flat.read()
     for name, array in before.items():
-        expected = -array if name in names(share.private) else array
+        expected = -array if name in names(split.private) else array
         assert np.array_equal(after[name], expected)
-    share.private.write(flat, -share.private.read(flat))
+    split.private.write(flat, -split.private.read(flat))
     assert digest(flat) == digest(model())
 
 
@@ -87,9 +87,9 @@ def test_a_read_only_vector_and_an_array_of_ones_own():
 
 
 def test_neighbours_are_copied_at_once():
-    share = ParameterSplit.of(model().layout, ["own"])
-    assert len(share.shared.slices) == 2
-    assert len(share.private.slices) == 1
+    split = ParameterSplit.of(model().layout, ["own"])
+    assert len(split.shared.slices) == 2
+    assert len(split.private.slices) == 1
 
 
 @pytest.mark.parametrize("size", [0, 5])

@@ -402,7 +402,7 @@ def test_of_what_is_not_there_a_plot_says_so(compared, tmp_path, ax):
     with pytest.raises(DataError, match="no run found"):
         plots.confusion(tmp_path, ax=ax)
     off = run(small(train={"rounds": 1}, relabel={"enabled": False, "start": 1}), out=tmp_path / "run")
-    with pytest.raises(DataError, match="says nothing about scores"):
+    with pytest.raises(DataError, match="has no record of scores"):
         plots.score_histogram(off, ax=ax)
 
 

@@ -1,4 +1,4 @@
-"""Plots inside a page: same bytes, the page's colours, words for those who do not see them, tooltips."""
+"""Plots inside a page: same bytes, the page's colours, words for readers who cannot see them, tooltips."""
 
 from __future__ import annotations
 

@@ -79,12 +79,12 @@ def test_rows_keep_their_form(data):
 
 
 @pytest.mark.parametrize("data", FORMS.values(), ids=FORMS)
-def test_loaders_give_the_labels_in_force(data):
+def test_loaders_give_the_current_labels(data):
     loader = DataLoader(RelabeledDataset(data, LEDGER), batch_size=32)
     assert [int(each) for batch in loader for each in label(batch)] == NEW
 
 
-def test_worker_processes_give_the_labels_in_force():
+def test_worker_processes_give_the_current_labels():
     loader = DataLoader(RelabeledDataset(Columns(), LEDGER), batch_size=64, num_workers=1)
     assert [int(each) for batch in loader for each in batch["label"]] == NEW
 

@@ -170,7 +170,7 @@ def test_sample_level_privacy_is_warned_of(tmp_path, caplog, monkeypatch):
         ({"rounds": None}, "rounds: needed since start = 0.8 is a share"),
         ({"tau": 5}, "tau: expected a number from 0 to 1"),
         ({"taus": 0.1}, "taus: unknown option; nearest: tau"),
-        ({"start": 0}, "start: expected a round from 1"),
+        ({"start": 0}, "start: expected a round >= 1"),
         ({"preset": "mine"}, "preset: expected one of paper, official"),
         ({"seed": -1}, "seed: expected at least 0"),
     ],

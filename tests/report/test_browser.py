@@ -84,7 +84,7 @@ def test_the_page_of_an_audit(browser, tmp_path, width, dark):
     seen = browser.look(tmp_path / "page.html", width, dark=dark)
     seen.check()
     assert (seen.title, seen.svgs, seen.images) == ("Audit of clinic.csv", 3, 1)
-    assert "1 row of them had no picture" in seen.text
+    assert "1 row of them have no picture" in seen.text
 
 
 def test_long_words_do_not_widen_a_page(browser, tmp_path):

@@ -154,7 +154,7 @@ def test_a_comparison_that_is_not_done_has_a_page(compared, tmp_path):
     assert [row[3] for row in tables(page, "runs")[0].rows].count("not finished") == 1
     (tmp_path / "grid" / "summary.json").unlink()
     page = page_of(tmp_path / "grid")
-    assert words(page, "unfinished") == "This compare is not done: interrupted, 11 of 12 runs done."
+    assert words(page, "unfinished") == "This compare is unfinished: interrupted, 11 of 12 runs done."
     check_page(render(page))
 
 
@@ -166,8 +166,8 @@ def test_failed_baselines_and_a_flattering_score_are_said_aloud(compared, tmp_pa
     summary["baselines"][1] |= {"arms": {}, "pairs": [], "failed": "it diverged"}
     folder.write_json("summary.json", summary)
     said = words(page_of(tmp_path / "grid"), "summary")
-    assert "prox <b> is left out, since a run of it failed: it diverged" in said
-    assert "no fair estimate" in said
+    assert "prox <b> is left out because one of its runs failed: it diverged" in said
+    assert "not a fair estimate" in said
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_which_differences_are_noise():
         "Within noise: FedAvg overall +1.0."
     )
     assert "So few seeds" in meaning(summary)
-    assert verdicts(compare_summary(seeds=1))["baseline", "fedrela"].startswith("With one seed nothing says")
+    assert verdicts(compare_summary(seeds=1))["baseline", "fedrela"].startswith("One seed cannot tell these from noise")
     assert meaning(compare_summary(seeds=1)).startswith("One seed was run.")
     summary["baselines"] *= 2
     assert "Of 18 differences about 1 would do so by chance alone." in meaning(summary)
@@ -218,21 +218,21 @@ def test_the_page_of_a_sweep(swept, keys, figures):
         "points",
         *ENDING,
     ]
-    assert "on what clients hold back is highest at" in words(page, "summary")
+    assert "on the clients' validation samples is highest at" in words(page, "summary")
     if figures:
         check_figures(page)
     check_page(render(page))
 
 
 def test_a_sweep_without_validation_says_why_it_chooses_nothing(swept):
-    assert "clients hold nothing back" in words(page_of(swept({"relabel.tau": [0.05, 0.1]})), "summary")
+    assert "clients hold out no samples" in words(page_of(swept({"relabel.tau": [0.05, 0.1]})), "summary")
 
 
 def test_what_validation_would_choose_and_what_the_test_set_says():
     summary = sweep_summary(1)
     said = choice_words(summary, summary["choice"][0])
     assert "is highest at relabel.tau = 0.05 (70.0 %)" in said
-    assert "There the test set says: minority 50.0 % and overall 80.0 %." in said
+    assert "On the test set: minority 50.0 % and overall 80.0 %." in said
     assert "Best on the test set itself is relabel.tau = 0.1, overall 81.0 %: 1.0 points more" in said
     summary["choice"][0]["best_test"] = 0.8
     assert choice_words(summary, summary["choice"][0]).endswith("No other value is better on the test set (overall).")

@@ -176,7 +176,7 @@ def test_t_is_that_of_the_schedule(tabular, start):
 OTHERS = {
     "off": ({"relabel": {"enabled": False}}, "moves", "Re-labelling was off in this run."),
     "dropped rate": ({"relabel": {"enabled": False, "lr_scale": 0.1}}, "samples", "Re-labelling was off in this run."),
-    "first round": ({"relabel": {"start": 1}}, "classes", "before it the model was untrained"),
+    "first round": ({"relabel": {"start": 1}}, "classes", "before which the model was untrained"),
     "last round": ({"relabel": {"start": 1.0}}, "rounds", "From round 5 to round 6"),
     "again": ({"relabel": {"period": 1}}, "moves", "at 5 clients."),
     "random": ({"relabel": {"moves": "random"}}, "moves", "labels moved"),
@@ -185,7 +185,11 @@ OTHERS = {
     "no gallery": ({"report": {"samples": False}}, "samples", "Samples were not kept"),
     "seldom scored": ({"train": {"evaluate_every": 4}}, "rounds", "After round 6"),
     "some clients": ({"train": {"participation": 0.4}}, "lost", "No client was lost"),
-    "validation": ({"data": {"validation": 0.2}}, "summary", "On what clients hold back, balanced accuracy is"),
+    "validation": (
+        {"data": {"validation": 0.2}},
+        "summary",
+        "On the clients' validation samples, balanced accuracy is",
+    ),
     "local test": ({"train": {"local_test": True}}, "summary", "The mean of the clients' own accuracies is"),
 }
 
@@ -262,7 +266,7 @@ def rewritten(tabular, target, change):
 
 def test_where_clients_keep_their_moves_to_themselves_the_page_says_why(tabular, tmp_path):
     page = run_page(rewritten(tabular, tmp_path / "run", lambda _: {"moved": None, "relabelled": []}))
-    assert "clients keep to themselves which labels they change" in words(page, "moves")
+    assert "clients do not report which labels they change" in words(page, "moves")
     assert words(page, "moves") == words(page, "samples") == words(page, "scores")
     assert dict(section(page, "summary").blocks[1].pairs)["labels moved"] == "private"
     check_page(render(page))
@@ -275,7 +279,7 @@ def test_a_run_without_a_test_set_has_a_page(tabular, tmp_path):
     result = {key: value for key, value in there.read_json("result.json").items() if key != "files"}
     made.finish({**result, "accuracy": {}, "macro_f1": None, "confusion": None, "loss": None})
     page = run_page(made)
-    assert words(page, "summary") == "There is no test set, so this page tells no accuracy."
+    assert words(page, "summary").endswith("There is no test set, so this page shows no accuracy.")
     assert words(page, "classes") == words(page, "confusion") == "There is no test set."
     assert "labels moved" in words(page, "moves")
     check_page(render(page))
@@ -290,7 +294,7 @@ def test_clients_lost_and_why(tabular, tmp_path):
     table = next(block for block in section(page, "lost").blocks if isinstance(block, Table))
     assert list(table.rows) == [("unknown", "2", "1, 2", "<b>unknown</b>"), ("1", "2", "1, 2", "late")]
     assert words(page, "lost") == (
-        "4 updates of 2 clients did not count. Too few clients were left in 1 round (2): the model stayed."
+        "4 updates of 2 clients did not count. Too few clients were left in 1 round (2): the model did not change."
     )
     assert "&lt;b&gt;unknown" in render(page)
 

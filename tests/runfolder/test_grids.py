@@ -78,7 +78,9 @@ def test_a_cell_lies_below_the_folder_and_only_known_files_are_written(tmp_path)
 
 def test_the_summary_is_of_a_finished_grid_of_its_kind(tmp_path):
     made = GridFolder.begin(tmp_path, RECORD)
-    with pytest.raises(DataError, match="interrupted, 0 of 1 runs done; finish it first, with the command that began"):
+    with pytest.raises(
+        DataError, match="interrupted, 0 of 1 runs done; finish it first, with the command that started"
+    ):
         made.summary("sweep")
     made.write_json("summary.json", {"kind": "sweep"})
     assert made.summary("sweep") == {"kind": "sweep"}

@@ -174,7 +174,7 @@ def test_exclusions_are_on_disk_at_once_and_the_first_note_counts(folder):
     }
 
 
-def test_a_torn_exclusion_was_never_in_force(folder):
+def test_a_torn_exclusion_never_counts(folder):
     folder.note_exclusions(3, {7: DEADLINE})
     path = folder.path / "exclusions.jsonl"
     whole = path.read_bytes()

@@ -13,7 +13,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Begin the run, or go on with the one that is there."""
+    """Start the run, or resume the one that is there."""
     said = context.run_config
     config = load_config(Path(__file__).with_name("config.toml"))
     names = {"out": str(said["out"]), "experiment": str(said["experiment"])}

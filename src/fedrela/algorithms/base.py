@@ -91,7 +91,7 @@ class Algorithm:
     cost: ClassVar[float] = 1.0  #: of a round relative to FedAvg, as ``benchmarks/algorithms.py`` measures it
     Params: ClassVar[type[Options]] = Options  #: its parameters; an instance of it is `params`
     uploads: ClassVar[tuple[str, ...]] = ("weights",)  #: names of all arrays that leave a client after training
-    tells: ClassVar[tuple[tuple[str, str], ...]] = ()  #: of each other upload and exchange, what it says of the client
+    discloses: ClassVar[tuple[tuple[str, str], ...]] = ()  #: each other upload and exchange, with what it reveals
     broadcasts: ClassVar[tuple[str, ...]] = ()  #: names of the server's arrays that every client receives too
     reduces_to: ClassVar[str] = ""  #: the settings under which it equals another algorithm, for readers and tests
     own_loss: ClassVar[bool] = False  #: whether the method fixes the loss, so that a configuration may not choose one
@@ -137,9 +137,9 @@ class Algorithm:
         """Return the exchanges with clients before training."""
         return ()
 
-    def told(self) -> dict[str, str]:
-        """Return all that leaves a client beyond weights and number of samples, by name, and in words what it says."""
-        names, words = [*self.uploads, *(exchange.name for exchange in self.exchanges())], dict(self.tells)
+    def disclosed(self) -> dict[str, str]:
+        """Return all that leaves a client beyond weights and number of samples, by name, with what it reveals."""
+        names, words = [*self.uploads, *(exchange.name for exchange in self.exchanges())], dict(self.discloses)
         return {name: words.get(name, "") for name in names if name != "weights"}
 
     def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:

@@ -92,7 +92,7 @@ class Climb(Algorithm):
     label = "CLIMB"
     paper = "Shen et al., 2022"
     cost = 1.2
-    tells = (("loss", "the mean loss of the model on its samples"),)
+    discloses = (("loss", "the mean loss of the model on its samples"),)
     Params = ClimbParams
     reduces_to = "its core while all losses lie within eps; fedavg with core = fedavg and equal clients"
 

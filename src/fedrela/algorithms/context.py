@@ -32,7 +32,7 @@ class ClientContext:
     rounds: int
     client: int
     model: FlatModel  # loaded with the received weights and this client's private arrays
-    share: ParameterSplit  # which of the model's arrays are shared and which are private
+    split: ParameterSplit  # which of the model's arrays are shared and which are private
     samples: Samples  # what the client trains on, with current labels
     counts: NDArray[np.int64]  # samples per class by the current labels, (C,)
     local: Local  # how to train

@@ -99,7 +99,7 @@ class Creff(Algorithm):
     paper = "Shang et al., 2022"
     cost = 2.5
     Params = CreffParams
-    tells = (
+    discloses = (
         ("gradient_weight", "for each class the mean gradient of the head on its samples"),
         ("gradient_bias", "the same of the head's bias"),
         ("present", "which classes it has"),

@@ -48,7 +48,7 @@ class FedDyn(Algorithm):
     label = "FedDyn"
     paper = "Acar et al., 2021"
     cost = 1.1
-    tells = (("samples", "its number of samples"),)
+    discloses = (("samples", "its number of samples"),)
     Params = FedDynParams
     reduces_to = "fedprox with mu = alpha_i in a client's first round"
 

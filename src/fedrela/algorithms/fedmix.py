@@ -42,7 +42,7 @@ class FedMix(Algorithm):
     label = "FedMix"
     paper = "Yoon et al., 2021"
     cost = 2.5
-    tells = (("means", "averages of its samples, and the shares of all classes in them"),)
+    discloses = (("means", "averages of its samples, and the shares of all classes in them"),)
     Params = FedMixParams
     reduces_to = "fedavg at lam = 0"
     broadcasts = ("x", "y", "groups")  # the pool

@@ -65,7 +65,7 @@ class FedNova(Algorithm):
     label = "FedNova"
     paper = "Wang et al., 2020"
     Params = FedNovaParams
-    tells = (("normalizer", "a_i, which follows from its steps"), ("steps", "tau_i, its number of steps"))
+    discloses = (("normalizer", "a_i, which follows from its steps"), ("steps", "tau_i, its number of steps"))
     uploads = ("weights", "normalizer", "steps")
     reduces_to = "fedavg with equal numbers of steps and mu = 0"
 

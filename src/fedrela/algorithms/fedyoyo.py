@@ -95,7 +95,7 @@ class FedYoyo(Algorithm):
     label = "FedYoYo"
     paper = "Yan et al., 2025"
     cost = 2.6
-    tells = (("effective", "the effective number of its samples of each class, 0 for classes it lacks"),)
+    discloses = (("effective", "the effective number of its samples of each class, 0 for classes it lacks"),)
     Params = FedYoyoParams
     reduces_to = "fedavg to rounding at tau = lam = 0 without views"
     broadcasts = ("prior",)

@@ -56,7 +56,7 @@ class Moon(Algorithm):
             self._train(context)
         else:
             context.train()
-        context.state["previous"] = context.share.shared.read(context.model)
+        context.state["previous"] = context.split.shared.read(context.model)
 
     def _train(self, context: ClientContext) -> None:
         mu, temperature, loss, frozen = self.params.mu, self.params.temperature, context.loss(), _frozen(context)
@@ -78,7 +78,7 @@ def _frozen(context: ClientContext) -> tuple[Tensor, Tensor]:
     """Return the global model and the client's previous one, as vectors."""
     now = context.model.vector.clone()
     with context.model.holding(now):
-        context.share.shared.write(context.model, context.state["previous"])
+        context.split.shared.write(context.model, context.state["previous"])
         return now, context.model.vector.clone()
 
 

@@ -48,7 +48,7 @@ class Scaffold(Algorithm):
     paper = "Karimireddy et al., 2020"
     cost = 1.05
     Params = ScaffoldParams
-    tells = (("control", "the change of c_i: its mean gradient"),)
+    discloses = (("control", "the change of c_i: its mean gradient"),)
     uploads = ("weights", "control")
     broadcasts = ("control",)
     reduces_to = "fedavg in the first round with equal weights, and with identical clients"

@@ -52,7 +52,7 @@ def audit(
 
     STEM.audit.html has the expected moves at several tau, flows from class to class, the agreement of model and labels
     by class, warnings, and the most probable moves by id, with thumbnails where --images names a folder. Flows and rows
-    are of the first --tau given, else of 0.05. The page is one file that needs no network. It shows your ids, so only
+    use the first --tau given, or 0.05. The page is one file that needs no network. It shows your ids, so only
     you may read it. No label is changed; fedrela relabel with the same options does that.
     """
     taus, reading = tau or core.TAUS, take_reading(flags)
@@ -63,7 +63,7 @@ def audit(
     if os.path.lexists(path) and not force:
         raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
     if images is not None and not images.is_dir():
-        raise ArgumentError(f"{images} is no folder", argument="--images")
+        raise ArgumentError(f"expected a folder, got {images}", argument="--images")
     data = read_file(file, reading)
     allowed = allowed_moves(data, forbid)
     at = 0 if tau else taus.index(USUAL_TAU)

@@ -43,7 +43,7 @@ def check(config: ConfigFile, show: Show = False) -> None:
         for other in others:
             print_error(other)
         raise ArgumentError(last) from error
-    if loaded.engine.device not in ("auto", "cpu"):  # to know what is there loads torch
+    if loaded.engine.device not in ("auto", "cpu"):  # finding out what is there loads torch
         from fedrela.experiment.runner import checked_device
 
         checked_device(loaded)
@@ -59,8 +59,8 @@ def check(config: ConfigFile, show: Show = False) -> None:
         print_line(console(), f"with --private: {nodes}; what leaves each:")
         for what, time in disclosures(loaded):
             print_line(console(), printable(f"  {what}: {time}"))
-        if may := ", ".join(loaded.algorithm.kind()(**loaded.algorithm.params).told()):
-            print_line(console(), f"a node may refuse {may}, in its policy; then it is left out, and the run goes on")
+        if may := ", ".join(loaded.algorithm.kind()(**loaded.algorithm.params).disclosed()):
+            print_line(console(), f"a node may refuse {may}, in its policy; it is then left out, and the run continues")
 
 
 def describe(config: Config) -> str:

@@ -127,7 +127,7 @@ def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> N
 @contextlib.contextmanager
 def show_grid(screen: Console, grid: Grid) -> Iterator[Callable[[grids.Progress], None]]:
     """Give a function to call after each round: a bar over all rounds on a terminal, elsewhere a line per run."""
-    time_left, told = TimeLeft(grid), len(grid.failures)
+    time_left, printed = TimeLeft(grid), len(grid.failures)
     bar = Progress(
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
         TextColumn("{task.fields[left]} left"),
@@ -136,21 +136,21 @@ def show_grid(screen: Console, grid: Grid) -> Iterator[Callable[[grids.Progress]
     shown = bar.add_task("preparing", total=grid.rounds, left="-:--")
 
     def show(progress: grids.Progress) -> None:
-        nonlocal told
+        nonlocal printed
         task, left = progress.task, clock(time_left.seconds(progress))
-        told = _print_failures(screen, grid, told)
+        printed = _print_failures(screen, grid, printed)
         bar.update(shown, completed=grid.position(progress), description=_task_name(task), left=left)
         if bar.disable and progress.done.record.round == task.last:
             print_line(screen, f"{_task_name(task)}, done to round {task.last}; {left} left")
 
     with bar:
         yield show
-    _print_failures(screen, grid, told)
+    _print_failures(screen, grid, printed)
 
 
-def _print_failures(screen: Console, grid: Grid, told: int) -> int:
-    """Print the failures after the first `told`, and return how many there are."""
-    for name, message in list(grid.failures.items())[told:]:
+def _print_failures(screen: Console, grid: Grid, printed: int) -> int:
+    """Print the failures after the first `printed`, and return how many there are."""
+    for name, message in list(grid.failures.items())[printed:]:
         print_line(screen, f"failed: {printable(name)}: {printable(message)}", "yellow")
     return len(grid.failures)
 

@@ -34,13 +34,13 @@ HIDDEN = ("number", "time", "event", "previous", "sha256", "ledger", "ledger_sha
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 Ledgers = Annotated[Path, typer.Argument(metavar="PATH", help="A ledger, or a client's folder.", show_default=False)]
-Moves = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Show so many moves, the most probable first.")]
+Moves = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Number of moves to show, the most probable first.")]
 Model = Annotated[
     Path | None, typer.Option(metavar="FILE", help="The model's weights, .safetensors, for --net.", show_default=False)
 ]
 Net = Annotated[
     str | None,
-    typer.Option(metavar="MODULE:NAME", help="Your class, or function, that makes the model.", show_default=False),
+    typer.Option(metavar="MODULE:NAME", help="Class or function that builds the model.", show_default=False),
 ]
 Data = Annotated[
     Path | None,
@@ -175,14 +175,14 @@ def verify(
     --model round-40.safetensors --net task:Net --data rows.npz
 
     Always: the ledger's own digest, the log's chain of digests, and that the log recorded this ledger and these files.
-    With --data the moves are made again and compared, row by row; with --model and --net also the posterior. Any
-    difference is named, with exit code 4. Note the head that is shown in a place of its own: --head tells a log that
-    somebody wrote anew, with every digest, from the one you saw.
+    With --data the moves are replayed and compared row by row; with --model and --net the posterior is too. Any
+    difference is reported, with exit code 4. Store the head that is shown in a separate place: --head detects a log
+    that somebody rewrote as a whole, digests included.
 
     --net imports your module, which runs its code.
     """
     if (model is None) != (net is None) or (model is not None and data is None):
-        raise ArgumentError("--model, --net and --data belong together: the weights, who makes the model, the rows")
+        raise ArgumentError("--model, --net and --data belong together: the weights, the model class, the rows")
     log, ledgers = ledgers_at(path)
     screen, said = console(), compare_with_log(log, ledgers, head)
     for name, ledger in ledgers.items() if data is not None else ():
@@ -217,7 +217,7 @@ def _replayed(
         place = {name: row for row, name in enumerate(file.ids)}
         order = np.array([place[name] for name in ledger.ids], np.int64)
     if not np.array_equal(file.labels[order], ledger.original):
-        raise IntegrityError(f"{data}: its labels are not the original ones of the ledger")
+        raise IntegrityError(f"{data}: its labels are not the ledger's original labels")
     return replay(ledger, file.posterior[order])
 
 
@@ -230,7 +230,7 @@ def undo(path: Ledgers, reason: Reason) -> None:
     the plug-in goes back to the original labels for good, from the client's next round on. Nothing is deleted.
     """
     if not reason.strip():
-        raise ArgumentError("expected a reason, in words, got nothing", argument="--reason")
+        raise ArgumentError("expected a reason, got nothing", argument="--reason")
     if path.name == LOG or path.suffix == ".log":
         raise ArgumentError(f"{path} is a log; expected the ledger beside it, or the client's folder")
     log, ledgers = ledgers_at(path)

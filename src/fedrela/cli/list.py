@@ -50,7 +50,7 @@ def _algorithms(screen: Console, model: str) -> None:
     sent = {name: ", ".join(sent_besides_weights(name)) or "-" for name in ALGORITHMS}
     facts = [(name, kind.description, kind.paper, sent[name]) for name, kind in ALGORITHMS.items()]
     print_text_table(screen, ("algorithm", "what it does", "paper", "sent besides the weights"), facts)
-    sizes = [(name, *map(_sizes, (cost.up, cost.exchanges, cost.down, cost.kept))) for name, cost in costs.items()]
+    sizes = [(name, *map(_sizes, (cost.up, cost.exchanges, cost.down, cost.stored))) for name, cost in costs.items()]
     print_text_table(screen, ("algorithm", "sends", "answers", "receives", "keeps"), sizes)
     print_line(screen, f"In bytes, besides the weights of {model}: {costs['fedavg'].weights:,}.", "dim")
     print_line(screen)

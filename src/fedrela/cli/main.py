@@ -199,7 +199,7 @@ def _run(session: dict[str, bool]) -> int:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except SystemExit as error:  # typer and rich exit so when the reader of a pipe has gone
+    except SystemExit as error:  # how typer and rich exit when the reader of a pipe is gone
         raise BrokenPipeError from error
     except BrokenPipeError:
         raise

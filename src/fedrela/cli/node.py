@@ -31,7 +31,7 @@ Model = Annotated[
 
 @app.callback()
 def group() -> None:
-    """Keep `check` a word of its own, though it is the only one."""
+    """Keep `check` a subcommand, although it is the only one."""
 
 
 def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = None) -> None:

@@ -32,7 +32,7 @@ Forbid = Annotated[
 FILE_FORMATS = """
 [bold].csv, .parquet[/]: one probability column per class and a label column, and perhaps ids. The label column is
 called label, labels, y, class or target, or is the last. The index of a pandas frame, or a column called id, ids, index
-or row_id, is the rows' id. Every other column is a class of its name; where that cannot be, an error names the option
+or row_id, is the row id. Every other column is a class of its name; where that cannot be, an error names the option
 that settles it. Without a header the last column is the label and the classes are 0, 1, 2 ... Labels are class names or
 numbers from 0.
 

@@ -33,7 +33,7 @@ ALL_ROUNDS = 1e9  # seconds: estimate the time left from every round so far, how
 
 
 class StageBar:
-    """A bar that starts again with every stage of the work."""
+    """A bar that restarts with every stage of the work."""
 
     def __init__(self, progress: Progress, stage: str) -> None:
         self._progress, self._stage, self._done = progress, stage, 0
@@ -64,12 +64,12 @@ def progress_bar(stage: str) -> Iterator[StageBar]:
 
 
 def can_redraw(out: Console) -> bool:
-    """Whether lines can be written again in place."""
+    """Whether lines can be redrawn in place."""
     return out.is_terminal and not out.is_dumb_terminal
 
 
 def open_logs(tensorboard: Path | None, mlflow: str | None, wandb: Path | None, name: str) -> list[Log]:
-    """Return the logs that are wanted; they fail here, before a run begins, where they cannot be written."""
+    """Return the requested logs; one that cannot be written fails here, before a run begins."""
     logs: list[Log] = []
     if tensorboard is not None:
         from fedrela.report.tensorboard import TensorBoardLog
@@ -84,12 +84,12 @@ def open_logs(tensorboard: Path | None, mlflow: str | None, wandb: Path | None, 
 
 @dataclass
 class Standing:
-    """How a run of so many rounds stands after the rounds that were added."""
+    """The state of a run of `rounds` rounds after the rounds added so far."""
 
     rounds: int
     round: int = 0  # the last one that is done
     accuracy: Mapping[str, Any] | None = None
-    told: bool = True  # whether clients tell how many labels they moved
+    reported: bool = True  # whether clients report how many labels they moved
     relabelled: dict[int, int] = field(default_factory=dict)  # client -> labels that it changed
     lost: list[tuple[int, int | None, str]] = field(default_factory=list)  # round, client and reason of each exclusion
     skipped: int = 0
@@ -98,7 +98,7 @@ class Standing:
         """Take in the next round."""
         self.round = record.round
         self.accuracy = record.accuracy or self.accuracy
-        self.told = record.moved is not None
+        self.reported = record.moved is not None
         self.relabelled.update((client, number) for client, number in record.relabelled)
         self.lost += [(record.round, client, reason) for client, reason in record.excluded]
         self.skipped += record.skipped
@@ -177,7 +177,7 @@ def _plain_rounds(out: Console, now: Standing, first: int | None) -> Callable[[]
     def write() -> None:
         if now.round in shown:
             left = (time.monotonic() - began) / (now.round - before) * (now.rounds - now.round)
-            moved = f"moved {now.moved}" if now.told else ""
+            moved = f"moved {now.moved}" if now.reported else ""
             parts = (f"round {now.round}/{now.rounds}", *_accuracies(now), moved, f"left {clock(left)}")
             print_line(out, "  ".join(filter(None, [*parts, lost_clients(now)])))
 

@@ -27,7 +27,7 @@ Figures = Annotated[
 ]
 Formats = Annotated[
     list[str] | None,
-    typer.Option("--format", metavar="svg|png|pdf", help="Of the plots; may be given twice.", show_default="svg"),
+    typer.Option("--format", metavar="svg|png|pdf", help="Format of the plots. Repeatable.", show_default="svg"),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite plots that are there already.")]
 
@@ -47,8 +47,8 @@ def report(
 
     [bold]Example[/]: fedrela report runs/digits; fedrela report runs/digits --figures paper --format pdf
 
-    The page opens from disk, prints, and needs no network. It is made at the end of every run; this makes it again,
-    also of a run that is unfinished. --figures writes every plot at the widths of a paper's column and page. --strip
+    The page opens from disk, prints, and needs no network. Every run writes it when it ends; this command writes it
+    again, also for an unfinished run. --figures writes every plot at the widths of a paper's column and page. --strip
     copies the folder without samples, for sharing.
     """
     from fedrela.plots.runs import open_folder
@@ -58,7 +58,7 @@ def report(
     from fedrela.runfolder.grids import copy_without_samples
 
     if format and figures is None:
-        raise ArgumentError("--format: is that of plots; --figures DIR says where they go")
+        raise ArgumentError("--format: applies to plots; --figures DIR says where they go")
     check_formats(format or ())
     if strip is not None and os.path.lexists(strip):
         raise ArgumentError(f"--strip: {strip}: exists already; remove it or choose another place")

@@ -28,7 +28,7 @@ Name = Annotated[
 ScaleName = Annotated[str, typer.Option("--scale", metavar="paper|cpu|smoke", help="How large the experiment is.")]
 ProtocolName = Annotated[
     str,
-    typer.Option("--protocol", metavar="matched|published|both", help="Both arms alike, or as the official code."),
+    typer.Option("--protocol", metavar="matched|published|both", help="Both arms alike, or as in the official code."),
 ]
 Every = Annotated[bool, typer.Option("--all", help="Run every entry, not only the scale's selection.")]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds data sets.", show_default="data")]
@@ -37,11 +37,11 @@ Baselines = Annotated[
 ]
 Changes = Annotated[
     Path | None,
-    typer.Option("--with", metavar="FILE", help="TOML tables to lay over every run's.", show_default="none"),
+    typer.Option("--with", metavar="FILE", help="TOML tables that override those of every run.", show_default="none"),
 ]
 Toml = Annotated[bool, typer.Option("--toml", help="With --dry-run: print the configuration of a run.")]
 RunName = Annotated[
-    str, typer.Option("--run", metavar="NAME", help="For --toml: how its folder begins.", show_default="the first")
+    str, typer.Option("--run", metavar="NAME", help="For --toml: start of the folder's name.", show_default="the first")
 ]
 
 
@@ -130,12 +130,12 @@ def stem(table: PaperTable) -> str:
 
 
 def _print_toml(plan: Reproduction, run: str) -> None:
-    """Print the configuration of the first run whose folder begins so."""
+    """Print the configuration of the first run whose folder name starts with `run`."""
     from fedrela.experiment.load import config_toml
 
     cell = next((cell for cell in plan.grid.cells if cell.name.startswith(run)), None)
     if cell is None:
-        raise ArgumentError(f"--run: expected how a folder of --dry-run begins, got {run!r}")
+        raise ArgumentError(f"--run: expected the start of a folder name that --dry-run lists, got {run!r}")
     about = [plan.table.label, f"scale {plan.scale}", cell.baseline, cell.arm, *map(" ".join, cell.values.items())]
     print(f"# {', '.join(about)}; {cell.name}\n{config_toml(cell.config)}", end="")
 

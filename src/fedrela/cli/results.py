@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A study, or the folder of all studies.")]
 OneStudy = Annotated[Path, typer.Argument(metavar="STUDY", help="The folder of a study.", show_default=False)]
 Store = Annotated[Path, typer.Option(metavar="DIR", help="The folder of all runs.")]
-Cells = Annotated[int, typer.Option(metavar="NUMBER", help="How many runs are done again.", min=1)]
+Cells = Annotated[int, typer.Option(metavar="NUMBER", help="Number of runs to repeat.", min=1)]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Chooses which runs.", min=0)]
 MostSeeds = Annotated[
     int | None, typer.Option("--seeds", metavar="NUMBER", help="Only the first seeds of each study.", min=1)
@@ -47,7 +47,7 @@ def run(
 
     FOLDER has study.toml (a configuration as for compare or sweep, or the name of a table of the paper), or queue.toml,
     which lists such folders. When a run ends, its record is written to summary.json there: accuracies, digests of
-    configuration and weights, versions. A recorded run is never done again, also where its run folder is gone. Ctrl-C
+    configuration and weights, versions. A recorded run is never repeated, even if its run folder is gone. Ctrl-C
     loses nothing. Data sets are looked for in the folder data of the working directory.
     """
     from fedrela.reproduction.studies import Study
@@ -114,7 +114,7 @@ def list_studies(folder: Folder = Path("results")) -> None:
 
 
 def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers = None) -> None:
-    """Run some recorded runs again, alone and from their first round, and compare them with their records.
+    """Repeat some recorded runs, alone and from their first round, and compare them with their records.
 
     [bold]Example[/]: fedrela results verify results/mammography --cells 2 --seed 7
 

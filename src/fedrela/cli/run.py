@@ -93,9 +93,9 @@ def resume(folder: Folder, workers: Workers = None) -> None:
 
     [bold]Example[/]: fedrela resume runs/digits
 
-    It ends with the same bytes as a run that was never interrupted. Of a finished run the result is shown; a run that
+    It ends with the same bytes as a run that was never interrupted. For a finished run, the result is shown; a run that
     another process works on is left alone (exit code 5). Parts of your own that the run's config.toml names as
-    module:name are imported, which runs their code; which modules is said first.
+    module:name are imported, which runs their code; the modules are named first.
     """
     there, number = RunFolder.open(folder), read_workers(workers)
     status = there.status
@@ -224,7 +224,7 @@ def _print_result(out: Console, result: Result) -> None:
     print_line(out)
     samples, clients = sum(folder.manifest["data"]["client_sizes"]), len(folder.ledgers())
     if result.moved is None:
-        print_line(out, "labels moved  not known: the clients keep that to themselves")
+        print_line(out, "labels moved  unknown: the clients do not report it")
     else:
         print_line(out, f"labels moved  {result.moved:,} of {samples:,}, by {plural(clients, 'client')}")
     print_line(out, f"run folder    {printable(result.folder)}")

@@ -24,16 +24,16 @@ ALPHAS = (100.0, 1.0, 0.3, 0.1)
 
 NumClients = Annotated[int, typer.Option("--clients", metavar="NUMBER", min=1, max=10_000, help="Clients.")]
 Alpha = Annotated[
-    float, typer.Option(metavar="NUMBER", min=0.001, max=1e6, help="Of the Dirichlet distribution of each class.")
+    float, typer.Option(metavar="NUMBER", min=0.001, max=1e6, help="Concentration of each class's Dirichlet.")
 ]
 Minority = Annotated[float, typer.Option(metavar="SHARE", help="Share of the rare class in all samples.")]
-Samples = Annotated[int, typer.Option(metavar="NUMBER", min=2, max=10**9, help="Of all clients together.")]
+Samples = Annotated[int, typer.Option(metavar="NUMBER", min=2, max=10**9, help="Samples of all clients together.")]
 Rho = Annotated[float, typer.Option(metavar="SHARE", min=0, max=0.49, help="Probability of re-labelling l to j.")]
-Distance = Annotated[float, typer.Option(metavar="NUMBER", min=0.01, max=10, help="Between the means.")]
-Seed = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the clients.")]
+Distance = Annotated[float, typer.Option(metavar="NUMBER", min=0.01, max=10, help="Distance of the class means.")]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Seed of the clients.")]
 Draws = Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Federations per median in the second table.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the figures.")]
-Format = Annotated[str, typer.Option(metavar="svg|png|pdf", help="Of the figures.")]
+Format = Annotated[str, typer.Option(metavar="svg|png|pdf", help="Format of the figures.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the figures of an earlier call.")]
 
 

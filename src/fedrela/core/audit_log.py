@@ -1,8 +1,8 @@
 """The log beside a ledger: what happened to the labels and when, as entries that form a hash chain.
 
-Every entry holds the digest of the one before it, and its own. An entry that was changed, removed or put in between
-breaks the chain at that line. A ledger's entry holds the ledger's digest, so a ledger that was exchanged, even with a
-digest that fits, no longer matches its log. Whoever rewrites the whole log leaves a chain that holds: keep its last
+Every entry holds the digest of the one before it, and its own. An entry that was changed, removed or inserted
+breaks the chain at that line. A ledger's entry holds the ledger's digest, so a ledger that was replaced, even with a
+matching digest, no longer matches its log. Whoever rewrites the whole log leaves a chain that holds: keep its last
 digest, the head, in a place of its own, and compare.
 """
 
@@ -21,7 +21,7 @@ from fedrela.files import append_line, digest, digest_file
 LARGEST = 1 << 28  # bytes
 LOG = "log.jsonl"  # of a client's folder
 PASS = re.compile(r"pass-([0-9]{4,})\.json")  # a ledger in a client's folder
-NOTHING = "0" * 64  # what stands for the digest before the first entry
+NOTHING = "0" * 64  # in place of a digest before the first entry
 Entry = dict[str, Any]
 
 
@@ -32,7 +32,7 @@ class AuditLog:
         self.path = Path(path)
 
     def append(self, event: str, **facts: Any) -> Entry:
-        """Add an entry with the time of now; one process at a time, and on disk when this returns."""
+        """Add an entry with the current time; one process at a time, and on disk when this returns."""
         added: Entry = {}
 
         def line(before: bytes) -> bytes:
@@ -95,7 +95,7 @@ def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "", **f
 
 
 def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> bool:
-    """Return whether the log has an entry of the ledger in the file `name`; an `IntegrityError` if it is of another."""
+    """Return whether the log has an entry for the ledger file `name`; an `IntegrityError` if it is another ledger's."""
     entry = log.made().get(name)
     if entry is not None and entry["ledger_sha256"] != ledger.sha256:
         raise IntegrityError(
@@ -130,9 +130,9 @@ def ledgers_at(path: str | Path) -> tuple[AuditLog, dict[str, Ledger]]:
 
 
 def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[str]:
-    """Compare ledgers with their log, and return what was found, in words; an `IntegrityError` where they differ.
+    """Compare ledgers with their log, and return the findings as sentences; an `IntegrityError` if they differ.
 
-    `head` is the digest of the log's last entry as somebody noted it; the log may have grown since.
+    `head` is a noted digest of the log's last entry at that time; the log may have grown since.
     """
     entries, said = log.entries(), []
     known = [entry["sha256"] for entry in entries]

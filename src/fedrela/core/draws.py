@@ -1,8 +1,9 @@
 """From candidates to moves: the last lines of the paper's Algorithm 1.
 
 A Bernoulli draw per candidate, one target per sample, and a cap on the whole, which the paper does not have. At most
-floor(tau * n) samples move into one class: the threshold itself, equation (7) with ``"higher"`` or ``"order"``, sees to
-that. Also here: what the draws do on average, for a preview, and the control that moves random samples instead.
+floor(tau * n) samples move into one class: the threshold itself, equation (7) with ``"higher"`` or ``"order"``,
+guarantees that. Also here: what the draws do on average, for a preview, and the control that moves random samples
+instead.
 """
 
 from __future__ import annotations

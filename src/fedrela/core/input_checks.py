@@ -40,7 +40,7 @@ def as_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def refuse_posterior(Q: NDArray[Any], num_classes: int) -> Refusal | None:
-    """Say why `Q` is not a posterior of `num_classes` columns, or None where it is one."""
+    """Return why `Q` is not a posterior of `num_classes` columns, or None if it is one."""
     first = 0 if Q.size else None
     if Q.ndim != 2 or Q.shape[1] != num_classes:
         return Refusal("wrong width", f"expected shape (n, {num_classes}), got {Q.shape}", first)
@@ -68,7 +68,7 @@ def _first_bad_row(Q: NDArray[Any], off: NDArray[np.bool_], total: NDArray[np.fl
 
 
 def refuse_labels(y: NDArray[Any], num_classes: int) -> Refusal | None:
-    """Say which label is not one of 0 to `num_classes` - 1, or None where all are."""
+    """Return which label is not one of 0 to `num_classes` - 1, or None if all are."""
     bad = (y < 0) | (y >= num_classes)
     if not bad.any():
         return None

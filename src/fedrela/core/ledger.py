@@ -52,7 +52,7 @@ def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where the moves of a ledger come from, for whoever checks them or makes them again; None where unknown.
+    """Where the moves of a ledger come from, for whoever checks or replays them; None where unknown.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Provenance:
     seed
         The seed that was given; the draws may come from a stream of it, by round and client.
     preset
-        The name of the preset in force.
+        The name of the preset.
     limits
-        The limits in force as plain values, by name.
+        The limits that applied, as plain values by name.
     policy_sha256
         Digest of the owner's policy, its file or its values.
     model_sha256
@@ -231,7 +231,7 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
         A ledger, or the file of one.
     labels
         The current labels, to check that the ledger belongs to them: they must be the labels after re-labelling or the
-        original ones, else an `IntegrityError` is raised. Where they are class names, so is the result.
+        original ones, else an `IntegrityError` is raised. If they are class names, the result is too.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class Preview:
     kappa
         The same corrected for chance (Cohen's kappa); NaN where chance alone always agrees.
     warnings
-        Reasons against re-labelling these data, in words.
+        Reasons against re-labelling these data.
     refusal, refused_at
         Why `relabel` would refuse and at which row, or None.
     """

@@ -134,9 +134,9 @@ def relabel(
         Seed of the draws.
     uniforms : (n, C) floats, optional
         The draws themselves: draw j of sample i succeeds where ``uniforms[i, j] < rho[i, j]``.
-    class_names : C texts, optional
+    class_names : C strings, optional
         Names of the classes, for the ledger and for limits that name classes.
-    ids : n different texts, optional
+    ids : n distinct strings, optional
         Names of the rows, for the ledger and for `keep`.
 
     Returns
@@ -256,10 +256,10 @@ def check_inputs(
     for name, texts, size in (("class_names", class_names, C), ("ids", ids, y.size)):
         if len(texts) and (len(texts) != size or len(set(texts)) != size):
             raise ArgumentError(
-                f"expected {size} different texts, got {len(set(texts))} in {len(texts)}", argument=name
+                f"expected {size} distinct strings, got {len(set(texts))} in {len(texts)}", argument=name
             )
     given = options.numbered(class_names)
-    for check in (given.variant, given.taus):  # raise where something is given for other classes than there are
+    for check in (given.variant, given.taus):  # raise if an option is given for another number of classes
         check(C)
     moves = given.allowed_moves(C)
     free = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)

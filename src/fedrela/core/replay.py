@@ -1,4 +1,4 @@
-"""Make the moves of a ledger again, and say where they differ from those it records."""
+"""Replay the moves of a ledger, and report where they differ from those it records."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def replay(
         raise DataError("ledger: its samples were drawn at random, as a control; there is nothing to replay")
     seed = options.get("seed") if seed is None else seed
     if seed is None:
-        raise DataError("ledger: its draws came from a generator; without its seed they cannot be made again")
+        raise DataError("ledger: its draws came from a generator; without its seed they cannot be replayed")
     if eligible is None and "ineligible" in options:
         eligible = np.ones(ledger.original.size, np.bool_)
         every = options["ineligible"] == eligible.size
         eligible[slice(None) if every else np.array(options.get("ineligible_rows", []), np.int64)] = False
     held = 0 if eligible is None else int(np.count_nonzero(~np.asarray(eligible)))
     if options.get("ineligible", 0) != held:
-        raise DataError(f"ledger: {options.get('ineligible', 0)} samples were not eligible, given are {held}")
+        raise DataError(f"ledger: {options.get('ineligible', 0)} samples were not eligible, got {held}")
     named = {each.name: options[each.name] for each in options_of(RelabelOptions) if each.name in options}
     return relabel(posterior, ledger.original, num_classes=C, eligible=eligible, seed=seed, **named).ledger
 
 
 def first_difference(recorded: Ledger, replayed: Ledger) -> str | None:
-    """Return the first row whose move differs, in words; None where all are equal."""
+    """Return a description of the first row whose move differs; None if all are equal."""
     then, now = recorded.labels.astype(np.int64), replayed.labels.astype(np.int64)
     differ = np.flatnonzero(then != now)
     if differ.size == 0:

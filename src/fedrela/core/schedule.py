@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fedrela.errors import ArgumentError
+from fedrela.records import first_round
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Schedule:
         whole, share = type(self.start) is int, type(self.start) is float
         if not (whole and self.start >= 1) and not (share and 0 < self.start <= 1):
             raise ArgumentError(
-                f"expected a round from 1 or a float in (0, 1] as share of the rounds, got {self.start!r}",
+                f"expected a round >= 1 or a share of the rounds in (0, 1], got {self.start!r}",
                 argument="start",
             )
         if type(self.period) is not int or self.period < 0:
@@ -46,7 +47,7 @@ class Schedule:
 
     def first(self, rounds: int) -> int:
         """T, the first round in which re-labelling is due in a run of `rounds` rounds."""
-        return self.start if isinstance(self.start, int) else max(1, round(self.start * rounds))
+        return first_round(self.start, rounds)
 
     def latest(self, round: int, rounds: int) -> int | None:
         """Return the last due round up to and including `round`, or None before T."""

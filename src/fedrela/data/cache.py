@@ -3,8 +3,8 @@
 An entry's address is the SHA-256 of the source files, the decoding options and a format version, so an entry never
 grows stale: other bytes or other options have another address. Each array is filled under a temporary name and renamed
 when it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
-reader keeps the file it has mapped. Beside each array lies its digest, which every reading checks: an entry that was
-damaged is built again, with a warning.
+reader keeps the file it has mapped. Beside each array lies its digest, which is checked at every read: a damaged
+entry is rebuilt, with a warning.
 
 Hashing a large set at every start would cost as much as decoding it, so the digest of a list of files is remembered
 under their names, sizes, inodes and times of change.
@@ -40,11 +40,11 @@ ABANDONED_SECONDS = 86_400.0
 
 
 def cache_folder(folder: PathOrNone = None) -> Path:
-    """Return where decoded arrays lie: `folder`, or ``fedrela`` in the user's own cache directory."""
+    """Return the folder of decoded arrays: `folder`, or ``fedrela`` in the user's cache directory."""
     if folder is not None:
         return Path(folder).expanduser()
     shared = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(shared) if os.path.isabs(shared) else Path.home() / ".cache"  # a relative value is to be ignored
+    base = Path(shared) if os.path.isabs(shared) else Path.home() / ".cache"  # a relative value must be ignored
     return base / "fedrela"
 
 
@@ -58,7 +58,7 @@ def cached_arrays(
     folder: PathOrNone = None,
     progress: Progress | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays `names` decoded from `files`, read-only and memory-mapped, from the cache where they are there.
+    """Return the arrays `names` decoded from `files`, read-only and memory-mapped, from the cache if they are there.
 
     `files` are what is decoded, in the order that matters, and `options` everything else that the result depends on, as
     plain JSON values. File names in the cache begin with `label`. `make` is called with ``new(name, shape, dtype)``,
@@ -89,7 +89,7 @@ def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
             arrays[name] = array = np.load(path, "r", allow_pickle=False)
             whole = path.stat().st_size == array.offset + array.nbytes
             whole = whole and _matches(path)
-        except Exception:  # NumPy answers a damaged header with many kinds of exception; all mean: build again
+        except Exception:  # NumPy raises many kinds of exception for a damaged header; all mean: rebuild
             return None
         if not whole:
             return None
@@ -97,7 +97,7 @@ def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
 
 
 def seal_of(path: Path) -> Path:
-    """Return where the digest of an array in the cache lies."""
+    """Return the path of the digest of a cached array."""
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -161,6 +161,6 @@ def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: 
         if progress:
             progress(done, total, "hashing")
     if settled:
-        with contextlib.suppress(OSError):  # a cache that may not be written is slower, not wrong
+        with contextlib.suppress(OSError):  # a cache that cannot be written makes it slower, not wrong
             write_bytes(memory, overall.hexdigest().encode())
     return overall.hexdigest()

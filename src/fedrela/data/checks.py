@@ -13,7 +13,7 @@ from fedrela.core.input_checks import as_labels
 from fedrela.errors import ArgumentError, DataError, WrongKeyError
 from fedrela.options import expected, options_of, without_none
 
-Kinds = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]  # kind -> options that it needs, and may have beside
+Kinds = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]  # kind -> required and optional options
 
 
 def first(wrong: NDArray[np.bool_]) -> int | None:
@@ -32,7 +32,7 @@ def check_labels(labels: ArrayLike, num_classes: int | None = None) -> NDArray[n
 
 
 def check_clients(samples: int, clients: int, min_size: int) -> int:
-    """Return the number of clients where each can have `min_size` of the samples, or raise."""
+    """Return the number of clients, or raise if they cannot all have `min_size` samples."""
     clients, min_size = check_integer("clients", clients, 1), check_integer("min_size", min_size, 0)
     if min_size * clients > samples:
         needed = f"{clients} clients with {min_size} samples each need {min_size * clients}"
@@ -49,7 +49,7 @@ def unused_by_kind(options: Any, kinds: Kinds) -> dict[str, str]:
 
 
 def check_kind(options: Any, kinds: Kinds) -> None:
-    """Raise where the chosen `kind` lacks an option that it needs, or has one that it does not use."""
+    """Raise if the chosen `kind` lacks an option that it needs, or has one that it does not use."""
     unused = options.unused()
     for each in options_of(type(options)):
         value = getattr(options, each.name)

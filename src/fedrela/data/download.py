@@ -1,8 +1,8 @@
 """``fedrela data fetch``: download the files of a source, check them, unpack the archive.
 
 pooch retries, compares the digest, and gives a file its name once it is right. Added here: where files go, which
-addresses are allowed (https, or http on this machine, also after a redirect), continuing a download that was cut off,
-and a message that helps without network.
+addresses are allowed (https, or http on this machine, also after a redirect), resuming an interrupted download,
+and a helpful message without a network.
 
 An archive becomes regular files and folders with plain names inside one new folder, or nothing at all. Names that could
 leave the folder, links, devices and permissions are refused or dropped, though its published digest was checked before.
@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 
 from fedrela.data.sources import SOURCES, RemoteFile
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
-from fedrela.files import Part, digest_file, new_folder, safe_path
+from fedrela.files import PartialFile, digest_file, new_folder, safe_path
 from fedrela.text import not_one_of, one_line, printable
 
 Progress = Callable[[int, int | None], None]
@@ -45,7 +45,7 @@ def fetch(
     A file that is there already, put by hand for instance, is checked and not downloaded; an archive is unpacked
     beside itself and kept. `base_url` is another address that has the same files under the same names, such as a local
     mirror. An attempt is given up after `timeout` seconds of silence and repeated `retries` times. `progress` is called
-    with (done, total) in bytes; every stage, the download of a file or the unpacking, counts from 0 again.
+    with (done, total) in bytes; every stage, the download of a file or the unpacking, restarts from 0.
     """
     known = {key: spec.download for key, spec in SOURCES.items() if spec.download}
     if name not in known:
@@ -112,7 +112,7 @@ def _is_loopback(host: str) -> bool:
 class _Transfer:
     """The download of one file: called by pooch, and what its HTTP downloader writes to.
 
-    The bytes go to a `Part`, which outlives a failure, so that the next attempt asks for the rest only.
+    The bytes go to a `PartialFile`, which survives a failure, so that the next attempt requests only the rest.
     """
 
     def __init__(self, file: RemoteFile, url: str, path: Path, timeout: float, progress: Progress | None) -> None:
@@ -129,7 +129,7 @@ class _Transfer:
 
     def __call__(self, url: str, output_file: str, _: Any) -> None:
         """Complete the part and rename it to `output_file`, whose digest pooch checks."""
-        with Part(self.path) as self._part:
+        with PartialFile(self.path) as self._part:
             if self._part.size != self.file.size:
                 self._receive()
             if self._part.size < self.file.size:
@@ -166,7 +166,7 @@ class _Transfer:
             start = f"bytes {self._part.size}-"
             if status == 206 and not response.headers.get("Content-Range", "").startswith(start):
                 self._part.restart()
-                raise self.failure("the server sent another range than was asked for")
+                raise self.failure("the server sent a range other than the one requested")
             if status == 200:
                 self._part.restart()
             self._check_length(response.headers.get("Content-Length"))
@@ -204,13 +204,13 @@ def _same_scheme(url: str, location: str) -> bool:
 
 
 def _reason(error: Exception, timeout: float) -> str:
-    """Put what the network library raised into a few words on one line."""
+    """Describe what the network library raised, briefly and on one line."""
     response = getattr(error, "response", None)
     if response is not None and response.status_code >= 400:  # the server's own words are not repeated
         code = response.status_code
         return f"HTTP {code}" + (f" {HTTPStatus(code).phrase}" if code in set(HTTPStatus) else "")
     cause: BaseException | None = error
-    while cause is not None:  # from the library's errors down to what the system said
+    while cause is not None:  # from the library's errors down to the system's
         if isinstance(cause, TimeoutError):
             return f"no answer within {timeout:g} seconds"
         if isinstance(cause, OSError) and cause.strerror:

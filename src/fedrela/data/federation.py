@@ -1,4 +1,4 @@
-"""A federation: source, then imbalance, then partition, and the record from which it is built again byte for byte.
+"""A federation: source, then imbalance, then partition, and the record from which it is rebuilt byte for byte.
 
 The numbers of a table are standardised with statistics that clients compute themselves: a count, a mean and a sum of
 squared deviations per column can be merged over clients without any sample leaving its client.
@@ -36,7 +36,7 @@ TEN_CLIENTS = PartitionPlan("dirichlet", clients=10, alpha=0.3)
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything a federation depends on beside its source."""
+    """Everything a federation depends on besides its source."""
 
     seed: int = 1
     imbalance: Imbalance = AS_IT_IS
@@ -67,9 +67,9 @@ class Federation:
     minority
         Ids of the minority classes where imbalance defines them, or None.
     note
-        One sentence where the partition was drawn anew or repaired, else empty.
+        One sentence if the partition was redrawn or repaired, else empty.
     origin
-        Name and options with which `fedrela.data.sources.load` gave the source; None for a source of one's own.
+        Name and options with which `fedrela.data.sources.load` loaded the source; None for a user's own source.
     """
 
     source: Source
@@ -158,9 +158,9 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
 
 
 def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:
-    """Build the federation of a manifest again; data or a result that differs is an `IntegrityError`.
+    """Rebuild the federation of a manifest; data or a result that differs is an `IntegrityError`.
 
-    Give `source` where it is not one that the manifest can name, and `root` where the files of a named source lie now.
+    Pass `source` if the manifest cannot name it, and `root` if the files of a named source have moved.
     """
     origin = manifest.get("origin")
     if source is None:
@@ -176,7 +176,7 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
         raise IntegrityError(f"federation: the manifest cannot be followed: {error}") from None
     for key in found:
         if json.dumps(wanted.get(key), sort_keys=True) != json.dumps(found[key], sort_keys=True):
-            raise IntegrityError(f"federation: {key} differs from the manifest; is it other data or another version?")
+            raise IntegrityError(f"federation: {key} differs from the manifest; are the data or the version different?")
     return federation
 
 

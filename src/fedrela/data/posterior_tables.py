@@ -1,7 +1,7 @@
-"""Posterior tables: CSV and Parquet files as people have them, with an index, ids, prefixed columns and other columns.
+"""Posterior tables: CSV and Parquet files as found in practice, with an index, ids, prefixed and unrelated columns.
 
-A column is the label, the row's id, the probability of a class, or left out. A column of which that is not clear is an
-error that names the option which settles it. Every error in a CSV file says ``FILE:LINE:COLUMN``, counted from 1.
+A column is the label, the row's id, the probability of a class, or left out. An ambiguous column is an
+error that names the option to resolve it. Every error in a CSV file says ``FILE:LINE:COLUMN``, counted from 1.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from fedrela.text import listed, nearest_hint, plural, shown
 
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
 ID_NAMES = ("id", "ids", "index", "row_id")
-INDEX_NAMES = ("", "Unnamed: 0")  # what pandas calls an index without a name, written and read again
+INDEX_NAMES = ("", "Unnamed: 0")  # what pandas calls an unnamed index, once written and read back
 SETTLE = (
     "--ignore leaves a column out, --id makes it the row's id, --classes or --prefix says which columns are classes, "
     "--label-column which is the label"
 )
-LARGEST_VALUE = 1e100  # of what may be added up
+LARGEST_VALUE = 1e100  # of a value that enters a sum
 PLAUSIBLE = 0.05  # mean distance of a row's sum from 1
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Which column of a table is what, by name or by number from 0; what is None or empty is found out."""
+    """The role of each column of a table, by name or by number from 0; what is None or empty is inferred."""
 
     label_column: str | None = None
     id: str | None = None
@@ -43,8 +43,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which column of a file is what; columns are counted from 0."""
+class ColumnRoles:
+    """The role of each column of a file; columns are counted from 0."""
 
     path: Path
     header: tuple[str, ...] | None
@@ -66,7 +66,7 @@ class Layout:
 class PosteriorTable:
     """The cells of a posterior table."""
 
-    layout: Layout
+    layout: ColumnRoles
     posterior: NDArray[np.float64]
     words: list[str]  # of the label column
     ids: tuple[str, ...]
@@ -115,7 +115,7 @@ def read_csv(path: Path, reading: Reading) -> PosteriorTable:
     return PosteriorTable(layout, posterior, words, tuple(ids), np.array(lines, np.int64))
 
 
-def _no_number(layout: Layout, line: int, cells: list[str]) -> DataError:
+def _no_number(layout: ColumnRoles, line: int, cells: list[str]) -> DataError:
     c = next(c for c, cell in enumerate(cells) if not is_number(cell))
     what = f"expected the probability of class {shown(layout.class_names[c])}, got {shown(cells[c])}"
     what += f" (the label column is {layout.label + 1}); {SETTLE}"
@@ -154,7 +154,7 @@ def read_parquet(path: Path, options: Reading) -> PosteriorTable:
 
 def _layout(
     path: Path, line: int | None, header: tuple[str, ...] | None, width: int, options: Reading, index: str | None = None
-) -> Layout:
+) -> ColumnRoles:
     def chosen(wanted: str, argument: str) -> int:
         return _chosen_column(path, width, header or (), wanted, argument)
 
@@ -176,7 +176,7 @@ def _layout(
     if given and guessed and others and header:
         which = ", ".join(shown(header[column]) for column in [*others, label])
         raise ArgumentError(f"{path}: expected the name of one of {which}", argument="label_column")
-    layout = Layout(path, header, label, row_id, tuple(columns), tuple(names), line, given)
+    layout = ColumnRoles(path, header, label, row_id, tuple(columns), tuple(names), line, given)
     if header is not None:
         _check_names(layout)
     if len(columns) < 2:
@@ -254,8 +254,8 @@ def _chosen_column(path: Path, width: int, header: tuple[str, ...], wanted: str,
     raise ArgumentError(reason, argument=argument)
 
 
-def _check_names(layout: Layout) -> None:
-    """Refuse a header that cannot name classes, or that is rather a row of data with a word in it."""
+def _check_names(layout: ColumnRoles) -> None:
+    """Refuse a header that cannot name classes, or that looks like a row of data."""
     seen: dict[str, int] = {}
     for column, name in zip(layout.columns, layout.class_names, strict=True):
         what = ""
@@ -270,7 +270,7 @@ def _check_names(layout: Layout) -> None:
         seen[name] = column
 
 
-def _check_ids(layout: Layout, ids: tuple[str, ...], lines: Sequence[int | None]) -> None:
+def _check_ids(layout: ColumnRoles, ids: tuple[str, ...], lines: Sequence[int | None]) -> None:
     seen: set[str] = set()
     for row, name in enumerate(ids):
         if not name or name in seen:
@@ -279,7 +279,7 @@ def _check_ids(layout: Layout, ids: tuple[str, ...], lines: Sequence[int | None]
         seen.add(name)
 
 
-def _class_ids(layout: Layout, words: list[str], lines: Sequence[int | None]) -> tuple[NDArray[np.int64], bool]:
+def _class_ids(layout: ColumnRoles, words: list[str], lines: Sequence[int | None]) -> tuple[NDArray[np.int64], bool]:
     """Return the class ids of the labels, and whether the labels are names; ids may be written as 3.0."""
     names = layout.class_names
     kinds = set(words)
@@ -307,11 +307,11 @@ def _prefix_hint(label: str, names: Sequence[str]) -> str:
 
 
 def _refuse_stray_columns(table: PosteriorTable) -> None:
-    """Raise if rows sum to 1 without some column that no label names: it is no probability of a class.
+    """Raise if rows sum to 1 without some column that no label names: it is not the probability of a class.
 
-    Each step takes away the column that brings the sums nearest to 1, if nearly all of its values were too much. What
-    is no posterior at all, such as logits, is left for `fedrela.relabel` to refuse. A column of zeros would change no
-    sum, but the class that a label number means.
+    Each step drops the column whose removal brings the sums nearest to 1, if nearly all of its values were excess. What
+    is not a posterior at all, such as logits, is left for `fedrela.relabel` to refuse. A column of zeros would change
+    no sum, but the class that a label number means.
     """
     Q, layout, names = table.posterior, table.layout, table.layout.class_names
     known = set(table.words) if table.names_as_labels else set()
@@ -361,7 +361,7 @@ def is_number(cell: str) -> bool:
 
 
 def ordinal(word: str, limit: int) -> int | None:
-    """Return a word as a number from 0 to below `limit`, or None where it is none.
+    """Return a word as a number from 0 to `limit` - 1, or None if it is not one.
 
     >>> ordinal("2", 3), ordinal("3", 3), ordinal("-1", 3)
     (2, None, None)

@@ -46,7 +46,7 @@ class PosteriorFile:
         """Return a re-labelling row by row as columns: id, old, new, moved, posterior and rho.
 
         Labels are written as in this file. `posterior` is that of the new label; `rho` is the probability of the move,
-        for a row that stayed that of its most probable move.
+        for an unchanged row that of its most probable move.
         """
         n = done.labels.size
         moved, rho = np.zeros(n, np.bool_), np.zeros(n)
@@ -82,7 +82,7 @@ def encode_columns(columns: Mapping[str, Any], ending: str) -> bytes:
 
 
 def _csv_field(value: Any) -> str:
-    """Quote a word where it needs to be; unlike the csv module, also a carriage return before a plain newline."""
+    """Quote a word if necessary; unlike the csv module, also for a carriage return before a plain newline."""
     word = value if isinstance(value, str) else str(value).lower() if isinstance(value, np.bool_) else repr(value)
     if isinstance(value, np.floating):
         word = repr(float(value))

@@ -27,7 +27,7 @@ INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
 LARGEST_WHOLE = 2**53  # float64 holds every integer up to here
 LARGEST_SQUARE = float(np.finfo(np.float32).max)  # of a norm: beyond it float32 arithmetic overflows
 LONGEST_TEXT = 60  # of what a sender wrote, in a reason
-BLOCK = 80_000  # values: so many stay in the processor's cache
+BLOCK = 80_000  # values that stay in the processor's cache
 PIECE = 10_000  # values; BLAS may share a longer dot product among threads, and bits would depend on their number
 FEWEST = 3  # uploads, for a median of the others to mean something
 
@@ -99,7 +99,7 @@ def _whole(value: object) -> int | None:
 
 
 def _address(upload: object, round: int, expected: Expected) -> tuple[int | None, str]:
-    """Return the sender, None where it is unknown, and why its upload is no one of this round, empty where it is."""
+    """Return the sender, None if unknown, and why its upload does not belong to this round; empty if it does."""
     if type(upload) is not Upload:
         return None, "not an upload"
     client = _whole(getattr(upload, "client", None))
@@ -119,7 +119,7 @@ def _check_content(
         if not count:
             raise _RefusedError("wrong number of samples")
         if samples is not None and count != samples:
-            raise _RefusedError(f"wrong number of samples: {count} where {samples} is known")
+            raise _RefusedError(f"wrong number of samples: expected {samples}, got {count}")
         arrays, norm = _read(getattr(upload, "arrays", None), specs), 0.0
         for name, spec in specs.items():
             _check_array(name, arrays[name], spec)
@@ -146,7 +146,7 @@ def _read(arrays: object, specs: ArraySpecs) -> dict[str, NDArray[Any]]:
         for name, value in values.items():
             if not isinstance(value, np.ndarray):
                 raise _RefusedError(f"not an array: {name}")
-        return {name: np.asarray(value) for name, value in values.items()}  # a subclass may answer as it likes
+        return {name: np.asarray(value) for name, value in values.items()}  # a subclass may behave in any way
     except _RefusedError:
         raise
     except Exception:
@@ -158,7 +158,7 @@ def _check_array(name: str, values: NDArray[Any], spec: ArraySpec) -> None:
     for what, (got, declared) in pairs.items():
         if got != declared:
             got = printable(got, LONGEST_TEXT)
-            raise _RefusedError(f"wrong {what}: {name}: {got} where {declared} is expected")
+            raise _RefusedError(f"wrong {what}: {name}: expected {declared}, got {got}")
 
 
 def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> float:

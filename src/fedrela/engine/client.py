@@ -19,7 +19,7 @@ from fedrela.engine.problem import STATE, Plan, Problem, RunArrays
 from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared
 from fedrela.engine.tasks import ClientResult, NoStepError, Task
 from fedrela.errors import ArgumentError
-from fedrela.files.mapped import Place
+from fedrela.files.mapped import FileRegion
 from fedrela.models.arrays import FlatModel
 from fedrela.models.augment import crop_and_flip
 from fedrela.models.contract import need_split
@@ -48,7 +48,7 @@ class ClientSetup:
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, arrays: RunArrays, memory: SharedMemory, with_state: bool) -> ClientSetup:
-        """Put the data of a run, original labels as current ones, and empty client states into shared memory."""
+        """Write the data of a run, the original labels as current ones, and empty client states to shared memory."""
         labels = memory.make("current_labels", {"labels": ArraySpec(problem.y_train.shape, "int64")})
         labels.row()["labels"][...] = problem.y_train
         lengths = [len(shard.train) for shard in problem.shards]
@@ -69,7 +69,7 @@ class ClientSetup:
 
 
 def make_model(plan: Plan, num_classes: int) -> FlatModel:
-    """Return what clients train, on one vector; equal in every process, also where torch's own generator is used."""
+    """Return what clients train, on one vector; equal in every process, even if torch's own generator is used."""
     algorithm = plan.algorithm
     with seeded(plan.seed, "module"):
         module = plan.make()
@@ -80,7 +80,7 @@ def make_model(plan: Plan, num_classes: int) -> FlatModel:
 
 
 def _own_code(*parts: object) -> bool:
-    """Whether a part is neither this package's nor torch's, so that it may draw from any generator."""
+    """Whether code is neither this package's nor torch's, so that it may draw from any generator."""
     return not {type(part).__module__.partition(".")[0] for part in parts} <= {"fedrela", "torch", "builtins"}
 
 
@@ -101,16 +101,16 @@ class ClientRunner:
         self.test = _tensor(setup.test.open())
         self.labels, self._index = setup.labels.open(), setup.index.open()
         self.own_code = _own_code(plan.algorithm, plan.relabel.method, *self.model.module.modules())
-        self._attached: dict[Place, SharedArrays] = {}
+        self._attached: dict[FileRegion, SharedArrays] = {}
         self.current_labels = self.shared(setup.current_labels).row()["labels"]
 
     @classmethod
     def create(cls, problem: Problem, plan: Plan, memory: SharedMemory, keeps_state: bool = True) -> ClientRunner:
         """Return a runner for the clients of a problem, with their data in shared memory."""
         if plan.algorithm.needs_images and not problem.is_image:
-            raise ArgumentError(f"{plan.algorithm.name}: makes views of images of bytes, and these samples are none")
+            raise ArgumentError(f"{plan.algorithm.name}: needs images of bytes to augment; these samples are not")
         if plan.algorithm.mixes_inputs and problem.x_train.dtype == np.int64:
-            raise ArgumentError(f"{plan.algorithm.name}: mixes samples, and these are integers, such as token ids")
+            raise ArgumentError(f"{plan.algorithm.name}: mixes samples, which integers (token ids) do not allow")
         model = make_model(plan, problem.num_classes)
         arrays = RunArrays.of(problem, plan, model)
         with_state = keeps_state and bool(arrays.client_state)
@@ -153,7 +153,7 @@ class ClientRunner:
         self._attached.clear()
 
     def _train(self, task: Task) -> ClientResult:
-        """Re-label where that is due, train, and leave upload and new state in the client's row."""
+        """Re-label if due, train, and write upload and new state to the client's row."""
         plan, classes = self.plan, self.arrays.sizes.classes
         context = self.context(task, self.labels if task.relabel else self.current_labels)
         own, relabelling = context.samples, None
@@ -188,7 +188,7 @@ class ClientRunner:
                 state["scores"][: len(context.scores)] = context.scores
 
     def _answer(self, task: Task) -> ClientResult:
-        """Answer in an exchange."""
+        """Compute the client's answer in an exchange."""
         algorithm, context = self.plan.algorithm, self.context(task, self.current_labels)
         answer = algorithm.answer(task.subject, context)
         specs = algorithm.answers(task.subject, self.arrays.sizes)
@@ -236,7 +236,7 @@ class ClientRunner:
             rounds=plan.train.rounds,
             client=task.client,
             model=self.model,
-            share=self.split,
+            split=self.split,
             samples=samples,
             counts=np.bincount(samples.labels, minlength=self.arrays.sizes.classes),
             local=plan.local(task.round),

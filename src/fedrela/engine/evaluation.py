@@ -30,20 +30,20 @@ def evaluate(run: Run, subject: str = "test") -> Scores | None:
 
 
 def own_scores(classes: int) -> dict[str, ArraySpec]:
-    """Return what a client tells of its own test samples: the confusion matrix if it may, and hits and number."""
+    """Return a client's report on its own test samples: the confusion matrix if permitted, hits and sample count."""
     return {"confusion": ArraySpec((classes, classes + 1), "int64"), "hits": ArraySpec((2,), "int64")}
 
 
 def _evaluate_at_clients(run: Run) -> Scores | None:
-    """Have all clients score the model on their own samples, and add up what they tell."""
+    """Have all clients score the model on their own samples, and add up their reports."""
     specs, round = own_scores(run.problem.num_classes), run.state.round
     output = run.memory.make("scores own", specs, run.clients)
     tasks = run.tasks("score_own", round, range(run.clients), output)
     collected = run.collect(tasks, output, specs, run.plan.train.deadline)
     everybody = dict.fromkeys(range(run.clients))
-    told = admit(collected.uploads, round=round, expected=everybody, specs=specs, reference=None, norm_limit=0.0)
+    reported = admit(collected.uploads, round=round, expected=everybody, specs=specs, reference=None, norm_limit=0.0)
     confusion, hits, samples = np.zeros(specs["confusion"].shape, np.int64), 0, 0
-    for upload in told.admitted:
+    for upload in reported.admitted:
         rows, (right, number) = upload.arrays["confusion"], map(int, upload.arrays["hits"])
         if rows.min() >= 0 and 0 <= right <= number == upload.samples and int(rows.sum()) in (0, number):
             confusion, hits, samples = confusion + rows, hits + right, samples + number

@@ -42,7 +42,7 @@ def _losses() -> Iterable[str]:
 
 
 def check_milestones(value: Any) -> tuple[int | float, ...]:
-    """Return different rounds, or shares of the rounds, as a tuple."""
+    """Return distinct rounds, or shares of the rounds, as a tuple."""
     if not isinstance(value, list | tuple):
         raise ArgumentError(f"expected a list of rounds, or of shares of them, got {shown(value)}")
     for i, moment in enumerate(value):
@@ -51,7 +51,7 @@ def check_milestones(value: Any) -> tuple[int | float, ...]:
             what = "expected a round from 1, or a share of the rounds above 0 and below 1"
             raise ArgumentError(f"{what}, got {shown(moment)}", item=(i,))
     if len(set(value)) < len(value):
-        raise ArgumentError("expected different milestones, got one twice")
+        raise ArgumentError("expected distinct milestones, got one twice")
     return tuple(value)
 
 
@@ -66,7 +66,7 @@ def check_norm_limit(value: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(Options):
-    """Rounds, who takes part, local training, and what is demanded of a round."""
+    """Rounds, participation, local training, and what a round requires."""
 
     rounds: int = option(60, "communication rounds", symbol="R", ge=1, le=MOST_ROUNDS)
     participation: float = option(1.0, "share of the clients in a round; at least one takes part", gt=0, le=1)
@@ -84,21 +84,21 @@ class TrainOptions(Options):
         form="a list of rounds from 1, or of shares of the rounds above 0 and below 1",
     )
     gamma: float = option(0.1, "step: factor of the rate at a milestone", gt=0, le=1)
-    lr_end: float = option(0.0, "cosine: what is left of the rate in the last round", ge=0, le=1)
-    clip: float = option(0.0, "largest norm of a gradient; 0: any", ge=0)
+    lr_end: float = option(0.0, "cosine: fraction of the rate in the last round", ge=0, le=1)
+    clip: float = option(0.0, "largest norm of a gradient; 0: no limit", ge=0)
     precision: str = option(
         "float32", "of the products in local training, where the device has a lower one", choices=PRECISIONS
     )
     augment: bool = option(False, "images are cropped and flipped at random")
     evaluate_every: int = option(
-        1, "rounds between two evaluations; the last round always has one", ge=1, le=MOST_ROUNDS
+        1, "rounds between evaluations; the last round is always evaluated", ge=1, le=MOST_ROUNDS
     )
     local_test: bool = option(False, "each client's own model is scored on the test set as well")
     min_clients: int = option(1, "a round with fewer usable updates is skipped", ge=1, le=MOST_CLIENTS)
-    deadline: float = option(0.0, "seconds that a round waits for its clients; 0: any time", ge=0)
+    deadline: float = option(0.0, "seconds that a round waits for its clients; 0: no deadline", ge=0)
     norm_limit: float = option(
         50.0,
-        "an update so many times the round's median norm is refused; 0: none is",
+        "an update is refused above this multiple of the round's median norm; 0: no limit",
         check=check_norm_limit,
         form="0 or a number >= 1",
     )
@@ -166,7 +166,7 @@ def check_tau(value: Any) -> float | dict[str, float]:
 class RelabelPlan(RelabelOptions):
     """When and how clients re-label, and where posteriors come from."""
 
-    enabled: bool = option(True, "false: nothing is re-labelled, but lr_scale acts all the same")
+    enabled: bool = option(True, "false: nothing is re-labelled, but lr_scale still applies")
     start: int | float = option(
         0.8,
         "first round of re-labelling: a share of all rounds (0.8), or a round (48)",
@@ -175,7 +175,7 @@ class RelabelPlan(RelabelOptions):
         form="a round from 1, or a share of the rounds above 0 and up to 1",
     )
     period: int = option(0, "rounds until the next re-labelling; 0: one shot", symbol="P", ge=0, le=MOST_ROUNDS)
-    late: bool = option(True, "a client not chosen when re-labelling was due does it when it is chosen next")
+    late: bool = option(True, "a client not chosen when re-labelling was due does it when next chosen")
     tau: float | Mapping[str, float] = option(  # type: ignore[assignment]  # wider than RelabelOptions has it
         0.05,
         "share of the samples whose score may pass the threshold of a class; or a table client id -> share",
@@ -193,7 +193,7 @@ class RelabelPlan(RelabelOptions):
         "random: as many moves from class to class, of random samples, as a control",
         choices=("fedrela", "random"),
     )
-    collected: bool = option(False, "posteriors from the last epoch of training, in place of a pass of their own")
+    collected: bool = option(False, "posteriors from the last epoch of training, instead of a separate pass")
     passes: int = option(1, "passes over which posteriors are averaged", ge=1, le=1000)
     augment: bool = option(False, "these passes see augmented samples")
     train_mode: bool = option(False, "these passes run in training mode")

@@ -1,4 +1,4 @@
-"""What a run learns from and how: its data, its plan, and the arrays that follow from both.
+"""What a run learns from, and how: its data, its plan, and the arrays that follow from both.
 
 The experiment makes data and plan; the engine knows no data set and no configuration file.
 """
@@ -38,9 +38,9 @@ class Problem:
     groups: Groups  # groups of classes in which accuracy is reported
     scaling: Scaling  # how stored samples become inputs of a model
     class_names: tuple[str, ...] = ()
-    auxiliary: NDArray[np.int64] | None = None  # training samples, from before imbalance, for a server that asks
-    private: bool = False  # whether clients elsewhere have samples of their own, which are not in the shards here
-    largest: int = 0  # samples of the largest client, where the shards do not show it
+    auxiliary: NDArray[np.int64] | None = None  # training samples, from before imbalance, for a server that needs them
+    private: bool = False  # whether remote clients have their own samples, which are not in the shards here
+    largest: int = 0  # samples of the largest client, if the shards do not show it
     held_by_clients: str = ""  # the evaluation set that clients hold and score: test, validation, or none
 
     @property
@@ -56,7 +56,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run's result depends on, beside its data."""
+    """Everything that a run's result depends on, besides its data."""
 
     seed: int
     train: TrainOptions
@@ -104,6 +104,6 @@ class RunArrays:
         return cls(sizes, layout, {"weights": weights, **plan.algorithm.sends(sizes)}, state)
 
     def upload_row(self, with_state: bool) -> dict[str, ArraySpec]:
-        """Return what a client leaves in its row of shared memory: its upload, and its new state."""
+        """Return what a client writes to its row of shared memory: its upload, and its new state."""
         state = {f"{STATE}{name}": spec for name, spec in self.client_state.items()} if with_state else {}
         return self.upload | state

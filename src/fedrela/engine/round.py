@@ -1,7 +1,7 @@
 """One round, in the order choose, exchange, re-label, train, admit, aggregate, evaluate.
 
-A client's work counts wholly or not at all: its labels, its state and its upload are taken together when its upload is
-admitted, and none of them otherwise.
+A client's work counts as a whole or not at all: its labels, its state and its upload are accepted together when its
+upload is admitted, and dropped together otherwise.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
     """Carry out the next round.
 
     Failures that depend on chance are noted in `folder` before anything depends on them. Clients of `missing` failed in
-    this round before the run was interrupted, and are not asked again: the round is decided, and the others have any
-    time.
+    this round before the run was interrupted, and are not asked again: the outcome is fixed, so the others have no
+    deadline.
     """
     round, missing = run.state.round + 1, missing or {}
     deadline = 0.0 if missing else run.plan.train.deadline
@@ -91,7 +91,7 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
 
 
 def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures, deadline: float) -> Collected:
-    """Have the chosen clients re-label where that is due, and train; the largest begin first."""
+    """Have the chosen clients re-label if due, and train; the largest start first."""
     output = run.memory.make("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
     empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if run.samples[client] == 0}
     failed = {**failed, **empty}
@@ -158,7 +158,7 @@ def _note_failures(folder: RunFolder | None, round: int, failed: Failures, missi
 
 
 def _raise_if_run_failed(run: Run, round: int, collected: Collected, admission: Admission) -> None:
-    """Stop where no client can train at all, or where too few could too often; the round can be tried again then."""
+    """Stop if no client can train at all, or if too few could too often; the round can then be retried."""
     train, skipped = run.plan.train, run.state.skipped + 1
     example = "".join(f"; client {client}: {reason}" for client, reason in _excluded(collected, admission)[:1])
     some_tried = any(failure.kind != FailureKind.NOT_CONNECTED for failure in collected.failed.values())

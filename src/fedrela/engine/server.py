@@ -26,7 +26,7 @@ LARGEST = 1e12  # far beyond what any model learns with; from there on float32 s
 def hold_exchanges(
     run: Run, round: int, chosen: Sequence[int], missing: Mapping[int, Failure], deadline: float
 ) -> dict[int, Failure]:
-    """Hold every exchange that comes before the training of this round, and return the clients that failed in one.
+    """Hold every exchange that precedes the training of this round, and return the clients that failed in one.
 
     They sit out the rest of the round. Those of `missing` that failed in an exchange before are not asked again.
     """
@@ -62,7 +62,7 @@ def aggregate(run: Run, round: int, uploads: Sequence[Upload]) -> None:
         weights = new.astype(run.arrays.layout.dtype)
     if not np.isfinite(weights).all() or np.abs(weights).max(initial=0) > LARGEST:
         raise RunFailedError(
-            f"{where}: the server's arrays are not finite any more: it diverged; lower lr, or set clip"
+            f"{where}: the server's arrays are no longer finite: training diverged; lower lr, or set clip"
         )
     run.state.weights = weights
 
@@ -70,7 +70,7 @@ def aggregate(run: Run, round: int, uploads: Sequence[Upload]) -> None:
 def _on_server(
     run: Run, round: int, uploads: Sequence[Upload], name: str, work: Callable[[ServerContext], Result]
 ) -> Result:
-    """Do a part of the server's work on one thread, with random numbers of its own.
+    """Run server code on one thread, with its own random numbers.
 
     The state is kept as copies: an array of the model or of an upload would change later.
     """

@@ -1,7 +1,7 @@
 """Arrays that several processes see: inputs to read, and rows of named arrays to exchange.
 
-The bytes lie in shared memory where they fit, in a mapped file beyond. They have no name in either, so they are gone
-with the last process that maps them, also after a kill.
+The bytes lie in shared memory if they fit, otherwise in a mapped file. They have no name in either, so they vanish
+with the last process that maps them, even after a kill.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fedrela.algorithms.base import ArraySpec, ArraySpecs
 from fedrela.errors import ArgumentError, DataError
-from fedrela.files.mapped import MappedFile, Place, place_of
+from fedrela.files.mapped import FileRegion, MappedFile, region_of
 
 SHARED_MEMORY = Path("/dev/shm")
 LIMIT = 1 << 30  # bytes of one block in shared memory: unlike those of a file, they cannot leave memory
@@ -31,7 +31,7 @@ ALIGNMENT = 64  # bytes, one cache line
 class Block:
     """Bytes that another process made and still holds at `place`; see `create`."""
 
-    def __init__(self, place: Place, file: MappedFile | None = None) -> None:
+    def __init__(self, place: FileRegion, file: MappedFile | None = None) -> None:
         self.place = place  # small, hashable, can be pickled
         self._file = file
         self._bytes: mmap.mmap | None = place.map(writable=True)
@@ -40,12 +40,12 @@ class Block:
     def create(cls, size: int, *, folder: str | Path | None = None, limit: int = LIMIT) -> Block:
         """Make a block of zeros, of `size` bytes.
 
-        It lies in shared memory, or where that has no room or the block is larger than `limit`, in a file in `folder`,
+        It lies in shared memory or, if that has no room or the block is larger than `limit`, in a file in `folder`,
         by default the folder for temporary files.
         """
         size = max(size, 1)  # an empty file cannot be mapped
         file = None
-        with contextlib.suppress(DataError, OSError):  # there is no such folder, or another process took the room
+        with contextlib.suppress(DataError, OSError):  # there is no such folder, or another process took the space
             if size <= min(limit, shutil.disk_usage(SHARED_MEMORY).free):
                 file = MappedFile(SHARED_MEMORY, size)
         file = file or MappedFile(folder or tempfile.gettempdir(), size)
@@ -68,7 +68,7 @@ class Block:
 class ArrayHandle:
     """Where workers find an array to read; see `SharedMemory.share`."""
 
-    place: Place
+    place: FileRegion
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -83,7 +83,7 @@ class ArrayHandle:
 class RowsHandle:
     """How another process finds `SharedArrays`."""
 
-    place: Place
+    place: FileRegion
     specs: ArraySpecs
 
 
@@ -124,7 +124,7 @@ class SharedArrays:
         }
 
     def close(self) -> None:
-        """Release it; its maker removes it."""
+        """Release the arrays; their creator removes them."""
         self.block.close()
 
 
@@ -140,7 +140,7 @@ class SharedMemory:
         return self._arrays[name]
 
     def make(self, name: str, specs: ArraySpecs, rows: int = 1) -> SharedArrays:
-        """Return the arrays of that name, made anew where their specs changed or there are too few rows."""
+        """Return the arrays of that name, recreated if their specs changed or there are too few rows."""
         there = self._arrays.get(name)
         if there is None or there.specs != specs or there.rows < rows:
             if there is not None:
@@ -169,7 +169,7 @@ class SharedMemory:
         return ArrayHandle(*found, array.shape, array.dtype)
 
     def close(self) -> None:
-        """Release everything; workers that have not opened it yet no longer can."""
+        """Release everything; workers that have not opened it yet can no longer do so."""
         for block in [*(arrays.block for arrays in self._arrays.values()), *self._copies]:
             block.close()
 
@@ -197,7 +197,7 @@ def _offsets(specs: ArraySpecs) -> tuple[dict[str, int], int]:
     return offsets, end
 
 
-def _on_disk(array: NDArray[Any]) -> tuple[Place, int] | None:
+def _on_disk(array: NDArray[Any]) -> tuple[FileRegion, int] | None:
     """Return the file that an array is mapped from and its offset there, or None."""
     root: Any = array
     while isinstance(root, np.ndarray) and not isinstance(root.base, mmap.mmap):
@@ -209,6 +209,6 @@ def _on_disk(array: NDArray[Any]) -> tuple[Place, int] | None:
         return None
     offset = root.offset + array.ctypes.data - root.ctypes.data
     try:
-        return place_of(root.filename, offset + array.nbytes), offset
+        return region_of(root.filename, offset + array.nbytes), offset
     except FileNotFoundError:  # removed since
         return None

@@ -30,7 +30,7 @@ from fedrela.runfolder import Checkpoint, RunFolder
 
 @dataclass
 class ServerState:
-    """What changes from round to round, beside the current labels and the clients' states."""
+    """What changes from round to round, besides the current labels and the clients' states."""
 
     round: int  # the last one that is done, 0 before the first
     weights: NDArray[Any]  # the shared arrays, one vector
@@ -44,7 +44,7 @@ class ServerState:
 
 @dataclass
 class Collected:
-    """What clients brought back: uploads, re-labellings and rows of shared memory by client; or why they failed."""
+    """What clients returned: uploads, re-labellings and rows of shared memory by client; or why they failed."""
 
     uploads: list[Upload] = field(default_factory=list)
     relabellings: dict[int, ClientRelabelling] = field(default_factory=dict)
@@ -53,15 +53,15 @@ class Collected:
 
 
 class Run:
-    """One federated run in progress: what to learn from, how, and who does the clients' work.
+    """One federated run in progress: what to learn from, how, and which executor does the clients' work.
 
-    Where the plan cannot be sent to processes, this process does the work, and `note` says so. In `folder` lie arrays
-    that are too large for shared memory.
+    If the plan cannot be sent to other processes, this process does the work, and `note` says so. `folder` holds
+    arrays that are too large for shared memory.
     """
 
     def __init__(self, problem: Problem, plan: Plan, executor: Executor, folder: Path | None = None) -> None:
         self.problem, self.plan, self.clients = problem, plan, len(problem.shards)
-        # n_k of each client, None where it is known to the client alone
+        # n_k of each client, None if only the client knows it
         self.samples = [None if problem.private else len(shard.train) for shard in problem.shards]
         self.memory = SharedMemory(folder)
         self.runner = ClientRunner.create(problem, plan, self.memory, keeps_state=not executor.remote_clients)
@@ -115,7 +115,7 @@ class Run:
         ]  # fmt: skip
 
     def collect(self, tasks: Sequence[Task], output: SharedArrays, specs: ArraySpecs, deadline: float) -> Collected:
-        """Have clients carry out tasks, and return what they bring back."""
+        """Have clients carry out tasks, and return their results."""
         collected = Collected()
         for position, value, failure in self.executor.run(tasks, deadline=deadline or None):
             client, row = tasks[position].client, tasks[position].row
@@ -136,7 +136,7 @@ class Run:
 
 
 def _load(executor: Executor, runner: ClientRunner) -> tuple[Executor, str]:
-    """Load the clients' work into an executor; where it cannot be sent to processes, return this one, and a note."""
+    """Load the clients' work into an executor; if it cannot be sent to other processes, use this one, with a note."""
     note = ""
     if isinstance(executor, Pool):
         try:

@@ -1,4 +1,4 @@
-"""What an executor is asked to do, and what comes back beside the arrays in shared memory."""
+"""What an executor is asked to do, and what it returns besides the arrays in shared memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedrela.errors import FedrelaError
 from fedrela.records import Failure, FailureKind, Upload
 from fedrela.text import one_line
 
-# A client re-labels where that is due, and trains; it answers in an exchange; one batch of an evaluation set is scored;
+# A client re-labels if due, and trains; it answers in an exchange; one batch of an evaluation set is scored;
 # the test set is scored with a client's own model; a remote client scores the model on test samples of its own.
 TaskKind = Literal["train", "ask", "score", "score_local", "score_own"]
 
@@ -49,7 +49,7 @@ class ClientRelabelling:
 
 @dataclass(frozen=True, eq=False)
 class ClientResult:
-    """What a client's work returns beside the arrays in its row; a remote client sends an upload in place of a row."""
+    """What a client's work returns besides the arrays in its row; a remote client sends an upload instead of a row."""
 
     samples: int
     relabelling: ClientRelabelling | None = None
@@ -57,7 +57,7 @@ class ClientResult:
 
 
 class TaskResult(NamedTuple):
-    """What became of the task at `position`: what the work returned, or why it failed."""
+    """The outcome of the task at `position`: what the work returned, or why it failed."""
 
     position: int
     value: Any = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedrela.experiment.runner import begin, resume, run
     from fedrela.experiment.sweeps import Sweep, sweep
 
-# A configuration is checked without torch, which these need; so they are loaded when they are first asked for.
+# A configuration is checked without torch, which these need, so they are loaded on first use.
 _HOMES = {
     "Comparison": "experiment.comparison", "Result": "experiment.result", "Sweep": "experiment.sweeps",
     "begin": "experiment.runner", "compare": "experiment.comparison", "open_executor": "engine.executors",

@@ -1,6 +1,6 @@
 """Matched arms: what is compared with what, so that the effect of re-labelling can be separated from the rest.
 
-The official code lowers the learning rate together with re-labelling, so that neither can be told from the other. The
+The official code lowers the learning rate together with re-labelling, so that their effects cannot be separated. The
 four matched arms cross the two; ``random`` moves as many labels between the same classes, of samples drawn at random.
 """
 

@@ -1,4 +1,4 @@
-"""From a configuration to its data; errors name the key to blame and its place."""
+"""From a configuration to its data; errors name the key at fault and its position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_MESSAGE = 2000  # characters; messages about data hold whole paths
 
 @contextlib.contextmanager
 def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> Iterator[None]:
-    r"""Raise an `ArgumentError` or a `DataError` of the block anew: the same class, with place and key in front.
+    r"""Re-raise an `ArgumentError` or a `DataError` of the block: the same class, with position and key in front.
 
     `keys` has the key of the configuration that each argument comes from; `otherwise` is for errors about no argument.
 
@@ -52,10 +52,10 @@ def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> 
 
 
 def build_data(config: Config, *, source: Source | None = None, progress: Progress | None = None) -> Federation:
-    """Build the federation that the ``[data]`` table describes, perhaps from a source of the user's own.
+    """Build the federation that the ``[data]`` table describes, possibly from a user-supplied source.
 
     `progress` is called with (done, total, what) while files are decoded. An error is one line, ``file:line:column:
-    key: what is wrong``, where the data cannot be read or do not allow what is wanted of them.
+    key: what is wrong``, if the data cannot be read or do not allow what is asked of them.
     """
     data = config.data
     files: KeyPath = ("data", "source" if data.root is None else "root")
@@ -90,7 +90,7 @@ def first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
 def groups_of(federation: Federation, protocol: str = "counts") -> Groups:
     """Return the classes that are reported together: majority and minority, or head, medium and tail.
 
-    Minority classes, where imbalance defines them, decide; else the counts do, by `protocol`, see `evaluation_groups`.
+    Minority classes decide if imbalance defines them, otherwise the counts, by `protocol`; see `evaluation_groups`.
     """
     test_counts = np.bincount(federation.y_test, minlength=federation.source.num_classes)
     return evaluation_groups(

@@ -43,7 +43,7 @@ class Comparison(GridSummary):
     kind = "compare"
 
     def changes(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield label, base and treated arm of each matched pair, and in words what differs and what is noise."""
+        """Yield label, base and treated arm of each matched pair, and a phrase on the difference and its noise."""
         note = ["one seed cannot tell this from noise"] if len(self.record["seeds"]) == 1 else []
         for baseline in self.record["baselines"]:
             for pair in baseline["pairs"]:
@@ -74,8 +74,8 @@ class Comparison(GridSummary):
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
     """Run a comparison below the folder `out`, or what is left of it there; parameters as for `run`.
 
-    What is compared stands in the table ``[compare]``. It is an error where every baseline failed; one that failed
-    beside others is in the summary, with the reason.
+    What is compared stands in the table ``[compare]``. It is an error if every baseline failed; if only some
+    did, the summary has the reasons.
     """
     plan = Compare(as_config(config), out)
     plan.grid.complete(workers)
@@ -86,7 +86,7 @@ class Compare:
     """A comparison to be run below a folder.
 
     The table ``[compare]`` says what is compared; without one the algorithm is, in four arms with three seeds. `name`
-    is how tables call it; by default as the file, or without one as the folder.
+    is its name in tables, by default that of the file, or without one that of the folder.
     """
 
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:
@@ -97,7 +97,7 @@ class Compare:
         self.grid = grid_of(config, out, cells, kind="compare", facts={"score": self.table.score}, name=name)
 
     def summary(self) -> Record:
-        """Return what all runs say together; each must be done, or have failed."""
+        """Return the summary of all runs, each of which is done or has failed."""
         failures: dict[str, str] = {}
         for cell in self.grid.cells:
             if cell.name in self.grid.failures:
@@ -136,7 +136,7 @@ class Compare:
 
 
 def grid_of(config: Config, out: str | Path, cells: Iterable[Cell], *, name: str | None = None, **about: Any) -> Grid:
-    """Return cells made from a configuration as a grid; without a name it is called as its file, else as the folder."""
+    """Return cells made from a configuration as a grid, by default named after its file, else after the folder."""
     if name is None:
         name = Path(config.origin.name).stem if config.origin.places else Path(out).name
     return Grid(out, cells, name=name, base=base_digest(config), config=config_toml(config), **about)
@@ -147,7 +147,7 @@ def base_digest(config: Config) -> str:
     return config_sha256(overlay(config, {"seed": 1, "report": ReportConfig().model_dump()}))
 
 
-ACT_WITHOUT = ("enabled", "lr_scale", "collected")  # keys of [relabel] that may change a run that re-labels nothing
+ACT_WITHOUT = ("enabled", "lr_scale", "collected")  # keys of [relabel] that affect even a run that re-labels nothing
 
 
 def cells_of(

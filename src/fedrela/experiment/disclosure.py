@@ -28,7 +28,7 @@ from fedrela.text import plural
 
 
 def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[str, str]]:
-    """Return everything that leaves a node, and when; without a policy, all that the federation asks for.
+    """Return everything that leaves a node, and when; without a policy, everything the federation asks for.
 
     >>> from fedrela.experiment.load import parse_config
     >>> table = {"nodes": ["a", "b"], "classes": ["x", "y"], "columns": ["age"], "statistics": True}
@@ -43,10 +43,12 @@ def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[
     algorithm = config.algorithm.kind()(**config.algorithm.params)
     times = {exchange.name: when(exchange) for exchange in algorithm.exchanges()}
     rows = [("weights, number of training samples", train)]
-    rows += [(f"{name} ({what})" if what else name, times.get(name, train)) for name, what in algorithm.told().items()]
-    told = [name for name in statistics_specs(config) if (policy.counts if name == COUNTS else policy.statistics)]
-    if told:
-        names = ", ".join({COUNTS: "number per class"}.get(name, name) for name in told)
+    rows += [
+        (f"{name} ({what})" if what else name, times.get(name, train)) for name, what in algorithm.disclosed().items()
+    ]
+    reported = [name for name in statistics_specs(config) if (policy.counts if name == COUNTS else policy.statistics)]
+    if reported:
+        names = ", ".join({COUNTS: "number per class"}.get(name, name) for name in reported)
         rows.append((f"statistics ({names} of its samples)", "once, before the first round"))
     if federation.evaluate != "server":
         what = "confusion matrix of its own test samples" if policy.confusion else "hits and number of its test samples"
@@ -56,7 +58,7 @@ def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[
 
 
 def _statistics(config: Config, run: RunFolder) -> dict[str, NDArray[Any]]:
-    """Return the statistics that a run began with; a simulation has them of images, as its constants of scaling."""
+    """Return the statistics that a run started with; for images, a simulation has them as its scaling constants."""
     agreed, federation = recorded_statistics(run.manifest), agreed_on(config)
     if "count" not in statistics_specs(config) or "count" in agreed:
         return agreed

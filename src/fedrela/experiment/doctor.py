@@ -1,4 +1,4 @@
-"""What a bug report needs to know of a machine: versions, cores, memory, device, folders, data sets, optional parts."""
+"""What a bug report should say about a machine: versions, cores, memory, device, folders, data sets, optional parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTIONAL = ("flwr", "ray", "tensorboard", "pandas", "imbalanced-learn", "mlflow"
 
 
 def facts() -> Iterator[tuple[str, str]]:
-    """Yield name and value of every fact; no user, host or path but those of data is among them."""
+    """Yield name and value of every fact, without user or machine names, or paths other than those of data."""
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
     yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
     yield "cores", f"{usable_cores()} usable of {os.cpu_count()}"
@@ -34,8 +34,8 @@ def facts() -> Iterator[tuple[str, str]]:
 
 
 def memory() -> str:
-    """Return the memory of the machine and what of it is free, as far as the system says."""
-    with suppress(ValueError, OSError, AttributeError):  # names that only some systems know
+    """Return total and free memory, as far as the system reports them."""
+    with suppress(ValueError, OSError, AttributeError):  # some systems lack these names
         page = os.sysconf("SC_PAGE_SIZE")
         total, free = (page * os.sysconf(name) / 2**30 for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"))
         return f"{total:.1f} GiB, {free:.1f} GiB free"

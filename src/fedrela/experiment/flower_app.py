@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from fedrela.flower.executor import FlowerExecutor
 
 LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
-STATE = ".fedrela-client"  # where a node keeps what is its own, unless it says otherwise
+STATE = ".fedrela-client"  # folder of a node's own state, unless it names another
 PATIENCE = 600.0  # seconds
 Watch = Callable[[RecordedRun, RoundRecord | None], None]
 
@@ -77,7 +77,7 @@ def _simulated(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 
 @lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
 def flower_client(text: str, state: str) -> FlowerClient:
-    """Return what carries out the tasks of clients in this process; data that cannot be read keep them out."""
+    """Return what carries out the tasks of clients in this process; if the data cannot be read, they take no part."""
     from fedrela.flower.client import FlowerClient
 
     config = parse_config(text)
@@ -96,7 +96,7 @@ def _runner(config: Config, federation: Federation | PrivateFederation) -> tuple
 
 
 def _no_runner(_: Any) -> tuple[ClientRunner, SharedMemory]:
-    raise DataError("takes no part")  # a client says its own reason before
+    raise DataError("takes no part")  # a client has reported its own reason already
 
 
 def data_sha256(manifest: Mapping[str, Any]) -> str:
@@ -122,7 +122,7 @@ def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 
 @lru_cache(maxsize=64)  # nodes of one process, as in tests
 def private_client(text: str, state: str, data: str, name: str = "", key: str = "") -> FlowerClient:
-    """Return what carries out the tasks of a private node; what is wrong with its data or policy keeps it out."""
+    """Return what carries out the tasks of a private node; an error in its data or policy excludes it."""
     from fedrela.flower.client import FlowerClient, PrivateNode
     from fedrela.flower.keys import signer
 
@@ -164,9 +164,9 @@ def serve(
 ) -> Result:  # fmt: skip
     """Run the clients' configuration on the Flower grid that a ``ServerApp`` is given, or resume the run in `out`.
 
-    Clients keep their states under the name `experiment`: the same to go on. `patience` is how many seconds to wait for
-    clients to connect, and for replies where ``train.deadline`` is 0. `watch` is called with the run before its first
-    round, and after each. With `private` nodes the server has no samples but those that the file `data` names.
+    Clients store their states under the name `experiment`; use the same to resume. `patience` is how many seconds to
+    wait for clients to connect, and for replies if ``train.deadline`` is 0. `watch` is called with the run before its
+    first round, and after each. With `private` nodes the server has no samples but those that the file `data` names.
     """
     from fedrela.flower.executor import FlowerExecutor
 
@@ -194,15 +194,15 @@ def serve(
 def _server_part(
     config: Config, executor: FlowerExecutor, out: str | Path, data: str | Path | None
 ) -> PrivateFederation:
-    """Return the server's part, after the exchange of statistics, or with those that the run in `out` began with."""
+    """Return the server's part, after the exchange of statistics, or with those that the run in `out` started with."""
     samples = load_samples(load_node(data), config) if data is not None and Path(data).exists() else None
     if run_status(out) != "missing":
         there = RunFolder.open(out)
         check_same_config(there, config)
         executor.agreed = recorded_statistics(there.manifest)
     elif wants_statistics(config):
-        told = executor.statistics(len(agreed_on(config).nodes), statistics_specs(config))
-        executor.agreed = merged_statistics(config, told)
+        reported = executor.statistics(len(agreed_on(config).nodes), statistics_specs(config))
+        executor.agreed = merged_statistics(config, reported)
     return at_server(config, samples, executor.agreed)
 
 
@@ -222,7 +222,7 @@ def simulate(
 
 
 def check_servable(config: Config) -> None:
-    """Raise where a configuration asks for what clients elsewhere do not do."""
+    """Raise if a configuration asks for what remote clients do not do."""
     if config.train.local_test:
         what = "remote clients do not score their own models; leave it out"
         raise WrongConfigError([Fault(("train", "local_test"), what)], config.origin)
@@ -317,7 +317,7 @@ def _private_words(nodes: list[str]) -> dict[str, Any]:
 
 
 def _name(config: Config, target: Path) -> str:
-    """Return a name that a package, a folder and a shell can have."""
+    """Return a name that is valid for a package, a folder and a shell."""
     file = Path(config.origin.name)
     stem = file.stem if file.suffix == ".toml" and file.stem != "config" else target.name
     plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")

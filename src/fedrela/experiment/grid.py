@@ -1,7 +1,7 @@
 """Many runs below one folder: shared rounds once, nothing twice, and an interrupted grid continues where it stopped.
 
 Nothing in ``[relabel]`` acts before its first round, except that posteriors may be collected. So all runs that differ
-in nothing else continue from one prefix, up to the round before their own first one, and equal the same runs made
+in nothing else continue from one prefix, up to the round before their own first one, and equal the same runs done
 alone, byte for byte. A longer prefix continues from a shorter one.
 """
 
@@ -38,7 +38,7 @@ FORMAT = "fedrela-summary-1"
 
 @dataclass(frozen=True)
 class GridSummary:
-    """What many runs found: the folder where they lie, and all of ``summary.json``."""
+    """The results of many runs: their folder, and all of ``summary.json``."""
 
     kind: ClassVar[str]
     folder: Path
@@ -46,12 +46,12 @@ class GridSummary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what was found; where not all runs are finished it is a `DataError`."""
+        """Read the results; a `DataError` if not all runs are finished."""
         there = GridFolder.open(folder)
         return cls(there.path, there.summary(cls.kind))
 
     def to_dict(self) -> Record:
-        """Return all of ``summary.json`` as plain numbers, texts, lists and dictionaries, a copy of its own."""
+        """Return a copy of ``summary.json`` as plain numbers, strings, lists and dictionaries."""
         return dict(json.loads(json.dumps(self.record)))
 
 
@@ -66,7 +66,7 @@ def prefix_rounds(config: Config) -> int:
 
 
 def file_name(config: Config) -> str:
-    """Return how folders call the algorithm, which may be the user's own."""
+    """Return the name of the algorithm, which may be user-defined, in folder names."""
     return config.algorithm.name.replace(":", ".")
 
 
@@ -143,8 +143,8 @@ class Grid:
     """All cells below the folder `out`; two of one configuration are one run.
 
     `name` and `about` are what else ``grid.json`` says, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest
-    of what must be the same to go on in a folder; ``config``, the TOML text that it was made from; and ``facts``. With
-    `shared` the runs lie in the folder above, the store of several grids.
+    of what must be the same to continue in a folder; ``config``, the TOML text that it was made from; and ``facts``.
+    With `shared` the runs lie in the folder above, the store of several grids.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class Grid:
         """Carry out what is not done yet, with the folder locked; a run that fails is noted in `failures`.
 
         While at least as many tasks are ready as a pool has workers, each worker does whole tasks; the clients of what
-        is left then share the workers. Either way the results are the same, byte for byte.
+        is left share the workers. Either way the results are the same, byte for byte.
         """
         with self.begin().locked():
             left = self.remaining()
@@ -269,7 +269,7 @@ class Grid:
         return left
 
     def position(self, progress: Progress) -> int:
-        """Return how many of all rounds lie behind, those of skipped tasks included."""
+        """Return how many of all rounds are done, those of skipped tasks included."""
         if progress.later is not None:
             return self.rounds - sum(task.rounds for task in progress.later)
         earlier = self.tasks[: self.tasks.index(progress.task)]

@@ -1,4 +1,4 @@
-"""From a TOML file or a dictionary to a checked configuration, and back to TOML; what is wrong ends in one line."""
+"""From a TOML file or a dictionary to a checked configuration, and back to TOML; errors are one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Table = TypeVar("Table", bound=ConfigTable)
 def load_config(path: str | Path) -> Config:
     """Read a TOML file, UTF-8, at most 1 MiB; paths inside it are relative to its folder.
 
-    What is wrong is an `ArgumentError` of one line, ``file:line:column: key: what is wrong``.
+    Anything wrong is an `ArgumentError` of one line, ``file:line:column: key: what is wrong``.
     """
     path = Path(path)
     return parse_config(read_text(path), name=str(path), folder=path.parent)

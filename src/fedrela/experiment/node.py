@@ -88,7 +88,7 @@ def _labels(source: Source, part: str, node: NodeConfig, federation: FederationC
         name = node.classes.get(word, word)
         if name not in number:
             hint = nearest_hint(name, federation.classes)
-            raise MisfitError(f"{source.name}: class {word!r} is none of the federation's{hint}; map it in [classes]")
+            raise MisfitError(f"{source.name}: class {word!r} is not in the federation{hint}; map it in [classes]")
         table[c] = number[name]
     return table[y]
 
@@ -108,14 +108,14 @@ def _aligned(source: Source, part: str, federation: FederationConfig) -> Samples
 
 
 def _columns(source: Source, x: Samples, federation: FederationConfig) -> Samples:
-    """Return a table with the agreed columns; a value of a category that this node has not met is all zeros."""
+    """Return a table with the agreed columns; a category value that this node does not know is all zeros."""
     if source.numeric is None:
         raise MisfitError(f"{source.name}: expected a table with columns, got samples of shape {x.shape[1:]}")
     own = {name: j for j, name in enumerate(source.feature_names)}
     wanted, stems = federation.columns, {_stem(name) for name in own}
     if unknown := [name for name in own if name not in wanted]:
         hint = nearest_hint(unknown[0], wanted) or "; name it in the option ignore to leave it out"
-        raise MisfitError(f"{source.name}: column {unknown[0]!r} is none of the federation's{hint}")
+        raise MisfitError(f"{source.name}: column {unknown[0]!r} is not in the federation{hint}")
     columns = np.zeros((len(x), len(wanted)), np.float32)
     for j, name in enumerate(wanted):
         if name in own:

@@ -1,4 +1,4 @@
-"""A configuration with some keys changed: what baselines, arms, seeds and swept values are made of."""
+"""A configuration with some keys changed: the basis of baselines, arms, seeds and swept values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema import Config
 
 SEVERAL = ("compare", "sweep")  # tables about several runs, which no single run has
-CHOOSERS = ("name", "kind")  # another choice replaces its table: the other keys belonged to the former one
-BELONGS = {"source": ("options", "root"), "method": ("params",)}  # keys that go where another one is chosen
+CHOOSERS = ("name", "kind")  # a new choice replaces the whole table, whose other keys belonged to the old one
+BELONGS = {"source": ("options", "root"), "method": ("params",)}  # keys dropped when this key changes
 
 
 def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
@@ -36,7 +36,7 @@ def laid_over(
     """Return a table with changes laid over it, key by key and table by table.
 
     A change that chooses another ``name`` or ``kind`` replaces its whole table, and another ``source`` or ``method``
-    what belonged to the former one. `usual` has the values of tables that were left out.
+    what belonged to the old one. `usual` has the values of tables that were left out.
 
     >>> laid_over({"model": {"name": "mlp", "hidden": [9]}, "seed": 1}, {"model": {"name": "cnn"}})
     {'model': {'name': 'cnn'}, 'seed': 1}

@@ -3,7 +3,7 @@
 What the engine knows of a whole federation in a simulation comes from elsewhere here: number of clients, classes and
 form of the samples from the configuration; constants of scaling from the configuration, from one exchange before the
 first round, or from each node's own samples; n_k from the uploads; groups from the configuration, from the server's
-test set, or from counts that nodes agree to tell.
+test set, or from counts that nodes agree to report.
 """
 
 from __future__ import annotations
@@ -76,18 +76,18 @@ def _pools(config: Config) -> bool:
 
 
 def own_statistics(config: Config, node: NodeConfig, samples: NodeSamples) -> dict[str, NDArray[Any]]:
-    """Return what a node tells in the exchange before the first round, as far as it is asked and its policy permits."""
-    federation, told = agreed_on(config), dict[str, NDArray[Any]]()
+    """Return what a node reports in the exchange before the first round: what is requested and its policy permits."""
+    federation, reported = agreed_on(config), dict[str, NDArray[Any]]()
     if _pools(config) and node.policy.statistics:
         if federation.shape and federation.form == "images":
             count, total, squares = pixel_sums(samples.x_train)
-            told = {"count": np.array(count), "sum": total, "squares": squares}
+            reported = {"count": np.array(count), "sum": total, "squares": squares}
         else:
             moments = Moments.of(_by_channel(samples.x_train, federation))
-            told = {"count": np.array(moments.count), "mean": moments.mean, "squares": moments.squares}
+            reported = {"count": np.array(moments.count), "mean": moments.mean, "squares": moments.squares}
     if federation.groups == "counts" and node.policy.counts:
-        told[COUNTS] = samples.counts(len(federation.classes))
-    return told
+        reported[COUNTS] = samples.counts(len(federation.classes))
+    return reported
 
 
 def _by_channel(x: NDArray[Any], federation: FederationConfig) -> NDArray[Any]:
@@ -98,27 +98,27 @@ def _by_channel(x: NDArray[Any], federation: FederationConfig) -> NDArray[Any]:
 
 
 def merged_statistics(config: Config, answers: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
-    """Return the statistics of all nodes together, from what each told, in the order of their numbers."""
-    told, merged = [each for each in answers if "count" in each and int(each["count"])], dict[str, NDArray[Any]]()
+    """Return the statistics of all nodes together, from what each reported, in the order of their numbers."""
+    reported, merged = [each for each in answers if "count" in each and int(each["count"])], dict[str, NDArray[Any]]()
     if _pools(config):
-        if not told:
-            raise DataError("statistics: no node told any, so inputs cannot be scaled; give mean and std instead")
-        if "sum" in told[0]:
-            merged = {name: np.sum([each[name] for each in told], axis=0) for name in ("count", "sum", "squares")}
+        if not reported:
+            raise DataError("statistics: no node reported any, so inputs cannot be scaled; give mean and std instead")
+        if "sum" in reported[0]:
+            merged = {name: np.sum([each[name] for each in reported], axis=0) for name in ("count", "sum", "squares")}
         else:
-            parts = [Moments(int(each["count"]), each["mean"], each["squares"]) for each in told]
+            parts = [Moments(int(each["count"]), each["mean"], each["squares"]) for each in reported]
             whole = reduce(Moments.merge, parts)
             merged = {"count": np.array(whole.count), "mean": whole.mean, "squares": whole.squares}
     if agreed_on(config).groups == "counts":
         counts = [each[COUNTS] for each in answers if COUNTS in each]
         if not counts:
-            raise DataError("federation.groups: no node agrees to tell its counts; name the groups instead")
+            raise DataError("federation.groups: no node agrees to report its counts; name the groups instead")
         merged[COUNTS] = np.sum(counts, axis=0)
     return merged
 
 
 def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return shape and kind of every array that a node may tell in that exchange."""
+    """Return shape and kind of every array that a node may report in that exchange."""
     federation = agreed_on(config)
     width = int(numeric_columns(federation).sum()) if federation.columns else federation.shape[0]
     specs: dict[str, tuple[tuple[int, ...], str]] = {}
@@ -130,7 +130,7 @@ def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
 
 
 def check_trainable(samples: NodeSamples) -> None:
-    """Raise where there is nothing to train on."""
+    """Raise if there is nothing to train on."""
     if not len(samples.y_train):
         raise MisfitError("has no sample to train on")
 
@@ -142,7 +142,7 @@ def at_node(config: Config, samples: NodeSamples, client: int, agreed: Arrays) -
 
 
 def at_server(config: Config, samples: NodeSamples | None, agreed: Arrays) -> PrivateFederation:
-    """Return the server's part: no client's samples, perhaps a test set, and what an algorithm's server asks for."""
+    """Return the server's part: no client's samples, perhaps a test set, and what an algorithm's server needs."""
     federation = agreed_on(config)
     if samples is None:
         shape, dtype = sample_form(federation)
@@ -211,7 +211,7 @@ def _scaling(config: Config, own: NDArray[Any], agreed: Arrays) -> Scaling:
         width = federation.shape[0] if federation.shape else len(federation.columns)
         with located(config, {}, ("data", "scaling")):
             if len(wanted["mean"]) != width or not (federation.has_channels or federation.columns):
-                raise DataError(f"it is of {len(wanted['mean'])} channels, and samples have {width}")
+                raise DataError(f"expected {width} channels, as samples have, got {len(wanted['mean'])}")
         mean, std = (tuple(float(value) * unit for value in wanted[name]) for name in ("mean", "std"))
         return Scaling(mean, std, white, dimensions)
     if wanted == "none" or not federation.has_channels:
@@ -234,7 +234,7 @@ def _groups(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) 
 
 
 def _record(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) -> dict[str, Any]:
-    """Return what a manifest holds: parties, and what is here; of the nodes' samples nothing is known."""
+    """Return what a manifest holds: parties, and what is here; nothing is known about the nodes' samples."""
     arrays = {name: getattr(samples, name) for name in ("x_train", "y_train", "x_test", "y_test")}
     return {
         "format": FORMAT,
@@ -254,7 +254,7 @@ def _record(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) 
 
 
 def recorded_statistics(manifest: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """Return the statistics that a run began with, from its manifest."""
+    """Return the statistics that a run started with, from its manifest."""
     return {name: np.array(values) for name, values in manifest["data"].get("statistics", {}).items()}
 
 
@@ -263,7 +263,7 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
     policy, relabel, number = node.policy, config.relabel, {c: i for i, c in enumerate(agreed_on(config).classes)}
     _check_refused(config, policy)
     for name in {name for pair in policy.forbidden for name in pair} - {*number}:
-        raise MisfitError(f"policy.forbidden: {name!r} is none of the federation's classes")
+        raise MisfitError(f"policy.forbidden: {name!r} is not one of the federation's classes")
     if relabel.keep:
         raise MisfitError("relabel.keep: names rows of one data set; a private node names its own in [policy]")
     relabel = relabel.numbered(tuple(number))
@@ -284,18 +284,18 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
 
 
 def refusal(config: Config, policy: NodePolicy) -> str:
-    """Return why a policy keeps its node out of the federation; empty where it does not."""
+    """Return why a policy keeps its node out of the federation; empty if it does not."""
     algorithm = config.algorithm.kind()(**config.algorithm.params)
-    for name, what in algorithm.told().items():
+    for name, what in algorithm.disclosed().items():
         if name in policy.refuse:
             return f"its policy refuses {name!r}{f' ({what})' if what else ''}, which {algorithm.name} needs"
     return ""
 
 
 def _check_refused(config: Config, policy: NodePolicy) -> None:
-    """Raise where a policy refuses what no algorithm tells: a name that was mistyped would keep nothing back."""
-    told = config.algorithm.kind()(**config.algorithm.params).told()
-    known = {*told, *(name for kind in ALGORITHMS.values() for name, _ in kind.tells)}
+    """Raise if a policy refuses what no algorithm sends: a mistyped name would hold nothing back."""
+    disclosed = config.algorithm.kind()(**config.algorithm.params).disclosed()
+    known = {*disclosed, *(name for kind in ALGORITHMS.values() for name, _ in kind.discloses)}
     for name in policy.refuse:
         if name not in known:
-            raise MisfitError(f"policy.refuse: no algorithm tells {name!r}{nearest_hint(name, sorted(known))}")
+            raise MisfitError(f"policy.refuse: no algorithm sends {name!r}{nearest_hint(name, sorted(known))}")

@@ -1,7 +1,7 @@
 """A run and its folder: rounds are written as they are done, checkpoints at intervals, results at the end.
 
-The results are those of the final model, and what is recorded about re-labelling: metrics for the report, and a gallery
-of moved samples.
+The results are those of the final model, and a record of re-labelling: metrics for the report, and a gallery of moved
+samples.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RecordedRun:
         return self.finish()
 
     def finish(self) -> Result:
-        """Score the final model, write all findings and return the result."""
+        """Score the final model, write all results and return them."""
         run, folder = self.run, self.folder
         if run.state.skipped >= run.state.round > 0:
             few = f"every one of {run.state.round} rounds had fewer than {run.plan.train.min_clients} usable updates"
@@ -77,7 +77,7 @@ class RecordedRun:
         ledgers = self._ledgers()
         found = relabelling_record(run.problem, run.state, ledgers)
         hidden: dict[str, Any] = {"moved": None} if run.executor.remote_clients else {}
-        if run.problem.private:  # nobody here knows what the nodes have
+        if run.problem.private:  # what the nodes have is unknown here
             hidden |= {"before": [], "after": [], "counts": []}
         folder.write_json("relabelling.json", found | hidden)
         if self.gallery:
@@ -113,7 +113,7 @@ class RecordedRun:
         return result
 
     def _ledgers(self) -> dict[int, Ledger]:
-        """Return every client's ledger as it lies in the folder; it must say what the run did."""
+        """Return every client's ledger from the folder; they must agree with what the run did."""
         ledgers = {client: Ledger.load(path) for client, path in self.folder.ledgers()}
         moved = {client: len(ledger) for client, ledger in ledgers.items()}
         if moved != self.run.state.moved:

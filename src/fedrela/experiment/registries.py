@@ -38,13 +38,13 @@ def _answers(baseline: Algorithm, exchange: Exchange) -> str:
 
 
 def when(exchange: Exchange) -> str:
-    """Return in words when an exchange is held, and with whom."""
+    """Describe when an exchange is held, and with whom."""
     often = {0: "once", 1: "before each round"}.get(exchange.every, f"every {exchange.every} rounds")
     return f"{often}{', all clients' if exchange.who == 'all' else ''}"
 
 
 def model_size(name: str) -> int | None:
-    """Return the number of parameters for 32x32x3 and 10 classes; None where a model does not take those.
+    """Return the number of parameters for 32x32x3 and 10 classes; None if a model does not accept those.
 
     >>> model_size("simple_cnn")
     62006
@@ -63,7 +63,7 @@ class Traffic(NamedTuple):
     up: dict[str, int]
     down: dict[str, int]
     exchanges: dict[str, int]
-    kept: dict[str, int]
+    stored: dict[str, int]
 
 
 def traffic(
@@ -74,24 +74,24 @@ def traffic(
     Examples
     --------
     >>> found = traffic("scaffold", "logistic", (4,), 3)
-    >>> found.weights, found.up, found.kept
+    >>> found.weights, found.up, found.stored
     (60, {'control': 60}, {'control': 60})
     """
     kind = ALGORITHMS[algorithm]
     fast = {"frame_steps": 0} if "frame_steps" in {option.name for option in options_of(kind.Params)} else {}
-    baseline = kind(**fast)  # its frame need not be made in earnest: only sizes are asked
+    baseline = kind(**fast)  # with few steps: only sizes matter here
     flat = FlatModel(baseline.module(build(model, input_shape, classes, **options), classes, 0))
-    share = ParameterSplit.of(flat.layout, baseline.private)
-    shared = share.shared.layout
+    split = ParameterSplit.of(flat.layout, baseline.private)
+    shared = split.shared.layout
     sizes = Sizes.of(flat, shared, classes=classes, clients=CLIENTS, inputs=input_shape, largest=LARGEST)
     state = baseline.start(flat.module, sizes, 0)
     down = {name: array.nbytes for name, array in baseline.broadcast(state).items()}
     down |= {f"{name} (its own)": array.nbytes for name, array in baseline.message(state, 0).items()}
-    kept = _bytes(baseline.keeps(sizes))
-    if share.private.layout.size:
-        kept["private arrays"] = 4 * share.private.layout.size
+    stored = _bytes(baseline.keeps(sizes))
+    if split.private.layout.size:
+        stored["private arrays"] = 4 * split.private.layout.size
     exchanges = {one.name: sum(_bytes(baseline.answers(one.name, sizes)).values()) for one in baseline.exchanges()}
-    return Traffic(4 * sizes.shared, _bytes(baseline.sends(sizes)), down, exchanges, kept)
+    return Traffic(4 * sizes.shared, _bytes(baseline.sends(sizes)), down, exchanges, stored)
 
 
 def _bytes(declared: Mapping[str, ArraySpec]) -> dict[str, int]:

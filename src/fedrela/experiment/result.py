@@ -21,7 +21,7 @@ WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a mo
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run: the folder where it lies, and all of ``result.json``."""
+    """The result of a run: its folder, and all of ``result.json``."""
 
     folder: Path
     record: dict[str, Any]
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def moved(self) -> int | None:
-        """Labels that were changed, over all clients; None where clients keep that to themselves."""
+        """Labels that were changed, over all clients; None if clients do not report it."""
         return None if self.record["moved"] is None else int(self.record["moved"])
 
     @property
@@ -105,7 +105,7 @@ class Result:
         return {name.removeprefix(WRAPPED) if wrapped else name: array for name, array in arrays.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of ``result.json`` as plain numbers, texts, lists and dictionaries, a copy of its own."""
+        """Return a copy of ``result.json`` as plain numbers, strings, lists and dictionaries."""
         return dict(json.loads(json.dumps(self.record)))
 
     def to_pandas(self) -> Any:
@@ -114,20 +114,20 @@ class Result:
         Columns: ``round``; ``overall``, ``balanced``, ``macro_f1`` and each group, all on the test set; ``loss``;
         ``moved``, the labels changed in the round; how many clients were ``relabelled``, ``chosen``, ``admitted`` and
         ``lost``; whether the round was ``skipped``; ``validation_overall`` and ``validation_balanced`` where clients
-        hold samples back. NaN stands for what was not scored or not told.
+        hold samples back. NaN stands for what was not scored or not reported.
         """
         return data_frame(round_columns(self.history()))
 
     def _repr_html_(self) -> str:
         try:
             records = self.history()
-        except FedrelaError:  # the folder is gone or damaged; what was read from it still stands
+        except FedrelaError:  # the folder is gone or damaged; what was read from it remains valid
             records = []
         return result_html(self.record, self.folder, records)
 
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)
-        moved = "labels moved are not told" if self.moved is None else f"{self.moved} labels moved"
+        moved = "moved labels not reported" if self.moved is None else f"{self.moved} labels moved"
         overall = self.accuracy.get("overall")
         scored = "not scored: nobody has a test sample" if overall is None else f"{overall:.1%} overall ({shares})"
         return f"{scored}, {moved}, in {self.folder}"
@@ -140,7 +140,7 @@ Records = Sequence[Mapping[str, Any]]
 
 
 def round_columns(records: Records) -> dict[str, list[Any]]:
-    """Return the records of rounds as columns of numbers; NaN stands for what is not known.
+    """Return the records of rounds as columns of numbers; NaN stands for unknown values.
 
     >>> columns = round_columns([])
     >>> list(columns)[:4]
@@ -172,7 +172,7 @@ def result_html(record: Mapping[str, Any], folder: object, records: Records) -> 
     accuracy = record["accuracy"]
     shown = {name: accuracy[name] for name in ("overall", "balanced") if name in accuracy} | accuracy.get("groups", {})
     rows = [(name, "–" if value is None else f"{value:.1%}") for name, value in shown.items()]
-    moved = "labels moved are not told" if record["moved"] is None else f"{record['moved']:,} labels moved"
+    moved = "moved labels not reported" if record["moved"] is None else f"{record['moved']:,} labels moved"
     facts = f"{moved}; {record['rounds']:,} rounds"
     line = accuracy_line(records, record.get("headline", "overall"))
     return f"<div>{table(['test set', 'accuracy'], rows)}{line}<p>{facts}<br><code>{safe(folder)}</code></p></div>"

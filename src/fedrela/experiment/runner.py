@@ -92,7 +92,7 @@ def run(
 
 
 class Given(TypedDict, total=False):
-    """What may be given in place of what a configuration names: as for `run`, a pool of workers, a server's part."""
+    """What may replace what a configuration names: as for `run`, a pool of workers, a server's part."""
 
     workers: int | str | None
     model: Model | None
@@ -107,10 +107,10 @@ def begin(
     config: Configuration, *, out: str | Path, progress: Progress | None = None, prefix: RunFolder | None = None,
     **given: Unpack[Given],
 ) -> Iterator[RecordedRun]:  # fmt: skip
-    """Give a run at its beginning, its folder locked; parameters as for `run`.
+    """Yield a run at its beginning, its folder locked; parameters as for `run`.
 
-    `executor` is a pool to use in place of one of this run's own; `progress` is called while data are read. `prefix`
-    is a run that did the same up to its newest checkpoint: this one goes on from there.
+    `executor` is a pool to use instead of one for this run alone; `progress` is called while data are read. `prefix`
+    is a run that did the same up to its newest checkpoint: this one continues from there.
     """
     config = as_config(config)
     with one_thread(), contextlib.ExitStack() as held:
@@ -126,7 +126,7 @@ def begin(
 
 @contextlib.contextmanager
 def resume(folder: str | Path, **given: Unpack[Given]) -> Iterator[RecordedRun]:
-    """Give an interrupted run at its newest checkpoint, its folder locked; parameters as for `run` and `begin`."""
+    """Yield an interrupted run at its newest checkpoint, its folder locked; parameters as for `run` and `begin`."""
     there = RunFolder.open(folder)
     config, source = config_of(there), given.get("source")
     with one_thread(), there.locked(), contextlib.ExitStack() as held:
@@ -134,7 +134,7 @@ def resume(folder: str | Path, **given: Unpack[Given]) -> Iterator[RecordedRun]:
         federation: Federation | PrivateFederation | None = given.get("federation")
         if federation is None and source is None and wanted.data.get("origin") is None:
             advice = "resume it in Python, fedrela.experiment.resume(folder, source=...)"
-            raise ArgumentError(f"{folder}: it began with a source of your own; {advice}")
+            raise ArgumentError(f"{folder}: it was started with a source of your own; {advice}")
         federation = federation or rebuild(wanted.data, source=source, root=config.data.root)
         made = _make(config, federation, held, given)
         _check_same(there.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
@@ -149,9 +149,9 @@ def begin_or_resume(
     prefix: Path | None = None,
     federation: PrivateFederation | None = None,
 ) -> contextlib.AbstractContextManager[RecordedRun]:
-    """Begin a run, perhaps where the run in the folder `prefix` ended, or go on with what was left of it."""
+    """Start a run, possibly where the run in the folder `prefix` ended, or resume it."""
     status = run_status(out)
-    if status == "missing" or (status == "new" and prefix is not None):  # a fork that was cut off is made again
+    if status == "missing" or (status == "new" and prefix is not None):  # an interrupted fork is repeated
         before = None if prefix is None else RunFolder.open(prefix)
         return begin(config, out=out, executor=executor, prefix=before, federation=federation)
     check_same_config(RunFolder.open(out), config)
@@ -159,7 +159,7 @@ def begin_or_resume(
 
 
 def check_same_config(folder: RunFolder, config: Config) -> None:
-    """Raise where the run in a folder is of another configuration, and say in what."""
+    """Raise if the run in a folder has another configuration, and name the differences."""
     if folder.manifest["config_sha256"] == config_sha256(config):
         return
     there, given = (
@@ -172,8 +172,8 @@ def check_same_config(folder: RunFolder, config: Config) -> None:
     ]
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     what = printable(f"{', '.join(found[:MOST_NAMED])}{more}" or "its digest differs", LONGEST_MESSAGE)
-    advice = "give the same configuration to go on with it, or another folder to start anew"
-    raise ArgumentError(f"{folder.path}: the run there is of another configuration: {what}; {advice}")
+    advice = "give the same configuration to resume it, or another folder to start a new run"
+    raise ArgumentError(f"{folder.path}: the run there has another configuration: {what}; {advice}")
 
 
 def run_status(folder: str | Path) -> str:
@@ -192,7 +192,7 @@ def as_config(config: Configuration) -> Config:
 
 
 def _make(config: Config, federation: Federation | PrivateFederation, held: contextlib.ExitStack, given: Given) -> Run:
-    """Return the run itself; it ends with all that is held, and so does an executor of its own."""
+    """Return the run itself; `held` closes it, and its executor unless one was given."""
     problem, plan = build_plan(config, federation, given.get("model"), given.get("algorithm"))
     executor, note, workers = given.get("executor"), "", given.get("workers")
     if executor is None:
@@ -210,7 +210,7 @@ def build_plan(
     model: Model | None = None,
     algorithm: Algorithm | None = None,
 ) -> tuple[Problem, Plan]:
-    """Return what the engine learns from, and how; model and algorithm may be the user's own.
+    """Return what the engine learns from, and how; model and algorithm may be user-defined.
 
     A model is a module, or a function of input shape and number of classes that makes one.
     """
@@ -228,7 +228,7 @@ def build_plan(
         make()
     check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=len(problem.y_train))
     if config.train.augment and not problem.is_image:
-        what = "crops and flips need images of bytes, and these samples are none"
+        what = "crops and flips need images of bytes; these samples are not"
         raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
     relabel = config.relabel.numbered(problem.class_names)
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
@@ -237,7 +237,7 @@ def build_plan(
 
 
 def checked_device(config: Config) -> str:
-    """Return the device of a configuration; one that is not there is an error with its place."""
+    """Return the device of a configuration; a missing one is an error with its position."""
     with located(config, {"device": ("engine", "device")}, ("engine", "device")):
         return device_of(config.engine.device)
 
@@ -259,7 +259,7 @@ def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Pr
 
 
 def _scaling(config: Config, federation: Federation, trained: NDArray[np.int64]) -> Scaling:
-    """Return how samples become inputs: as the clients' own samples say, as ``[data]`` says, or not at all."""
+    """Return how samples are scaled to inputs: by the clients' own statistics, as ``[data]`` says, or not at all."""
     x, wanted, white = federation.x_train, config.data.scaling, federation.source.pixel_max
     if wanted == "fit":
         return Scaling.fit(x, trained, pixel_max=white)
@@ -270,7 +270,7 @@ def _scaling(config: Config, federation: Federation, trained: NDArray[np.int64])
         if isinstance(wanted, str):
             return Scaling(pixel_max=white)
         if x.ndim < 3 or x.dtype == np.int64 or len(wanted["mean"]) != x.shape[1]:
-            raise ArgumentError(f"it is of {len(wanted['mean'])} channels, and samples have the shape {x.shape[1:]}")
+            raise ArgumentError(f"expected one value per channel of samples {x.shape[1:]}, got {len(wanted['mean'])}")
         mean, std = (tuple(float(value) * unit for value in wanted[name]) for name in ("mean", "std"))
         return Scaling(mean, std, white, x.ndim - 1)
 
@@ -295,7 +295,7 @@ def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
 
 
 def manifest_of(config: Config, federation: Federation | PrivateFederation, made: Run) -> RunManifest:
-    """Return what a run's result depends on, beside its configuration's text."""
+    """Return what a run's result depends on, besides its configuration."""
     groups, algorithm = made.problem.groups, made.plan.algorithm
     received = made.broadcast() | made.message(0)
     return RunManifest(
@@ -328,7 +328,7 @@ def run_toml(config: Config) -> str:
 
 
 def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
-    """Return facts that are never compared: when and where the run began, on what machine and workers."""
+    """Return facts that are never compared: when and where the run started, on what machine and workers."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": platform.machine(),
@@ -341,7 +341,7 @@ def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
 
 
 def config_of(folder: RunFolder) -> Config:
-    """Return the configuration of a run, ``[engine]`` as it began with."""
+    """Return the configuration of a run, with the ``[engine]`` it started with."""
     text = folder.read("config.toml").decode()
     config = parse_config(text, name=str(folder.path / "config.toml"), folder=folder.path)
     engine = folder.read_json("machine.json").get("engine", {})
@@ -352,10 +352,10 @@ def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any])
     as_stored = json.loads(json.dumps(found))  # tuples are lists there
     for key in wanted:
         if wanted[key] != as_stored.get(key):
-            advice = "resume needs the same, also of a model or an algorithm of your own"
+            advice = "resuming needs the same, also for your own model or algorithm"
             if key == "packages":
                 names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]
                 now = ", ".join(f"{name} {as_stored[key].get(name)} is here" for name in names)
                 then = ", ".join(f"{name} {wanted[key][name]}" for name in names)
-                raise IntegrityError(f"{path}: {now}, and the run began with {then}; install the same to resume")
-            raise IntegrityError(f"{path}: {key} differs from what the run began with; {advice}")
+                raise IntegrityError(f"{path}: {now}, but the run started with {then}; install the same to resume")
+            raise IntegrityError(f"{path}: {key} differs from what the run started with; {advice}")

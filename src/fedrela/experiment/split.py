@@ -29,7 +29,7 @@ def split(config: Config, target: str | Path) -> list[str]:
     """Write the shards of a configuration as private data to a new folder; return the nodes' names.
 
     ``nodes/NAME/`` has ``node.toml`` and the samples of one node, ``server/`` ``server.toml`` with the test set and
-    what the algorithm's server asks for, and ``config.toml`` is the configuration with the table ``[federation]``.
+    what the algorithm's server needs, and ``config.toml`` is the configuration with the table ``[federation]``.
     """
     with new_folder(Path(target)) as folder:
         federation = build_data(config)
@@ -66,7 +66,7 @@ def _write(folder: Path, file: str, parts: list[NDArray[Any]], federation: Feder
         table["policy"] = {"confusion": True}
     write_new(folder / file, [toml_text(table).encode()])
     for path in (folder, folder / SAMPLES, folder / file):
-        path.chmod(0o700 if path == folder else 0o600)  # nobody else's business
+        path.chmod(0o700 if path == folder else 0o600)  # private to the owner
 
 
 def _agreed(config: Config, federation: Federation) -> FederationConfig:
@@ -99,7 +99,7 @@ def _agreed(config: Config, federation: Federation) -> FederationConfig:
 
 
 def _with_constants(config: Config, federation: Federation) -> Config:
-    """Return the configuration with mean and std in numbers where samples are series: sums of floats are not exact."""
+    """Return the configuration with mean and std in numbers where samples are series: float sums are not exact."""
     x = federation.x_train
     if config.data.scaling != "fit" or x.ndim < 3 or x.dtype.kind != "f":
         return config

@@ -18,7 +18,7 @@ from fedrela.runfolder.records import Record
 
 
 class Sweep(GridSummary):
-    """What a sweep found, in `folder`; `record` is all of ``summary.json``."""
+    """The results of a sweep, in `folder`; `record` is all of ``summary.json``."""
 
     kind = "sweep"
 
@@ -36,7 +36,7 @@ class Sweep(GridSummary):
         """Return a long table, one row per combination and seed, such as `pandas.DataFrame` takes.
 
         Keys: ``baseline``, ``arm``, ``seed``, the swept keys with their dots, each metric as a share, ``moved`` and
-        ``validation``; None stands for what is not known.
+        ``validation``; None stands for unknown values.
         """
         return [
             {"baseline": point["baseline"], "arm": point["arm"], "seed": seed, **point["values"]}
@@ -50,8 +50,8 @@ class Sweep(GridSummary):
 def sweep(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Sweep:
     """Run a sweep below the folder `out`, or what is left of it there; parameters as for `run`.
 
-    Keys and values are in the table ``[sweep]``, seeds, baselines and arms in ``[compare]``. It is an error where every
-    run failed; one that failed beside others is in the summary, with the reason.
+    Keys and values are in the table ``[sweep]``, seeds, baselines and arms in ``[compare]``. It is an error if every
+    run failed; if only some did, the summary has the reasons.
 
     Examples
     --------
@@ -93,10 +93,10 @@ class SweepPlan:
         return Sweep(self.grid.out, self.grid.conclude(sweep_summary(self.grid, self.values)))
 
 
-HELD_BACK = "balanced accuracy on what clients hold back"
+HELD_BACK = "balanced accuracy on the clients' validation samples"
 NO_VALIDATION = (
-    "No values can be chosen without the test set, since clients hold nothing back: data.validation is 0, and with 0.1 "
-    "they hold back a tenth of their samples."
+    "No values can be chosen without the test set, since clients hold out no samples: data.validation is 0; with "
+    "0.1 they hold out a tenth of their samples."
 )
 ONE_RUN = "There is nothing to choose: the values change no run."
 FAILED = "No values can be chosen: no combination has all its runs."
@@ -155,7 +155,7 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], met
 def choice_of(points: Sequence[Record], headline: str) -> Record | None:
     """Return what validation would choose among points of one baseline and arm; None where no point was validated.
 
-    Of equal ones it is the one that moved fewer labels, then the one that comes first.
+    Ties go to the one that moved fewer labels, then to the first.
     """
     candidates = [point for point in points if point["validation"] and point["validation"]["mean"] is not None]
     scored = [point for point in points if point["metrics"][headline]["mean"] is not None]

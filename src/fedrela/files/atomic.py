@@ -29,9 +29,9 @@ TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part")
 
 
 def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
-    """Write `data` to `path` atomically; a missing folder is made.
+    """Write `data` to `path` atomically; a missing folder is created.
 
-    With `overwrite` False an existing target is an error, also when it appears during the write. With `private` only
+    With `overwrite` False an existing target is an error, even if it appears during the write. With `private` only
     the owner may read the file.
     """
     path = Path(path)
@@ -50,8 +50,8 @@ def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True, privat
 def append_line(path: Path, line_after: Callable[[bytes], bytes]) -> None:
     """Add the line that `line_after` returns for the content so far; it is on disk when this returns.
 
-    One process at a time does so; others wait. Only the owner may read the file. After a line that a kill cut short the
-    new one begins on a line of its own.
+    Only one process at a time does so; others wait. Only the owner may read the file. After a line that a kill cut
+    short, the new one starts on a new line.
     """
     make_folders(path.parent)
     operations.append(path, b"", private=True)
@@ -70,7 +70,7 @@ def append_line(path: Path, line_after: Callable[[bytes], bytes]) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a new hidden name beside `path` for what is not finished."""
+    """Return a new hidden name beside `path` for an unfinished file."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
 
 
@@ -88,7 +88,7 @@ def _put_in_place(temporary: Path, path: Path, overwrite: bool) -> None:
 
 
 def make_folders(path: Path) -> None:
-    """Make a folder and its missing parents, each on disk before something is put into it."""
+    """Create a folder and its missing parents, each on disk before anything is put into it."""
     if not path.is_dir():
         make_folders(path.parent)
         operations.make_folder(path)
@@ -97,7 +97,7 @@ def make_folders(path: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(target: str | Path) -> Iterator[Path]:
-    """Give a fresh folder to fill, which becomes `target` at the end; after an error nothing of it is left.
+    """Yield a new folder to fill, which becomes `target` at the end; after an error nothing of it is left.
 
     Files inside are made with `write_new`. An existing target is an error.
     """
@@ -136,7 +136,7 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_at_once(path: Path) -> None:
-    """Remove a file or a folder, which is there wholly or not at all at every instant."""
+    """Remove a file or a folder, which is complete or gone at every instant."""
     temporary = temporary_path(path)
     operations.rename(path, temporary)
     remove_tree(temporary)
@@ -149,7 +149,7 @@ def remove_if_there(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove what is not finished; a failure to do so is ignored."""
+    """Remove what is unfinished; a failure to do so is ignored."""
     with contextlib.suppress(OSError):
         if os.path.lexists(path):
             remove_tree(path)
@@ -182,21 +182,21 @@ class NewArrayFile:
         _finish(self.path, self.target)
 
     def discard(self) -> None:
-        """Remove what is not finished."""
+        """Remove what is unfinished."""
         remove_if_there(self.path)
 
 
 @operations.operation
 def map_temporary(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
-    """Make an .npy file to fill through memory."""
+    """Create an .npy file to fill through memory."""
     array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
     with open(path, "r+b") as file:
         operations.reserve(file.fileno(), path.stat().st_size)
     return array
 
 
-class Part:
-    """An unfinished file that grows beside its target, outlives a failure, and is renamed at the end.
+class PartialFile:
+    """An unfinished file that grows beside its target, survives a failure, and is renamed at the end.
 
     Used in a ``with`` statement, by one process at a time. An empty part is removed on the way out.
     """
@@ -205,7 +205,7 @@ class Part:
         target = Path(target)
         self.path = target.with_name(f".{target.name}.part")
 
-    def __enter__(self) -> Part:
+    def __enter__(self) -> PartialFile:
         make_folders(self.path.parent)
         operations.append(self.path, b"")
         self._file = open(self.path, "ab", opener=open_no_link)
@@ -250,7 +250,7 @@ def _finish(temporary: Path, target: Path) -> None:
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
-    """Hold `file` alone until it is closed."""
+    """Hold `file` exclusively until it is closed."""
     ours = take(file.fileno())
     try:
         # The former holder may have renamed the file between our open and our lock.

@@ -1,4 +1,4 @@
-"""One process at a time: a lock file that says who holds it, and that death releases."""
+"""One process at a time: a lock file that names its holder, and is released when the holder dies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PATIENCE = (0.02, 0.1)  # seconds: `is_taken` holds the lock for an instant, whi
 
 
 def take(handle: int) -> bool:
-    """Lock an open file until it is closed; False where another process holds it.
+    """Lock an open file until it is closed; False if another process holds it.
 
-    Where the system, or the file system, has no such lock, go on without.
+    If the system, or the file system, has no such lock, continue without one.
     """
     try:
         import fcntl
@@ -58,7 +58,7 @@ def alone(path: Path) -> Iterator[None]:
                 time.sleep(seconds)
                 taken = take(file.fileno())
         if not taken:
-            raise BusyError(f"{path.parent}: {_owner(file.read(1000))} uses it; wait until that has ended")
+            raise BusyError(f"{path.parent}: {_owner(file.read(1000))} uses it; wait until it has ended")
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         owner = {"pid": os.getpid(), "machine": platform.node(), "started": started}
         overwrite(path, json.dumps(owner).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Files that several processes map at once. One that is made here has no name, so that nothing is left of it."""
+"""Files that several processes map at once. A file created here has no name, so that nothing of it is left behind."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from fedrela.errors import DataError, IntegrityError
 from fedrela.files.operations import reserve
 
-DESCRIPTORS = Path("/proc/self/fd")  # where it exists, others can open a file that has lost its name
+DESCRIPTORS = Path("/proc/self/fd")  # if it exists, other processes can open a file that has lost its name
 
 
 @dataclass(frozen=True)
-class Place:
+class FileRegion:
     """The first `size` bytes of a file, which any process of this user can map.
 
     By `identity`, device and inode, another file under the same path is noticed.
@@ -45,18 +45,18 @@ class Place:
         return IntegrityError(f"{self.path}: the shared file is no longer there; share it again")
 
 
-def place_of(path: str | Path, size: int) -> Place:
+def region_of(path: str | Path, size: int) -> FileRegion:
     """Return the first `size` bytes of a file on disk."""
     facts = os.stat(path)
     if facts.st_size < size:
         raise IntegrityError(f"{path}: expected {size} bytes, the file has {facts.st_size}; create it again")
-    return Place(os.path.abspath(path), size, (facts.st_dev, facts.st_ino))
+    return FileRegion(os.path.abspath(path), size, (facts.st_dev, facts.st_ino))
 
 
 class MappedFile:
     """A new file of zeros, which others can map until it is closed; mappings outlive that.
 
-    It loses its name at once where the system lets others open it by its descriptor, so that it vanishes with the
+    It loses its name at once if the system lets others open it by its descriptor, so that it vanishes with the
     last process that uses it, however that ends. Elsewhere the name goes at `close` or at the end of this process.
     Its `size` bytes are claimed in `folder` at once; `place` says how to map it.
     """
@@ -78,7 +78,7 @@ class MappedFile:
             raise DataError(f"{folder}: cannot hold {size} bytes: {error.strerror}; choose another folder") from None
         facts = os.fstat(handle)
         where = path if name else f"/proc/{os.getpid()}/fd/{handle}"
-        self.place = Place(str(where), size, (facts.st_dev, facts.st_ino))
+        self.place = FileRegion(str(where), size, (facts.st_dev, facts.st_ino))
 
     def close(self) -> None:
         """Close it: no other process can map it from now on."""

@@ -1,8 +1,8 @@
 """The operations with which this package changes what is on disk.
 
 Every write consists of these, and each of them can be observed: an observer is called before and after it with its
-name and arguments. A test can thus end the process at any step, raise what a failing disk raises, write a part of the
-data, or take notes. A new write is a new step without any change to the tests.
+name and arguments. A test can thus kill the process at any step, raise what a failing disk raises, write part of the
+data, or keep a log. A new write is a new step without any change to the tests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def observed(observer: Observer) -> Iterator[None]:
 
 
 def operation(action: Callable[P, R]) -> Callable[P, R]:
-    """Make `action`, which takes its arguments by position, one that can be observed."""
+    """Make `action`, which takes positional arguments, observable."""
 
     @functools.wraps(action)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -115,7 +115,7 @@ def _sync(path: Path) -> None:
 
 @operation
 def rename(source: Path, target: Path) -> None:
-    """Put a file or folder in the place of another, in one instant."""
+    """Replace one file or folder by another, atomically."""
     os.replace(source, target)
 
 

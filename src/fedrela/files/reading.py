@@ -17,7 +17,7 @@ from fedrela.files.operations import open_no_link
 
 
 def safe_join(folder: str | Path, name: str) -> Path:
-    """Join a folder of ours with a name from outside; anything that is not one plain component is an error.
+    """Join a folder of ours with a name from outside; anything other than one plain component is an error.
 
     >>> safe_join("ledgers", "client-3.json").as_posix()
     'ledgers/client-3.json'

@@ -1,8 +1,8 @@
-"""The client's side: a task comes in, the engine's own `ClientRunner` carries it out, an upload goes back.
+"""The client's side: a task arrives, the engine's own `ClientRunner` carries it out, an upload is returned.
 
-A client keeps on its disk its state after each round that may still count. A round counts only when the server says
-so in a later message; until then it is one of several that may. A server that was restarted names an earlier round, and
-the client continues from there. So a restarted client never re-labels anew, and a round that the server lost leaves
+A client stores on its disk its state after each round that may still count. A round counts only when the server says so
+in a later message; until then several candidates are stored. A restarted server names an earlier round, and the client
+continues from there. So a restarted client never re-labels a second time, and a round that the server lost leaves
 nothing behind.
 """
 
@@ -49,20 +49,20 @@ _FILE = re.compile(r"round-(\d{6,9})")
 
 @dataclass(eq=False)
 class FlowerClient:
-    """Carries out the tasks of one client, or of several in one process, and keeps what is their own."""
+    """Carries out the tasks of one client, or of several in one process, and stores what belongs to them."""
 
     fingerprint: str  # of the configuration; a server with another one is refused
-    root: str | Path  # a folder of the client's own, which outlives the process
+    root: str | Path  # the client's own folder, which outlives the process
     make: Callable[[Arrays], tuple[ClientRunner, SharedMemory]]  # of the statistics that nodes agreed on, if any
     client: int | None = None  # which client it is; None: its node says so, with partition-id
-    data_sha256: str = ""  # of the data of all clients, which the server is told, where they are meant to be the same
+    data_sha256: str = ""  # of the data of all clients, reported to the server if they should be the same
     private: PrivateNode | None = None
     sign: Callable[[bytes], bytes] | None = None  # with its private key
-    refusal: str = ""  # why it takes no part; empty where it does
+    refusal: str = ""  # why it takes no part; empty if it does
     _made: tuple[str, ClientRunner, SharedMemory] | None = None
 
     def hello(self, message: Message, context: Context) -> Message:
-        """Say which client this is, and of which configuration, or why it takes no part."""
+        """Report which client this is, and its configuration, or why it takes no part."""
         client = self._client(context)
         said = ConfigRecord({"client": client, "fingerprint": self.fingerprint})
         if self.data_sha256:
@@ -76,10 +76,10 @@ class FlowerClient:
         return Message(RecordDict({CONFIG: said}), reply_to=message)
 
     def tell_statistics(self, message: Message, context: Context) -> Message:
-        """Tell what the configuration asks of every node before the first round, and the policy permits."""
+        """Report what the configuration asks of every node before the first round, and the policy permits."""
         try:
-            told = {} if self.private is None or self.refusal else dict(self.private.statistics())
-            content = RecordDict({ARRAYS: ArrayRecord(as_arrays(told))})
+            answers = {} if self.private is None or self.refusal else dict(self.private.statistics())
+            content = RecordDict({ARRAYS: ArrayRecord(as_arrays(answers))})
         except Exception as error:  # as below
             content = as_failure(failure_of(error))
         return Message(content, reply_to=message)
@@ -100,7 +100,7 @@ class FlowerClient:
             store = StateStore(str(context.node_config.get("state-dir", self.root)), experiment, task.client)
             with store.locked(), one_thread():
                 content = as_reply(self._carry_out(task, store))
-        except Exception as error:  # the server is told a reason, not a traceback
+        except Exception as error:  # the server gets a reason, not a traceback
             failure = failure_of(error)
             if failure.kind is FailureKind.ERROR and isinstance(error, FedrelaError):
                 failure = Failure(FailureKind.ERROR, str(error))
@@ -108,7 +108,7 @@ class FlowerClient:
         return Message(content, reply_to=message)
 
     def _prepare(self, agreed: Arrays) -> None:
-        """Make the runner, at the first task or where other statistics were agreed on since."""
+        """Create the runner, at the first task or if other statistics have been agreed on since."""
         key = digest(b"".join(name.encode() + np.asarray(array).tobytes() for name, array in sorted(agreed.items())))
         if self._made is None or self._made[0] != key:
             self._made = (key, *self.make(agreed))
@@ -140,7 +140,7 @@ class FlowerClient:
         return Upload(message.client, message.round, result.samples, row)
 
     def _score(self, message: TaskMessage) -> Upload:
-        """Score the global model on the client's own test samples; what is told is what its policy permits."""
+        """Score the global model on the client's own test samples; its policy limits what is reported."""
         runner, labels = self.runner, None if self.private is None else self.private.test_labels
         if labels is None or not len(labels):
             raise NoSamplesError("no test samples")
@@ -153,8 +153,8 @@ class FlowerClient:
         silent = np.bincount(labels, minlength=classes) - confusion.sum(axis=1)
         hits = np.array([confusion.trace(), len(labels)], np.int64)
         rows = np.column_stack([confusion, silent]).astype(np.int64)
-        told = rows if self.private is not None and self.private.tells_confusion else np.zeros_like(rows)
-        return Upload(message.client, message.round, len(labels), {"confusion": told, "hits": hits})
+        reported = rows if self.private is not None and self.private.reports_confusion else np.zeros_like(rows)
+        return Upload(message.client, message.round, len(labels), {"confusion": reported, "hits": hits})
 
     def _may_have_state(self, round: int) -> bool:
         """Whether a client may have something to store after a round: its state, or labels that were changed."""
@@ -163,7 +163,7 @@ class FlowerClient:
         return bool(self.runner.arrays.client_state) or relabelled
 
     def _restore(self, client: int, before: StoredState) -> None:
-        """Put labels and state where the runner reads them; the original labels where re-labelling is off by now."""
+        """Write labels and state where the runner reads them; the original labels if re-labelling is now off."""
         runner, index = self.runner, self.runner.samples_of(client)
         changed = before.labels is not None and runner.plan.relabel.enabled
         runner.current_labels[index] = before.labels if changed else runner.labels[index]
@@ -212,16 +212,16 @@ def client_of(context: Context) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PrivateNode:
-    """What a node alone has."""
+    """What only a node has."""
 
     sha256: str  # of its samples; kept beside its state, so that changed data are noticed
-    statistics: Callable[[], Arrays]  # what it tells before the first round
+    statistics: Callable[[], Arrays]  # what it reports before the first round
     test_labels: NDArray[np.int64]  # of its own test samples, which are the test part of its runner
-    tells_confusion: bool = False  # else hits and number of samples
+    reports_confusion: bool = False  # else hits and number of samples
 
 
 def challenge(nonce: str, client: int, fingerprint: str, node: int) -> bytes:
-    """Return what a node signs to prove its name: nothing that another node, or another run, could use."""
+    """Return what a node signs to prove its name; useless to another node or in another run."""
     return f"fedrela hello\n{nonce}\n{client}\n{fingerprint}\n{node}".encode()
 
 
@@ -236,7 +236,7 @@ class StoredState:
 
 
 class StateStore:
-    """The stored states of one client in one experiment, below a folder of the client's own."""
+    """The stored states of one client in one experiment, below the client's own folder."""
 
     def __init__(self, root: str | Path, experiment: str, client: int) -> None:
         self.path = safe_join(safe_join(root, experiment), f"client-{client}")
@@ -247,7 +247,7 @@ class StateStore:
         return alone(self.path / "lock")
 
     def read(self, admitted: int) -> StoredState:
-        """Return the state after the round that counted last; `IntegrityError` where it is lost."""
+        """Return the state after the last round that counted; `IntegrityError` if it is lost."""
         if admitted == 0:
             return StoredState()
         path = self._path(admitted)
@@ -273,14 +273,12 @@ class StateStore:
         write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body)
 
     def check_data(self, sha256: str) -> None:
-        """Raise if the client's samples are not those that it began with; its labels belong to those."""
+        """Raise if the client's samples are not those that it started with; its labels belong to those."""
         path = self.path / "data.sha256"
         if not path.exists():
             write_bytes(path, sha256.encode())
         elif (began := read_plain(path, 128).decode("ascii", "replace")) != sha256:
-            what = (
-                f"its data changed since it joined ({sha256[:8]}, not {began[:8]}), and its labels are of the old ones"
-            )
+            what = f"its data changed since it joined ({sha256[:8]}, not {began[:8]}); its labels are of the old data"
             raise IntegrityError(f"{what}; restore the data, or use another experiment name")
 
     def remove_outdated(self, admitted: int, durable: int) -> None:

@@ -48,7 +48,7 @@ def as_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
 
 
 def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) -> RecordDict:
-    """Return a task as the content of a message; `broadcast` is the task's own in Flower's form, if at hand."""
+    """Return a task as the content of a message; `broadcast` is the task's own in Flower's form, if available."""
     shared = as_arrays(task.broadcast) if broadcast is None else broadcast
     own = as_arrays({f"{OWN}{name}": array for name, array in task.own.items()})
     own |= as_arrays({f"{AGREED}{name}": array for name, array in task.agreed.items()})
@@ -60,7 +60,7 @@ def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) 
 
 
 def read_task(content: RecordDict) -> TaskMessage:
-    """Return the task in a message's content; `DataError` where there is none."""
+    """Return the task in a message's content; `DataError` if there is none."""
     try:
         config, record = content.config_records[CONFIG], content.array_records[ARRAYS]
         arrays = {name: array.numpy() for name, array in record.items()}
@@ -84,7 +84,7 @@ def as_reply(upload: Upload) -> RecordDict:
 
 
 def as_failure(failure: Failure) -> RecordDict:
-    """Return what a client sends that could not do its task."""
+    """Return what a client sends if it could not do its task."""
     record = ConfigRecord({"failed": failure.kind.value})
     if failure.detail:
         record["detail"] = failure.detail[:LONGEST_REASON]
@@ -92,7 +92,7 @@ def as_failure(failure: Failure) -> RecordDict:
 
 
 def read_reply(message: Message) -> Upload | Failure:
-    """Return the upload of a reply, or why there is none; its arrays are decoded when they are looked at."""
+    """Return the upload of a reply, or why there is none; its arrays are decoded on access."""
     if message.has_error():
         return Failure(FailureKind.NO_REPLY, str(message.error.reason)[:LONGEST_REASON])
     content = message.content
@@ -108,7 +108,7 @@ def read_reply(message: Message) -> Upload | Failure:
 
 
 def as_declared(arrays: Mapping[str, Any], specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Any]:
-    """Return the arrays that have a declared name, shape and kind and are finite; what else was sent is left out."""
+    """Return the arrays that have a declared name, shape and kind and are finite; anything else is left out."""
     read = {}
     for name, (shape, kind) in specs.items():
         try:
@@ -121,7 +121,7 @@ def as_declared(arrays: Mapping[str, Any], specs: Mapping[str, tuple[tuple[int, 
 
 
 class Decoded(Mapping[str, "NDArray[Any]"]):
-    """Arrays of a record, each decoded at every look; what cannot be decoded raises then."""
+    """Arrays of a record, each decoded at every access, which raises if it cannot be decoded."""
 
     def __init__(self, record: Mapping[str, Array]) -> None:
         self._record = record

@@ -2,8 +2,8 @@
 
 The engine's own round samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores at
 the server and writes the run folder. A client that is not connected, does not reply in time or fails is left out of the
-round. Flower's own ``Strategy`` sums in order of arrival, ends a run with one malformed reply, and waits for ever for a
-missing node. To try it without nodes, there is Flower's own simulator.
+round. Flower's own ``Strategy`` sums in order of arrival, ends a run at one malformed reply, and waits forever for a
+missing node. Flower's own simulator runs it without nodes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
-from fedrela.files.mapped import Place
+from fedrela.files.mapped import FileRegion
 from fedrela.flower.codec import ARRAYS, Decoded, TaskMessage, as_arrays, as_content, as_declared, read_reply
 from fedrela.flower.roster import Roster
 from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind, RoundRecord
 
-SHORTEST, LONGEST = 0.02, 1.0  # seconds between two looks for replies,
-PATIENT = 0.02  # and between them this part of the time waited so far
+SHORTEST, LONGEST = 0.02, 1.0  # seconds between two polls for replies,
+PATIENT = 0.02  # and in between, this fraction of the time waited so far
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -50,7 +50,7 @@ class FlowerExecutor:
     experiment
         The name that clients keep their states under; the same after a restart.
     fingerprint
-        Of the configuration; clients with another one are ignored.
+        Digest of the configuration; clients with another one are ignored.
     patience
         Seconds to wait for clients to connect, and for replies where the configuration has no deadline.
     keys
@@ -71,7 +71,7 @@ class FlowerExecutor:
         self.durable = 0  # the last round that this server cannot lose
 
     def note_rounds(self, records: Iterable[RoundRecord], every: int) -> None:
-        """Note who was admitted in these rounds, of which every so many left a checkpoint."""
+        """Note who was admitted in these rounds, some of which left a checkpoint."""
         for record in records:
             self.admitted |= dict.fromkeys(record.admitted, record.round)
             if record.round % every == 0:
@@ -111,7 +111,7 @@ class FlowerExecutor:
         assert self._runner is not None
         nodes = self.roster.find({task.client for task in tasks.values()})
         sent: dict[int, Message] = {}
-        broadcasts: dict[Place, dict[str, Array]] = {}  # one for all that are sent the same
+        broadcasts: dict[FileRegion, dict[str, Array]] = {}  # one per distinct broadcast
         for position, task in tasks.items():
             if task.client not in nodes:
                 yield TaskResult(position, failure=self.roster.absence(task.client))
@@ -132,15 +132,15 @@ class FlowerExecutor:
         yield from self._replies(ids, tasks, time.monotonic() + seconds)
 
     def statistics(self, clients: int, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> list[dict[str, Any]]:
-        """Ask all clients for statistics of their samples; return what each tells that is as declared, by client."""
+        """Ask all clients for statistics of their samples; return what each reports as declared, by client."""
         nodes = self.roster.find(set(range(clients)))
         asked = [Message(RecordDict(), node, "query.statistics", ttl=self._patience + 60) for node in nodes.values()]
-        told, client_at = {}, {node: client for client, node in nodes.items()}
+        reported, client_at = {}, {node: client for client, node in nodes.items()}
         for reply in self._grid.send_and_receive(asked, timeout=self._patience):
             if not reply.has_error() and reply.metadata.src_node_id in client_at:
                 arrays = Decoded(reply.content.array_records.get(ARRAYS, {}))
-                told[client_at[reply.metadata.src_node_id]] = as_declared(arrays, specs)
-        return [told[client] for client in sorted(told)]
+                reported[client_at[reply.metadata.src_node_id]] = as_declared(arrays, specs)
+        return [reported[client] for client in sorted(reported)]
 
     def _replies(self, positions: dict[str, int], tasks: dict[int, Task], end: float) -> Iterator[TaskResult]:
         left, began = dict(positions), time.monotonic()
@@ -168,7 +168,7 @@ class FlowerExecutor:
 
 
 def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: int) -> Any:
-    """Do some work with a grid of Flower's simulator, and return what it returns; its clients are processes of Ray."""
+    """Call `work` with a grid of Flower's simulator, and return its result; the clients are Ray processes."""
     from flwr.simulation import run_simulation
 
     server, done = ServerApp(), dict[str, Any]()

@@ -48,6 +48,6 @@ def verified(public: str, signature: Any, data: bytes) -> bool:
             key.verify(signature, data)
         else:
             return False
-    except Exception:  # a wrong signature, or a key that is none
+    except Exception:  # a wrong signature, or an invalid key
         return False
     return True

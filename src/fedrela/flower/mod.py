@@ -2,8 +2,8 @@
 
 It reads the round and the global model from the message, and adds nothing to what the client sends. The current labels
 go to the training function in the state of Flower's context, which never leaves the client. New labels are for training
-only: outside a training call through the mod everything here gives the original ones, so that evaluation sees those
-whatever function loads its data.
+only: outside a training call through the mod everything here returns the original ones, so that evaluation sees those,
+whichever function loads its data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fedrela.models.runtime import device_of
 from fedrela.plugin import dataset
 from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, training_part
 from fedrela.plugin.judge import Judge
-from fedrela.plugin.passes import UNLIMITED, PassPlan, Turn, plan_passes
+from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, plan_passes
 from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
 from fedrela.plugin.scoring import Forward
@@ -122,7 +122,7 @@ def relabel_mod(
         source = call.labels()
         with training_labels(context, call.store.experiment, source is not None):
             reply = call_next(message, context)
-        if source is not None and call.turn.limits.share and not reply.has_error():
+        if source is not None and call.client_round.limits.share and not reply.has_error():
             moved = int(np.count_nonzero(source.labels != source.original))
             reply.content["fedrela"] = ConfigRecord({"moved": moved})
         return reply
@@ -140,16 +140,16 @@ class _TrainCall:
         client = str(node.get("client-id", node.get("partition-id", "client")))
         self.store = LabelStore(_path(node.get("state-dir")), name, client)
         policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
-        self.turn = Turn(self.store, plan, policy, round, judge, LOG)
+        self.client_round = ClientRound(self.store, plan, policy, round, judge, LOG)
 
     def labels(self) -> Ledger | StoredLabels | None:
         """Return the current labels, and put them into the context's state."""
-        before, round = stored_labels(self.context, self.store.experiment), self.turn.round
+        before, round = stored_labels(self.context, self.store.experiment), self.client_round.round
         if before is not None and not self.store.folder.is_dir():
             LOG.warning("FedReLa: %s is gone; the labels of round %d stay", self.store.folder, before.round)
-            return before if self.turn.limits.enabled and before.round <= round else None
+            return before if self.client_round.limits.enabled and before.round <= round else None
         taken_over = self._begin()
-        ledger, _ = self.turn.labels(taken_over and before is None)
+        ledger, _ = self.client_round.labels(taken_over and before is None)
         if ledger is None or ledger.refusal is not None:
             return None
         made = ledger.options["round"]
@@ -158,14 +158,14 @@ class _TrainCall:
         return ledger
 
     def _begin(self) -> bool:
-        """Check what this client has at its first turn; return whether it found labels of an earlier process."""
-        state, judge = self.context.state, self.turn.judge
+        """Check what this client has in its first round; return whether it found labels of an earlier process."""
+        state, judge = self.context.state, self.client_round.judge
         checked = state.config_records.get(CHECKED)
-        if self.turn.off:
+        if self.client_round.off:
             return False
         if checked is None or checked["experiment"] != self.store.experiment:
-            taken_over = self.turn.begin()
-            seen = judge.few if self.turn.may_make else ""
+            taken_over = self.client_round.begin()
+            seen = judge.few if self.client_round.may_make else ""
             record: dict[str, Any] = {"experiment": self.store.experiment, "taken-over": taken_over, "rows": seen}
             checked = state[CHECKED] = ConfigRecord(record)
         judge.seen = str(checked["rows"])

@@ -16,11 +16,11 @@ from fedrela.flower.keys import verified
 from fedrela.records import Failure, FailureKind
 from fedrela.text import printable
 
-LOOK_PAUSE = 0.2  # seconds between two looks for clients that connect
+LOOK_PAUSE = 0.2  # seconds between two polls for connecting clients
 
 
 class Roster:
-    """The nodes of clients. Nodes are asked, since their ids are random and change with every restart.
+    """The nodes of clients. Nodes are asked who they are, since their ids are random and change with every restart.
 
     A client of `keys` is who it says if it signs the server's random text with the key of its name. Where
     `data_sha256` is set, a client that holds other data than the server expects is refused.
@@ -36,7 +36,7 @@ class Roster:
         self._waited: set[int] = set()
 
     def doubt(self, client: int) -> None:
-        """Ask again before the next task whether this client still is at its node."""
+        """Ask again before the next task whether this client is still at its node."""
         self.nodes.pop(client, None)
 
     def absence(self, client: int) -> Failure:

@@ -120,8 +120,8 @@ def score_sums(confusion: Ints, hits: int, samples: int, groups: Groups | None =
     """Score by sums over clients that scored samples of their own.
 
     `confusion` is (C, C + 1): samples by true and predicted class, those without a prediction in the last column. Of
-    all `samples`, among them some of clients that tell no more, `hits` were predicted correctly. Loss and rankings are
-    not known.
+    all `samples`, including those of clients that report only hits, `hits` were predicted correctly. Loss and rankings
+    are unknown.
 
     >>> score_sums(np.array([[3, 1, 0], [0, 2, 0]]), hits=8, samples=10).overall
     0.8

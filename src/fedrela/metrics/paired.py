@@ -105,10 +105,10 @@ def in_words(difference: Mapping[str, Any]) -> str:
     >>> in_words({"mean": -0.03, "low": -0.035, "high": -0.025})
     '-3.0 points, beyond noise (95 % interval -3.5 to -2.5)'
     >>> in_words({"mean": 0.2, "low": None, "high": None}), in_words({"mean": None, "low": None, "high": None})
-    ('+20.0 points', 'not known')
+    ('+20.0 points', 'unknown')
     """
     if difference["mean"] is None:
-        return "not known"
+        return "unknown"
     noise, (mean, low, high) = is_noise(difference), (points(difference[key]) for key in ("mean", "low", "high"))
     found = "" if noise is None else f", {'within' if noise else 'beyond'} noise (95 % interval {low} to {high})"
     return f"{mean} points{found}"

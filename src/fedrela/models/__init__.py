@@ -31,8 +31,8 @@ class ModelSpec:
 
     make: Callable[..., networks.Body]  # of the input shape and the model's own options; returns the body and its width
     description: str  # what it is, in one line
-    # Input shape -> price of a training sample, where `cnn_small` on grey images of 28x28 costs 1: measured on one
-    # core, save that of resnet50, which is estimated from its operations.
+    # Input shape -> cost of a training sample, relative to `cnn_small` on grey images of 28x28: measured on one
+    # core, except that of resnet50, which is estimated from its operations.
     cost: Mapping[tuple[int, ...], float] = field(default_factory=dict)
 
 

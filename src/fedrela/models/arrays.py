@@ -1,8 +1,8 @@
 """A model whose parameters and float buffers are views of one flat vector, and whose gradients are views of another.
 
 Broadcasting, collecting, zeroing gradients and a step of SGD are then one operation each, whatever the number of
-layers. Integer buffers, such as the batch counters of BatchNorm, are no arrays of ours: `load` resets them to their
-initial values, so that nothing is carried from one client to the next. Neither are non-persistent buffers.
+layers. Integer buffers, such as the batch counters of BatchNorm, are not part of the vector: `load` resets them to
+their initial values, so that nothing is carried over from one client to the next. Neither are non-persistent buffers.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class FlatModel:
         return self.vector.cpu().numpy() if self._on_cpu is None else self._on_cpu
 
     def train(self) -> None:
-        """Set the module to training mode; that takes no time where it is."""
+        """Set the module to training mode; this costs nothing if it is already."""
         if not all(part.training for part in self.parts):
             self.module.train()
 
@@ -94,7 +94,7 @@ class FlatModel:
         return all(parameter.grad is view for parameter, view in self.trained)
 
     def load(self, vector: Tensor | NDArray[Any]) -> None:
-        """Take all values from a vector."""
+        """Copy all values from a vector."""
         self.layout.check_vector(vector)
         if isinstance(vector, Tensor):
             self.vector.copy_(vector)
@@ -119,7 +119,7 @@ class FlatModel:
 
     @contextlib.contextmanager
     def holding(self, vector: Tensor) -> Iterator[None]:
-        """Hold other values inside, and restore the present ones afterwards; not during a backward pass."""
+        """Hold other values inside the block, and restore the current ones afterwards; not during a backward pass."""
         before = self.vector.clone()
         with torch.no_grad():
             self.vector.copy_(vector)

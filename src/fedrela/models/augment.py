@@ -20,7 +20,7 @@ from torch.nn.functional import pad as surround
 from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
 
-Rows = NDArray[np.float64]  # one row or value per sample
+PerSample = NDArray[np.float64]  # one row or value per sample
 FRACTION = 16  # bits behind the point of a coordinate, as in Pillow's nearest-neighbour transforms
 WEAK_DEGREES = 15.0
 GREY = 128  # fills an image that the strong view shears, shifts or rotates
@@ -52,7 +52,7 @@ def usual_pad(height: int, width: int) -> int:
     return max(1, min(height, width) // 8)
 
 
-def cropped(batch: Tensor, draws: Rows, *, pad: int | None = None, flip: bool = True) -> Tensor:
+def cropped(batch: Tensor, draws: PerSample, *, pad: int | None = None, flip: bool = True) -> Tensor:
     """Crop and flip by ``draws (n, 3)`` in [0, 1).
 
     In the image with its border, top = floor(u_0 (2 pad + 1)) and left = floor(u_1 (2 pad + 1)); the crop is mirrored
@@ -76,7 +76,7 @@ def cropped(batch: Tensor, draws: Rows, *, pad: int | None = None, flip: bool = 
     return torch.cat([crops, crops.flip(3)]).index_select(0, _like(batch, mirrored))
 
 
-def affine(batch: Tensor, matrices: Rows, fill: int = 0) -> Tensor:
+def affine(batch: Tensor, matrices: PerSample, fill: int = 0) -> Tensor:
     """Move each image by its own matrix, nearest neighbour, `fill` where the source lies outside.
 
     Row ``(a, b, c, d, e, f)`` of ``matrices (n, 6)`` says that the pixel centred at (x, y) is copied from where
@@ -97,7 +97,7 @@ def affine(batch: Tensor, matrices: Rows, fill: int = 0) -> Tensor:
     return framed.gather(2, index.view(count, 1, height * width).expand(-1, channels, -1)).view(batch.shape)
 
 
-def rotate(batch: Tensor, degrees: Rows, fill: int = 0) -> Tensor:
+def rotate(batch: Tensor, degrees: PerSample, fill: int = 0) -> Tensor:
     """Rotate each image counter-clockwise about its centre, as Pillow's ``rotate`` does by default."""
     height, width = batch.shape[2:]
     cos, sin = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
@@ -110,13 +110,13 @@ def invert(images: Tensor) -> Tensor:
     return images.bitwise_not()
 
 
-def solarize(images: Tensor, thresholds: Rows) -> Tensor:
+def solarize(images: Tensor, thresholds: PerSample) -> Tensor:
     """Invert the pixels at or above each image's threshold."""
     limits = _each(images, np.ceil(thresholds).astype(np.int16))
     return torch.where(images < limits, images, invert(images))
 
 
-def posterize(images: Tensor, bits: Rows) -> Tensor:
+def posterize(images: Tensor, bits: PerSample) -> Tensor:
     """Keep the upper bits of every pixel, as many as `bits` rounded."""
     return images & _each(images, (256 - 2 ** (8 - np.rint(bits))).astype(np.uint8))
 
@@ -143,12 +143,12 @@ def equalize(images: Tensor) -> Tensor:
     return torch.where(step > 0, table.gather(2, levels), levels).to(torch.uint8).view(images.shape)
 
 
-def brightness(images: Tensor, factors: Rows) -> Tensor:
+def brightness(images: Tensor, factors: PerSample) -> Tensor:
     """Blend with black: 0 is black, 1 the image itself, more is brighter."""
     return _blend(0, images, factors)
 
 
-def contrast(images: Tensor, factors: Rows) -> Tensor:
+def contrast(images: Tensor, factors: PerSample) -> Tensor:
     """Blend with a uniform grey, the mean of the image."""
     grey = _grey(images)
     pixels = grey.shape[2] * grey.shape[3]
@@ -156,12 +156,12 @@ def contrast(images: Tensor, factors: Rows) -> Tensor:
     return _blend(middle, images, factors)
 
 
-def colour(images: Tensor, factors: Rows) -> Tensor:
+def colour(images: Tensor, factors: PerSample) -> Tensor:
     """Blend with the greyscale image; an image of one channel stays as it is."""
     return _blend(_grey(images), images, factors)
 
 
-def sharpness(images: Tensor, factors: Rows) -> Tensor:
+def sharpness(images: Tensor, factors: PerSample) -> Tensor:
     """Blend with the image smoothed by 3 x 3 ones with 5 in the middle, over 13; border pixels stay."""
     smooth = images.int()
     lines = smooth[..., :-2] + smooth[..., 1:-1] + smooth[..., 2:]
@@ -179,7 +179,7 @@ def _check_images(where: str, batch: Tensor, dtype: torch.dtype | None = None) -
         raise ArgumentError(f"{where}: expected raw images of uint8, got {batch.dtype}; scale them afterwards")
 
 
-def _blend(base: Tensor | int, images: Tensor, factors: Rows) -> Tensor:
+def _blend(base: Tensor | int, images: Tensor, factors: PerSample) -> Tensor:
     """Return base + factor (image - base), clipped to a byte."""
     mixed = images.float().sub_(base).mul_(_each(images, factors.astype(np.float32))).add_(base)
     return mixed.clamp_(0, 255).to(torch.uint8)
@@ -234,13 +234,13 @@ def strong(
 class Operation(NamedTuple):
     """An operation of AutoAugment. At level m its amount is start + m slope, or start ± m slope where signed."""
 
-    act: Callable[[Tensor, Rows], Tensor]
+    act: Callable[[Tensor, PerSample], Tensor]
     start: float = 0.0
     slope: float = 0.0
     signed: bool = False
 
 
-def _move(images: Tensor, place: int, amounts: Rows) -> Tensor:
+def _move(images: Tensor, place: int, amounts: PerSample) -> Tensor:
     """Apply the identity matrix (1, 0, 0, 0, 1, 0) with the amounts at one place."""
     matrices = np.tile([1.0, 0.0, 0.0, 0.0, 1.0, 0.0], (len(amounts), 1))
     matrices[:, place] = amounts
@@ -295,7 +295,7 @@ POLICY = (
 )
 
 
-def autoaugment(images: Tensor, draws: Rows) -> Tensor:
+def autoaugment(images: Tensor, draws: PerSample) -> Tensor:
     """Change each image by one row of `POLICY`, by ``draws (n, 5)`` in [0, 1).
 
     u_0 chooses the row; the first operation happens where u_1 is below its probability, with a minus where it is
@@ -320,7 +320,7 @@ def autoaugment(images: Tensor, draws: Rows) -> Tensor:
     return images
 
 
-def cutout(images: Tensor, draws: Rows) -> Tensor:
+def cutout(images: Tensor, draws: PerSample) -> Tensor:
     """Blacken a square of half the shorter side, by ``draws (n, 2)`` in [0, 1).
 
     Its centre is the pixel (floor(u_0 height), floor(u_1 width)), so part of it may lie outside.

@@ -1,7 +1,7 @@
 """The contract of a model: ``features(x) -> (B, num_features)``, a module ``head``, and logits = head(features(x)).
 
-A plain `torch.nn.Module` without that split can be trained and scored too. It only cannot serve an algorithm that needs
-features or replaces the head, and says so before training starts. The last functions check arguments of models.
+A plain `torch.nn.Module` without that split can be trained and scored too. But an algorithm that needs
+features or replaces the head refuses it before training starts. The last functions check arguments of models.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def with_heads(model: nn.Module, **heads: nn.Module) -> nn.Module:
     """
     changed: Any = model
     if not getattr(model, "num_features", None):
-        changed.num_features = num_features(model)  # so far only the old head knew it
+        changed.num_features = num_features(model)  # until now only the old head knew it
     like = next(model.parameters())
     for name, head in heads.items():
         if hasattr(type(model), name) or (name != "head" and hasattr(model, name)):

@@ -20,7 +20,7 @@ CHUNK = 1 << 20  # pixels that `Scaling.fit` reads at once; larger chunks leave 
 
 @dataclass(frozen=True)
 class Scaling:
-    """(x - mean) / std for every channel; without channels the identity, for tables. Integers above a byte stay such.
+    """(x - mean) / std for every channel; without channels the identity, for tables. Wider integers stay integers.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Scaling:
 
         Images are uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size; floats of more
         than two dimensions are measured likewise, a table of floats ``(n, columns)`` is assumed to be standardised
-        already, and token ids are no quantities. `index` names the samples to measure, all by
+        already, and token ids are not quantities. `index` names the samples to measure, all by
         default; duplicates count twice. At most `chunk` pixels, but at least one image, are in memory at once. Sums are
         integers, so neither `chunk` nor the order of `index` changes a bit. A constant channel gets std 1.
 
@@ -133,7 +133,7 @@ def pixel_sums(
 
 
 def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[NDArray[Any]]:
-    """Yield the chosen samples in chunks of at most so many pixels, in stored order."""
+    """Yield the chosen samples in chunks of at most `chunk` pixels, in stored order."""
     size = max(1, pixels // max(1, math.prod(x.shape[1:])))
     if index is None:
         yield from (x[start : start + size] for start in range(0, len(x), size))

@@ -34,7 +34,7 @@ PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Siz
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-class Batch(Protocol):
+class BatchLike(Protocol):
     """What a loss is given."""
 
     module: nn.Module
@@ -63,7 +63,7 @@ class Recorder:
         self._known: dict[Any, Known] = {}
         self._number = 0
 
-    def bind(self, loss: Loss) -> Callable[[Batch], None]:
+    def bind(self, loss: Loss) -> Callable[[BatchLike], None]:
         """Return a function that fills the model's gradient with that of the loss of a batch."""
         tensors: list[Tensor] = []
         try:
@@ -73,7 +73,7 @@ class Recorder:
             return partial(self._compute, loss)
         return partial(self._fill, loss, tensors, self._known.setdefault(key, {}))
 
-    def _fill(self, loss: Loss, tensors: list[Tensor], known: Known, batch: Batch) -> None:
+    def _fill(self, loss: Loss, tensors: list[Tensor], known: Known, batch: BatchLike) -> None:
         x, y = batch.x, batch.y
         shape = (x.shape, x.stride(), x.dtype, y.shape, y.dtype)
         found = known.get(shape, 0)
@@ -88,11 +88,11 @@ class Recorder:
             self._number += 1
             known[shape] = self._record(loss, tensors, batch)
 
-    def _compute(self, loss: Loss, batch: Batch) -> None:
+    def _compute(self, loss: Loss, batch: BatchLike) -> None:
         """Fill the gradient by autograd."""
         torch._foreach_copy_(self._views, self._differentiate(loss, batch))
 
-    def _differentiate(self, loss: Loss, batch: Batch) -> list[Tensor]:
+    def _differentiate(self, loss: Loss, batch: BatchLike) -> list[Tensor]:
         with torch.enable_grad():
             value, wanted = loss(batch), [parameter for parameter in self._parameters if parameter.requires_grad]
             if self._in_float16():
@@ -105,12 +105,12 @@ class Recorder:
     def _in_float16(self) -> bool:
         return torch.is_autocast_enabled(self._device) and torch.get_autocast_dtype(self._device) == torch.float16
 
-    def _record(self, loss: Loss, tensors: list[Tensor], batch: Batch) -> Replay | None:
+    def _record(self, loss: Loss, tensors: list[Tensor], batch: BatchLike) -> Replay | None:
         """Fill the gradient, and return how to replay the pass if that gives the same bits."""
         before = self._state()
         try:
             seen = copy.copy(batch)
-            vars(seen).pop("at", None)  # positions of samples are others in each batch of the same shape
+            vars(seen).pop("at", None)  # positions of samples differ between batches of the same shape
             tape = Tape([array for _, _, array in self._arrays], [batch.x, batch.y, *tensors])
             with NoReading(), tape:
                 gradients = self._differentiate(loss, seen)
@@ -122,7 +122,7 @@ class Recorder:
             batch.scores = replay(batch.x, batch.y, *tensors)
             if all(map(_same_bits, expected, [*self._state(), self._gradient])):
                 return replay
-        except Exception:  # an error of the loss itself comes again
+        except Exception:  # an error in the loss itself is raised again
             pass
         self._restore(before)
         self._compute(loss, batch)
@@ -144,7 +144,7 @@ class Recorder:
                 array.copy_(value)
 
     def _check_model(self) -> None:
-        """Raise where the model is not what it was, has hooks, or has layers that may do anything."""
+        """Raise if the model changed, has hooks, or has layers that may do anything."""
         changed = any(table.get(name) is not array for table, name, array in self._arrays)
         special = any(self._hooks) or any("forward" in attributes for attributes in self._attributes)
         if not self._pure or changed or special or torch.is_autocast_enabled(self._device):

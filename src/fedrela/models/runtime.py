@@ -23,7 +23,7 @@ INSTRUCTIONS = {
     "float16": {"avx512_fp16", "amx_fp16", "asimdhp"},
 }
 CPU_INFO = Path("/proc/cpuinfo")
-# A virtual machine may name instructions that it does not have, and they would end the process that tries them.
+# A virtual machine may report instructions that it does not have, which would kill the process that tries them.
 PROBE = """
 import sys, torch
 dtype = getattr(torch, sys.argv[1])
@@ -52,7 +52,7 @@ def seeded(seed: int, purpose: str, round: int = 0, client: int = 0) -> Iterator
 
 @contextlib.contextmanager
 def _global_generators(word: int) -> Iterator[None]:
-    """Seed the global generators of Python and NumPy inside, which code of others may use, then restore both."""
+    """Seed the global generators of Python and NumPy, which user code may use, inside the block, then restore both."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(word)
     np.random.seed(word % 2**32)  # noqa: NPY002
@@ -69,8 +69,8 @@ def torch_stream(
 ) -> Iterator[None]:
     """Let torch, `random` and `numpy.random` draw from the stream at this address inside, and restore them afterwards.
 
-    Of torch that is the generator for the CPU. Unlike `seeded` it does not look at every operation inside, which would
-    slow training. Without code of the user's own, only torch is seeded: nothing else uses the other two.
+    Of torch that is the generator for the CPU. Unlike `seeded` it does not inspect every operation inside, which would
+    slow training. Without user code, only torch is seeded: nothing else uses the other two.
 
     >>> with torch_stream(torch.device("cpu"), 0, "example", 1):
     ...     first = torch.rand(3)
@@ -136,7 +136,7 @@ def device_of(name: str) -> str:
 
 
 def refused_precision(name: str, device: str) -> str:
-    """Return why a device cannot compute in a precision, or an empty string; a CPU is asked before it is tried.
+    """Return why a device cannot compute in a precision, or an empty string; a CPU's flags are checked first.
 
     >>> refused_precision("float32", "cpu")
     ''

@@ -1,4 +1,4 @@
-"""The tensor operations of one forward and backward pass, and a function that does them again without autograd.
+"""The tensor operations of one forward and backward pass, and a function that replays them without autograd.
 
 The function is straight-line code, one call for each operation that the gradient or the scores depend on. Views of the
 model's arrays are taken once. Matrix products and sums that make a parameter's gradient write it where it belongs.
@@ -45,7 +45,7 @@ class Call:
     kwargs: dict[str, Any]
     results: list[Name | None]
     several: bool  # whether it returns a sequence
-    out: Tensor | None = None  # where it writes its result, if that is a gradient
+    out: Tensor | None = None  # where it writes its result, if it is a gradient
 
     def names(self) -> Iterator[Name]:
         """Yield the variables among its arguments."""
@@ -65,7 +65,7 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
     resident
         Tensors that stay where they are, such as parameters.
     inputs
-        Tensors that may be others at each replay.
+        Tensors that may differ at each replay.
     """
 
     def __init__(self, resident: Iterable[Tensor], inputs: Sequence[Tensor]) -> None:
@@ -97,11 +97,11 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing in here is compiled, and to say so torch would load its compiler, for as long as torch itself."""
+        """Skip torch's check: nothing here is compiled, and the check would load torch's compiler for seconds."""
         return False
 
     def _check(self, func: Any, args: Any) -> None:
-        """Raise where values decide what is done, or where an input would be changed."""
+        """Raise if values decide what is done, or if an input would be changed."""
         by_mask = func is aten.index.Tensor and any(k is not None and k.dtype in MASKS for k in args[1])
         if VALUE in func.tags or (UNKNOWN_SIZE in func.tags and func is not aten.index.Tensor) or by_mask:
             raise CannotRecordError(f"{func} depends on values")
@@ -185,7 +185,7 @@ def _names(things: Iterable[Any]) -> Iterator[Name]:
 
 
 def _code(calls: list[Call], inputs: list[Name], returned: Any) -> Replay:
-    """Return the calls as a function; a variable is deleted after its last use, so that its memory is used again."""
+    """Return the calls as a function; a variable is deleted after its last use, so that its memory is reused."""
     space: dict[str, Any] = {}
 
     def shown(thing: Any) -> str:

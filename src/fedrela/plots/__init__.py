@@ -7,9 +7,9 @@ source
     A run, a comparison, a sweep or a reproduction: a folder, or an object that has one, such as a ``Result``. Or plain
     numbers, as each function says.
 names, groups
-    Of the classes, for plain numbers; by default their ids, and no groups. A folder tells its own.
+    Names and groups of the classes, for plain numbers; by default ids, and no groups. A folder has its own.
 baseline, arm
-    Of a comparison or sweep, which one; by default the first.
+    Which one of a comparison or sweep; by default the first.
 """
 
 from fedrela.plots.classes import class_changes, class_counts, confusion, label_flows, moves_into_classes

@@ -40,9 +40,9 @@ def class_changes(
 ) -> None:  # fmt: skip
     """Draw each class's accuracy before (open dot) and after (filled dot), with the change in points.
 
-    Of a run: before re-labelling and after the last round. Of a comparison: one baseline without and with FedReLa, mean
-    over seeds. Plain numbers are a pair of shares per class, before and after, and `labels` name the two dots. Of more
-    than 40 classes, the means of the groups are drawn, then the 12 largest rises and the 12 largest falls.
+    For a run: before re-labelling and after the last round. For a comparison: one baseline without and with FedReLa,
+    mean over seeds. Plain numbers are a pair of shares per class, before and after, and `labels` name the two dots.
+    With more than 40 classes, the group means are drawn, then the 12 largest rises and the 12 largest falls.
 
     >>> ax = class_changes(([0.5, 0.5], [0.7, 0.4]), names=["cat", "dog"])
     >>> [text.get_text() for text in ax.texts]
@@ -154,7 +154,7 @@ def _counts_of(run: RunData, client: int | None) -> tuple[Any, Any]:
     if client is None:
         return record["before"], record["after"]
     if counts is None:
-        raise DataError("this run does not say which classes its clients have")
+        raise DataError("this run has no class counts of its clients")
     if not 0 <= client < len(counts):
         raise ArgumentError(f"client: expected an integer from 0 to {len(counts) - 1}, got {client}")
     old, new = (np.bincount(labels, minlength=len(run.classes)) for labels in run.moves_of(client))
@@ -246,7 +246,7 @@ def heat_map(
 
 
 def _blocks(found: Floats, mean: bool) -> tuple[Floats, int]:
-    """Return a matrix small enough to draw, and of how many rows and columns its cells are."""
+    """Return a matrix small enough to draw, and how many rows and columns one of its cells covers."""
     side = -(-max(found.shape) // MOST_CELLS)
     if side == 1:
         return found, 1
@@ -256,7 +256,7 @@ def _blocks(found: Floats, mean: bool) -> tuple[Floats, int]:
 
 
 def _name_ticks(axis: Any, names: Sequence[str], side: int = 1, middle: float = 0.0) -> None:
-    """Name bars, or cells of `side` classes, some of them where they are many; wide names stand upright."""
+    """Name bars, or cells of `side` classes, or only some of many; wide names are rotated."""
     chosen = range(0, len(names), side * (-(-len(names) // side) // MOST_NAMES + 1))
     shown = [name(names[k], 18) for k in chosen]
     upright = axis.axis_name == "x" and (len(shown) > 12 or sum(map(len, shown)) + 2 * len(shown) > 52)
@@ -264,7 +264,7 @@ def _name_ticks(axis: Any, names: Sequence[str], side: int = 1, middle: float = 
 
 
 def _number(value: float, percent: bool, diverging: bool) -> str:
-    """Write the number of a cell with at most one decimal; nothing where it is zero or missing."""
+    """Write the number of a cell with at most one decimal; nothing if it is zero or missing."""
     if np.isnan(value) or abs(value) < 1e-12:
         return ""
     if diverging:
@@ -284,7 +284,7 @@ def _write_numbers(ax: Axes, mesh: Any, found: Floats, texts: Sequence[str]) -> 
 
 @style.plot
 def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None = None, ax: Axes = style.NEW) -> None:
-    """Draw what the model took for what, in per cent of each true class.
+    """Draw the confusion matrix, in per cent of each true class.
 
     `source` is a run, of which `panel` chooses ``before`` re-labelling, ``after`` the last round, or their
     ``difference`` in points; or a matrix of counts whose rows are true classes and whose columns are predicted ones.

@@ -1,4 +1,4 @@
-"""Who has what: clients across, classes down, a dot in each cell as large as its number of samples."""
+"""Clients across, classes down, and in each cell a dot as large as its number of samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fedrela.text import limited, plural, short
 MOST_CLIENTS = 60
 MOST_NAMED_CLASSES = 60
 MOST_ROWS = 120
-SMALLEST_DOT = 2.5  # area in square points below which the eye needs a ring to find a dot
+SMALLEST_DOT = 2.5  # area in square points below which a dot needs a ring to be seen
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class ClientRows:
 def client_classes(
     source: Any, *, names: Sequence[str] | None = None, groups: Groups | None = None, ax: Axes = style.NEW
 ) -> None:
-    """Draw who has how many samples of which class, the way papers on heterogeneous clients do.
+    """Draw how many samples of each class each client has, as papers on heterogeneous clients do.
 
-    Up to 60 classes are drawn as dots whose area is proportional to the number of samples, with a ring round those too
+    Up to 60 classes are drawn as dots whose area is proportional to the number of samples, with a ring around those too
     small to see. More are drawn as coloured cells, from the most frequent class to the rarest. Of more than 60 clients,
     60 are shown, spread over their ranking by size. `source` is a run, or the samples of each class at each client,
     ``(clients, classes)`` integers; groups colour the classes.
@@ -77,7 +77,7 @@ def client_classes(
 def _counts(source: Any, names: Any, groups: Groups | None) -> tuple[Ints, Sequence[str], Groups | None]:
     if run := read_run(source):
         if run.client_counts is None:
-            raise DataError("the classes of clients are written when a run has finished")
+            raise DataError("the clients' classes are available once a run has finished")
         return run.client_counts, run.classes, run.groups
     n = np.asarray(source)
     if n.ndim != 2 or n.dtype.kind not in "iu" or n.size == 0 or n.min() < 0:
@@ -156,7 +156,7 @@ def _cells(ax: Axes, rows: ClientRows, labels: list[str]) -> None:
 
 
 def _name_axes(ax: Axes, rows: ClientRows, labels: list[str], named: bool) -> None:
-    """Name clients and classes, some of them where they are many."""
+    """Name clients and classes, or only some of many."""
     number = rows.clients.size
     step = number // 16 + 1
     ax.set_xticks(range(0, number, step), [str(client) for client in rows.clients[::step]])

@@ -22,7 +22,7 @@ BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
 MOST_ROWS = 80
 MARKERS = "os^Dv*"
 MOVED = "moved"
-HELD_BACK = "held back"  # balanced accuracy on what clients hold back
+HELD_BACK = "validation"  # balanced accuracy on the clients' validation samples
 
 
 @style.plot
@@ -53,7 +53,7 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
     ax.axvline(0, color=style.MUTED, linewidth=1)
     style.name_rows(ax, [row[0] for row in rows], texts, 30)
     ax.set_xlabel("gain in points")
-    words = {(True, True): "interval without zero", (False, True): "within noise: interval holds zero"}
+    words = {(True, True): "interval without zero", (False, True): "within noise: interval contains zero"}
     words[False, False] = "no interval"
     shown = [kind for kind in words if kind in kinds]
     style.legend_above(ax, [style.dot(style.SERIES[0], clear) for clear, _ in shown], [words[kind] for kind in shown])
@@ -86,7 +86,7 @@ def sensitivity(
     source: Any, *, metric: str | None = None, baseline: str | None = None, arm: str | None = None,
     dashed: Dashed = None, ax: Axes = style.NEW,
 ) -> None:  # fmt: skip
-    """Draw what swept keys do: lines with bands over one key, a heat map over two.
+    """Draw the effect of swept keys: lines with bands over one key, a heat map over two.
 
     `source` is a sweep of one or two keys, its summary, or a mapping of names to a triple of values of the key, means
     and standard deviations (None without). `metric` is a group, the headline, or ``moved``; by default all accuracies
@@ -241,7 +241,7 @@ def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> None:
 
 
 def table_gains(summary: Summary) -> list[Gain]:
-    """Return the gains of all places and metrics that were both published and measured."""
+    """Return the gains at all places and metrics that were both published and measured."""
     rows = gains_of(summary, ("published", "measured"))
     return [Gain(place, metric, a, b) for place, metric, a, b in rows if a is not None and b is not None]
 

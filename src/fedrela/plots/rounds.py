@@ -13,7 +13,7 @@ from fedrela.plots.style import Axes
 from fedrela.text import not_one_of
 
 SHARED = "shared by all arms"
-HELD_BACK = "balanced, held back by clients"
+HELD_BACK = "balanced, validation samples"
 SPANS = {"training": "train_seconds", "evaluation": "evaluate_seconds", "re-labelling": "relabel_seconds"}
 MOST_BARS = 120
 DASHES = ("-", "--", "-.", ":")
@@ -26,7 +26,7 @@ def accuracy_over_rounds(
 ) -> None:  # fmt: skip
     """Draw accuracy over rounds, with a mark at T, the first round of re-labelling.
 
-    Of a run: its headline accuracy and that of each group of classes. Of a comparison: all arms of one baseline in
+    For a run: its headline accuracy and that of each group of classes. For a comparison: all arms of one baseline in
     `metric`, by default the headline, as means over seeds with a band of one standard deviation. Plain numbers are a
     mapping of names to shares, ``(rounds,)`` or ``(seeds, rounds)``; `start` is their T.
 
@@ -51,7 +51,7 @@ def accuracy_over_rounds(
 
 
 def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
-    """Draw the curves of a run; return T and what happens there, where anything does."""
+    """Draw the curves of a run; return T and what happens there, if anything does."""
     scored = [(record.round, record.accuracy) for record in run.rounds if record.accuracy]
     if not scored:
         raise DataError("no round of this run was evaluated on a test set")
@@ -74,7 +74,7 @@ def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
 def _arm_curves(ax: Axes, grid: GridData, baseline: str | None, metric: str | None) -> int | None:
     """Draw all arms of a baseline, what they share once; return T."""
     if grid.summary is None or grid.summary["kind"] != "compare":
-        raise DataError("accuracy over rounds is of a run or of a finished comparison")
+        raise DataError("expected a run or a finished comparison for accuracy over rounds")
     metric = metric or grid.summary["headline"]
     arms = arm_runs(grid, baseline or grid.summary["baselines"][0]["label"])
     if not arms:
@@ -120,7 +120,7 @@ def _curve(ax: Axes, label: str, mean: Floats, deviation: Floats, skip: int = 0,
 def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     """Draw the seconds of each round: training, evaluation, re-labelling.
 
-    Re-labelling is summed over clients, which may work side by side, so its part is the most that it can be. Beyond
+    Re-labelling is summed over clients, which may work side by side, so its part is an upper bound. Beyond
     120 rounds a bar is the mean of neighbouring rounds. `source` is a run, or a mapping of names to seconds per round.
 
     >>> ax = cost({"training": [2.0, 2.1], "evaluation": [0.5, 0.5]})

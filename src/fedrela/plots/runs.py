@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedrela.errors import DataError, IntegrityError
 from fedrela.metrics.groups import Groups
-from fedrela.records import RoundRecord, RunManifest
+from fedrela.records import RoundRecord, RunManifest, first_round
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 from fedrela.runfolder.names import CONFIG, GALLERY, MACHINE, MANIFEST, RELABELLING, RESULT
@@ -26,6 +26,7 @@ Record = dict[str, Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ARMS = {"baseline": "baseline", "fedrela": "FedReLa", "random": "random moves"}
+DROPPED = ", lr / 10"
 GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
 
 
@@ -41,12 +42,12 @@ def lost_model(folder: RunFolder) -> str:
 class RunData:
     """A run, finished or not, read once; a folder that was changed after its run had finished is an `IntegrityError`.
 
-    ``relabelling``, ``result``, ``gallery`` and ``drawn`` are None before a run has finished, and where they were not
-    kept.
+    ``relabelling``, ``result``, ``gallery`` and ``drawn`` are None before a run has finished, and if they were not
+    stored.
     """
 
     def __init__(self, folder: RunFolder, *, samples: bool = True) -> None:
-        self.status = folder.status  # "done", or where the run stands
+        self.status = folder.status  # "done", or the run's progress
         if self.status == "done":
             folder.check()
         self.manifest = RunManifest.from_record(folder.manifest)
@@ -55,7 +56,7 @@ class RunData:
         self.samples = int(sum(self.manifest.data["client_sizes"]))  # training samples of all clients
         self.toml = folder.read(CONFIG).decode()
         self.config = tomllib.loads(self.toml)
-        self.all_rounds = int(self.config["train"]["rounds"])  # how many there are to be
+        self.all_rounds = int(self.config["train"]["rounds"])  # how many are planned
         self.enabled = bool(self.config["relabel"]["enabled"])  # whether clients re-label
         self.rounds = [RoundRecord.from_record(record) for record in folder.rounds()]  # those finished so far
         self.timing = folder.timing()
@@ -74,33 +75,32 @@ class RunData:
 
     @property
     def first(self) -> int:
-        """T, the first round of re-labelling: ``start`` where that is a round, else max(1, round(start * R))."""
-        start = self.config["relabel"]["start"]
-        return start if isinstance(start, int) else max(1, round(start * self.all_rounds))
+        """T, the first round of re-labelling."""
+        return first_round(self.config["relabel"]["start"], self.all_rounds)
 
     @property
     def accuracy(self) -> Mapping[str, Any] | None:
-        """Of the final model, or of the last evaluated round; None where there is no test set."""
+        """Accuracy of the final model, or of the last evaluated round; None without a test set."""
         if self.result is not None:
             return self.result["accuracy"] or None
         return self.rounds[self.last_scored - 1].accuracy if self.last_scored else None
 
     @property
     def last_scored(self) -> int:
-        """The round that `accuracy` is of."""
+        """The round that `accuracy` refers to."""
         if self.result is not None:
             return int(self.result["rounds"])
         return max((record.round for record in self.rounds if record.accuracy), default=0)
 
     @property
     def accuracy_before(self) -> Mapping[str, Any] | None:
-        """The accuracies of round T - 1, where it was evaluated and rounds came after it."""
+        """The accuracies of round T - 1, if it was evaluated and rounds came after it."""
         number = self.first - 1
         return self.rounds[number - 1].accuracy if 0 < number < min(len(self.rounds), self.last_scored) else None
 
     @property
     def recalls_before(self) -> list[float | None] | None:
-        """Each class's accuracy of the model that round T began with, None for a class without test samples."""
+        """Each class's accuracy of the model that round T started from, None for a class without test samples."""
         if self.accuracy_before is not None:
             return list(self.accuracy_before["per_class"])
         rows = self.confusion_before
@@ -108,7 +108,7 @@ class RunData:
 
     @property
     def confusion_before(self) -> list[list[int]] | None:
-        """Of the model that round T began with, where the run got that far."""
+        """Confusion matrix of the model that round T started from, if the run got that far."""
         return next((record.confusion for record in self.rounds if record.confusion is not None), None)
 
     @property
@@ -118,20 +118,20 @@ class RunData:
 
     @property
     def moved(self) -> int | None:
-        """How many labels were changed, over all clients; None where clients keep that to themselves."""
+        """How many labels were changed, over all clients; None if clients do not report it."""
         latest = dict(pair for record in self.rounds for pair in record.relabelled)
         return None if any(record.moved is None for record in self.rounds) else sum(latest.values())
 
     @property
     def label_moves(self) -> Record:
-        """What is known of re-labelling; a run that has not finished, or keeps it private, is a `DataError`."""
+        """The record of re-labelling; a `DataError` if the run is unfinished or keeps it private."""
         if self.relabelling is None or self.relabelling.get("moved") is None:
-            raise DataError("this run says nothing about where labels went")
+            raise DataError("this run has no record of moved labels")
         return self.relabelling
 
     @property
     def client_counts(self) -> Ints | None:
-        """Training samples of each client by original class, (clients, classes); None where they are not known."""
+        """Training samples of each client by original class, (clients, classes); None if unknown."""
         rows, ids = (self.relabelling or {}).get("counts"), range(len(self.classes))
         return None if not rows else np.array([[counts.get(c, 0) for c in ids] for counts in map(dict, rows)], np.int64)
 
@@ -179,20 +179,19 @@ def arm_words(arm: str) -> str:
     ('baseline', 'FedReLa, lr / 10', 'as given')
     """
     kind = arm.removesuffix("-drop")
-    return ARMS.get(kind, kind) + (", lr / 10" if kind != arm else "")
+    return ARMS.get(kind, kind) + (DROPPED if kind != arm else "")
 
 
 def arm_name(baseline: str, arm: str) -> str:
-    """Return how an arm of a baseline is called.
+    """Return the name of an arm of a baseline.
 
     >>> arm_name("FedAvg", "fedrela-drop"), arm_name("FedAvg", "baseline-drop"), arm_name("FedAvg", "as given")
     ('FedAvg + FedReLa, lr / 10', 'FedAvg, lr / 10', 'FedAvg')
     """
-    words = arm_words(arm)
-    for plain in ("baseline", "as given"):
-        if words.startswith(plain):
-            return baseline + words.removeprefix(plain)
-    return f"{baseline} + {words}"
+    kind = arm.removesuffix("-drop")
+    if kind in ("baseline", "as given"):
+        return baseline + (DROPPED if kind != arm else "")
+    return f"{baseline} + {arm_words(arm)}"
 
 
 def is_matched(base: str, treated: str) -> bool:
@@ -206,13 +205,13 @@ def is_matched(base: str, treated: str) -> bool:
 
 
 def mean_over_seeds(rows: Any) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation over rows of values; NaN where a value is None, or where one row is all."""
+    """Return mean and standard deviation over rows of values; NaN if a value is None, or if there is only one row."""
     found = np.array(rows, np.float64)
     return found.mean(axis=0), found.std(axis=0, ddof=1) if len(found) > 1 else np.full(found.shape[1], np.nan)
 
 
 def open_folder(path: str | Path) -> RunFolder | GridFolder:
-    """Open the folder of a run, or of runs that belong together."""
+    """Open the folder of a run, or of a grid of runs."""
     if GridFolder.is_one(path):
         return GridFolder.open(path)
     if not (Path(path) / MANIFEST).exists():
@@ -223,7 +222,7 @@ def open_folder(path: str | Path) -> RunFolder | GridFolder:
 def read_source(source: Any) -> RunData | GridData | None:
     """Read a run, a comparison, a sweep or a reproduction from its folder, or from an object that has a ``folder``.
 
-    None where `source` is plain numbers.
+    None if `source` is plain numbers.
     """
     if isinstance(source, RunData | GridData):
         return source
@@ -246,7 +245,7 @@ def read_run(source: Any) -> RunData | None:
 def read_summary(source: Any, kind: str) -> Mapping[str, Any] | None:
     """Return the summary, or that of the folder, of a finished ``compare``, ``sweep`` or ``reproduce``.
 
-    None where `source` is plain numbers: neither a folder nor a mapping.
+    None if `source` is plain numbers: neither a folder nor a mapping.
     """
     data = read_source(source)
     summary = data.summary if isinstance(data, GridData) else source if data is None else {}
@@ -266,7 +265,7 @@ def _gallery(folder: RunFolder, prefix: str = "") -> dict[str, NDArray[Any]] | N
         return None
     try:
         with np.load(io.BytesIO(folder.read(GALLERY)), allow_pickle=False) as arrays:
-            known = not prefix or f"{prefix}old" in arrays  # earlier versions drew none
+            known = not prefix or f"{prefix}old" in arrays  # earlier versions have none
             return {name: arrays[prefix + name] for name in GALLERY_ARRAYS} if known else None
     except (BadZipFile, KeyError, ValueError):
         raise IntegrityError(f"{folder.path / GALLERY}: is damaged") from None

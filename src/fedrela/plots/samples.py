@@ -16,12 +16,12 @@ from fedrela.plots.style import Axes
 from fedrela.text import probability
 
 Model = Callable[[Floats], ArrayLike]
-LARGEST = 96  # pixels a side; larger pictures are shrunk to a whole fraction
+LARGEST = 96  # pixels per side; larger pictures are shrunk by an integer factor
 DARKEST = 127  # the largest value of pictures that need stretching to be seen, like digits with 16 grey levels
 FEATURES = 5  # of a table row
 ACROSS = 6  # samples side by side
 LINES = (("posterior", "posterior"), ("re-labelling", "rho"))
-GRID = 160  # points a side at which a boundary is looked for
+GRID = 160  # points per side of the grid for a boundary
 
 
 @style.plot
@@ -62,7 +62,7 @@ def run_scores(run: RunData, group: str | None) -> tuple[Floats, Ints, list[tupl
     """Return bin edges and counts of a run's scores, the outermost bins open, and the spread of the thresholds."""
     record = run.label_moves
     if not record["clients"]:
-        raise DataError("this run says nothing about scores")
+        raise DataError("this run has no record of scores")
     members = np.arange(len(run.classes)) if group is None else run.groups.members(group)
     inner = style.floats(record["z"]["edges"])
     step = inner[1] - inner[0]
@@ -84,7 +84,7 @@ def gallery(
     """Draw re-labelled samples with their old and new label, and the model's probability of the new one.
 
     `source` is a run, or a mapping with ``samples`` (n, channels, height, width) uint8 or (n, features), ``old`` and
-    ``new`` class ids, and where known ``posterior`` and ``rho``, the re-labelling probability. Of a run they are its
+    ``new`` class ids, and optionally ``posterior`` and ``rho``, the re-labelling probability. For a run they are its
     most probable moves, or with `drawn` moves drawn at random. There are `most` of them, `across` side by side.
 
     >>> found = {"samples": np.zeros((1, 1, 8, 8), np.uint8), "old": [0], "new": [1], "posterior": [0.25]}
@@ -95,7 +95,7 @@ def gallery(
     found = source if run is None else (run.drawn if drawn else run.gallery) or {}
     features = run.manifest.data["feature_names"] if run else None
     if not len(found.get("old", ())):
-        raise DataError("no re-labelled samples were kept in this run folder")
+        raise DataError("this run folder has no re-labelled samples")
     most_class = int(max(np.max(found["old"]), np.max(found["new"])))
     names = run.classes if run else names or style.class_names(None, most_class + 1)
     x = np.asarray(found["samples"])[:most]
@@ -119,7 +119,7 @@ def gallery(
 
 
 def looks(x: NDArray[Any], names: Sequence[str] | None, standardized: bool = False) -> list[tuple[Any, Any]]:
-    """Return what there is to see of each sample: a picture, or the features that deviate most, with their values."""
+    """Return what to show of each sample: a picture, or the features that deviate most, with their values."""
     if x.ndim == 4:
         return [(image, ()) for image in visible(x)]
     x = x.astype(np.float64)
@@ -130,7 +130,7 @@ def looks(x: NDArray[Any], names: Sequence[str] | None, standardized: bool = Fal
 
 
 def visible(samples: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
-    """Return samples, (n, channels, height, width), as pictures that can be looked at.
+    """Return samples, (n, channels, height, width), as pictures to look at.
 
     Three channels are colours; of any other number the mean is shown in grey. Pictures whose values stay low are
     stretched, all by the same factor, and large ones shrunk.

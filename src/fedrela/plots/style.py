@@ -1,4 +1,4 @@
-"""The look of all plots: colours, the style sheet, new axes, and other people's names as harmless text.
+"""The look of all plots: colours, the style sheet, new axes, and untrusted names as harmless text.
 
 Colours that name something (groups, series, the two sides of a diverging scale) stay apart for readers with any of the
 three kinds of colour blindness and have a contrast of at least 3 to 1 with their page; text has at least 4.5 to 1 with
@@ -127,14 +127,14 @@ def new_figure(draw: Callable[..., object], width: float = WIDTH) -> Figure:
 
 
 def set_height(ax: Axes, inches: float) -> None:
-    """Give a figure the height that its rows need, unless it is somebody else's."""
+    """Give a figure the height that its rows need, unless the caller supplied it."""
     figure = ax.get_figure(root=True)
     if figure is not None and getattr(figure, OURS, False):
         figure.set_figheight(inches)
 
 
 def name(text: object, longest: int = LONGEST) -> str:
-    r"""Return somebody else's name as a short line of text in which a dollar begins no formula.
+    r"""Return an untrusted name as a short line of text in which a dollar starts no formula.
 
     >>> print(name("a$b\n"))
     a\$b\n
@@ -143,7 +143,7 @@ def name(text: object, longest: int = LONGEST) -> str:
 
 
 def group_colours(number: int) -> list[str]:
-    """Return the colours of so many groups, from the most frequent classes to the rarest; of two the outer ones."""
+    """Return the colours of `number` groups, from the most frequent classes to the rarest; of two the outer ones."""
     at = [0, 2] if number == 2 else [k % 3 for k in range(number)]
     return [LIGHT[f"group-{k}"] for k in at]
 
@@ -162,12 +162,12 @@ def class_names(names: Sequence[str] | None, classes: int) -> Sequence[str]:
 
 
 def floats(values: Any) -> NDArray[np.float64]:
-    """Return numbers as an array, NaN where one is None."""
+    """Return numbers as an array, with NaN for None."""
     return np.array(values, np.float64)
 
 
 def stretches(number: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut positions into at most so many stretches of neighbours; return where each begins, and how long it is.
+    """Cut positions into at most `most` stretches of neighbours; return where each starts, and its length.
 
     >>> [found.tolist() for found in stretches(5, 2)]
     [[0, 3], [3, 2]]
@@ -178,7 +178,7 @@ def stretches(number: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def tooltips(artist: Any, texts: Iterable[str]) -> None:
-    """Say what a page shows where a reader points at an artist: a text for each of its marks, cells or bars."""
+    """Set the tooltips of an artist in a page: a text for each of its marks, cells or bars."""
     if isinstance(artist, tuple):  # a container of bars
         for bar, text in zip(artist, texts, strict=True):
             bar.fedrela_tooltips = (text,)

@@ -1,6 +1,6 @@
 """Figures as files and as SVG inside a page: same figure, same bytes.
 
-Inside a page a figure has a title and a description for those who do not see it, tooltips, and CSS variables in place
+Inside a page a figure has a title and a description for readers who cannot see it, tooltips, and CSS variables in place
 of the style's colours, so that the page can be light or dark. It runs nothing and fetches nothing.
 """
 
@@ -43,7 +43,7 @@ def save(figure: Figure, format: str, salt: str = "fedrela") -> bytes:
 
 
 def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
-    """Return a figure as an ``svg`` element for a page, with a title and a description for readers who do not see it.
+    """Return a figure as an ``svg`` element for a page, with a title and a description for readers who cannot see it.
 
     `name` is of letters, digits and hyphens, and no other figure of the page has it.
     """
@@ -66,7 +66,7 @@ def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
 
 
 def _add_tooltips(root: ET.Element, gid: str, texts: tuple[str, ...]) -> None:
-    """Give each mark of an artist its text; markers are told from the line that joins them by their element."""
+    """Give each mark of an artist its text; markers differ from the line that joins them by their element."""
     group = root.find(f".//*[@id='{gid}']")
     if group is None:
         return
@@ -117,7 +117,7 @@ def _drop_ids(root: ET.Element) -> None:
 
 
 def describe_lines(figure: Figure) -> str:
-    """Say where each named line of a figure begins and ends, as text for readers who do not see it."""
+    """Describe where each named line of a figure starts and ends, for readers who cannot see it."""
     said = []
     for line in [line for ax in figure.axes for line in ax.get_lines()]:
         label, places = str(line.get_label()).replace(r"\$", "$"), np.asarray(line.get_xydata(), np.float64)

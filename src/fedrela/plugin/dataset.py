@@ -229,7 +229,7 @@ def as_class(value: Any, number: int) -> int:
 
 
 def _advice(value: Any) -> str:
-    """Return what to do about a label that is no class number."""
+    """Return advice for a label that is not a class number."""
     if isinstance(value, str):
         return "number the classes from 0, and keep their names as class_names="
     try:

@@ -47,7 +47,7 @@ class Judge:
     ) -> None:
         self._fetch_model, self._fetch_data, self._fetch_ids, self._training = model, data, ids, training
         self.class_names = check_names(class_names)
-        self.seen = ""  # digest of a few rows at the client's first turn, if known
+        self.seen = ""  # digest of a few rows in the client's first round, if known
         if outputs is not None:
             check_choice("outputs", outputs, OUTPUTS)
         self._how: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs}
@@ -82,7 +82,7 @@ class Judge:
 
     @property
     def model_name(self) -> str:
-        """What kind of model it is, in words."""
+        """A description of the model."""
         return f"{type(self.model).__name__} with {sum(each.numel() for each in self.model.parameters()):,} parameters"
 
     @cached_property
@@ -91,7 +91,7 @@ class Judge:
         return few_rows(self.data, self._how["label"])
 
     def check_rows(self) -> None:
-        """Raise where rows cannot be used or differ between two reads, or where ids are not one per row."""
+        """Raise if rows cannot be used or differ between two reads, or if there is not one id per row."""
         _ = self.few, self.ids
         if self._training is not None:
             check_alike(self._training(), self.data, self._how["label"])
@@ -113,10 +113,10 @@ class Judge:
         return C
 
     def score(self) -> Scored:
-        """Return what the model says about all rows, unless they are others than at the first turn."""
+        """Return what the model says about all rows; raise if they differ from those of the client's first round."""
         if self.seen not in ("", self.few):
             raise DataError(
-                "data: not the rows of this client's first turn, or not their order; seed what shuffles them"
+                "data: not the rows of this client's first round, or not their order; seed what shuffles them"
             )
         return self._score()
 
@@ -129,7 +129,7 @@ class Judge:
 
 
 def check_names(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return different class names in the order of the model's outputs; nothing for None."""
+    """Return distinct class names in the order of the model's outputs; nothing for None."""
     found = tuple(() if names is None else names)
     if not all(isinstance(name, str) for name in found) or len(set(found)) < len(found):
         raise ArgumentError(f"expected different names, one per class, got {shown(names)}", argument="class_names")

@@ -14,7 +14,7 @@ from torch import nn
 from fedrela.core import Ledger
 from fedrela.plugin.dataset import LabelKey, RelabeledDataset
 from fedrela.plugin.judge import Judge
-from fedrela.plugin.passes import Turn, plan_passes
+from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy, own_policy
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import LabelStore
@@ -92,7 +92,7 @@ class OneShot:
         self.policy = own_policy(policy, self.store.root)
         self.dataset = RelabeledDataset(data, label=label)
         self.ledger: Ledger | None = None
-        self._taken_over: bool | None = None  # None before the first turn
+        self._taken_over: bool | None = None  # None before the client's first round
         self._how: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs, "class_names": class_names}
         self._data, self._judge_data, self._ids = data, judge_data, ids
         self._seen = ""
@@ -107,10 +107,10 @@ class OneShot:
         The policy's file is read again. The first call also checks all that a later one would fail on.
         """
         self.policy = own_policy(self._policy, self.store.root)
-        turn = Turn(self.store, self.plan, self.policy, round, self._judge(model), LOG)
+        client_round = ClientRound(self.store, self.plan, self.policy, round, self._judge(model), LOG)
         if self._taken_over is None:
-            self._taken_over = turn.begin()
-        self.ledger, _ = turn.labels(self._taken_over)
+            self._taken_over = client_round.begin()
+        self.ledger, _ = client_round.labels(self._taken_over)
         self.dataset.use(self.ledger)
         return self.ledger
 

@@ -1,4 +1,4 @@
-"""A client's labels over the rounds: its first turn, the passes that make labels, and how stored ones are used."""
+"""A client's labels over the rounds: checks in its first round, passes that make labels, and the use of stored ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PassPlan:
     limits: Policy
     preset: str
     seed: int  # draws come from the stream of seed, round and client
-    resume: bool  # whether labels that were made under other settings are used all the same
+    resume: bool  # whether labels that were made under other settings are used anyway
 
 
 def plan_passes(
@@ -71,8 +71,8 @@ def plan_passes(
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
-    """One turn of one client. Of what the plan asks for and the client's own policy, the stricter applies."""
+class ClientRound:
+    """One client in one round. Of what the plan asks for and the client's own policy, the stricter applies."""
 
     store: LabelStore
     plan: PassPlan
@@ -86,7 +86,7 @@ class Turn:
 
     @cached_property
     def limits(self) -> Policy:
-        """The limits in force."""
+        """The limits that apply."""
         names = self.judge.class_names
         return self.plan.limits.numbered(names).stricter(self.own.numbered(names))
 
@@ -101,9 +101,9 @@ class Turn:
         return len(self._made(self.store.passes())) < self.limits.passes
 
     def begin(self) -> bool:
-        """Check at a client's first turn all that would fail later; return whether stored labels were taken over.
+        """Check in a client's first round all that would fail later; return whether stored labels were taken over.
 
-        Stored labels are checked against the settings and the rows of now. Where labels may still be made, a batch is
+        Stored labels are checked against the current settings and rows. Where labels may still be made, a batch is
         scored, so that whatever is wrong with model, data or limits shows now and not in round T.
         """
         if self.off:
@@ -117,7 +117,7 @@ class Turn:
         return bool(made)
 
     def _check_limits(self, C: int) -> None:
-        """Raise where a limit names a class or a row that there is not."""
+        """Raise if a limit names a class or a row that does not exist."""
         self.limits.allowed_moves(C)
         self.limits.class_taus(self.limits.tau, C)
         self.limits.kept_rows(len(self.judge), self.judge.ids)
@@ -125,10 +125,10 @@ class Turn:
     def labels(self, taken_over: bool) -> tuple[Ledger | None, bool]:
         """Return the ledger of the current labels, or None for the original ones; and whether it is new.
 
-        Stored labels are read, never made again with another model. They apply from the round in which they were made,
+        Stored labels are read, never recomputed with another model. They apply from the round in which they were made,
         so that a server that goes back some rounds meets the same labels again. A refusal is stored, but counts as no
-        pass: the client tries again when the schedule permits. So it does after scoring failed. Labels that break a
-        limit which became stricter since are not used.
+        pass: the client tries again when the schedule permits, and likewise after scoring failed. Labels that
+        break a limit that has become stricter since are not used.
         """
         if self.off:
             return None, False
@@ -150,7 +150,7 @@ class Turn:
             scored = self.judge.score()
         except Exception as error:  # whatever a user's model or data raise: a round must not be lost to it
             now = "its original labels" if last is None else f"the labels of round {last_round}"
-            said = "%s: scoring failed, so this client trains on %s; it tries again at its next turn: %s"
+            said = "%s: scoring failed, so this client trains on %s; it tries again in its next round: %s"
             self.log.error(said, self._where, now, one_line(error))
             return last, False
         ledger = self.store.record(len(stored) + 1, self._relabel(scored), self.round)
@@ -168,11 +168,11 @@ class Turn:
         return in_order(ledger, self.judge.ids, self.store.folder)
 
     def _take_over(self, ledger: Ledger) -> None:
-        """Check that stored labels were made under the settings of now, for the rows of now."""
+        """Check that stored labels were made under the current settings, for the current rows."""
         then, folder, differ = ledger.provenance, self.store.folder, ""
         if then is not None:
             before = {"model": ledger.options.get("model"), "seed": then.seed, "preset": then.preset, **then.limits}
-            now = {"model": self.judge.model_name, **_settings(self.plan), **self.limits.in_force()}
+            now = {"model": self.judge.model_name, **_settings(self.plan), **self.limits.as_record()}
             known = (key for key in now if before.get(key, now[key]) != now[key])
             differ = ", ".join(f"{key} {before[key]} (now {now[key]})" for key in known)
         if differ and not self.plan.resume:
@@ -229,8 +229,8 @@ class Turn:
             provenance=Provenance(
                 version=version("fedrela"),
                 **_settings(self.plan),
-                limits=limits.in_force(),
-                policy_sha256=digest(json.dumps(self.own.in_force(), sort_keys=True).encode()),
+                limits=limits.as_record(),
+                policy_sha256=digest(json.dumps(self.own.as_record(), sort_keys=True).encode()),
                 model_sha256=self.judge.model_sha256,
                 inputs_sha256=scored.inputs_sha256,
                 agreement=agreement,
@@ -263,7 +263,7 @@ def _settings(plan: PassPlan) -> dict[str, Any]:
 
 def _other_settings(folder: object, which: str) -> ArgumentError:
     what = f"{folder}: holds labels that were made with {which}"
-    return ArgumentError(f"{what}; resume=True uses them all the same, another experiment name makes new ones")
+    return ArgumentError(f"{what}; resume=True uses them anyway, another experiment name makes new ones")
 
 
 def client_number(client: str) -> int:

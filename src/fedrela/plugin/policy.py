@@ -83,7 +83,7 @@ class Policy(Limits):
         }
         return next((name for name, is_so in broken.items() if is_so), "")
 
-    def in_force(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, Any]:
         """Return what decides which labels move, as plain values."""
         values = {each.name: getattr(self, each.name) for each in options_of(Policy) if each.name not in NOT_OF_MOVES}
         return {name: _plain(value) for name, value in values.items()}

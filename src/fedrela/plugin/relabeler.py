@@ -26,7 +26,7 @@ OPTIONS = ("tau", *PreviewKeywords.__annotations__)
 
 
 class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Re-label with a classifier, or with a posterior at hand.
+    """Re-label with a classifier, or with a given posterior.
 
     Further parameters are the options of `fedrela.relabel`: ``tau``, ``preset``, ``max_fraction`` and so on; limits
     name classes by their labels. Results follow the rows: the same rows in another order get the same labels.
@@ -164,7 +164,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
 
 
 def _is_fitted(estimator: Any) -> bool:
-    """Whether a classifier can predict; one of somebody's own is fitted if it has ``classes_``."""
+    """Whether a classifier can predict; a user-defined one is fitted if it has ``classes_``."""
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError):

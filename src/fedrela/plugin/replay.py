@@ -1,4 +1,4 @@
-"""The moves of a client's pass made again, from the model and the data that it names by digest."""
+"""Replay of a client's pass, from the model and the data that it names by digest."""
 
 from __future__ import annotations
 

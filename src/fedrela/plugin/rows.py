@@ -65,7 +65,7 @@ def _feed(sha: Any, value: Any, depth: int = 0) -> None:
         sha.update(f"{type(value).__name__} {value!r}".encode())
     elif hasattr(value, "tobytes") and hasattr(value, "size"):  # a picture of Pillow
         sha.update(f"{getattr(value, 'mode', '')}{value.size}".encode() + value.tobytes())
-    else:  # an object of somebody's own: its attributes, if it shows them
+    else:  # a user-defined object: its attributes, if it has any
         sha.update(type(value).__qualname__.encode())
         _feed(sha, getattr(value, "__dict__", None), depth + 1) if depth < DEEPEST else None
 
@@ -78,7 +78,7 @@ def as_numpy(value: Tensor) -> NDArray[Any]:
 
 
 def few_rows(data: Any, label: LabelKey | None) -> str:
-    """Return the digest of a few rows all over the data, and check that they are the same when they are read again."""
+    """Return the digest of a few rows spread over the data, and check that they are the same when read twice."""
     rows, collate = as_rows(data)
     numbers = np.unique(np.linspace(0, len(rows) - 1, FEW, dtype=int)).tolist() if len(rows) else []
     if not numbers:
@@ -145,7 +145,7 @@ def check_alike(data: Any, judge_data: Any, label: LabelKey | None) -> None:
 
 
 def row_ids(ids: Sequence[Any] | None, rows: int) -> tuple[str, ...]:
-    """Return one different name per row; nothing where the owner has none.
+    """Return one distinct name per row; nothing if the owner has none.
 
     >>> row_ids([17, 23], 2)
     ('17', '23')

@@ -1,4 +1,4 @@
-"""The page to look at before labels are changed: how many would move, which, and what speaks against it."""
+"""The page to review before labels are changed: how many would move, which, and reasons against it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fedrela.report.run import MOST_ROWS, largest
 from fedrela.text import limited, listed, percent, plural, probability
 
 ADVICE = (
-    "Nothing has been changed. Look at the rows below with somebody who knows them. A move does not say that a label "
+    "Nothing has been changed. Review the rows below with someone who knows the data. A move does not say that a label "
     "was wrong: it gives a rarer class a sample that looks like it to the model, for training. Which rows move is "
-    "drawn when fedrela relabel runs, each with its own probability, and every move can be taken back."
+    "drawn when fedrela relabel runs, each with its own probability, and every move can be undone."
 )
 
 
@@ -32,14 +32,14 @@ class Audit:
     settings: Sequence[tuple[str, str]]
     taus: NDArray[np.float64]
     flow: NDArray[np.float64]  # expected moves (taus, classes, classes)
-    at: int  # which tau the flows and rows are of
+    at: int  # index of the tau that flows and rows are shown for
     taken_for: NDArray[np.int64]  # labels by the model's first choices (classes, classes)
     kappa: float
     warnings: Sequence[str]
     moves: Mapping[str, Sequence[Any]]  # the most probable: id, old, new, posterior, rho
     candidates: int  # rows that may move
     pictures: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)  # id to (height, width, 3)
-    looked_for: bool = False  # whether pictures were asked for
+    with_pictures: bool = False  # whether pictures were requested
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -48,7 +48,7 @@ class Audit:
 
     @property
     def tau(self) -> str:
-        """The tau that flows and rows are of."""
+        """The tau that flows and rows are shown for."""
         return f"{self.taus[self.at]:g}"
 
 
@@ -125,7 +125,7 @@ def _agreement(found: Audit) -> list[Block]:
     ]  # fmt: skip
     most, a, b = largest(wrong, names)
     said = (
-        f"{plural(most, 'sample')} of “{a}” look like “{b}” to the model."
+        f"To the model, {plural(most, 'sample')} of “{a}” look like “{b}”."
         if most
         else "The model confirms every label."
     )
@@ -134,7 +134,7 @@ def _agreement(found: Audit) -> list[Block]:
         said += f" It confirms no label of {listed(never)}."
     draw = partial(plots.confusion, n, names=names)
     caption = "Rows are labels, columns the model's first choice, in per cent of the row."
-    columns = ("class", "samples", "confirmed", "else mostly taken for")
+    columns = ("class", "samples", "confirmed", "otherwise mostly")
     left = f", {MOST_ROWS} of {len(names):,}" if len(names) > MOST_ROWS else ""
     return [
         Text(said),
@@ -158,9 +158,9 @@ def _moves(found: Audit) -> list[Block]:
             pictures.append(Picture(f"{which}: {a} → {b}", facts, png(found.pictures[row]), f"Row {which}, label {a}"))
     said = f"At tau {found.tau}, {plural(found.candidates, 'row')} may move; here are the {shown:,} most probable."
     blocks: list[Block] = [Text(said)]
-    if found.looked_for:
+    if found.with_pictures:
         missing = shown - len(pictures)
         blocks += [Pictures(pictures)] if pictures else []
-        blocks += [Text(f"{plural(missing, 'row')} of them had no picture of that id.", "muted")] if missing else []
+        blocks += [Text(f"{plural(missing, 'row')} of them have no picture with their id.", "muted")] if missing else []
     columns = ("id", "label", "would become", "posterior", "probability to move")
-    return [*blocks, Table(columns, rows, columns[:3], "Posterior: what the model gives the new class.")]
+    return [*blocks, Table(columns, rows, columns[:3], "Posterior: the model's probability of the new class.")]

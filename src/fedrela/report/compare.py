@@ -22,7 +22,7 @@ from fedrela.text import limited, percent, plural, points
 INTERVAL = ("mean", "deviation", "low", "high")
 MOST_BASELINES = 4  # that get plots of their own beside the tables
 CHANCE = 0.05  # of an interval of 95 % to miss a difference of zero
-MANY = 10  # differences among which chance must be spoken of
+MANY = 10  # differences from which on chance must be mentioned
 
 
 def compare_tables(summary: Summary) -> list[Table]:
@@ -73,7 +73,7 @@ def _table(summary: Summary, columns: tuple[str, ...], rows: list[tuple[str, ...
 
 
 def compare_values(summary: Summary) -> list[dict[str, Value]]:
-    """Return a comparison for programs: one row per baseline, arm, metric and arm it is compared with, in per cent."""
+    """Return a comparison for programs: one row per baseline, arm, metric and reference arm, in per cent."""
     return [
         {
             "baseline": baseline["label"], "algorithm": baseline["algorithm"], "arm": arm, "metric": metric,
@@ -113,14 +113,14 @@ def compare_page(runs: GridData, setting: str) -> Page:
 def _warnings(summary: Summary) -> list[Block]:
     """Return what a reader must know first."""
     failed = [baseline for baseline in summary["baselines"] if "failed" in baseline]
-    said = [f"{limited(of['label'])} is left out, since a run of it failed: {of['failed']}" for of in failed]
+    said = [f"{limited(of['label'])} is left out because one of its runs failed: {of['failed']}" for of in failed]
     if summary["score"] == "best-test":
         said.append(say("best_test"))
     return [Text(words, "warning") for words in said]
 
 
 def _gains(summary: Summary) -> list[Block]:
-    """Return a plot per kind of pair, and in words which differences are beyond noise."""
+    """Return a plot per kind of pair, and sentences on which differences are beyond noise."""
     blocks: list[Block] = []
     for k, ((base, treated), said) in enumerate(verdicts(summary).items(), 1):
         draw = partial(plots.gains, gain_rows(summary, base, treated))
@@ -145,7 +145,7 @@ def verdicts(summary: Summary) -> dict[tuple[str, str], str]:
 
 
 def meaning(summary: Summary) -> str:
-    """Say what beyond noise means here."""
+    """Explain what beyond noise means here."""
     number = sum(len(pair["differences"]) for _, pair in pairs(summary))
     chance = max(1, round(CHANCE * number)) if number >= MANY else 0
     return say("noise", len(summary["seeds"]), number, chance)
@@ -214,7 +214,7 @@ def _flow(label: str, runs: Sequence[RunData], key: str) -> list[Figure]:
 
 
 def _left_out(summary: Summary) -> list[Block]:
-    """Say where plots of only some baselines are shown."""
+    """Return a note if only some baselines have plots."""
     more = len(summary["baselines"]) - MOST_BASELINES
     said = f"Plots of the first {MOST_BASELINES} baselines; {more} more are in the tables."
     return [Text(said, "muted")] if more > 0 else []

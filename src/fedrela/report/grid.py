@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[Tables, Values, Pages]] = {
 
 
 def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
-    """Return the page of a grid, with `samples` or without; of one without a summary yet, how far it is.
+    """Return the page of a grid, with `samples` or without; without a summary yet, its progress.
 
     Nothing but the folder is read, and where it lies does not matter.
     """
@@ -44,7 +44,7 @@ def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
             warning = f"{missing:,} of {plural(len(runs.cells), 'run')} did not finish; they are left out below."
     else:
         found = Page(f"{kind}: {limited(folder.record['name'])}", "", [])
-        warning = f"This {kind} is not done: {folder.status}."
+        warning = f"This {kind} is unfinished: {folder.status}."
     parts = [Section("unfinished", "", [Text(warning, "warning")] if warning else []), *found.sections]
     parts += [_samples(folder)] if samples and kind == "compare" else []
     parts += [_cost(runs), _list_of_runs(runs), _configuration(folder.record["config"], runs)]
@@ -64,7 +64,7 @@ def summary_page(runs: GridData) -> Page:
 def all_tables(summary: Summary) -> dict[str, bytes]:
     """Return ``table.md``, ``table.csv``, ``table.tex`` and ``table.json`` of a summary.
 
-    The CSV has one value a column, shares in per cent; the JSON is the summary itself.
+    The CSV has one value per column, shares in per cent; the JSON is the summary itself.
     """
     tables, values, _ = KINDS[summary["kind"]]
     parts = tables(summary), heading(summary), remarks(summary)
@@ -109,7 +109,7 @@ def _cost(runs: GridData) -> Section:
 
 
 def _list_of_runs(runs: GridData) -> Section:
-    """Return where each run lies, below the folder of this page."""
+    """Return the folder of each run, below the folder of this page."""
     keys = list(dict.fromkeys(key for cell in runs.cells for key in cell["values"]))
     rows = []
     for cell, run in zip(runs.cells, runs.runs, strict=True):
@@ -120,7 +120,7 @@ def _list_of_runs(runs: GridData) -> Section:
     columns = ("baseline", "arm", "seed", *keys, "status", "folder")
     more = f"The first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
     table = Table(columns, rows[:MOST_ROWS], [name for name in columns if name != "seed"], more)
-    said = "Folders below the one of this page; fedrela report with one of them writes the page of that run."
+    said = "Folders below that of this page; fedrela report FOLDER writes the page of a run."
     return Section("runs", "Runs", [Text(said), table])
 
 

@@ -1,7 +1,7 @@
 """What a page is made of, and the page as one HTML file: style and plots inside, no script, nothing fetched.
 
-Every string of a part is text, whatever is in it: it is escaped by Jinja2 and made printable, so that no name can write
-markup, drive a terminal or reverse the writing. The page also forbids the browser every script and every request.
+Every string of a part is text, whatever it contains: it is escaped by Jinja2 and made printable, so that no name can
+inject markup, drive a terminal or reverse the writing. The page also forbids the browser any script and any request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LINE_BREAK = re.compile(r"\s*\n\s*")
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `warning` is for what a reader must not miss, and in `code` every blank counts."""
+    """A paragraph; `warning` is for what a reader must not miss, and `code` preserves whitespace."""
 
     text: str
     tone: Literal["plain", "muted", "warning", "code"] = "plain"
@@ -40,7 +40,7 @@ class Figure:
     name: str  # letters, digits and hyphens
     title: str
     draw: Callable[..., object]  # a plot but for its keyword `ax`
-    description: str = ""  # what a reader hears who does not see it; made from its lines where empty
+    description: str = ""  # for readers who cannot see it; derived from its lines if empty
     caption: str = ""
     width: float = WIDTH  # on a page, in inches
 
@@ -53,7 +53,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under `columns`; the columns in `words` stand left, all others are numbers and stand right."""
+    """Rows of text under `columns`; the columns in `words` are left-aligned, all others are numbers, right-aligned."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -81,7 +81,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Facts:
-    """Pairs of name and value; `large` for the few that a page begins with."""
+    """Pairs of name and value; `large` for the few at the top of a page."""
 
     pairs: Sequence[tuple[str, str]]
     large: bool = False
@@ -127,7 +127,7 @@ def render(page: Page) -> str:
 @cache
 def environment(inert: Callable[[object], str], *, html: bool = True) -> Environment:
     """Return the templates, in which `inert` is applied to every value that is not markup already."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here, for those who only want a plot
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here, so that plots alone do not load it
 
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=html, undefined=StrictUndefined,
@@ -144,7 +144,7 @@ def environment(inert: Callable[[object], str], *, html: bool = True) -> Environ
 
 
 def change(before: float | None, after: float | None) -> str:
-    """Return by how many percentage points a share changed, a hyphen where one of the two is missing."""
+    """Return by how many percentage points a share changed, a hyphen if one of the two is missing."""
     return points(None if before is None or after is None else after - before)
 
 

@@ -22,7 +22,7 @@ DOUBTFUL = "†"
 DIGITS = 2  # as the paper prints
 FEWEST = 3  # values that make a line
 ONE_SHOT = "one-shot"  # a period of 0
-PLAIN = ("dataset", "method")  # axes whose values speak for themselves
+PLAIN = ("dataset", "method")  # axes whose values need no explanation
 AXES = {"start": "T, in per cent of the rounds", "period": "the period (0: one shot)"}
 REMARKS = {
     "reduced": "What was reduced",
@@ -38,8 +38,8 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
 
     Where the paper has both arms in a place, they share one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
     marks what is doubtful in the paper, a hyphen what was not measured. With `split` there is a table for each place
-    along the columns' axes, for where there is less room than in a paper. Where the published protocol was run, tables
-    follow of what differs between the protocols, and of the gains by both.
+    along the columns' axes, for less room than in a paper. If the published protocol was run, tables of the
+    differences between the protocols, and of the gains by both, follow.
     """
     return [*_entry_tables(summary, split), *_protocol_tables(summary)]
 
@@ -62,7 +62,7 @@ def _protocol_tables(summary: Summary) -> list[Table]:
     tables = []
     if rows := summary.get("differences"):
         names = ("setting", "matched", "published")
-        caption = "What differs between the protocols; in brackets where, if not everywhere."
+        caption = "What differs between the protocols, with the place in brackets if not everywhere."
         tables.append(Table(names, [[row[name] for name in names] for row in rows], names, caption))
     if summary.get("protocol") == "both":
         gains = []
@@ -107,7 +107,7 @@ def _table(summary: Summary, cells: Cells, across: Sequence[Place], caption: str
 
 
 def measured_rows(summary: Summary) -> Mapping[str, str]:
-    """Return what was measured of every entry: its key there, and how tables call it."""
+    """Return what was measured for every entry: its key, and its name in tables."""
     found: Mapping[str, str] = summary.get("measured", {"measured": "measured"})
     return found
 
@@ -150,7 +150,7 @@ def _measured_values(summary: Summary, entry: Entry, metric: str) -> dict[str, V
 
 
 def doubts(summary: Summary) -> list[str]:
-    """Return every reason for a doubt once, with the places it concerns."""
+    """Return every reason for doubt once, with the places it concerns."""
     places: dict[str, list[str]] = {}
     for entry in summary["entries"]:
         if entry["doubtful"]:
@@ -159,7 +159,7 @@ def doubts(summary: Summary) -> list[str]:
 
 
 def remarks(summary: Summary) -> dict[str, list[str]]:
-    """Return under headings what a reader of the tables has to know: a reproduction's reductions, choices, doubts."""
+    """Return remarks for readers of the tables by heading: a reproduction's reductions, choices, doubts."""
     if summary["kind"] != "reproduce":
         return {}
     lines = (summary["reduction"], summary.get("unlike"), summary["ours"], summary["notes"], doubts(summary))
@@ -169,7 +169,7 @@ def remarks(summary: Summary) -> dict[str, list[str]]:
 def reproduce_page(runs: GridData, setting: str) -> Page:
     """Return a table of the paper beside what was measured, the gains, and what was chosen or reduced."""
     summary = runs.summary or {}
-    said = "These numbers are of a reduced setting and cannot equal the paper's; what can be compared is their order."
+    said = "These numbers come from a reduced setting and cannot equal the paper's; only their order can be compared."
     found, keys = table_gains(summary), {title: key for key, title in REMARKS.items()}
     sections = [
         Section("summary", "", [] if summary["scale"] == "paper" else [Text(said, "warning")]),

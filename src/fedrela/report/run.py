@@ -1,4 +1,4 @@
-"""The page of one run: accuracy, where labels went, who has what, what it cost, and the configuration."""
+"""The page of one run: accuracy, moved labels, the clients' classes, cost, and the configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fedrela.text import limited, percent, plural, points, probability, seconds,
 
 ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
 MOST_ROWS = 30  # classes of a table; more are in the plot alone
-SAMPLES = "Re-labelled samples"  # the section that pages of comparisons have too
+SAMPLES = "Re-labelled samples"  # a section of comparison pages too
 MOST_COUNTS, MOST_NOTES, MOST_LOST, SOME_ROUNDS = 30, 12, 40, 8
 LONGEST_REASON = 160  # characters
 
@@ -39,10 +39,10 @@ def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
         Section("summary", "", opening(run)),
         Section("rounds", "Accuracy over rounds", over_rounds(run)),
         Section("classes", "Accuracy by class", by_class(run)),
-        Section("confusion", "What was taken for what", confusion(run)),
+        Section("confusion", "Confusion matrix", confusion(run)),
         Section("moves", "Where labels went", where_labels_went(run)),
         Section("samples", SAMPLES, gallery(run, samples=samples)),
-        Section("clients", "Who has what", who_has_what(run)),
+        Section("clients", "Clients and classes", clients_and_classes(run)),
         Section("scores", "Scores and thresholds", scores(run)),
         Section("cost", "Cost", cost(run)),
         Section("lost", "Clients lost", lost_clients(run)),
@@ -53,7 +53,7 @@ def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
 
 
 def opening(run: RunData) -> list[Block]:
-    """Return what stands above the table of contents: the accuracies, and what they are of."""
+    """Return what comes before the table of contents: the accuracies, and what they refer to."""
     blocks: list[Block] = []
     if run.status != "done":
         blocks.append(Text(f"This run is unfinished: {run.status} of {run.all_rounds}.", "warning"))
@@ -61,7 +61,7 @@ def opening(run: RunData) -> list[Block]:
         blocks.append(Text(f"{run.lost[0].upper()}{run.lost[1:]}.", "warning"))
     accuracy = run.accuracy
     if accuracy is None:
-        return [*blocks, *([Text("There is no test set, so this page tells no accuracy.")] if run.rounds else [])]
+        return [*blocks, *([Text("There is no test set, so this page shows no accuracy.")] if run.rounds else [])]
     shares = {run.headline: accuracy[run.headline], **accuracy["groups"]}
     pairs = [(limited(name), percent(share)) for name, share in shares.items()]
     pairs += [(key.upper(), f"{accuracy[key]:.3f}") for key in ("auroc", "auprc") if accuracy.get(key) is not None]
@@ -114,11 +114,11 @@ def _class_table(run: RunData, before: Sequence[float | None] | None, after: Seq
 
 
 def confusion(run: RunData) -> list[Block]:
-    """Return what the model took for what, before T, at the end, and the difference."""
+    """Return the confusion matrices before T and at the end, and their difference."""
     found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
     there = {panel: np.array(matrix, np.int64) for panel, matrix in found.items() if matrix is not None}
     if not there:
-        return [Text("There is no test set." if run.result else "It is written when a run has finished.")]
+        return [Text("There is no test set." if run.result else "Available once the run has finished.")]
     titles = {"before": f"Before round {run.first}", "after": f"After round {run.last_scored}"}
     said = {
         panel: say("errors", n.trace(), n.sum(), *largest(n - np.diag(n.diagonal()), run.classes))
@@ -165,17 +165,17 @@ def where_labels_went(run: RunData) -> list[Block]:
 
 
 def _notes(clients: Mapping[str, Any]) -> list[Block]:
-    """Tell what clients refused or noted, each thing once."""
+    """Return what clients refused or noted, each once."""
     said: dict[tuple[str, str], list[str]] = {}
     for client, facts in clients.items():
-        told = [("note", str(note)) for note in facts["notes"]]
-        for key in told + ([("refused", str(facts["refusal"]))] if facts["refusal"] is not None else []):
+        notes = [("note", str(note)) for note in facts["notes"]]
+        for key in notes + ([("refused", str(facts["refusal"]))] if facts["refusal"] is not None else []):
             said.setdefault(key, []).append(client)
     if not said:
         return []
     rows = [(kind, what[:LONGEST_REASON], f"{len(who):,}") for (kind, what), who in sorted(said.items(), reverse=True)]
     more = f"; {len(rows) - MOST_NOTES:,} more are in relabelling.json" if len(rows) > MOST_NOTES else ""
-    caption = f"What clients said when they re-labelled{more}"
+    caption = f"What clients reported when they re-labelled{more}"
     return [Table(("kind", "what", "clients"), rows[:MOST_NOTES], ("kind", "what"), caption)]
 
 
@@ -224,7 +224,7 @@ def _pictures(run: RunData, found: dict[str, Any]) -> list[Picture]:
     return pictures
 
 
-def who_has_what(run: RunData) -> list[Block]:
+def clients_and_classes(run: RunData) -> list[Block]:
     """Return the clients by classes, with measures of imbalance and heterogeneity."""
     counts = run.client_counts
     if nodes := run.manifest.data.get("nodes"):
@@ -272,7 +272,7 @@ def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
 
 
 def lost_clients(run: RunData) -> list[Block]:
-    """Return whose updates did not count and why, and the rounds that had too few clients."""
+    """Return which updates did not count and why, and the rounds that had too few clients."""
     turns: dict[tuple[int, str], list[int]] = {}
     for record in run.rounds:
         for client, reason in record.excluded:
@@ -288,12 +288,12 @@ def lost_clients(run: RunData) -> list[Block]:
         blocks.append(Table(columns, rows[:MOST_LOST], columns[2:], f"Updates lost{more}"))
     if skipped := [record.round for record in run.rounds if record.skipped]:
         left = f"Too few clients were left in {plural(len(skipped), 'round')} ({_some(skipped)})"
-        blocks.append(Text(f"{left}: the model stayed."))
+        blocks.append(Text(f"{left}: the model did not change."))
     return blocks
 
 
 def _some(rounds: list[int]) -> str:
-    """Return round numbers, some of them where they are many.
+    """Return round numbers, or only some of many.
 
     >>> _some([1, 2, 5]), _some(list(range(1, 60)))
     ('1, 2, 5', '1, 2, 3, 4, 5, 6, 7, 8 … 59')
@@ -309,7 +309,7 @@ def cost(run: RunData) -> list[Block]:
         times = [np.array([record.get(span, 0.0) for record in run.timing]) for span in SPANS.values()]
         middle = seconds(float(np.median(times[0] + times[1])))
         said = f"{plural(len(run.timing), 'round')} of {middle} each at the median."
-        note = "Re-labelling is summed over clients, which may work side by side: the part drawn is the most it can be."
+        note = "Re-labelling is summed over clients, which may work side by side: the part drawn is an upper bound."
         figure = Figure("time", "Seconds per round", partial(plots.cost, run), said, note if run.enabled else "")
         blocks += [Facts(_times(run, times)), figure]
     if run.machine:
@@ -352,11 +352,11 @@ def _times(run: RunData, times: list[Any]) -> list[tuple[str, str]]:
 
 
 def configuration(run: RunData) -> list[Block]:
-    """Return the full configuration, versions and digests: what it takes to run the same again."""
+    """Return the full configuration, versions and digests: what it takes to repeat the run."""
     text = without_paths(run.toml)
     said = "Every key, defaults included; [engine], on which no result depends, is left out."
     if text != run.toml:
-        said += " Of paths on the machine only the last name is shown."
+        said += " Of absolute paths only the last name is shown."
     manifest, result = run.manifest, run.result or {}
     pairs = [*manifest.packages.items(), ("format", manifest.format), ("configuration, sha256", manifest.config_sha256)]
     if "weights_sha256" in result:
@@ -365,7 +365,7 @@ def configuration(run: RunData) -> list[Block]:
 
 
 def without_paths(toml: str) -> str:
-    """Return a configuration whose absolute paths are cut to their last name: a page is for showing to others.
+    """Return a configuration whose absolute paths are cut to their last name, since pages are shared.
 
     >>> without_paths('root = "/home/ann/clinic data"')
     'root = "…/clinic data"'

@@ -1,4 +1,4 @@
-"""A sweep as tables and as a page: one row per point, the layout of a sensitivity analysis, and what to choose."""
+"""A sweep as tables and as a page: one row per point, the layout of a sensitivity analysis, and the choice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sweep_table(summary: Summary) -> Table:
         rows.append([*row, spread_text(point["metrics"]["moved"], "moved")])
     words = [*_who(summary), *keys]
     columns = [*words, *metrics, *([HELD_BACK] if validated else []), MOVED]
-    held = f"; {HELD_BACK}: balanced accuracy on what clients hold back" if validated else ""
+    held = f"; {HELD_BACK}: balanced accuracy on the clients' validation samples" if validated else ""
     return Table(columns, rows, words, f"{say('score', summary)}; {say('seeds', summary)}{held}.")
 
 
@@ -83,7 +83,7 @@ def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list
 
 
 def sweep_page(runs: GridData, setting: str) -> Page:
-    """Return what a sweep found: the choice in words, plots for one or two keys, all points."""
+    """Return the results of a sweep: the choice as a sentence, plots for one or two keys, all points."""
     summary = runs.summary or {}
     title = f"Sweep of {listed([limited(key) for key in summary['keys']])}: {limited(summary['name'])}"
     sections = [
@@ -95,7 +95,7 @@ def sweep_page(runs: GridData, setting: str) -> Page:
 
 
 def _opening(summary: Summary) -> list[Block]:
-    """Return what a page begins with: the choice, in words."""
+    """Return the start of a page: the choice as a sentence."""
     failed = [point for point in summary["points"] if "failed" in point][:MOST_FAILURES]
     said = [choice_words(summary, choice) for choice in summary["choice"]] or [summary["why_no_choice"]]
     warnings = (f"{_values(point['values'])}: a run failed: {point['failed']}" for point in failed)
@@ -130,7 +130,7 @@ def _plots(summary: Summary) -> list[Block]:
 
 
 def choice_words(summary: Summary, choice: Mapping[str, Any]) -> str:
-    """Say which value the validation split would choose, and what the test set says of it."""
+    """Return which value validation would choose, and its accuracy on the test set."""
     chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
     test = [f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["metrics"]]
     arm = limited(arm_name(choice["baseline"], choice["arm"]))

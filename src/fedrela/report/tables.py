@@ -1,4 +1,4 @@
-r"""Metrics as text, and tables as Markdown, CSV and LaTeX; each format has one function that makes foreign text inert.
+r"""Metrics as text, and tables as Markdown, CSV and LaTeX; one function per format makes untrusted text inert.
 
 Text is first made printable, so that no control character remains. Markdown escapes every sign that could begin
 markup or a link. CSV puts an apostrophe before text that a spreadsheet would compute. LaTeX escapes all special signs,
@@ -16,10 +16,10 @@ from fedrela.text import points, printable
 
 Spread = Mapping[str, Any]  # mean, deviation (None of one seed), values; of a difference also low and high
 Value = str | float | None
-NONE = "-"  # what stands where there is no number
+NONE = "-"  # in place of a missing number
 MOVED = "labels moved"  # the column of the metric ``moved``
 MARKUP = re.compile(r"[\\`*_\[\]<>#|~&$]|:(?=//)|(?<=www)\.")
-FIRST = re.compile(r"^(\d*)([-+=.)])")  # would begin a list or underline a heading
+FIRST = re.compile(r"^(\d*)([-+=.)])")  # would start a list or underline a heading
 FORMULA = re.compile(r"\s*[\t\r\n=+@\uff1d\uff0b\uff0d\uff20-]")  # the wide forms count in some spreadsheets
 PLAIN = re.compile(r"[\w .:/()+-]*")
 LATEX = {

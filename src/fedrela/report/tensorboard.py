@@ -20,7 +20,7 @@ EVENTS = "tfevents"  # TensorBoard reads every file with this in its name
 
 
 class TensorBoardLog:
-    """Events in the folder `path`, begun with the first thing added, by ``torch.utils.tensorboard.SummaryWriter``.
+    """Events in the folder `path`, created with the first addition, by ``torch.utils.tensorboard.SummaryWriter``.
 
     A folder that holds events already is an `ArgumentError`: two runs in one folder would be drawn as one.
     """
@@ -36,13 +36,13 @@ class TensorBoardLog:
             raise ArgumentError(f"{self.path}: holds TensorBoard events already; choose another folder")
 
     def add_round(self, record: Mapping[str, Any]) -> None:
-        """Add what is known of a round, a line of ``rounds.jsonl``, as scalars."""
+        """Add a round, a line of ``rounds.jsonl``, as scalars."""
         with self._writing() as writer:
             for tag, value in scalars(record).items():
                 writer.add_scalar(tag, value, record["round"])
 
     def add_figures(self, figures: Sequence[Figure], step: int) -> None:
-        """Add plots by name as images; `step` is the round that they are of."""
+        """Add plots by name as images; `step` is their round."""
         for figure in figures:  # without a description: TensorBoard would read names in it as Markdown
             with self._writing() as writer, styled():
                 writer.add_figure(f"figures/{figure.name}", new_figure(figure.draw, figure.width), step, close=False)
@@ -67,8 +67,8 @@ class TensorBoardLog:
 def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
     """Write a run, finished or not, for TensorBoard, or every run of a grid into a folder of its own.
 
-    `path` is a folder for its events, new or without any. With `figures` the plots of a run's report are added; they
-    stand at its last round.
+    `path` is a folder for its events, new or without any. With `figures` the plots of a run's report are added; their
+    step is its last round.
     """
     if isinstance(there, RunFolder):
         log, records = TensorBoardLog(path), there.rounds()
@@ -84,7 +84,7 @@ def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figure
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return by tag what is known of a round.
+    """Return the known values of a round by tag.
 
     >>> scalars({"round": 3, "accuracy": None, "loss": None, "moved": 4, "excluded": [[0, "late"]]})
     {'labels/moved': 4.0, 'clients/lost': 1.0}

@@ -28,7 +28,7 @@ class MLflowLog:
             found = self._client.get_experiment_by_name(PROJECT)
             place = self._client.create_experiment(PROJECT) if found is None else found.experiment_id
             self._run = self._client.create_run(place, run_name=name).info.run_id
-        except Exception as error:  # of many kinds: a wrong URI, a server that is not there
+        except Exception as error:  # of many kinds: a wrong URI, an unreachable server
             raise ArgumentError(f"--mlflow: {uri}: {str(error).partition(chr(10))[0]}") from None
 
     def add_round(self, record: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ class MLflowLog:
 
 
 class WandbLog:
-    """An offline run of Weights & Biases in a folder; ``wandb sync`` uploads it, if you want that."""
+    """An offline run of Weights & Biases in a folder; ``wandb sync`` uploads it on request."""
 
     def __init__(self, folder: str | Path, name: str) -> None:
         _require("wandb")
@@ -70,7 +70,7 @@ def write_trackers(there: RunFolder, mlflow: str | None, wandb: Path | None) -> 
 
 
 def open_trackers(mlflow: str | None, wandb: Path | None, name: str) -> list[MLflowLog | WandbLog]:
-    """Return the logs that are wanted, for a run of that name."""
+    """Return the requested logs, for a run of that name."""
     logs: list[MLflowLog | WandbLog] = [] if mlflow is None else [MLflowLog(mlflow, name)]
     return logs if wandb is None else [*logs, WandbLog(wandb, name)]
 

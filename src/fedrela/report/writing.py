@@ -1,4 +1,4 @@
-"""Reports and plots as files: of one run, or of runs that belong together."""
+"""Reports and plots as files, of one run or of a grid of runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZES = {"column": COLUMN, "page": PAGE}
 
 
 def page_of(folder: RunFolder | GridFolder, *, samples: bool = True) -> Page:
-    """Return the page of a run, or of runs that belong together."""
+    """Return the page of a run, or of a grid of runs."""
     if isinstance(folder, RunFolder):
         return run_page(folder, samples=samples)
     return grid_page(folder, samples=samples)
@@ -49,7 +49,7 @@ def write_report(path: str | Path, *, samples: bool = True) -> Path:
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Raise where a format is unknown."""
+    """Raise if a format is unknown."""
     for format in formats:
         check_choice("format", format, FORMATS)
 
@@ -59,10 +59,10 @@ def write_figures(
 ) -> list[Path]:
     """Write every plot of a folder's page at the widths of a paper's column and page, and return where they are.
 
-    Of a run there are its samples too, the most probable moves and some drawn at random.
+    For a run, they include its samples: the most probable moves and some drawn at random.
 
-    `path` is as for `write_report`. `out` is the folder for the files, made where it is missing; files that are there
-    already are an error, unless `overwrite` is True. `formats` are of ``svg``, ``png`` and ``pdf``.
+    `path` is as for `write_report`. `out` is the folder for the files, created if missing; existing files are
+    an error, unless `overwrite` is True. `formats` are ``svg``, ``png`` or ``pdf``.
     """
     check_formats(formats)
     folder = open_folder(path)
@@ -100,7 +100,7 @@ def _draw_samples(found: Mapping[str, Any], names: Sequence[str], across: int, a
 
 
 def check_picture_path(path: str | Path, *, overwrite: bool = False) -> None:
-    """Raise where `write_plot` could not write to `path`, so that a slip does not wait for long work."""
+    """Raise if `write_plot` could not write to `path`, before any long work."""
     path = Path(path)
     if path.suffix.lower().removeprefix(".") not in FORMATS:
         raise ArgumentError(f"{path}: a picture ends in .svg, .png or .pdf")

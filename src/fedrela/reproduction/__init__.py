@@ -11,7 +11,7 @@ __all__ = ["reproduce"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:  # loaded when it is first used, since it loads torch
+    if name in __all__:  # loaded on first use, since it loads torch
         from fedrela.reproduction import measurement
 
         return getattr(measurement, name)

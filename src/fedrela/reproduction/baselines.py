@@ -1,7 +1,7 @@
-"""A table of the paper with what is yours: further baselines, run at every place that it has, and other settings.
+"""A table of the paper with your own additions: further baselines, run at each of its places, and other settings.
 
-Nothing is published of further baselines. Other settings hold in every run: a model, a source or a re-allocator of your
-own in place of the paper's.
+Nothing is published about further baselines. Other settings apply to every run: your own model, source or re-allocator
+in place of the paper's.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def with_changes(table: PaperTable, changes: Mapping[str, Any]) -> PaperTable:
 
 
 def _with_method(cell: PaperCell, method: str) -> PaperCell:
-    """Return a cell that says of which method it is; a table of one method calls its baseline by that name."""
+    """Return a cell with its method; in a table of one method that is the name of its baseline."""
     if METHOD in cell.at:
         return cell
     plain = {axis: value.replace(f" ({method})", "").replace(method, "Baseline") for axis, value in cell.at.items()}

@@ -8,7 +8,7 @@ from fedrela.experiment.toml.writer import leaves
 from fedrela.reproduction.paper_table import BASELINE, PROTOCOLS, TREATED, PaperCell, PaperTable
 
 Place = dict[str, str]
-WORDS = ("arm", "dataset", "method")  # axes whose values speak for themselves
+WORDS = ("arm", "dataset", "method")  # axes whose values need no explanation
 
 
 def differences(table: PaperTable, scale: str, cells: Iterable[PaperCell]) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
-"""How long runs will take: work counted in samples, its price from a short trial on this machine (`price_here`).
+"""How long runs will take: work in samples, times their cost in a short trial on this machine (`price_here`).
 
 The trial trains `cnn_small` on grey images of 28x28. The registries say what everything else costs in that unit:
-`ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. A model without such a price, such as one of your own, has a
+`ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. A model without a known cost, such as your own, has a
 trial too, and a source without a fixed size is read. The scale `paper` is for a GPU, whose throughput is assumed
 (`GPU_WORDS`). The time left that is shown during a run comes from its own rounds instead.
 """
@@ -71,7 +71,7 @@ ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take beside the trainin
 
 
 def expected_seconds(grid: Grid, workers: int | str | None = None, price: float | None = None) -> float:
-    """Return about how many seconds the runs of a grid take which are not done yet, shared rounds counted once.
+    """Estimate the seconds that the remaining runs of a grid take, shared rounds counted once.
 
     `price` is that of one training sample of `cnn_small` on grey images of 28x28, in seconds; by default `price_here`.
     """
@@ -79,14 +79,14 @@ def expected_seconds(grid: Grid, workers: int | str | None = None, price: float 
     return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in _left(grid))
 
 
-GPU_SAMPLES, GPU_STEP = 2000, 0.002  # training samples of ResNet-18 at 32x32 a second; the shortest step, in seconds
+GPU_SAMPLES, GPU_STEP = 2000, 0.002  # training samples of ResNet-18 at 32x32 per second; the shortest step, in seconds
 GPU_WORDS = (
-    f"at {GPU_SAMPLES:,} training samples of ResNet-18 (32x32) a second and {1000 * GPU_STEP:g} ms a step at least"
+    f"at {GPU_SAMPLES:,} training samples of ResNet-18 (32x32) per second and at least {1000 * GPU_STEP:g} ms per step"
 )
 
 
 def gpu_hours(grid: Grid) -> float:
-    """Return about how many hours of one GPU the runs of a grid take which are not done yet, see `GPU_WORDS`.
+    """Estimate the hours of one GPU that the remaining runs of a grid take, see `GPU_WORDS`.
 
     That throughput is assumed, not measured: a data-centre GPU in float32, which small batches leave half idle.
     """

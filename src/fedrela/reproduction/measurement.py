@@ -1,4 +1,4 @@
-"""Measure what a table of the paper shows: its cells as runs of one grid, and what they say beside the paper."""
+"""Measure what a table of the paper shows: its cells as runs of one grid, and the results beside the paper's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def reproduce(
     baselines
         Further ones, also your own, as in ``[compare] baselines``; see `with_baselines`.
     changes
-        Tables of a configuration that are laid over every run's, such as a model of your own; see `with_changes`.
+        Tables of a configuration that override those of every run, such as your own model; see `with_changes`.
     """
     folder = None if root is None else Path(root).absolute()
     table = with_changes(with_baselines(paper_table(name), baselines), changes or {})
@@ -103,7 +103,7 @@ class Reproduction:
         ]
 
     def check_data(self, progress: Reading | None = None) -> None:
-        """Raise where files of a data set are missing, in one line that says how to get them.
+        """Raise if files of a data set are missing, in one line that says how to get them.
 
         `progress` is called with (done, total, what) while files are decoded, which happens once.
         """
@@ -152,7 +152,7 @@ class Reproduction:
         }
 
     def _rows(self) -> dict[str, tuple[str, str, str]]:
-        """Return what is measured of every entry: by its name there how tables call it, the protocol and the round."""
+        """Return what is measured of every entry: by name, its label in tables, the protocol and the round."""
         ways = self.table.protocols
         if self.protocol == "published":
             rows = {"measured": ("measured, best-test", "published", "best-test")}
@@ -190,7 +190,7 @@ def _total(run: Mapping[str, float | None], names: Sequence[str]) -> float | Non
 
 
 def _about(protocol: Protocol) -> str:
-    """Say which arms are shown, and how that differs from the official code."""
+    """Describe which arms are shown, and how that differs from the official code."""
     base, treated = protocol.pair
     if protocol.score == "last":
         official = "The official code lowers it with FedReLa only, and reports the best test accuracy of all rounds."
@@ -199,5 +199,5 @@ def _about(protocol: Protocol) -> str:
         )
     return (
         f"The published protocol compares the arms {base} and {treated}: the learning rate is lowered to a tenth with "
-        "FedReLa only. Every number is of the round that is best on the test set itself, which flatters both arms."
+        "FedReLa only. Every number is from the round that is best on the test set itself, which flatters both arms."
     )

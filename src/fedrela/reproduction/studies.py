@@ -1,11 +1,11 @@
-"""Studies: results that are kept with the code, one record for every run, and what re-runs some of them.
+"""Studies: results that are stored with the code, one record for every run, and a check that repeats some of them.
 
 A study is a folder with ``study.toml``, the configuration of a comparison or a sweep, or the name of a table of the
 paper, and ``summary.json``, which has one record per finished run. The run folders lie elsewhere, in a store, and may
-be lost: what is recorded is not run again.
+be lost: a recorded run is not repeated.
 
 The key ``selection`` of a study names another one beside it, a sweep of baselines alone: each baseline then takes the
-values that did best there on what clients hold back.
+values that did best there on the clients' validation samples.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SELECTION = re.compile(r"^selection *=.*$", re.MULTILINE)  # the key of a study.
 NOT_OF_A_RUN = ("compare", "sweep", "selection", "engine", "report")  # tables and keys that no single run depends on
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
 CURVE = 20  # points of accuracy over rounds that a record keeps, about
-HELD_BACK = ("overall", "balanced", "groups")  # of the accuracies on what clients hold back
+HELD_BACK = ("overall", "balanced", "groups")  # of the accuracies on the clients' validation samples
 DIGITS = 6  # decimals of a share
 TOLERANCE = 0.02  # by how much an accuracy may differ elsewhere: another processor, another version of PyTorch
 
@@ -55,7 +55,7 @@ TOLERANCE = 0.02  # by how much an accuracy may differ elsewhere: another proces
 class Queued:
     """A study of the queue: its folder, what it asks, about how many minutes of one core it takes.
 
-    With `seeds` only so many of its seeds are run at this place of the queue; the others come later.
+    With `seeds` only the first ones are run at this place of the queue; the others come later.
     """
 
     folder: Path
@@ -118,7 +118,7 @@ class Study:
 
     @cached_property
     def records(self) -> dict[str, Record]:
-        """What is recorded of the study's runs, by their address.
+        """The records of the study's runs, by their address.
 
         The address of a run is the digest of what ``study.toml`` says of it, without defaults: a new key with a default
         changes the digest of every configuration, and no result.
@@ -141,9 +141,9 @@ class Study:
         return summary
 
     def choice(self) -> dict[str, Record]:
-        """Return for each baseline the swept values with the best accuracy on what clients hold back, over all seeds.
+        """Return for each baseline the swept values with the best accuracy on validation samples, over all seeds.
 
-        It is balanced accuracy, of the arm ``baseline`` alone; of equal ones it is the first.
+        It is balanced accuracy, of the arm ``baseline`` alone; ties go to the first.
         """
         if left := len(self.remaining()):
             raise DataError(f"{self.folder}: nothing is chosen yet, {plural(left, 'run')} of it are left")
@@ -189,7 +189,7 @@ class Study:
         self.write()
 
     def write(self) -> None:
-        """Write ``summary.json``, one line per run, in the order of the study; nothing where it says so already."""
+        """Write ``summary.json``, one line per run, in the order of the study, unless it is up to date."""
         lines = []
         for key, cell in self._runs.items():
             if key in self.records:
@@ -220,7 +220,7 @@ def _table_plan(table: Mapping[str, Any], name: str, where: Path) -> Reproductio
 
 
 def run_record(result: Result) -> Record:
-    """Return what is kept of a finished run: digests, accuracies, labels moved, seconds and versions."""
+    """Return the record of a finished run: digests, accuracies, labels moved, seconds and versions."""
     record, there = result.record, RunFolder.open(result.folder)
     history = [each for each in result.history() if each["accuracy"]]
     curve = [(each["round"], each["accuracy"][record["headline"]]) for each in history]
@@ -246,13 +246,13 @@ def run_record(result: Result) -> Record:
 
 
 def environment() -> Record:
-    """Return what bits of a result may depend on beside versions of packages."""
+    """Return what the bits of a result may depend on besides package versions."""
     vectors = vector_instructions()
     return {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()} {vectors}"}
 
 
 def last_ten(curve: Sequence[tuple[int, float]]) -> float | None:
-    """Return what the last ten rounds gained; None where the round before them was not scored.
+    """Return what the last ten rounds gained; None if the round before them was not scored.
 
     >>> last_ten([(10, 0.5), (20, 0.8), (30, 0.81)])
     0.01
@@ -277,7 +277,7 @@ def _rounded(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Check:
-    """A run that was done again: its record, whether it is as recorded, and how that was found."""
+    """A repeated run: its record, whether it agrees with it, and how that was decided."""
 
     record: Record
     same: bool
@@ -287,7 +287,7 @@ class Check:
 def verify(
     study: Study, cells: int, seed: int, out: Path, tell: Callable[[Cell], None], workers: int | str | None = None
 ) -> Iterator[Check]:
-    """Run some recorded runs of a study again, alone and from their first round, and compare them with the records.
+    """Repeat some recorded runs of a study, alone and from their first round, and compare them with the records.
 
     `seed` chooses the `cells` runs; `tell` is called before each. On the same machine with the same versions weights
     must have the same digest; elsewhere the accuracies must agree within `TOLERANCE`.
@@ -304,7 +304,7 @@ def verify(
 
 
 def compared(wanted: Record, found: Record) -> Check:
-    """Compare a run that was done again with its record.
+    """Compare a repeated run with its record.
 
     >>> there = {"weights_sha256": "a", "overall": 0.8, "balanced": 0.8, "groups": {}, "environment": {}}
     >>> compared(there, there).words

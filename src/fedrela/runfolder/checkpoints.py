@@ -1,8 +1,8 @@
-"""Checkpoints in generations: the newest two are kept, each whole and verified, or not there at all.
+"""Checkpoints in generations: the newest two are kept, each complete and verified, or absent.
 
-A generation is a folder that appears by one rename when all of it is on disk. Its manifest, written last, carries size
-and digest of every part, of the log of rounds as it was then, and says of which run and round it is: a part that was
-damaged, swapped or borrowed from another run is noticed, and the generation before it serves instead.
+A generation is a folder that appears by one rename once all of it is on disk. Its manifest, written last, has the size
+and digest of every part and of the log of rounds at that time, and identifies the run and the round: a part that was
+damaged, swapped or taken from another run is detected, and the previous generation is used instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GENERATION = re.compile(r"([0-9]{6,})(?:-([0-9]+))?")  # round, and which attemp
 class Checkpoint:
     """The state of a run after `round` (0 before the first): arrays by name, in the order of their names, and a record.
 
-    `note` says why a newer checkpoint was passed over; it is empty where none was.
+    `note` says why a newer checkpoint was skipped; empty if none was.
     """
 
     round: int
@@ -75,7 +75,7 @@ class Checkpoints:
         self._prune(target, round)
 
     def load(self) -> Checkpoint | None:
-        """Return the newest sound checkpoint, or None where there is none at all."""
+        """Return the newest sound checkpoint, or None if there is none at all."""
         problems: list[str] = []
         for (round, _), place in reversed(self._generations()):
             try:
@@ -104,7 +104,7 @@ class Checkpoints:
         return sorted(((int(name[1]), int(name[2] or 0)), place) for name, place in named if name)
 
     def _free_place(self, round: int) -> Path:
-        """Return a name that no generation has, damaged or not: a new one never passes through having none."""
+        """Return a name that no generation has, damaged or not, so that there is a checkpoint at every instant."""
         attempts = [attempt for (other, attempt), _ in self._generations() if other == round]
         return self.folder / (f"{round:06}-{max(attempts) + 1}" if attempts else f"{round:06}")
 
@@ -125,10 +125,10 @@ def _fact(path: Path) -> Record:
 
 
 def _check_fact(path: Path, fact: Record, *, grows: bool = False) -> None:
-    """Raise where a file is not what was recorded; one that grows may have more at its end."""
+    """Raise if a file is not what was recorded; a growing file may have more at its end."""
     size, there = fact["bytes"], path.stat().st_size if path.exists() else 0
     if not isinstance(size, int) or not (0 <= size <= there if grows else size == there):
-        raise ValueError(f"{path.name} has {there} bytes, {size!r:.40} are recorded")
+        raise ValueError(f"{path.name}: expected {size!r:.40} bytes, as recorded, got {there}")
     if size and measure(path, size) != (size, fact["sha256"]):
         raise ValueError(f"{path.name} does not match its digest")
 
@@ -140,7 +140,7 @@ def _reason(error: Exception) -> str:
 
 
 def tensor_chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:
-    """Return the bytes of a safetensors file piece by piece; what cannot be stored is an error at once.
+    """Return the bytes of a safetensors file piece by piece; what cannot be stored is an immediate error.
 
     Larger items come first, so that each array begins at a multiple of its item size.
     """
@@ -177,7 +177,7 @@ def vector_digest(arrays: Iterable[tuple[str, Sequence[int]]], dtype: str, vecto
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Read a safetensors file as arrays of their own, by name; a `ValueError` where it is not one."""
+    """Read a safetensors file as arrays by name, as copies; a `ValueError` if it is not one."""
     try:
         arrays = load_file(path)
     except Exception as error:  # the reader answers forged bytes with many kinds of exception

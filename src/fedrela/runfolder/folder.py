@@ -1,7 +1,7 @@
 """The run folder.
 
 Everything in it but the lock, ``machine.json``, ``timing.jsonl``, ``exclusions.jsonl``, ``report.html`` and
-``checkpoint/`` is the same, byte for byte, for the same run, wherever and however often it was interrupted.
+``checkpoint/`` is the same, byte for byte, for the same run, however often it was interrupted.
 
 The manifest comes last: a folder without it is not a run yet. ``machine.json`` is on disk before any name that
 a user's own file could have, so that what an interrupted creation left differs from a folder with other files.
@@ -30,19 +30,19 @@ LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
 
 class RunFolder(RecordFolder):
-    """A run on disk; `create` begins one, `open` opens one."""
+    """A run on disk; `create` starts one, `open` opens one."""
 
     writable, readable, subfolders = names.WRITABLE, names.READABLE, (names.CHECKPOINT, names.LEDGERS)
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         record, data = read_start(self.path)
-        # What the run is, as it was given to `create`.
+        # What the run is, as passed to `create`.
         self.manifest: Record = {key: value for key, value in record.items() if key != "files"}
         self._rounds = Log(self.path / names.ROUNDS)
         self._timing = Log(self.path / names.TIMING)
         self._exclusions = Log(self.path / names.EXCLUSIONS, seals=True)
-        self._notes: int | None = None  # how many exclusions the log holds, where that is known
+        self._notes: int | None = None  # how many exclusions the log holds, if known
         self._checkpoints = Checkpoints(self.path / names.CHECKPOINT, digest(data), self._rounds.path)
         self._ledgers = self.path / names.LEDGERS
 
@@ -50,7 +50,7 @@ class RunFolder(RecordFolder):
     def create(
         cls, path: str | Path, manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]
     ) -> RunFolder:
-        """Begin a run in a new or an empty folder, which is made where it is missing.
+        """Start a run in a new or an empty folder, which is created if missing.
 
         `manifest` says what the run is, as plain values of a `fedrela.records.RunManifest`; `config` is the text of
         ``config.toml``; `machine` has start time and facts of the machine, which are never compared.
@@ -62,10 +62,9 @@ class RunFolder(RecordFolder):
     def fork(
         self, target: str | Path, manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]
     ) -> RunFolder:
-        """Begin another run that continues from the newest checkpoint of this one.
+        """Start another run that continues from the newest checkpoint of this one.
 
-        Its checkpoint is written last: what an interrupted fork left is a run without one, and fork may be called
-        again.
+        Its checkpoint is written last: an interrupted fork leaves a run without one, and can be repeated.
         """
         checkpoint = self.load_checkpoint()
         if checkpoint is None:
@@ -125,7 +124,7 @@ class RunFolder(RecordFolder):
             self._timing.cut(self._timed(after))
 
     def _timed(self, after: int) -> int:
-        """Return how many timings from the start are of rising rounds up to `after`: no digest protects this log."""
+        """Return how many leading timings are of ascending rounds up to `after`: no digest protects this log."""
         count = last = 0
         for record in self._timing.sound():
             if record.get("round") not in range(last + 1, after + 1):
@@ -138,7 +137,7 @@ class RunFolder(RecordFolder):
             raise IntegrityError(f"{self._rounds.path}: expected rounds 1 to {count} in order; it was damaged")
 
     def note_exclusions(self, round: int, failures: Mapping[int, Failure]) -> None:
-        """Note which clients a round leaves out and why; on disk before this returns."""
+        """Record which clients a round leaves out and why; on disk before this returns."""
         if failures:
             with writing(self.path):
                 count = len(self._exclusions.read()) if self._notes is None else self._notes
@@ -165,13 +164,13 @@ class RunFolder(RecordFolder):
         return noted
 
     def save_checkpoint(self, round: int, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
-        """Keep the state after `round`, whose record is in the log already; wholly or not at all."""
+        """Store the state after `round`, whose record is in the log already; completely or not at all."""
         with writing(self.path):
             self._sync_rounds()
             self._checkpoints.save(round, arrays, record)
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """Return the newest sound checkpoint, or None before the first; `IntegrityError` where none is sound."""
+        """Return the newest sound checkpoint, or None before the first; `IntegrityError` if none is sound."""
         return self._checkpoints.load()
 
     def _sync_rounds(self) -> None:
@@ -194,7 +193,7 @@ class RunFolder(RecordFolder):
         return sorted((int(name[1]), path) for name, path in named if name)
 
     def clear_ledgers(self, clients: Iterable[int]) -> None:
-        """Remove the ledgers of `clients`, where there are any."""
+        """Remove the ledgers of `clients`, if there are any."""
         unwanted = set(clients)
         with writing(self.path):
             gone = [path for client, path in self.ledgers() if client in unwanted]
@@ -219,7 +218,7 @@ class RunFolder(RecordFolder):
                 raise IntegrityError(f"{self.path / name}: was added after the run had finished")
 
     def final_checkpoint(self) -> Checkpoint:
-        """Return the checkpoint with the final model of a finished run; `IntegrityError` where that is lost."""
+        """Return the checkpoint with the final model of a finished run; `IntegrityError` if it is lost."""
         result, model = self.read_json(names.RESULT), self.manifest["model"]
         try:
             saved = self.load_checkpoint()
@@ -242,7 +241,7 @@ class RunFolder(RecordFolder):
 
 
 def first_files(manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the files a run begins with, in the order in which they are written."""
+    """Return the files a run starts with, in the order in which they are written."""
     toml = config.encode()
     digests = digests_page(manifest, {names.CONFIG: digest(toml)})
     return {names.MACHINE: page(machine), names.CONFIG: toml, names.MANIFEST: digests}
@@ -270,7 +269,7 @@ def read_start(path: Path) -> tuple[Record, bytes]:
 
 
 def is_begun(path: Path, files: Mapping[str, bytes]) -> bool:
-    """Whether the very run that begins with `files` is at `path`, whatever its machine."""
+    """Whether the run that starts with `files` is at `path`, whatever its machine."""
     return (path / names.MANIFEST).exists() and read_start(path)[1] == files[names.MANIFEST]
 
 

@@ -23,13 +23,13 @@ from fedrela.runfolder.records import Record, RecordFolder, digests_page, read_f
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
 TABLES = ("table.md", "table.csv", "table.tex", "table.json")
 WRITABLE = (names.CONFIG, SUMMARY, names.REPORT, *TABLES)
-# What a copy without samples holds.
+# What a copy without samples contains.
 FROM_RUN = (names.MACHINE, names.CONFIG, names.MANIFEST, names.RELABELLING, *names.LOGS)
 FROM_GRID = (names.CONFIG, SUMMARY, *TABLES)
 
 
 class GridFolder(RecordFolder):
-    """A folder of runs; `begin` creates or continues one, `open` opens one. Its `record` is what ``grid.json`` says."""
+    """A folder of runs; `begin` creates or continues one, `open` opens one. `record` is what ``grid.json`` holds."""
 
     writable, readable = WRITABLE, (GRID, *WRITABLE)
 
@@ -42,15 +42,15 @@ class GridFolder(RecordFolder):
 
     @classmethod
     def is_one(cls, path: str | Path) -> bool:
-        """Whether there is one at `path`, sound or not."""
+        """Whether `path` holds one, damaged or not."""
         return os.path.lexists(Path(path) / GRID)
 
     @classmethod
     def begin(cls, path: str | Path, record: Mapping[str, Any]) -> GridFolder:
-        """Begin in a new or an empty folder, or continue the same grid there, perhaps with other cells.
+        """Start in a new or an empty folder, or continue the same grid there, possibly with other cells.
 
         The record has ``kind``; ``name``; ``base``, which must be the same to continue; ``config``, a TOML text;
-        ``cells``, each with the ``folder`` of its run; ``facts``; and ``shared``, true where runs lie in the folder
+        ``cells``, each with the ``folder`` of its run; ``facts``; and ``shared``, true if runs lie in the folder
         above, beside other grids.
         """
         path, whole = Path(path), {"format": FORMAT, **record}
@@ -88,7 +88,7 @@ class GridFolder(RecordFolder):
 
     @property
     def status(self) -> str:
-        """``done``, or how many runs are, and whether a process works on it."""
+        """``done``, or how many runs are done, and whether a process works on it."""
         if self._finished:
             return "done"
         return f"{'running' if self.running else 'interrupted'}, {self.done} of {len(self.cells)} runs done"
@@ -107,12 +107,12 @@ class GridFolder(RecordFolder):
         if self.record["kind"] != kind:
             raise DataError(f"{self.path}: expected a {kind}, found a {self.record['kind']}")
         if not (self.path / SUMMARY).exists():
-            raise DataError(f"{self.path}: {self.status}; finish it first, with the command that began it")
+            raise DataError(f"{self.path}: {self.status}; finish it first, with the command that started it")
         return self.read_json(SUMMARY)
 
 
 def _existing(path: Path) -> Record | None:
-    """Return what is at `path` already; other people's files are an `ArgumentError`."""
+    """Return what is at `path` already; unrelated files are an `ArgumentError`."""
     if GridFolder.is_one(path):
         return GridFolder(path).record
     if not os.path.lexists(path):
@@ -134,11 +134,10 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
 
     Left out are the gallery, the report that shows it, shared prefixes, and of a checkpoint all but the weights: some
     algorithms keep mixtures of samples in their state. A finished run is as sound in the copy as before; an unfinished
-    one has no checkpoint there, so it can be looked at but not resumed. The new folder `target` is there wholly or not
-    at all.
+    one has no checkpoint there, so it can be viewed but not resumed. The new folder `target` is complete or absent.
     """
     if source.running:
-        raise BusyError(f"{source.path}: {source.status} in another process; wait until that has ended")
+        raise BusyError(f"{source.path}: {source.status} in another process; wait until it has ended")
     try:
         with new_folder(target) as folder:
             if isinstance(source, RunFolder):

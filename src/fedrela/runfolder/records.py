@@ -1,7 +1,7 @@
 """The files of a run folder: records as canonical JSON with digests, and logs of them.
 
-What is read is exactly what was written. A sealed record carries the digest of itself as its last key; a record with
-digests also lists the digest of every file that it stands for.
+What is read is exactly what was written. A sealed record has its own digest as its last key; a record with digests
+also lists the digest of every file that it covers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Record = dict[str, Any]
 
 
 def known(name: str, allowed: Collection[str]) -> str:
-    """Return `name` where it is one of `allowed`.
+    """Return `name` if it is one of `allowed`.
 
     >>> known("../x", names.WRITABLE)
     Traceback (most recent call last):
@@ -79,14 +79,14 @@ def parse(data: bytes, form: Callable[[Mapping[str, Any]], bytes]) -> Record:
 
 
 def sealed(record: Mapping[str, Any]) -> Record:
-    """Return `record` with the digest of itself as its last key."""
+    """Return `record` with its own digest as its last key."""
     if SEAL in record:
         raise ArgumentError(f"the key {SEAL!r} is reserved for its digest; choose another", argument="record")
     return {**record, SEAL: digest(line(record))}
 
 
 def unsealed(record: Mapping[str, Any]) -> Record:
-    """Return a sealed record without its seal; a `ValueError` where it was changed."""
+    """Return a sealed record without its seal; a `ValueError` if it was changed."""
     plain = {key: value for key, value in record.items() if key != SEAL}
     if record.get(SEAL) != digest(line(plain)):
         raise ValueError("it does not match its digest")
@@ -112,7 +112,7 @@ def read_digests_page(path: Path, data: bytes) -> Record:
 
 
 def check_files(folder: Path, record: Record) -> None:
-    """Compare the files of `folder` with what `record` says of them."""
+    """Compare the files of `folder` with what `record` says about them."""
     for name, sha256 in record["files"].items():
         path = safe_path(folder, name)
         try:
@@ -125,7 +125,7 @@ def check_files(folder: Path, record: Record) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what a failing disk raises into one line."""
+    """Convert what a failing disk raises to one line."""
     try:
         yield
     except OSError as error:
@@ -148,7 +148,7 @@ class RecordFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open what is at `path`: a `DataError` where there is nothing, an `IntegrityError` where it is damaged."""
+        """Open what is at `path`: a `DataError` if there is nothing, an `IntegrityError` if it is damaged."""
         return cls(path)
 
     def write(self, name: str, data: bytes) -> None:
@@ -180,7 +180,7 @@ class RecordFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other process out while the block runs: it gets a `BusyError` that names the owner."""
+        """Lock out every other process while the block runs: it gets a `BusyError` that names the owner."""
         with contextlib.ExitStack() as held:
             with writing(self.path):
                 held.enter_context(alone(self.path / names.LOCK))
@@ -190,7 +190,7 @@ class RecordFolder:
 
 
 def read_first(folder: Path, name: str, what: str) -> tuple[Record, bytes]:
-    """Return the record with digests without which `folder` is no `what`, and its bytes."""
+    """Return the record with digests that makes `folder` a `what`, and its bytes."""
     try:
         data = read_plain(folder / name, names.LIMIT)
     except (FileNotFoundError, NotADirectoryError):
@@ -212,7 +212,7 @@ class Log:
         self._whole = False  # whether the file is known to end with a whole line
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Add a record; a torn line at the end gives way to it."""
+        """Add a record; it replaces a torn line at the end."""
         data = line(sealed(record) if self._seals else record)
         if not self._whole:
             self.cut(len(self.read()))
@@ -232,7 +232,7 @@ class Log:
         return self._scan()[0]
 
     def head(self, count: int) -> bytes:
-        """Return the lines of the first `count` records, or of the sound ones where they are fewer."""
+        """Return the lines of the first `count` records, or of the sound ones if they are fewer."""
         _, ends, _ = self._scan()
         size = ([0, *ends])[: count + 1][-1]
         if size == 0:

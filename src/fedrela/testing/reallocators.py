@@ -74,7 +74,7 @@ def _described(method: Reallocator) -> None:
 
 
 def _possible(method: Reallocator) -> None:
-    for (_, y), _, found in _proposals(method):  # all but the last was checked while they were made
+    for (_, y), _, found in _proposals(method):  # all but this was checked when they were made
         pairs = found.target * y.size + found.sample
         assert np.unique(pairs).size == pairs.size, "a sample is proposed for the same class twice"
 

@@ -2,7 +2,7 @@
 
 The printed Lemma 3 and the set S^[w] before it replace sum_k w_k pi_j^(k) P_j / D_k by sum_k w_k pi_j^(k) P_j, which
 drops each client's own denominator D_k(x) = pi_j^(k) P_j(x) + pi_l^(k) P_l(x). That is exact only where all clients
-have the same priors. Names that begin with `printed` are formulas in print; the others hold.
+have the same priors. Names that start with `printed` are the printed formulas; the others are correct.
 """
 
 from __future__ import annotations

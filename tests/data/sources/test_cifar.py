@@ -105,7 +105,7 @@ WRONG = {
         "record 0: label",
     ),
     "names too few": (change("names", lambda d, e: d[d.index(b"\n") + 1 :]), "class names"),
-    "names twice": (change("names", lambda d, e: d.replace(b"thing 1\n", b"thing 0\n")), "is there twice"),
+    "names twice": (change("names", lambda d, e: d.replace(b"thing 1\n", b"thing 0\n")), "occurs twice"),
     "names no text": (change("names", lambda d, e: b"\xff" + d), "no text of class names"),
 }
 
@@ -136,7 +136,7 @@ def test_other_members_are_not_looked_at_and_a_second_one_is_refused(tmp_path, e
     assert source.class_names[0] == "thing 0"
     assert not (tmp_path / "evil").exists()
     doubled = [(f"{edition.folder}/{edition.names}", files[edition.names])] * 2
-    with pytest.raises(DataError, match="is there twice"):
+    with pytest.raises(DataError, match="occurs twice"):
         load_edition(edition, put_archive(tmp_path / "b", edition, files, doubled))
 
 

@@ -91,7 +91,7 @@ def test_a_typo_among_numbers_is_named_and_no_category(csv_file):
     with pytest.raises(DataError) as error:
         load("csv", path)
     assert str(error.value) == (
-        f"{path}:22: column 'age': 2 of 70 cells are no numbers: '4O' at 22, '64 kg' at 46; "
+        f"{path}:22: column 'age': 2 of 70 cells are not numbers: '4O' at 22, '64 kg' at 46; "
         "correct them, or name the column in categories = ['age']"
     )
     assert len(load("csv", path, categories=["age"]).feature_names) > 50
@@ -144,7 +144,7 @@ WRONG_FILES = {
     "too large": ("x,label\n1,a\n1e39,b\n2,a\n", "not finite as a 32-bit number"),
     "typing mistake": (
         "x,label\n" + "".join(f"{i},a\n" for i in range(150)) + "1O,a\n",
-        r"set\.csv:152: column 'x': 1 of 151 cells are no numbers: '1O' at 152;",
+        r"set\.csv:152: column 'x': 1 of 151 cells are not numbers: '1O' at 152;",
     ),
     "one of each class": ("x,label\n1,a\n2,b\n", "a class needs two samples"),
     "endless label": (f"x,label\n1,{'a' * 201}\n2,b\n", "longer than 200 characters"),

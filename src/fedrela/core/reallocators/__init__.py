@@ -61,7 +61,7 @@ def _with_params(kind: type[Reallocator], params: Mapping[str, Any]) -> Realloca
 
 
 def method_name(method: Any) -> str:
-    """Return how ledgers call a re-allocator."""
+    """Return a re-allocator's name in ledgers."""
     if isinstance(method, str):
         return method
     kind = method if isinstance(method, type) else type(method)

@@ -75,7 +75,7 @@ def _fault(found: Any, y: NDArray[Any], C: int) -> str:
         if not isinstance(values, np.ndarray) or values.shape != (len(found.rho),):
             return f"{name}: expected a NumPy array with one number per move"
         if values.dtype.kind not in ("iu" if name in ("sample", "target") else "f"):
-            return f"{name}: {values.dtype} is no dtype for it"
+            return f"{name}: unexpected dtype {values.dtype}"
     if not len(found.rho):
         return ""
     for name, limit in (("sample", y.size), ("target", C)):

@@ -26,11 +26,11 @@ class Confident(Reallocator):
     def propose(
         self, posterior: NDArray[Any], labels: NDArray[Any], options: RelabelOptions, rng: np.random.Generator
     ) -> Candidates:
-        """Return for each pair of classes as many samples as the joint estimates to be mislabelled, surely moved.
+        """Return for each pair of classes as many samples as the joint estimates to be mislabelled, with rho = 1.
 
         A class's threshold is its mean self-confidence, the mean posterior of the class over its own samples. A sample
         counts for its most probable class above threshold; these counts, with each row scaled to the size of its
-        class, estimate how many labels a should be b. So many of those whose first choice is b are proposed, the
+        class, estimate how many labels a should be b. That many of those whose first choice is b are proposed, the
         largest margin first.
         """
         n, C = posterior.shape

@@ -1,6 +1,6 @@
-"""What a partition is, and the simple ones: an even split, a few classes per client, clients as the data has them.
+"""What a partition is, and the simple ones: an even split, a few classes per client, the data's own clients.
 
-Also how one with too small clients is repaired, and which samples are held out for validation.
+Also how a partition with too small clients is repaired, and which samples are held out for validation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Parts = list[Ints]
 class Partition(list[Ints]):
     """One sorted index array per client, which together hold every sample exactly once.
 
-    It was drawn anew `redraws` times because a client was too small; then `moved` samples were moved from the largest
+    It was redrawn `redraws` times because a client was too small; then `moved` samples were moved from the largest
     clients to the too small ones.
     """
 
@@ -42,11 +42,11 @@ class Partition(list[Ints]):
         if self.moved:
             moves = "samples were moved from the largest clients to the too small ones"
             return f"after {self.redraws} redraws, {self.moved} {moves}"
-        return f"drawn anew {self.redraws} times to reach the minimum size" if self.redraws else ""
+        return f"redrawn {self.redraws} times to reach the minimum size" if self.redraws else ""
 
 
 def parts_of(owner: Ints, clients: int) -> Parts:
-    """Turn the owner of every sample into the sorted index array of every client.
+    """Convert the owner of every sample to the sorted index array of every client.
 
     An owner array cannot lose or double a sample, so every partition is made as one.
 
@@ -162,7 +162,7 @@ def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> 
     Parameters
     ----------
     client_ids : (n,) numbers or strings
-        Whose sample it is. Clients are numbered by ascending id.
+        The owner of each sample. Clients are numbered by ascending id.
     clients
         K, or None for one client per id. Fewer than ids: whole ids are merged, the largest first into the
         smallest client. More: the id with the largest pieces is cut into one piece more, again and again, its

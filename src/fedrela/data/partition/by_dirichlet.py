@@ -55,7 +55,7 @@ def dirichlet(
         ``n / K`` samples gets no more. ``"equal"``: all clients have the same size within one, each with a class
         mix of its own.
     min_size
-        Smallest client; 0 allows empty ones. A draw with a smaller one is drawn anew, at most 100 times (less
+        Smallest client; 0 allows empty ones. A draw with a smaller one is repeated, at most 100 times (less
         often where clients times classes pass 200,000); then samples are moved from the largest clients to the
         too small ones. The attribute `note` of the result says what was done.
     numpy_seed
@@ -159,7 +159,7 @@ def log_weights(rng: np.random.Generator, alpha: float, shape: tuple[int, ...]) 
 
 
 def normalise(logs: Floats) -> Floats:
-    """Turn logarithms of weights into proportions that sum to one along the last axis.
+    """Convert logarithms of weights to proportions that sum to one along the last axis.
 
     >>> normalise(np.array([-5000.0, -5000.0, -np.inf])).tolist()
     [0.5, 0.5, 0.0]

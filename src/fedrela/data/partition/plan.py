@@ -27,7 +27,7 @@ OFFICIAL = {"scheme": "multinomial", "min_size": 0}  # what numpy_seed implies
 class PartitionPlan(Options):
     """Which client gets which samples; each kind has options of its own, see the function of its name.
 
-    A `scheme` and `min_size` that are left out become what the kind does by default.
+    `scheme` and `min_size` default to those of the kind.
     """
 
     kind: str = option(

@@ -46,7 +46,7 @@ def load(
     name
         One of `SOURCES`, or your own; see `find_source`.
     root
-        Where its files lie; by default ``data`` in the current folder. Sources without files ignore it.
+        Folder of its files; by default ``data`` in the current folder. Sources without files ignore it.
     cache
         Folder of decoded arrays; see `fedrela.data.cache.cache_folder`.
     progress
@@ -82,8 +82,8 @@ def load(
 def find_source(name: object) -> SourceSpec:
     """Return a source: one of `SOURCES`, or a function, ``"package.module:load"`` or of an installed package.
 
-    Your own returns a `Source`. Where it has the parameters root, cache and progress, it is given them; its further
-    ones are the source's options.
+    Your own function returns a `Source`. If it has parameters root, cache and progress, they are passed; further
+    parameters are the source's options.
     """
     found = find_part("sources", name, SOURCES)
     if isinstance(found, SourceSpec):

@@ -52,7 +52,7 @@ def from_arrays(
         Where the channels are: "auto", "nchw" or "nhwc"; see `fedrela.data.sources.arrays.image_layout`.
     form
         What `x` is: "auto" takes two dimensions for a table, bytes for images, and all else for arrays as they are;
-        "array" takes two dimensions so too, such as token ids. Integers are kept as int64, floats as float32.
+        "array" does so for two dimensions as well, such as token ids. Integers are kept as int64, floats as float32.
     name
         Name of the source in messages.
 
@@ -136,7 +136,7 @@ def as_stored(images: NDArray[Any], layout: str) -> NDArray[Any]:
 
 
 def check_bytes(dtype: np.dtype[Any], where: str) -> None:
-    """Raise where images are not unsigned bytes."""
+    """Raise if images are not unsigned bytes."""
     if dtype != np.uint8:
         raise DataError(f"{where}: expected images of uint8 (0 to 255), got {dtype}; convert them first")
 

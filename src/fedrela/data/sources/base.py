@@ -15,7 +15,7 @@ from fedrela.data.cache import PathOrNone
 from fedrela.errors import DataError
 from fedrela.options import Option, options_from
 
-COMMON = ("root", "cache", "progress")  # parameters of loaders that are no options of a source
+COMMON = ("root", "cache", "progress")  # parameters of loaders that are not options of a source
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class SourceSpec:
 
 
 def check_source_arrays(source: Source) -> None:
-    """Raise a `DataError` where the parts of a source do not have the form that `Source` promises."""
+    """Raise a `DataError` if the parts of a source do not have the form that `Source` promises."""
     _check_types(source)
     for part in ("train", "test"):
         _check_part(source, part)
@@ -171,11 +171,11 @@ def _check_types(source: Source) -> None:
         odd = [f"{type(text).__name__} in it" for text in texts if not isinstance(text, str)] if is_list else []
         if not is_list or odd:
             what = odd[0] if odd else type(texts).__name__
-            raise DataError(f"{source.name}: {key}: expected a tuple of texts, got {what}")
+            raise DataError(f"{source.name}: {key}: expected a tuple of strings, got {what}")
 
 
 def refuse_multi_label(shape: tuple[int, ...], where: str) -> None:
-    """Raise where there are several targets per sample."""
+    """Raise if there are several targets per sample."""
     if len(shape) > 1 and shape[1] != 1:
         why = "FedReLa moves a sample from one class to another, so each needs exactly one label"
         raise DataError(f"{where}: multi-label targets of shape {shape} are not supported; {why}")

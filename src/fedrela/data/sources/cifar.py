@@ -22,7 +22,7 @@ from fedrela.errors import DataError
 
 PIXELS = 3 * 32 * 32
 LONGEST_NAMES = 1 << 16
-SLACK = 1 << 20  # bytes of an archive beside its records
+SLACK = 1 << 20  # bytes of an archive besides its records
 ARRAYS = ("x_train", "y_train", "x_test", "y_test", "names")
 
 
@@ -139,7 +139,7 @@ def _decode_records(
 
 
 class LimitedGzip(gzip.GzipFile):
-    """An archive of which no more than some bytes are unpacked: a small one may unpack without end."""
+    """An archive of which a limited number of bytes is unpacked: a small one may expand without end."""
 
     def __init__(self, path: Path, limit: int) -> None:
         super().__init__(path, "rb")
@@ -172,7 +172,7 @@ def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[
             if stream is None:
                 continue
             if member.name not in missing:
-                raise DataError(f"{place}: {member.name} is there twice; get the archive again")
+                raise DataError(f"{place}: {member.name} occurs twice; get the archive again")
             missing.remove(member.name)
             yield names[member.name], member.size, stream
             if not missing:

@@ -93,7 +93,7 @@ def _map_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
             offset = file.tell()
         expected, size = offset + math.prod(shape), path.stat().st_size
         if size != expected:
-            raise DataError(f"{path}: {expected} bytes were expected from its header {shape}, {size} are there")
+            raise DataError(f"{path}: expected {expected} bytes by its header {shape}, got {size}")
         return np.memmap(path, np.uint8, "r", offset, shape)
 
 
@@ -106,7 +106,7 @@ def _unzip_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
             raise DataError(f"{path}: its header claims {total} bytes, but a file of this size holds {room} at most")
         values = np.frombuffer(read_exactly(file, total, path), np.uint8).reshape(shape)
         if file.read(1):
-            raise DataError(f"{path}: goes on after the {total} bytes that its header {shape} announces")
+            raise DataError(f"{path}: continues after the {total} bytes that its header {shape} announces")
     return values
 
 

@@ -19,7 +19,7 @@ from fedrela.streams import stream
 
 MOST_CLASSES = 2**16
 TEST_SHARE = Option("test_share", float, 0.2, "share of every class in the test set", gt=0, lt=1)
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one way of writing each, so "07" and "7" stay different texts
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one spelling of each, so that "07" and "7" stay distinct
 
 
 def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
             raise DataError(f"{where}: a class name must be printable and not empty, got {name[:40]!r}")
     if len(set(names)) != len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
-        raise DataError(f"{where}: class names must differ, {twice!r} is there twice")
+        raise DataError(f"{where}: class names must differ, {twice!r} occurs twice")
     return tuple(names)
 
 
@@ -74,7 +74,7 @@ def encode_labels(
 def check_labels(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
     """Return integer labels as int64 where all lie in 0 .. C - 1, or name the first that does not.
 
-    Without class names C is not known. A single wrong label must not call for a name, and a row of every matrix, for
+    Without class names C is not known. A single wrong label must not create a class, and a row of every matrix, for
     each number below it, so there are at most as many classes as samples.
     """
     if values.dtype.kind not in "iub":

@@ -1,4 +1,4 @@
-"""Where the files of a source lie, one way for reading them to fail, and the readers of text, CSV, .npy and .npz.
+"""Locating the files of a source, one kind of read error, and the readers of text, CSV, .npy and .npz.
 
 Arrays are checked against their file before anything is allocated; one of Python objects is a pickle and is refused.
 """
@@ -63,7 +63,7 @@ def _below(root: Path, folder: str) -> Path:
 
 @contextlib.contextmanager
 def reading(path: Path | str, kind: str) -> Iterator[None]:
-    """Turn whatever a damaged file makes a reader raise into one line that names the file."""
+    """Convert whatever a reader raises for a damaged file to one line that names the file."""
     try:
         yield
     except DataError:
@@ -75,7 +75,7 @@ def reading(path: Path | str, kind: str) -> Iterator[None]:
 
 
 def read_exactly(stream: Readable, size: int, where: object) -> bytes:
-    """Read `size` bytes or say how many were there."""
+    """Read `size` bytes, or raise with the number found."""
     data = stream.read(size)
     if len(data) != size:
         raise DataError(f"{where}: ends early: expected {size} bytes, got {len(data)}")

@@ -1,6 +1,6 @@
 """Tables with a label column, from CSV, .npy and .npz files: named columns, encoded as numbers.
 
-Nothing is standardised here: that is left to those who hold the rows.
+Nothing is standardised here: that is up to the clients that hold the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
 
 RULES = ("error", "drop", "indicate")
-FEW_SLIPS = 0.1  # a column with no more cells than this share that are no numbers is one of numbers
+FEW_SLIPS = 0.1  # a column is numeric if at most this share of its cells is not
 LONGEST_LABEL = 200
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
@@ -139,7 +139,7 @@ def _add_feature(
             if not isinstance(numbers, int):
                 raise DataError(f"{table.path}: column {name[:40]!r}: {hint}")
             text = str(column[numbers])[:40]
-            raise DataError(f"{table.cell(numbers, name)}: {text!r} is no number, and it has {hint}")
+            raise DataError(f"{table.cell(numbers, name)}: {text!r} is not a number, and it has {hint}")
         features.add_category(
             name, ["missing" if gone else str(cell) for cell, gone in zip(column, absent, strict=True)]
         )
@@ -152,7 +152,7 @@ def _add_feature(
 
 
 def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
-    """Raise where all but a few cells of a column are numbers: those few are slips, and no categories."""
+    """Raise if all but a few cells of a column are numbers: those few are typing errors, not categories."""
     column = table.columns[name]
     there = np.flatnonzero(~absent).tolist()
     odd = [i for i in there if isinstance(as_numbers([str(column[i])], np.zeros(1, np.bool_)), int)]
@@ -161,7 +161,7 @@ def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.boo
     slips = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].rpartition(':')[2].strip()}" for i in odd[:3])
     more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
     advice = f"correct them, or name the column in categories = [{name[:40]!r}]"
-    what = f"{len(odd)} of {len(column)} cells are no numbers: {slips}{more}"
+    what = f"{len(odd)} of {len(column)} cells are not numbers: {slips}{more}"
     raise DataError(f"{table.cell(odd[0], name)}: {what}; {advice}")
 
 

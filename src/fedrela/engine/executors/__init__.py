@@ -1,4 +1,4 @@
-"""Who does the clients' work: worker processes, or this process where one is enough or no other can be started.
+"""Executors of the clients' work: worker processes, or this process if one is enough or no other can be started.
 
 The modules that load torch are imported when an executor is opened: the server of the processes can be started before
 that.
@@ -22,7 +22,7 @@ MOST_WORKERS = 1024
 class Executor(Protocol):
     """Does the clients' work: in processes, in this process, or at remote clients."""
 
-    remote_clients: bool  # whether clients keep their labels and states themselves, so that neither is known here
+    remote_clients: bool  # whether clients keep their own labels and states, so that neither is known here
 
     @property
     def size(self) -> int:
@@ -36,7 +36,7 @@ class Executor(Protocol):
 
 
 def start_early(workers: int | str | None = None) -> None:
-    """Start the server that worker processes are forked from, where more than one may be wanted.
+    """Start the server that worker processes are forked from, if several may be needed.
 
     It loads torch while this process does so as well: called before that, it saves the time of one of the two.
     """
@@ -49,7 +49,7 @@ def start_early(workers: int | str | None = None) -> None:
 def open_executor(
     workers: int | str, device: str = "cpu", clients: int | None = None
 ) -> Iterator[tuple[Executor, str]]:
-    """Give an executor, and a note where it is this process because no other can be started.
+    """Yield an executor, and a note if it is this process because no other can be started.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _starting = threading.Lock()
 
 
 def warm_up() -> None:
-    """Start the server that workers are forked from, and go on while it loads torch.
+    """Start the server that workers are forked from, and return while it loads torch.
 
     Called early, it hides most of a first pool's start. A server that runs already is left as it is.
     """
@@ -52,7 +52,7 @@ def _start_server() -> None:
 
 @contextlib.contextmanager
 def _no_main() -> Iterator[None]:
-    """Hide the main module, which would be run again in every process: a script needs no guard, and starts quickly."""
+    """Hide the main module, which would be rerun in every process: a script needs no guard, and starts quickly."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:

@@ -39,7 +39,7 @@ MOST_AT_ONCE = 8  # tasks in one message
 
 
 class Pool:
-    """Worker processes for several runs, one after the other; `CannotSendError` where they cannot be started."""
+    """Worker processes for several runs, one after the other; `CannotSendError` if they cannot be started."""
 
     remote_clients = False
 
@@ -60,7 +60,7 @@ class Pool:
     def load(self, make: Callable[[Any], Any], setup: Any) -> None:
         """Let every worker call ``work = make(setup)`` once, in place of what it had loaded before.
 
-        Where either cannot be pickled, or the call fails in a worker, that is a `CannotSendError`.
+        If either cannot be pickled, or the call fails in a worker, that is a `CannotSendError`.
         """
         with self._exclusive():
             self._load = None
@@ -74,7 +74,7 @@ class Pool:
             self._load = message
 
     def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
-        """Call ``work(task)`` with each task in some worker, and yield what becomes of them, in order of arrival.
+        """Call ``work(task)`` with each task in some worker, and yield the results in order of arrival.
 
         A task not finished `deadline` seconds after the first was handed out fails with `FailureKind.DEADLINE`.
         """
@@ -139,7 +139,7 @@ class Pool:
         return []
 
     def _collect(self, worker: Worker, jobs: deque[Job], end: float) -> list[TaskResult]:
-        """Read replies; where the worker died, put its tasks back."""
+        """Read replies; if the worker died, put its tasks back."""
         try:
             number, body = worker.receive()
         except WorkerDiedError:

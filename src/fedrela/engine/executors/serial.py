@@ -33,10 +33,10 @@ class SerialExecutor:
             self._work = make(setup)
 
     def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
-        """Do the tasks and yield what becomes of them, in sequence.
+        """Carry out the tasks in sequence and yield their results.
 
-        A task that ends more than `deadline` seconds after the first was begun fails with `FailureKind.DEADLINE`; from
-        then on no other is begun.
+        A task that ends more than `deadline` seconds after the first was started fails with `FailureKind.DEADLINE`; no
+        other is started after that.
         """
         end = math.inf if deadline is None else time.monotonic() + deadline
         if self._work is None:

@@ -29,7 +29,7 @@ from fedrela.text import one_line
 LOAD, TASKS = b"L", b"T"  # the first byte of a message
 SWIFT_SECONDS = 0.005  # behind a longer task, others sent along could wait while another worker has nothing to do
 
-END_SECONDS = 10.0  # that a process which was killed has to be gone
+END_SECONDS = 10.0  # for a killed process to disappear
 
 Work = Callable[[Any], Any]
 
@@ -68,7 +68,7 @@ class Worker:
     def __init__(self) -> None:
         self.jobs: deque[Job] = deque()  # sent and not yet answered; the first message is the one being worked on
         self._batches = 0  # messages so far
-        self.is_swift = False  # whether its last task took so little time that waiting for the next one counts
+        self.is_swift = False  # whether its last task was so short that waiting for the next one matters
         self.connection, theirs = Pipe()  # what to wait on for a reply
         try:
             self._process = forkserver.start(serve, theirs)
@@ -103,7 +103,7 @@ class Worker:
             raise WorkerDiedError from None
 
     def receive(self) -> tuple[int, memoryview]:
-        """Wait for the replies to so many tasks; or with 0, for the reason why those of a message cannot be read."""
+        """Wait for the replies to `number` tasks; with 0, for the reason why a message cannot be read."""
         try:
             message = memoryview(self.connection.recv_bytes())
         except (EOFError, OSError):
@@ -133,7 +133,7 @@ class Worker:
         return signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
 
     def _has_closed(self, seconds: float) -> bool:
-        """Whether the other end of the pipe is closed after so many seconds at most; what is still in it is dropped."""
+        """Whether the other end of the pipe closes within some seconds; what is still in it is dropped."""
         end = time.monotonic() + seconds
         try:
             while self.connection.poll(max(0.0, end - time.monotonic())):
@@ -144,11 +144,11 @@ class Worker:
 
 
 def serve(connection: Connection) -> None:
-    """Answer the messages that arrive in a worker process, until the other end closes."""
+    """Serve the messages that arrive in a worker process, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    gc.freeze()  # what is there by now stays: without it, dropping a former run's work would look at all of torch
+    gc.freeze()  # keeps the collector away from torch when the work of an earlier run is dropped
     loaded: list[Work] = []
 
     def load(how: tuple[Callable[[Any], Work], Any]) -> None:

@@ -86,7 +86,7 @@ class Config(ConfigTable):
     _origin: Origin = PrivateAttr(default=Origin())
 
     def model_post_init(self, context: Any, /) -> None:
-        """Keep where the configuration comes from, for errors that show only when it is used."""
+        """Store the origin of the configuration, for errors that appear only when it is used."""
         self._origin = (context or {}).get("origin", Origin())
 
     @model_validator(mode="after")
@@ -106,18 +106,18 @@ class Config(ConfigTable):
 
 
 def check_fits(config: Config, *, clients: int, classes: Sequence[str], rows: int) -> None:
-    """Raise where a configuration does not go with the data that it describes, now that their sizes are known."""
+    """Raise if a configuration does not fit the data that it describes, once their sizes are known."""
     faults = [*client_faults(config, clients), *class_faults(config, classes), *row_faults(config, rows)]
     if config.federation is not None:
         for key, there in (("nodes", clients), ("classes", len(classes))):
             if (named := len(getattr(config.federation, key))) != there:
-                faults.append(Fault(("federation", key), f"{named} are named, and the data have {there}"))
+                faults.append(Fault(("federation", key), f"names {named}, but the data have {there}"))
     if faults:
         raise WrongConfigError(faults, config.origin)
 
 
 def faults_across(config: Config) -> Iterator[Fault]:
-    """Yield what is wrong between tables, as far as the configuration alone shows it."""
+    """Yield conflicts between tables, as far as the configuration alone shows them."""
     rounds, start = config.train.rounds, config.relabel.start
     if start > rounds:
         yield Fault(("relabel", "start"), f"expected a round up to the last one, {rounds}, got {start}")
@@ -132,7 +132,7 @@ def faults_across(config: Config) -> Iterator[Fault]:
 
 
 def client_faults(config: Config, clients: int) -> Iterator[Fault]:
-    """Yield what does not go with a number of clients."""
+    """Yield what does not fit a number of clients."""
     least, chosen = config.train.min_clients, config.train.clients_per_round(clients)
     if least > chosen:
         what = f"expected at most {chosen}, the number of clients in a round, got {least}"
@@ -144,7 +144,7 @@ def client_faults(config: Config, clients: int) -> Iterator[Fault]:
 
 
 def class_faults(config: Config, names: Sequence[str]) -> Iterator[Fault]:
-    """Yield what does not go with the classes of the data."""
+    """Yield what does not fit the classes of the data."""
     relabel, last = config.relabel, len(names) - 1
     named: list[tuple[tuple[str | int, ...], Any]]
     named = [(("allowed", i, j), c) for i, pair in enumerate(relabel.allowed or ()) for j, c in enumerate(pair)]
@@ -164,7 +164,7 @@ def class_faults(config: Config, names: Sequence[str]) -> Iterator[Fault]:
 
 
 def row_faults(config: Config, rows: int) -> Iterator[Fault]:
-    """Yield what does not go with the rows of the training data, which a configuration names by number."""
+    """Yield what does not fit the rows of the training data, which a configuration names by number."""
     for i, row in enumerate(config.relabel.keep):
         if isinstance(row, str) or row >= rows:
             what = f"expected a row of the training data from 0 to {rows - 1}, got {shown(row)}"

@@ -31,9 +31,9 @@ def _label(value: Any) -> str:
 
 
 class BaselineConfig(AlgorithmConfig):
-    """One baseline: an algorithm, how tables call it, and what it changes in ``[train]`` and ``[model]``."""
+    """One baseline: an algorithm, its name in tables, and what it changes in ``[train]`` and ``[model]``."""
 
-    label: Annotated[str, PlainValidator(_label)] = setting("", "how tables call it; by default as its algorithm")
+    label: Annotated[str, PlainValidator(_label)] = setting("", "its name in tables; by default that of its algorithm")
     train: dict[str, Any] = setting({}, "keys of [train] that it changes")
     model: dict[str, Any] = setting({}, "keys of [model] that it changes")
 
@@ -44,7 +44,7 @@ class BaselineConfig(AlgorithmConfig):
         return found if found.label else found.model_copy(update={"label": found.kind().label})
 
     def changes(self) -> dict[str, Any]:
-        """Return what it lays over a configuration."""
+        """Return what it changes in a configuration."""
         return {"algorithm": super().as_table(), **self._tables()}
 
     def as_table(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class BaselineConfig(AlgorithmConfig):
 
 
 def check_baselines(value: Any) -> tuple[BaselineConfig, ...] | None:
-    """Return baselines with different labels."""
+    """Return baselines with distinct labels."""
     if value is None:
         return None
     baselines: dict[str, BaselineConfig] = {}
@@ -97,7 +97,7 @@ SCORES = ("last", "best-validation", "best-test")
 
 
 def check_seeds(value: Any) -> tuple[int, ...]:
-    """Return different seeds: those of a list, or 1, 2 and so on up to a number."""
+    """Return distinct seeds: those of a list, or 1, 2 and so on up to a number."""
     if type(value) is int and 1 <= value <= MOST_SEEDS:
         return tuple(range(1, value + 1))
 
@@ -105,12 +105,12 @@ def check_seeds(value: Any) -> tuple[int, ...]:
         right = type(seed) is int and 0 <= seed <= LARGEST_SEED
         return "" if right else f"expected an integer >= 0, got {shown(seed)}"
 
-    expected = f"a number of seeds from 1 to {MOST_SEEDS}, or a list of so many"
+    expected = f"a number of seeds from 1 to {MOST_SEEDS}, or a list of that many"
     return _different(_items(value, expected, MOST_SEEDS), wrong)
 
 
 def check_arms(value: Any) -> tuple[str, ...]:
-    """Return different arms."""
+    """Return distinct arms."""
 
     def wrong(arm: Any) -> str:
         return "" if isinstance(arm, str) and arm in ARMS else not_one_of(arm, ARMS)
@@ -119,7 +119,7 @@ def check_arms(value: Any) -> tuple[str, ...]:
 
 
 def check_pairs(value: Any) -> tuple[tuple[str, str], ...] | None:
-    """Return different pairs of two different arms."""
+    """Return distinct pairs of two different arms."""
 
     def wrong(pair: Any) -> str:
         right = isinstance(pair, list | tuple) and len(pair) == 2 and pair[0] != pair[1]
@@ -140,7 +140,7 @@ def _different(items: Sequence[Any], wrong: Callable[[Any], str]) -> tuple[Any, 
 
 
 def repeated(item: Any) -> str:
-    """Say that an item of a list is one too many."""
+    """Return the message for a repeated item of a list."""
     return f"{shown(item)} is there already; leave one of the two out"
 
 
@@ -158,7 +158,7 @@ class CompareConfig(ConfigTable):
         None, "which arms are compared, as [base, treated]; by default those that differ in re-labelling only"
     )
     score: Annotated[str, one_of(SCORES)] = setting(
-        "last", "the round that counts: last, best-validation, or best-test as the official code"
+        "last", "the round that counts: last, best-validation, or best-test as in the official code"
     )
 
     def as_table(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class CompareConfig(ConfigTable):
 
 
 def compare_faults(config: Config) -> Iterator[Fault]:
-    """Yield what in ``[compare]`` does not go with the other tables."""
+    """Yield what in ``[compare]`` does not fit the other tables."""
     if config.compare is None:
         return
     if config.compare.score == "best-validation" and not config.data.validation:

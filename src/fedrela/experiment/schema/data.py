@@ -30,7 +30,7 @@ def source_options(value: Any, info: ValidationInfo) -> dict[str, Any]:
 
 
 def source_root(value: Any, info: ValidationInfo) -> Path | None:
-    """Resolve a path against the folder of the file that it stands in; no part of it is expanded or replaced."""
+    """Resolve a path against the folder of its file; no part of it is expanded or replaced."""
     if value is None:
         return None
     if not isinstance(value, str | Path):
@@ -60,17 +60,15 @@ def _scaling(value: Any) -> str | dict[str, tuple[float, ...]]:
 
 
 class DataConfig(ConfigTable):
-    """Which data, how imbalanced, and how they lie with the clients."""
+    """Which data, how imbalanced, and how they are split over clients."""
 
     source: Annotated[str, a_part(lambda: find_source)] = setting("digits", "the data set; or your own, module:name")
     root: Annotated[Path | None, PlainValidator(source_root)] = setting(
         None, "where the files of the source lie, relative to the configuration file"
     )
-    options: Annotated[dict[str, Any], PlainValidator(source_options)] = setting(
-        {}, "what this source alone can be told"
-    )
+    options: Annotated[dict[str, Any], PlainValidator(source_options)] = setting({}, "options of this source")
     imbalance: Annotated[Imbalance, options_table(Imbalance, strict=True), FULL] = setting(
-        AS_IT_IS, "how many samples of each class are left"
+        AS_IT_IS, "how many samples of each class are kept"
     )
     partition: Annotated[PartitionPlan, options_table(PartitionPlan, strict=True), FULL] = setting(
         TEN_CLIENTS, "which client gets which samples"
@@ -83,8 +81,8 @@ class DataConfig(ConfigTable):
     )
     scaling: Annotated[str | dict[str, tuple[float, ...]], PlainValidator(_scaling)] = setting(
         "fit",
-        "images and series: fit, none, or mean and std per channel, in images of bytes as shares of white; local: each "
-        "private node by its own",
+        "images and series: fit, none, or mean and std per channel, fractions of white for images of bytes; local: "
+        "each private node by its own",
     )
     protocol: Annotated[str, one_of(PROTOCOLS)] = setting(
         "counts", "how classes are sorted into head, medium and tail for evaluation"

@@ -1,7 +1,7 @@
 """The table ``[federation]``: what the parties of a private federation agree on; and a node's own file, ``node.toml``.
 
 A configuration without this table describes a simulation: one source, cut into the shards of clients. With it every
-node brings samples of its own, and ``[data]`` says only how inputs are scaled.
+node has its own samples, and ``[data]`` says only how inputs are scaled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _texts(value: Any) -> tuple[str, ...]:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise ArgumentError(f"expected a name, printable and not empty, got {shown(name)}", item=(i,))
         if name in value[:i]:
-            raise ArgumentError(f"{name!r} is there twice", item=(i,))
+            raise ArgumentError(f"{name!r} is listed twice", item=(i,))
     return tuple(value)
 
 
@@ -99,9 +99,9 @@ class FederationConfig(ConfigTable):
     groups: Annotated[str | dict[str, tuple[str, ...]], PlainValidator(_groups)] = setting(
         "test",
         "classes reported together: a table of groups, or head, medium and tail by the server's test set (test) or by "
-        "the sum of the counts that nodes agree to tell (counts)",
+        "the sum of the counts that nodes agree to report (counts)",
     )
-    largest: int = setting(0, "no node has more samples; needed where the size of an exchange depends on it", ge=0)
+    largest: int = setting(0, "no node has more samples; required if the size of an exchange depends on it", ge=0)
     keys: Words = setting({}, "each node's public key, as in its .pub file, with which it proves its name")
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ class FederationConfig(ConfigTable):
         for name, known, what in (("encoded", self.columns, "columns"), ("keys", self.nodes, "nodes")):
             for each in getattr(self, name):
                 if each not in known:
-                    yield Fault((name,), f"{each!r} is none of the {what}")
+                    yield Fault((name,), f"{each!r} is not one of the {what}")
         yield from self._key_faults()
         yield from self._group_faults()
 
@@ -144,7 +144,7 @@ class FederationConfig(ConfigTable):
                 yield Fault(("groups",), f"expected class {name!r} in one group, found it in {members.count(name)}")
         for name in members:
             if name not in self.classes:
-                yield Fault(("groups",), f"{name!r} is none of the classes")
+                yield Fault(("groups",), f"{name!r} is not one of the classes")
 
     @property
     def has_channels(self) -> bool:
@@ -153,8 +153,8 @@ class FederationConfig(ConfigTable):
 
 
 def statistics_faults(data: DataConfig, federation: FederationConfig) -> Iterator[Fault]:
-    """Yield what ``[data]`` wants of all nodes together that they did not agree to tell."""
-    told = "set it to true if nodes may tell count, mean and spread"
+    """Yield the statistics that ``[data]`` needs from all nodes and that they did not agree to report."""
+    told = "set it to true if nodes may report count, mean and spread"
     if federation.columns and data.standardize == "pooled" and not federation.statistics:
         what = f"data.standardize is 'pooled'; {told}, or set that to local or none"
         yield Fault(("federation", "statistics"), what)
@@ -165,12 +165,12 @@ def statistics_faults(data: DataConfig, federation: FederationConfig) -> Iterato
 
 
 class NodePolicy(ConfigTable):
-    """What the owner of a node's data permits; where the federation asks for more, the stricter of the two applies."""
+    """What the owner of a node's data permits; if the federation asks for more, the stricter of the two applies."""
 
-    refuse: Texts = setting((), "what this node does not tell, by the names that fedrela check shows")
-    statistics: bool = setting(True, "tell count, mean and spread per channel or column, where the federation asks")
-    counts: bool = setting(False, "tell the number of samples per class, where the federation asks")
-    confusion: bool = setting(False, "tell the confusion matrix of the own test samples; else hits and number")
+    refuse: Texts = setting((), "what this node does not send, by the names that fedrela check shows")
+    statistics: bool = setting(True, "report count, mean and spread per channel or column, if the federation asks")
+    counts: bool = setting(False, "report the number of samples per class, if the federation asks")
+    confusion: bool = setting(False, "report the confusion matrix on its own test samples; false: only hits and count")
     enabled: bool = setting(True, "false: this node never re-labels")
     tau: float = setting(1.0, "largest tau", ge=0, le=1)
     max_fraction: float = setting(1.0, "largest share of the labels that may change", ge=0, le=1)
@@ -203,18 +203,18 @@ def _moves(value: Any) -> tuple[tuple[str, str], ...]:
 
 
 class NodeConfig(ConfigTable):
-    """A node's own file: where its samples lie, what its words for the classes are, what it permits."""
+    """A node's own file: where its samples lie, its names for the classes, and what it permits."""
 
     name: str | None = setting(None, "the node's name in the federation")
     source: Annotated[str, a_part(lambda: find_source)] = setting(..., "any data source, or your own, module:name")
     root: Annotated[Path | None, PlainValidator(source_root)] = setting(
         None, "where the files of the source lie, relative to this file"
     )
-    options: Annotated[dict[str, Any], PlainValidator(source_options)] = setting({}, "what this source can be told")
+    options: Annotated[dict[str, Any], PlainValidator(source_options)] = setting({}, "options of this source")
     test_share: float | None = setting(
         None, "share of every class held back for tests; left out: the source's own test part", ge=0, le=1
     )
-    classes: Words = setting({}, "this node's words for the federation's classes")
+    classes: Words = setting({}, "this node's names for the federation's classes")
     key: Annotated[Path | None, PlainValidator(source_root)] = setting(
         None, "the node's private key, which proves its name"
     )

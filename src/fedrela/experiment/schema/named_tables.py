@@ -1,6 +1,6 @@
 """The tables ``[model]`` and ``[algorithm]``: a name, and the options that the model or algorithm of that name has.
 
-These options stand beside the other keys, so such a table takes any key and checks the further ones itself. Where there
+These options stand beside the other keys, so such a table takes any key and checks the further ones itself. If there
 are none, it is checked without loading torch, which the models and algorithms need.
 """
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from fedrela.algorithms import Algorithm
 
 DTYPES = ("float32", "float64")
-WIDEST = 1_000_000  # units of a layer; larger numbers are slips that would end in a lack of memory
+WIDEST = 1_000_000  # units of a layer; larger numbers are mistakes that would exhaust memory
 DEEPEST = 1_000  # layers
 
 
 def keep_changed(table: ConfigTable, options: Sequence[Option], owner: str) -> None:
-    """Check the keys of a table that are no fields of it, and keep those that differ from their defaults.
+    """Check the keys of a table that are not fields of it, and keep those that differ from their defaults.
 
     Two tables that mean the same are then equal.
     """
@@ -36,7 +36,7 @@ def keep_changed(table: ConfigTable, options: Sequence[Option], owner: str) -> N
 
 
 def further_keys(table: ConfigTable) -> dict[str, Any]:
-    """Return the keys of a table that are no fields of it; changing them changes the table."""
+    """Return the keys of a table that are not fields of it; changing them changes the table."""
     return table.__pydantic_extra__ or {}
 
 

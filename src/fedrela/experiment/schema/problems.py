@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in plain words: pydantic finds it, the schema says what was wanted."""
+"""Errors in a configuration, in plain words: pydantic finds them, the schema says what was expected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMITS = ("ge", "gt", "le", "lt")
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
-    """Yield everything that pydantic found, in its order; of what is missing, the place is that of its table."""
+    """Yield everything that pydantic found, in its order; a missing key is placed at its table."""
     for found in error.errors(include_url=False):
         path: KeyPath = found["loc"]
         rule = found.get("ctx", {}).get("error")
@@ -90,7 +90,7 @@ class WrongConfigError(ArgumentError):
         super().__init__(self._line(self.problems[0], f" (and {others} more)" if others else ""))
 
     def lines(self, most: int) -> Iterator[str]:
-        """Yield one line a problem, in the order of the text; after `most` of them, how many more there are."""
+        """Yield one line per problem, in the order of the text; after `most` of them, how many more there are."""
         yield from map(self._line, self.problems[:most])
         if more := len(self.problems[most:]):
             yield str(complaint(self.origin.name, f"and {more} more"))

@@ -1,6 +1,6 @@
 """The table ``[sweep]``: keys of the other tables, each with the values to try; every combination is a run.
 
-A key is named with dots, ``"relabel.tau" = [0.01, 0.05]``, or stands in a table of its own, ``[sweep.relabel]``.
+A key is named with dots, ``"relabel.tau" = [0.01, 0.05]``, or is a key of its own table, ``[sweep.relabel]``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 MOST_CELLS = 5_000  # runs; their configurations alone take two seconds to check
 MOST_KEYS = 50
 NOT_SWEPT = {
-    "seed": "seeds stand in [compare] seeds, and what they reach is averaged",
+    "seed": "seeds belong in [compare] seeds, and their results are averaged",
     "engine": "nothing in [engine] changes a result, so there is nothing to try",
     "report": "nothing in [report] changes a result, so there is nothing to try",
-    "compare": "[compare] speaks of all runs, not of one",
-    "sweep": "[sweep] speaks of all runs, not of one",
+    "compare": "[compare] is about all runs, not one",
+    "sweep": "[sweep] is about all runs, not one",
 }
 
 
@@ -82,9 +82,9 @@ def number_of_points(keys: Sequence[SweptKey]) -> int:
 
 
 def check_sweep(sweep: dict[str, Any]) -> dict[str, Any]:
-    """Check the table itself; whether its keys and values are right is seen with the other tables.
+    """Check the table itself; its keys and values are checked together with the other tables.
 
-    It is wrong where a key has no list of values, cannot be swept or comes twice, or where there are too many
+    It is wrong if a key has no list of values, cannot be swept or comes twice, or if there are too many
     combinations.
     """
     keys = swept_keys(sweep)
@@ -172,7 +172,7 @@ def _faults_below(config: Config, baseline: Mapping[str, Any], keys: Sequence[Sw
         for problem in problems_over(config, laid_over(baseline, nested(point.values))):
             own = list(_own_faults(keys, point, problem))
             yield from own
-            if not own and problem not in elsewhere:  # a key that is not swept, but does not go with these
+            if not own and problem not in elsewhere:  # a key that is not swept, but conflicts with these
                 elsewhere.add(problem)
                 yield _joint_fault(keys, point, f"{dotted(problem.path)}: {problem.what}")
 

@@ -1,4 +1,4 @@
-"""What all tables of a configuration share: closed keys, words out of a list, rules across keys, declared options.
+"""What all tables of a configuration share: closed keys, choices, rules across keys, declared options.
 
 A table is a `ConfigTable` with a field per key, or a class of `fedrela.options.Options`, which declares its keys where
 they are used: ``[train]`` is `fedrela.engine.options.TrainOptions`, checked here by `options_table`.
@@ -22,7 +22,7 @@ Declared = TypeVar("Declared", bound=Options)
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong: the path below the value that was checked, what it is, and which part of it to show.
+    """One error: the path below the value that was checked, the message, and which part to point at.
 
     A wrong value is shown at the value, a key that must not be there at the key.
     """
@@ -49,7 +49,7 @@ class BrokenRuleError(ArgumentError):
 
 
 def raise_any(faults: Iterable[Fault]) -> None:
-    """Raise a `BrokenRuleError` where there are faults."""
+    """Raise a `BrokenRuleError` if there are faults."""
     if found := list(faults):
         raise BrokenRuleError(found)
 
@@ -60,7 +60,7 @@ def setting(default: Any, description: str, **limits: Any) -> Any:
 
 
 class ConfigTable(BaseModel):
-    """A closed table: an unknown key is an error, a truth value is no number, and nothing changes after loading."""
+    """A closed table: an unknown key is an error, a boolean is not a number, and nothing changes after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -106,7 +106,7 @@ def _own_first(kind: type[Options]) -> list[str]:
 def options_table(kind: type[Declared], *, strict: bool = False) -> PlainValidator:
     """Return the rule that a value is a table of declared options; it becomes an instance of their class.
 
-    An option that is not used must be left out, or have its default where the rule is not `strict`.
+    An unused option must be left out, or have its default if the rule is not `strict`.
     """
 
     def check(value: Any) -> Declared:
@@ -179,7 +179,7 @@ def a_part(find: Callable[[], Callable[[object], Any]], *, sure: str | None = No
 def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | None = None) -> BeforeValidator:
     """Return the rule that a value is one of some words; a function that returns them may load torch.
 
-    It is called only when it is needed: `sure` is allowed without a look at the others.
+    It is called only when necessary: `sure` is allowed without checking the others.
     """
 
     def check(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""From a file to TOML values and the places of their keys; what cannot be read ends in one line with line and column.
+"""From a file to TOML values and the places of their keys; errors are one line with line and column.
 
 `tomllib` forgets where keys stand, so a small scanner finds them. It follows the structure of a text and is lenient
-about all else: whether the text is TOML is for `tomllib` to say. Where it cannot follow, it stops, and what it has seen
-so far stands.
+about all else: whether the text is TOML is for `tomllib` to say. If it cannot follow, it stops with what it has found
+so far.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedrela.experiment.toml.writer import DEEPEST, KeyPath, toml_key
 from fedrela.text import LONGEST_KEY, printable
 
 LARGEST_FILE = 1 << 20  # bytes
-LONGEST_BARE = 200  # characters; a longer number or date is no mistake of a friend
+LONGEST_BARE = 200  # characters; a longer number or date is no honest mistake
 LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
@@ -83,7 +83,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a configuration comes from: how messages call it, and its places where it was a text.
+    """Where a configuration comes from: its name in messages, and the positions of its keys if it was a text.
 
     All origins are equal, so that configurations that say the same are equal, wherever they come from.
     """
@@ -107,7 +107,7 @@ _BARE = re.compile(r"""\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\[\]{}#"']*|[^\s,\[\]{}#"'=]+
 
 
 def locate(text: str, name: str = "") -> Places:
-    r"""Find every key of a TOML text with ``\n`` line ends; a text that only an enemy writes is an error at once.
+    r"""Find every key of a TOML text with ``\n`` line ends; a hostile text is an error at once.
 
     >>> places = locate('[data]\nimbalance = { kind = "step", ratio = 20 }\n')
     >>> places.of(("data", "imbalance", "ratio"))
@@ -259,7 +259,7 @@ def read_text(path: Path) -> str:
 
 
 def check_size(size: int, name: str) -> None:
-    """Raise where a text is larger than a configuration ever is."""
+    """Raise if a text is larger than any configuration."""
     if size > LARGEST_FILE:
         raise complaint(name, f"larger than {LARGEST_FILE} bytes, which no configuration is")
 
@@ -305,7 +305,7 @@ def complaint(name: str, what: str, position: Position | None = None, path: KeyP
 
 
 def placed(name: str, sentence: str, position: Position | None, path: KeyPath) -> str:
-    """Return one line: place, key and sentence; what is not known of the first two is left out."""
+    """Return one line: place, key and sentence; unknown parts of the first two are left out."""
     place = name if position is None else f"{name}:{position.line}:{position.column}"
     parts = (printable(place), printable(dotted(path), LONGEST_PATH), sentence)
     return ": ".join(part for part in parts if part)

@@ -16,7 +16,7 @@ from fedrela.parts import name_of
 from fedrela.text import shown
 
 KeyPath = tuple[str | int, ...]  # keys, and numbers of items in arrays
-DEEPEST = 32  # no configuration nests so deeply; far deeper keys take `tomllib` hours and end its recursion
+DEEPEST = 32  # no configuration nests this deeply; far deeper keys take `tomllib` hours and exceed its recursion limit
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -107,7 +107,7 @@ Problems = list[tuple[KeyPath, str]]
 
 
 def as_plain(raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problems]:
-    """Return a copy with plain values only, and what cannot be brought down to them.
+    """Return a copy with plain values only, and what cannot be converted.
 
     A value of None counts as left out. Paths become text, classes and functions their names, tuples lists, and numbers
     of NumPy those of Python.

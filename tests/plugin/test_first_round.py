@@ -204,7 +204,7 @@ def test_a_failure_in_round_t_costs_no_round(tmp_path, caplog):
     assert labels(client) == Y.tolist()
     (said,) = [record.message for record in caplog.records if record.levelno == logging.ERROR]
     assert said.startswith("FedReLa, round 8, client 3: scoring failed, so this client trains on its original labels")
-    assert "it tries again at its next turn: ArgumentError: model: called as model(batch[0]) it failed" in said
+    assert "it tries again in its next round: ArgumentError: model: called as model(batch[0]) it failed" in said
     assert client.before_round(9, Scorer()).options["round"] == 9
     assert labels(client) != Y.tolist()
 
@@ -241,4 +241,4 @@ def test_rows_that_change_between_turns_are_noticed(tmp_path, caplog):
     client.before_round(1, Scorer())
     x.copy_(x.flip(0))
     assert client.before_round(8, Scorer()) is None
-    assert "not the rows of this client's first turn, or not their order" in caplog.text
+    assert "not the rows of this client's first round, or not their order" in caplog.text
