@@ -31,6 +31,7 @@ from result_sections import Pictures, section  # noqa: E402
 
 PAGES = DOCS / "results"
 PEERS = ("fmnist-peers", "cifar10-more")  # studies of other remedies
+REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
 ABOUT = {  # by page: its title, and what all its studies share
     "fashion-mnist": (
         "Fashion-MNIST with step imbalance",
@@ -134,12 +135,12 @@ def plain(gain: Gain) -> bool:
 def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     """Yield the lines of the first page: the answer, the studies, advice, what is missing."""
     main = [gain for gain in all_gains(studies, ("fashion-mnist", "cifar-10", "cifar-100", "tables")) if plain(gain)]
-    main = [gain for gain in main if gain[0].name not in PEERS]
+    main = [gain for gain in main if gain[0].name not in PEERS and not gain[0].name.endswith(REMEDIES)]
     rows = []
     for study, name, arms in main:
-        for metric in dict.fromkeys((rare(study), headline(study))):
+        for word, metric in (("rare", rare(study)), (headline(study), headline(study))):
             found = difference(arms, "baseline", "fedrela", metric)
-            rows.append((f"{study.short}, {name}: {metric}", found.mean, found.low, found.high))
+            rows.append((f"{study.short}, {name}: {word}", found.mean, found.low, found.high))
     yield "# What FedReLa does, measured"
     yield ""
     if rows:
@@ -177,7 +178,7 @@ def for_whom(studies: Sequence[Study]) -> str:
     """Say how FedReLa compares with the best other remedy on the same model."""
     words, gains = [], []
     tuned = {
-        study.name.removesuffix("-remedies") for study in studies if study.name.endswith("-remedies") and study.is_done
+        study.name.removesuffix(REMEDIES) for study in studies if study.name.endswith(REMEDIES) and study.is_done
     }
     for study in (study for study in studies if study.page == "tables" and study.cells and study.name not in tuned):
         for name, arms, other in remedies(study):

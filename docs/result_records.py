@@ -15,7 +15,6 @@ from fedrela.report.tables import spread_text
 from fedrela.text import points
 
 RESULTS = Path(__file__).parent.parent / "results"
-RARE = ("minority", "tail")  # groups of rare classes
 Cell = dict[str, Any]
 Arms = dict[str, list[Cell]]  # the same seeds in each arm
 
@@ -135,8 +134,8 @@ def cell_text(cells: Sequence[Cell], metric: str) -> str:
 
 
 def rare(study: Study) -> str:
-    """Return the group of rare classes."""
-    return next((name for name in study.metrics if name in RARE), study.metrics[-1])
+    """Return the group of the rarest classes."""
+    return [name for name, value in study.cells[0]["groups"].items() if value is not None][-1]
 
 
 def common(study: Study) -> str:

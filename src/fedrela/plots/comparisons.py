@@ -51,7 +51,7 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
         (dot,) = ax.plot(mean, y, "o", color=style.SERIES[0], markerfacecolor=face, markersize=6)
         style.tooltips(dot, [f"{limited(label)}: {texts[y]}"])
     ax.axvline(0, color=style.MUTED, linewidth=1)
-    style.name_rows(ax, [row[0] for row in rows], texts, 30)
+    style.name_rows(ax, [row[0] for row in rows], texts, 46)
     ax.set_xlabel("gain in points")
     words = {(True, True): "interval without zero", (False, True): "within noise: interval contains zero"}
     words[False, False] = "no interval"
