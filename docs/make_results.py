@@ -177,9 +177,7 @@ def remedies(study: Study) -> list[tuple[str, Arms, Arms]]:
 def for_whom(studies: Sequence[Study]) -> str:
     """Say how FedReLa compares with the best other remedy on the same model."""
     words, gains = [], []
-    tuned = {
-        study.name.removesuffix(REMEDIES) for study in studies if study.name.endswith(REMEDIES) and study.is_done
-    }
+    tuned = {study.name.removesuffix(REMEDIES) for study in studies if study.name.endswith(REMEDIES) and study.is_done}
     for study in (study for study in studies if study.page == "tables" and study.cells and study.name not in tuned):
         for name, arms, other in remedies(study):
             mine, theirs = spread(arms["fedrela"], headline(study)), spread(other["baseline"], headline(study))

@@ -341,6 +341,7 @@ def test_gains_of_a_comparison(compared, ax):
     np.testing.assert_allclose(whiskers, [[100 * d["low"], 100 * d["high"]] for d in found])
     filled = [line.get_markerfacecolor() != "#ffffff" for line in ax.get_lines() if line.get_marker() == "o"]
     assert filled == [d["low"] > 0 or d["high"] < 0 for d in found]
+    assert not any("…" in text.get_text() for text in ax.get_legend().get_texts())
 
 
 def test_a_sweep_of_one_key(swept, ax):

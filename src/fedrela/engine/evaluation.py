@@ -16,7 +16,7 @@ from fedrela.metrics import Scores, score, score_sums
 
 
 def evaluate(run: Run, subject: str = "test") -> Scores | None:
-    """Score the model on the test set, or on the samples that clients hold back; None where there are none."""
+    """Score the model on the test set, or on the clients' validation samples; None if there are none."""
     if run.problem.held_by_clients == subject:
         return _evaluate_at_clients(run)
     labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.runner.setup.validation]

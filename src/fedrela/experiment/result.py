@@ -73,7 +73,7 @@ class Result:
         """Return metrics and `more` as shares, None where a group has no test sample, and how many labels ``moved``.
 
         By `score` they are of the final model (``last``), or of the first round with the largest balanced accuracy on
-        what clients hold back (``best-validation``) or with the largest accuracy on the test set (``best-test``).
+        validation samples (``best-validation``) or with the largest accuracy on the test set (``best-test``).
         """
         accuracy = self.accuracy
         if score != "last":

@@ -53,7 +53,7 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
     ax.axvline(0, color=style.MUTED, linewidth=1)
     style.name_rows(ax, [row[0] for row in rows], texts, 46)
     ax.set_xlabel("gain in points")
-    words = {(True, True): "interval without zero", (False, True): "within noise: interval contains zero"}
+    words = {(True, True): "interval excludes zero", (False, True): "interval includes zero: noise"}
     words[False, False] = "no interval"
     shown = [kind for kind in words if kind in kinds]
     style.legend_above(ax, [style.dot(style.SERIES[0], clear) for clear, _ in shown], [words[kind] for kind in shown])

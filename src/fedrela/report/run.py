@@ -127,12 +127,12 @@ def confusion(run: RunData) -> list[Block]:
     if len(there) == 2:
         most, a, b = largest(confusion_shares(run, "difference"), run.classes)
         titles["difference"] = "The difference, in points"
-        said["difference"] = f"The largest change is {points(most)} points: “{a}” taken for “{b}”."
+        said["difference"] = f"The largest change is {points(most)} points: “{a}” predicted as “{b}”."
     figures = [
         Figure(f"confusion-{panel}", titles[panel], partial(plots.confusion, run, panel=panel), words)
         for panel, words in said.items()
     ]
-    what = "Rows are true classes, columns predicted ones, in per cent of the row; the diagonal is what was right."
+    what = "Rows are true classes, columns predicted ones, in per cent of the row; the diagonal is correct."
     words = " ".join(f"{panel.capitalize()}: {said[panel]}" for panel in there)
     return [Text(what), *figures, Text(words)]
 
@@ -204,7 +204,7 @@ def gallery(run: RunData, *, samples: bool = True) -> list[Block]:
     caption = "" if found["samples"].ndim == 4 else say("features", run.manifest.data["standardized"])
     blocks: list[Block] = [Text(said), Pictures(_pictures(run, found), caption)]
     if run.drawn and (run.moved or 0) > len(found["old"]):
-        blocks.append(Text("Drawn at random from all moves, as in the paper's figure; the seed of the run draws them."))
+        blocks.append(Text("Drawn at random from all moves by the seed of the run, as in the paper's figure."))
         blocks.append(Pictures(_pictures(run, run.drawn), caption))
     return blocks
 
