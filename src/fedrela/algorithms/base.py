@@ -53,7 +53,7 @@ class Sizes:
     shared: int  # values in the vector of shared arrays
     trained: int  # how many leading ones of them are trained
     classes: int  # C
-    features: int  # width of the features, 0 where the model has no split
+    features: int  # width of the features, 0 if the model has no split
     clients: int  # K
     inputs: tuple[int, ...]  # shape of one sample
     largest: int  # samples of the largest client

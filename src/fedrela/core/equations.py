@@ -60,7 +60,7 @@ def class_means(Q: Floats, groups: ClassGroups) -> Floats:
 
 
 def class_deviations(centred: Floats, mu: Floats, groups: ClassGroups, spread: str) -> Floats:
-    """Equation (4): sigma, the standard deviation of `centred` = Q - mu inside each class; 0 where there is no spread.
+    """Equation (4): sigma, the standard deviation of `centred` = Q - mu inside each class; 0 if there is no spread.
 
     The spread ``"sample"`` divides by n - 1, as the paper prints it; a class of one sample has no spread.
     ``"population"`` divides by n and is at least 1e-6 where there is any spread, as the official code runs it.

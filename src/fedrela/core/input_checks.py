@@ -20,7 +20,7 @@ ROW_SUM_TOLERANCE = 0.05  # people round their probabilities
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why nothing was re-labelled, and the first sample that shows it (None where there is none)."""
+    """Why nothing was re-labelled, and the first sample that shows it (None if there is none)."""
 
     reason: str
     detail: str

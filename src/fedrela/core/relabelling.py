@@ -32,7 +32,7 @@ class Relabelling:
     moved
         Indices of the samples whose label changed, ascending.
     threshold
-        Equation (7), ``(C,)``; infinite where nothing was computed.
+        Equation (7), ``(C,)``; infinite if nothing was computed.
     weights
         Equation (6), varpi, ``(C,)``.
     refusal

@@ -39,7 +39,7 @@ class Admission:
     """Who takes part in a round's average, and why others do not."""
 
     admitted: tuple[Upload, ...]  # by ascending client id; each has exactly the declared arrays, as plain arrays
-    excluded: tuple[tuple[int | None, str], ...]  # sender (None where it is unknown) and reason, sorted
+    excluded: tuple[tuple[int | None, str], ...]  # sender (None if it is unknown) and reason, sorted
     norms: Mapping[int, float]  # ||weights - reference|| of each admitted client; empty without a reference
 
 
@@ -62,7 +62,7 @@ def admit(
     Identical copies from one sender count once. Where its uploads for this round differ, or one of them is malformed,
     none of them counts: which came first is chance, and must not decide.
 
-    `expected` has the clients chosen, each with its n_k, or None where the server does not know it; `specs` is what the
+    `expected` has the clients chosen, each with its n_k, or None if the server does not know it; `specs` is what the
     algorithm declares that a client sends. `reference` are the weights that the clients received; None, as for the
     answers of an exchange, means no norms and no limit by them. An upload is left out where ||weights - reference|| is
     beyond `norm_limit` times the median of the other uploads' norms. 0 is off, and so are fewer than three uploads, and

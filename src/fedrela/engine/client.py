@@ -44,7 +44,7 @@ class ClientSetup:
     starts: NDArray[np.int64]  # where each client's ids begin
     validation: NDArray[np.int64]  # ids of the samples held back
     current_labels: RowsHandle  # by sample id
-    client_state: RowsHandle | None  # one row per client; None where nothing is kept here
+    client_state: RowsHandle | None  # one row per client; None if nothing is kept here
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, arrays: RunArrays, memory: SharedMemory, with_state: bool) -> ClientSetup:

@@ -45,7 +45,7 @@ class PrivateFederation:
 
     @property
     def shards(self) -> Sequence[Shard]:
-        """One per client, empty where its samples are elsewhere."""
+        """One per client, empty if its samples are elsewhere."""
         return self.problem.shards
 
     def manifest(self) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Result:
         return [*self.accuracy.get("groups", {}), str(self.record["headline"])]
 
     def metrics(self, score: str = "last", more: Sequence[str] = ()) -> dict[str, float | None]:
-        """Return metrics and `more` as shares, None where a group has no test sample, and how many labels ``moved``.
+        """Return metrics and `more` as shares, None if a group has no test sample, and how many labels ``moved``.
 
         By `score` they are of the final model (``last``), or of the first round with the largest balanced accuracy on
         validation samples (``best-validation``) or with the largest accuracy on the test set (``best-test``).

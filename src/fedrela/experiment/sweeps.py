@@ -153,7 +153,7 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], met
 
 
 def choice_of(points: Sequence[Record], headline: str) -> Record | None:
-    """Return what validation would choose among points of one baseline and arm; None where no point was validated.
+    """Return what validation would choose among points of one baseline and arm; None if no point was validated.
 
     Ties go to the one that moved fewer labels, then to the first.
     """

@@ -35,7 +35,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
     ----------
     estimator
         A classifier with ``predict_proba``. A fitted one judges as it is; one that is not is cloned and trained on the
-        data first. None where the posterior itself is given to `fit_resample` in place of the features.
+        data first. None if the posterior itself is given to `fit_resample` in place of the features.
     cv
         Number of folds, or a splitter of scikit-learn, for out-of-fold posteriors: clones of the estimator are trained
         in the folds, so that none judges rows that it saw. None for no folds.

@@ -189,7 +189,7 @@ def _probabilities(found: Tensor, outputs: str | None) -> NDArray[np.float64]:
 
 
 def _like_probabilities(found: Tensor) -> str:
-    """Return why outputs seem to be probabilities already, and what to do; nothing where they do not."""
+    """Return why outputs seem to be probabilities already, and what to do; nothing if they do not."""
     if not found.any() or not bool(((found >= 0) & (found <= 1)).all()):  # all 0: a model before its first step
         return ""
     one, said = found.shape[1] == 1, "its outputs lie between 0 and 1"

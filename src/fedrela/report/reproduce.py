@@ -194,7 +194,7 @@ def _gains(found: Sequence[Gain]) -> list[Block]:
 
 
 def sensitivity_figures(summary: Summary) -> list[Block]:
-    """Return accuracy and labels moved over the axis that a table varies; nothing where it varies none.
+    """Return accuracy and labels moved over the axis that a table varies; nothing if it varies none.
 
     That axis has numbers with FedReLa and a word for the baseline, which is dashed. Lines are metrics, one figure per
     place, or of a single metric the places.

@@ -245,7 +245,7 @@ def clients_and_classes(run: RunData) -> list[Block]:
 
 
 def effective_clients(client_counts: ArrayLike) -> list[str]:
-    """Return for each class over how many clients it is effectively spread, with one decimal; 0.0 where it is absent.
+    """Return for each class over how many clients it is effectively spread, with one decimal; 0.0 if it is absent.
 
     >>> effective_clients([[30, 0, 0], [10, 20, 0]])
     ['1.6', '1.0', '0.0']

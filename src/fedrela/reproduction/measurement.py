@@ -165,7 +165,7 @@ class Reproduction:
         return rows
 
     def _measured(self, paper_cell: PaperCell, way: str, score: str) -> Record | None:
-        """Return every metric over seeds; None where the cell was not run, or a run of it failed."""
+        """Return every metric over seeds; None if the cell was not run, or a run of it failed."""
         cells, protocol = self._runs.get((id(paper_cell), way)), self.table.protocols[way]
         if cells is None or any(cell.name in self.grid.failures for cell in cells):
             return None

@@ -82,7 +82,7 @@ class Clients:
 
 
 def bayes_threshold(minority: float, majority: float) -> float:
-    """Return Lemma 1's boundary, pi_l / pi_j: infinite where class j has no sample.
+    """Return Lemma 1's boundary, pi_l / pi_j: infinite if class j has no sample.
 
     >>> bayes_threshold(0.01, 0.99)
     99.0
@@ -178,7 +178,7 @@ def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> f
     Returns
     -------
     float
-        The lowest such ratio; 0 where class j wins everywhere, infinite where it never does.
+        The lowest such ratio; 0 if class j wins everywhere, infinite if it never does.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def directed(clients: Clients, rho: float) -> tuple[Floats, Floats]:
 
 
 def printed_directed_threshold(clients: Clients, rho: float) -> float:
-    """Return the same boundary as printed: infinite where all clients agree with the global order.
+    """Return the same boundary as printed: infinite if all clients agree with the global order.
 
     >>> printed_directed_threshold(Clients.of([[1, 9], [2, 8]]), 0.3)
     inf

@@ -50,7 +50,7 @@ class Reallocator:
 def proposal(
     method: Reallocator, Q: NDArray[Any], y: NDArray[Any], C: int, options: RelabelOptions, rng: np.random.Generator
 ) -> Candidates:
-    """Return what a re-allocator proposes, checked and class by class; nothing where there are no samples."""
+    """Return what a re-allocator proposes, checked and class by class; nothing if there are no samples."""
     if not y.size:
         return no_candidates(C)
     posterior, labels = Q.view(), y.view()

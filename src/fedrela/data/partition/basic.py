@@ -34,7 +34,7 @@ class Partition(list[Ints]):
 
     @property
     def note(self) -> str:
-        """One sentence on what was done to reach the minimum size; empty where the first draw was good.
+        """One sentence on what was done to reach the minimum size; empty if the first draw was good.
 
         >>> Partition([], redraws=100, moved=7).note
         'after 100 redraws, 7 samples were moved from the largest clients to the too small ones'

@@ -122,7 +122,7 @@ class SourceSpec:
     label: str  # name and content of the data for people, one line each
     description: str
     files: str  # where they are looked for; ROOT is the folder that the configuration names
-    download: Download | None = None  # None where the files come from elsewhere
+    download: Download | None = None  # None if the files come from elsewhere
     size: DataSize | None = None  # if it is always the same
     find: Callable[[PathOrNone], Path] | None = None  # where its files lie, or a `DataError`; None: they are your own
 

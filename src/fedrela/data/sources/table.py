@@ -329,7 +329,7 @@ def missing_cells(column: Column) -> NDArray[np.bool_]:
 
 
 def as_numbers(column: Column, missing: NDArray[np.bool_]) -> NDArray[np.float64] | int:
-    """Return the column as numbers, 0 where they are missing, or the first row that is not a number."""
+    """Return the column as numbers, 0 if they are missing, or the first row that is not a number."""
     if not isinstance(column, list):
         return np.where(missing, 0.0, column)
     numbers = np.zeros(len(column))

@@ -77,7 +77,7 @@ class Places:
         return self.known.get(path, Place(START, START))
 
     def statement_at(self, position: Position) -> KeyPath:
-        """Return the path whose statement covers `position`; empty where none does."""
+        """Return the path whose statement covers `position`; empty if none does."""
         return next((path for start, path in reversed(self.statements) if start <= position), ())
 
 
