@@ -35,7 +35,7 @@ lint: $(READY)       ## style and types
 test: lint           ## style, types and every test at its everyday counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
-nightly: $(READY)    ## every test at its nightly counts; goes on where it stopped (NIGHTLY=--keep: also after a change)
+nightly: $(READY)    ## every test at its nightly counts; resumes where it stopped (NIGHTLY=--keep: also after a change)
 	$(BIN)/python tests/nightly.py --workers $(WORKERS) $(NIGHTLY)
 
 coverage: $(READY)   ## branch coverage of the tests at their everyday counts

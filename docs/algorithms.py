@@ -12,7 +12,7 @@ from fedrela.options import expected, options_of
 PAGE = Path(__file__).with_name("reference") / "algorithms.md"
 HEAD = """# Algorithms
 
-Made by `python docs/algorithms.py` from the code itself. Bytes are those of the MLP 784-200-10 (159,010 weights) with
+Generated from the code by `python docs/algorithms.py`. Bytes are those of the MLP 784-200-10 (159,010 weights) with
 ten clients; an exchange is an extra question before training; cost is that of a round relative to FedAvg.
 
 | name | paper | sends beside the weights | receives beside the weights | exchanges | keeps | cost | equals |

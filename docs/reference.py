@@ -21,17 +21,26 @@ from fedrela.options import Options, options_from
 PAGES = Path(__file__).with_name("reference")
 CONFIGURATION = """# Configuration, key by key
 
-Made by `python docs/reference.py` from the schema. A configuration is one TOML file; every key may be left out, and an
-unknown one is refused with its line, its column and the nearest key. `fedrela check --show CONFIG` prints a file in
-full with these explanations; `fedrela init` writes one to start from. Defaults are those of `fedrela run` on an empty
-file; "-" means that there is none.
+Generated from the schema by `python docs/reference.py`. A configuration is one TOML file. Every key may be left out,
+and an unknown one is refused with its line, its column and the nearest key. `fedrela check --show CONFIG` prints
+a file in full with these explanations; `fedrela init` writes one to start from. Defaults are those of `fedrela run` on
+an empty file; "-" means that there is none.
 """
 COMMANDS = """# Command line
 
-Made by `python docs/reference.py` from `fedrela --help`. [Exit codes](exit-codes.md): 0 done, 1 unexpected, 2 usage or
-configuration, 3 data (a refusal too), 4 integrity, 5 busy or too few clients, 130 interrupted. Errors are one line
-on standard error; `fedrela --debug VERB ...` shows the traceback of one.
+Generated from `fedrela --help` by `python docs/reference.py`. [Exit codes](exit-codes.md): 0 done, 1 unexpected, 2
+usage or configuration, 3 data (a refusal too), 4 integrity, 5 busy or too few clients, 130 interrupted. Every
+error is one line on standard error; `fedrela --debug VERB ...` shows its traceback.
 """
+
+NEEDS = {  # beginnings of examples that no test runs
+    "fedrela compare": "several minutes",
+    "fedrela data fetch": "a network",
+    "fedrela ledger verify labels": "a client's folder of the plug-in, and its model and data",
+    "fedrela reproduce tab:lt --dry-run": "",
+    "fedrela reproduce tab": "minutes to hours",
+    "fedrela results": "a clone of the repository",
+}
 
 
 def cell(text: str) -> str:
@@ -88,15 +97,22 @@ def plain(text: str) -> str:
     return re.sub(r"\[/?bold\]|\[/\]", "", text).replace("\\[", "[")
 
 
+def shell_blocks(examples: str) -> str:
+    """Return examples as blocks of a page: those that docs/run.py runs, and those that say what they need."""
+    blocks: dict[str, list[str]] = {}
+    for command in re.split(r"; (?:then )?(?=fedrela )", examples.partition("; then see")[0]):
+        needs = next((what for start, what in NEEDS.items() if command.startswith(start)), "")
+        blocks.setdefault(needs, [f"# needs {needs}"] if needs else []).append(command)
+    return "\n\n".join("\n".join(["```sh", *lines, "```"]) for lines in blocks.values())
+
+
 def verb(command, path: str) -> Iterator[str]:
     """Yield a section for a verb, and for those below it."""
     summary, *rest = plain(command.help or "").split("\n\n")
     yield f"\n## `fedrela {path}`\n\n{summary}\n"
     for paragraph in rest:
         if paragraph.startswith("Example: "):
-            examples = paragraph.removeprefix("Example: ")
-            commands = re.split(r"; (?:then )?(?=fedrela )", examples.partition("; then see")[0])
-            paragraph = "```sh\n" + "\n".join(commands) + "\n```"
+            paragraph = shell_blocks(paragraph.removeprefix("Example: "))
         yield f"\n{paragraph}\n"
     rows = [_parameter(each) for each in command.params if each.name != "help"]
     if rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import json
 import os
 import re
@@ -64,6 +65,26 @@ def test_the_page_shows_the_counts_of_a_nightly_run(tmp_path):
     assert "Failed: `tests/a.py::test_a`." in text
     assert "Not ended: a, stopped after 90 minutes; `tests/a.py::test_b` reached 1,234 inputs." in text
     assert "| B1 | 12,000 | 30 | 1 | 4 | 1 | 0 | 7 |" in text
+
+
+PUBLIC = (
+    "fedrela", "fedrela.algorithms", "fedrela.core", "fedrela.data", "fedrela.data.sources", "fedrela.experiment",
+    "fedrela.flower", "fedrela.metrics", "fedrela.models", "fedrela.plots", "fedrela.plugin", "fedrela.report",
+    "fedrela.reproduction", "fedrela.testing", "fedrela.theory",
+)  # fmt: skip
+INNER = {  # exported for other packages of fedrela, not for users
+    "begin", "open_executor", "start_early", "check_picture_path", "heterogeneity_facts", "DataSize", "Download",
+    "RemoteFile",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_the_page_of_the_api_has_what_a_package_offers(package):
+    page = (DOCS / "reference" / "api.md").read_text()
+    listed = {name.rpartition(".")[2] for name in re.findall(r"^\.\. auto\w+:: (fedrela\S+)$", page, re.M)}
+    module = importlib.import_module(package)
+    offered = {name for name in module.__all__ if callable(getattr(module, name))}
+    assert offered - listed - INNER == set()
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import runpy
 import shlex
+import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,9 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RUN = runpy.run_path(str(DOCS / "run.py"), run_name="pages")
 PAGES = [*(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts), ROOT / "README.md"]
-NAMES = ("choose", "gpu-cluster", "paper", "policies", "resume", "when-not")
-HOW_TO = [DOCS / "how-to" / f"{name}.md" for name in NAMES]
-RUN_WHOLLY = [*sorted((DOCS / "tutorials").glob("*.md")), *HOW_TO]
+RUNNABLE = [page for page in PAGES if any(block.runs for block in RUN["blocks"](page.read_text()))]
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,18 @@ def test_snippets_of_a_page_are_python(page):
             ast.parse(block.text, f"{page.name}:{block.line}")
 
 
-@pytest.mark.parametrize("page", RUN_WHOLLY, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_of_a_page_names_its_language_and_toml_is_toml(page):
+    found = [
+        (block["kind"], block["text"]) for block in RUN["BLOCK"].finditer(page.read_text()) if block["setup"] is None
+    ]
+    assert "" not in [kind for kind, _ in found], "call it text if it is neither run nor coloured"
+    for kind, text in found:
+        if kind == "toml":
+            tomllib.loads(textwrap.dedent(text))
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.stem)
 def test_a_page_does_what_it_says(page, tmp_path, request):
     if not request.config.getoption("--nightly"):
         pytest.skip("in the nightly battery")

@@ -48,7 +48,7 @@ def audit(
 ) -> None:
     """Write a page that shows what re-labelling would do, for people to look at before anything is changed.
 
-    [bold]Example[/]: fedrela audit clinic.csv --id patient --images scans --forbid disease:healthy
+    [bold]Example[/]: fedrela audit clinic.csv --images scans --forbid disease:healthy
 
     STEM.audit.html has the expected moves at several tau, flows from class to class, the agreement of model and labels
     by class, warnings, and the most probable moves by id, with thumbnails where --images names a folder. Flows and rows

@@ -124,7 +124,7 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
 def split(config: ConfigFile, target: Target) -> None:
     r"""Write the shards of a configuration as the private data of nodes, one folder each.
 
-    [bold]Example[/]: fedrela data split clinic.toml parts; then fedrela export-flower app parts/config.toml --private
+    [bold]Example[/]: fedrela data split clinic.toml parts; fedrela export-flower clinic-app parts/config.toml --private
 
     DIR/nodes/NAME has node.toml and the samples of one node, DIR/server the test set, and DIR/config.toml is the
     configuration with the table \[federation], which says what all parties agree on. A run with these nodes gives the

@@ -45,7 +45,7 @@ KindOption = Annotated[Kind, typer.Option("--kind", help="What to start from.")]
 def init(file: File = None, kind: KindOption = Kind.digits) -> None:
     """Write a commented configuration to start from, which runs as it is.
 
-    [bold]Example[/]: fedrela init; fedrela init --kind tables; fedrela init clinic.toml --kind tables
+    [bold]Example[/]: fedrela init; fedrela init --kind tables; fedrela init visits.toml --kind tables
 
     digits trains a federation on scikit-learn's digits; tables and images are for data of your own, and write made-up
     data beside the configuration for you to replace; compare and sweep are for several runs; flower is for nodes of a
