@@ -52,8 +52,8 @@ ABOUT = {  # by page: its title, and what all its studies share
     "sensitivity": (
         "Sensitivity",
         "The same small setting as for [harm](harm.md), with a tenth of every client's samples held back: what tau, T, "
-        "the period, the normalisation, the preset and late clients do. Values are chosen on what clients hold back, "
-        "never on the test set.",
+        "the period, the normalisation, the preset and late clients do. Values are chosen on the clients' validation "
+        "samples, never on the test set.",
     ),
     "cifar-10": (
         "Long-tailed CIFAR-10",
@@ -68,24 +68,25 @@ ABOUT = {  # by page: its title, and what all its studies share
     ),
     "selection": (
         "How learning rates and epochs were chosen",
-        "On the accuracy of the *baseline* alone, on what clients hold back, with seeds that no result uses. No option "
-        "of FedReLa was chosen here.",
+        "By the accuracy of the *baseline* alone on the clients' validation samples, with seeds that no result uses. "
+        "No option of FedReLa was chosen here.",
     ),
 }
 KEPT = """## How it is kept
 
-`results/` has a folder per study: `study.toml`, what was run, and `summary.json`, a record per run with its accuracies,
-labels moved, digests of configuration and weights, and versions. These pages are made from those files alone
-(`make results`).
+`results/` has a folder per study: `study.toml` says what was run, and `summary.json` has a record per run with its
+accuracies, labels moved, digests of configuration and weights, and versions. These pages are made from those files
+alone (`make results`).
 
 ```sh
+# needs a clone of the repository, and the data sets
 fedrela results list     # the queue: what is recorded, and what is left
-fedrela results run      # run what is left, in the order of results/queue.toml; resumable
-fedrela results verify results/mammography --cells 2 --seed 7   # run two recorded runs again, and compare
+fedrela results run      # run what is left, in the order of results/queue.toml; it can be resumed
+fedrela results verify results/mammography --cells 2 --seed 7   # repeat two recorded runs, and compare
 ```
 
-On the same machine with the same versions a run that is done again has the same weights, bit by bit; elsewhere
-accuracies must agree within two points. Data sets are looked for in the folder `data`: Fashion-MNIST and CIFAR as
+On the same machine with the same versions a repeated run has the same weights, bit for bit; elsewhere accuracies must
+agree within two points. Data sets are looked for in the folder `data`: Fashion-MNIST and CIFAR as
 `fedrela data fetch` puts them, the others as `.npz` files, see [data](../reference/data.md). Seconds in the records
 were measured while the machine did other work, so no page quotes them.
 
@@ -190,7 +191,7 @@ def for_whom(studies: Sequence[Study]) -> str:
         return "Not measured yet."
     ahead, mean = sum(gain > 0 for gain in gains), points(sum(gains) / len(gains))
     return (
-        f"Against the best other remedy on the same model, chosen on what clients hold back, FedReLa is ahead in "
+        f"Against the best other remedy on the same model, chosen on validation samples, FedReLa is ahead in "
         f"{ahead} of {len(gains)} cases: {mean} points of balanced accuracy on average ({'; '.join(words)})."
     )
 
