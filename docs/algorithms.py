@@ -28,7 +28,7 @@ def page() -> str:
     rows, details = [], []
     for name, kind in ALGORITHMS.items():
         found = traffic(name, "mlp", (1, 28, 28), 10)
-        sizes = (found.up, found.down, found.exchanges, found.kept)
+        sizes = (found.up, found.down, found.exchanges, found.stored)
         cells = (f"`{name}`", kind.paper, *map(listed, sizes), f"{kind.cost:g}", kind.reduces_to or "-")
         rows.append(f"| {' | '.join(cells)} |")
         details.append(f"## {name}\n\n{kind.label}. {kind.description}\n\n{parameters(name)}")
