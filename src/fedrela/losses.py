@@ -164,7 +164,7 @@ def dot_regression(features: Tensor, labels: Tensor, etf: Tensor, *, counts: Ten
     """Return half the class-balanced mean of (cos - 1)^2 between features and their class's vector.
 
     With U distinct classes and b_c samples of class c in the batch, e_c^2 = B / (U b_c), and the loss is
-    (1/2) mean_i e_y^2 (v_i'M_y - |M_y||v_i|)^2 / |v_i|, the norms taken as constants.
+    ``(1/2) mean_i e_y^2 (v_i'M_y - |M_y||v_i|)^2 / |v_i|``, the norms taken as constants.
 
     The `features` v (B, d) are rows of length 1, see `fedrela.models.heads.EtfHead.unit`; `etf` is M, (d, C); `counts`
     (C,) replace the batch's own b_c.
