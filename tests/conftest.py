@@ -29,6 +29,7 @@ def fast_folder() -> Iterator[Path]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run the batteries at their nightly counts")
+    parser.addoption("--tenth", action="store_true", help="run the batteries at a tenth of their everyday counts")
     parser.addoption("--goldens", metavar="DIR", help="folder of full FedReLa goldens, in place of the reduced copies")
     parser.addoption("--real-data", metavar="DIR", help="folder with CIFAR's binary editions, to check the real bytes")
 
@@ -36,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     from helpers import batteries
 
-    batteries.NIGHTLY = config.getoption("--nightly")
+    batteries.NIGHTLY, batteries.TENTH = config.getoption("--nightly"), config.getoption("--tenth")
     if batteries.RECORD in os.environ:
         folder = Path(os.environ[batteries.RECORD])
         config.pluginmanager.register(Counting(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 from dataclasses import replace
 
@@ -121,6 +122,30 @@ def test_whatever_was_changed_is_noticed(run, made, change, said):
     done = run("ledger", "verify", made)
     assert done.code == 4
     assert said in done.line()
+
+
+@pytest.mark.parametrize("form", ["json", "npz"])
+def test_a_ledger_that_differs_by_a_byte_is_noticed(run, clinic, form):
+    run("relabel", clinic.csv(), "--ledger-format", form)
+    path = clinic.folder / f"clinic.ledger.{form}"
+    data = path.read_bytes()
+    assert run("ledger", "verify", path).code == 0
+    for place in (1, len(data) // 2, len(data) - 1):
+        other = bytes([data[place] ^ 1])
+        for changed in (data[:place] + b" " + data[place:], data[:place] + other + data[place + 1 :]):
+            path.write_bytes(changed)
+            assert run("ledger", "verify", path).code == 4, (place, changed[place - 3 : place + 3])
+    path.write_bytes(data + b" ")
+    assert "its bytes were changed after entry 1" in run("ledger", "verify", path).line()
+
+
+def test_links_and_pipes_are_no_ledgers(run, made):
+    link, pipe = made.with_name("link.ledger.json"), made.with_name("pipe.ledger.json")
+    link.symlink_to(made)
+    os.mkfifo(pipe)
+    for path, said in ((link, "a link; name the file itself"), (pipe, "not a plain file")):
+        done = run("ledger", "show", path)
+        assert (done.code, said in done.line()) == (3, True)
 
 
 def test_a_head_that_was_noted_tells_a_log_that_was_rewritten(run, made):

@@ -132,10 +132,16 @@ def test_a_named_folder_that_has_a_run_is_left_alone(run):
             "bad.toml:2:13: data.imbalance: class 0",
         ),
         ("[train]\naugment = true\n[data]\nsource = 'gaussians'", 2, "bad.toml:2:11: train.augment: crops and flips"),
+        (
+            "[data]\nsource = 'csv'\nroot = 'one.csv'",
+            3,
+            "bad.toml:2:10: data.source: every sample is of the class ill;",
+        ),
     ],
 )
 def test_what_cannot_be_run_gets_one_line_and_leaves_nothing(run, text, code, said):
     Path("bad.toml").write_text(text)
+    Path("one.csv").write_text("x,label\n" + "1,ill\n2,ill\n" * 99)
     done = run("run", "bad.toml")
     assert done.code == code
     assert done.err.startswith(f"fedrela: {said}")

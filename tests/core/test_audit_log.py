@@ -20,6 +20,7 @@ LEDGER = fedrela.relabel(Q, np.repeat([0, 1, 2], [40, 15, 5]), tau=0.2).ledger
 @pytest.fixture
 def log(tmp_path):
     made = AuditLog(tmp_path / "deep" / "a.log")
+    LEDGER.save(tmp_path / "deep" / "a.json")
     record_ledger(made, "a.json", LEDGER, round=8)
     made.append("read")
     made.append("undo", reason="a « wrong » source\n")

@@ -174,3 +174,23 @@ def test_a_damaged_archive_is_read_or_refused_in_one_line(place, data):
     except DataError as error:
         line = str(error)
     assert "\n" not in line
+
+
+def test_one_limit_of_classes_in_every_reader(tmp_path, monkeypatch):
+    """Tables, archives, lists of images and class names all have it."""
+    from fedrela.data import posterior_tables, posteriors
+    from fedrela.data.sources import image_folder, labels
+
+    for module in (posteriors, posterior_tables, image_folder, labels):
+        assert module.MOST_CLASSES == labels.MOST_CLASSES
+        monkeypatch.setattr(module, "MOST_CLASSES", 2)
+    (tmp_path / "a.csv").write_text("a,b,c,label\n0.2,0.3,0.5,a\n")
+    np.savez(tmp_path / "a.npz", posterior=np.full((2, 3), 1 / 3), labels=np.zeros(2, np.int64))
+    for name in ("a.csv", "a.npz"):
+        with pytest.raises(DataError, match="2 to 2"):
+            read_posteriors(tmp_path / name)
+    with pytest.raises(DataError, match="at most 2 classes, got 3"):
+        labels.encode_labels(np.array(["a", "b", "c"]), None, "y")
+    (tmp_path / "list.txt").write_text("a/1.png 0\na/2.png 1\na/3.png 2\n")
+    with pytest.raises(DataError, match="expected labels below 2, got 2"):
+        image_folder.list_files(tmp_path, "list.txt", "list.txt")

@@ -16,7 +16,7 @@ from fedrela.cli.relabel import FORCE, OUT, Taus, flags, named, parsed
 from fedrela.cli.terminal import console, print_line
 from fedrela.core.options import PreviewKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile
-from fedrela.data.sources.image_folder import SUFFIXES, decode_image
+from fedrela.data.sources.image_folder import SUFFIXES, decode_image, quiet_about_size
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest_file, safe_path, write_bytes
 from fedrela.text import printable
@@ -139,6 +139,7 @@ def _thumbnails(folder: Path, ids: list[str]) -> dict[str, NDArray[np.uint8]]:
             except DataError:
                 break
             if path.is_file():
-                found[name] = decode_image(path, SIDE, 3).transpose(1, 2, 0)
+                with quiet_about_size():
+                    found[name] = decode_image(path, SIDE, 3).transpose(1, 2, 0)
                 break
     return found

@@ -29,7 +29,7 @@ PATH is the ledger of fedrela relabel, or a client's folder of the plug-in, labe
 its passes.
 """
 HIDDEN = ("number", "time", "event", "previous", "sha256", "ledger", "ledger_sha256", "labels_sha256", "file_sha256",
-          "output_sha256", "reading")  # fmt: skip  # of an entry in the table of the log
+          "output_sha256", "bytes_sha256", "reading")  # fmt: skip  # of an entry in the table of the log
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
@@ -183,6 +183,8 @@ def verify(
     """
     if (model is None) != (net is None) or (model is not None and data is None):
         raise ArgumentError("--model, --net and --data belong together: the weights, the model class, the rows")
+    if outputs is not None and model is None:
+        raise ArgumentError("--outputs is what the model returns; give --model, --net and --data, too")
     log, ledgers = ledgers_at(path)
     screen, said = console(), compare_with_log(log, ledgers, head)
     for name, ledger in ledgers.items() if data is not None else ():

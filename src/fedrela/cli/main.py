@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from fedrela import __version__
 from fedrela.cli.terminal import help_text, print_error
-from fedrela.errors import FedrelaError
+from fedrela.errors import DataError, FedrelaError
 from fedrela.text import printable
 
 INTERRUPTED = 130
@@ -203,12 +203,21 @@ def _run(session: dict[str, bool]) -> int:
         raise BrokenPipeError from error
     except BrokenPipeError:
         raise
+    except OSError as error:
+        if error.filename is None or error.strerror is None:
+            return _unexpected(session, error)
+        path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else error.filename
+        return _fail(session, error, f"{path}: {error.strerror}; choose another path", DataError.exit_code)
     except Exception as error:  # the user sees one line, never a traceback
-        hint = "" if session["debug"] else "; fedrela --debug VERB ... shows the traceback"
-        return _fail(session, error, f"unexpected {type(error).__name__}: {error}{hint}", 1)
+        return _unexpected(session, error)
     if code == INTERRUPTED:
         print_error("interrupted")
     return code or 0
+
+
+def _unexpected(session: dict[str, bool], error: Exception) -> int:
+    hint = "" if session["debug"] else "; fedrela --debug VERB ... shows the traceback"
+    return _fail(session, error, f"unexpected {type(error).__name__}: {error}{hint}", 1)
 
 
 def _fail(session: dict[str, bool], error: Exception, message: str, code: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
 from fedrela.cli.terminal import console, help_text, print_error, print_line, print_table
 from fedrela.errors import DataError, FedrelaError, IntegrityError
+from fedrela.files.scratch import scratch
 from fedrela.text import plural, printable
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers =
         values = "".join(f", {key} = {value}" for key, value in cell.values.items())
         print_line(screen, printable(f"{cell.baseline}, {cell.arm}, seed {cell.seed}{values}", 160), "bold")
 
-    with tempfile.TemporaryDirectory() as scratch:
-        for check in studies.verify(there, cells, seed, Path(scratch), tell, number):
+    with scratch() as folder:
+        for check in studies.verify(there, cells, seed, folder, tell, number):
             wrong += not check.same
             print_line(screen, f"  {'as recorded' if check.same else 'NOT as recorded'}: {check.words}")
     if wrong:

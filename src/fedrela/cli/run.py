@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import shlex
 import time
 import tomllib
@@ -23,10 +22,11 @@ from fedrela.cli.check import ConfigFile, describe
 from fedrela.cli.progress import RunProgress, StageBar, open_logs, progress_bar
 from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
+from fedrela.files import first_free
 from fedrela.parts import modules_named
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.names import REPORT
-from fedrela.text import percent, plural, printable
+from fedrela.text import percent, plural, printable, shown
 
 if TYPE_CHECKING:
     from fedrela.cli.progress import Log
@@ -74,18 +74,18 @@ def run(
 
     number = read_workers(workers)
     check_choice("--engine", engine, ENGINES)
-    folder = _next_free(RUNS / config.stem) if out is None else _check_out(out)
-    events = open_logs(tensorboard, mlflow, wandb, folder.name)
-    if engine == "embedded":
-        experiment.start_early(number)
-    with progress_bar(f"reading {config}"):
-        loaded = load_config(config)
-    heading = f"{config}: {describe(loaded)}"
-    if engine == "flower":
-        _simulate(heading, loaded, folder, number, events)
-        return
-    begin = partial(experiment.begin, loaded, out=folder, workers=number)
-    _execute(heading, folder, lambda bar: begin(progress=bar.count), events)
+    with contextlib.nullcontext(_check_out(out)) if out is not None else first_free(RUNS / config.stem) as folder:
+        events = open_logs(tensorboard, mlflow, wandb, folder.name)
+        if engine == "embedded":
+            experiment.start_early(number)
+        with progress_bar(f"reading {config}"):
+            loaded = load_config(config)
+        heading = f"{config}: {describe(loaded)}"
+        if engine == "flower":
+            _simulate(heading, loaded, folder, number, events)
+            return
+        begin = partial(experiment.begin, loaded, out=folder, workers=number)
+        _execute(heading, folder, lambda bar: begin(progress=bar.count), events)
 
 
 def resume(folder: Folder, workers: Workers = None) -> None:
@@ -133,16 +133,15 @@ def resume(folder: Folder, workers: Workers = None) -> None:
 
 def read_workers(text: str | None) -> int | str | None:
     """Return what ``--workers`` says: a number, ``"auto"``, or None for what the configuration says."""
-    return int(text) if text is not None and text.isdecimal() else text
+    if text is None or text == "auto":
+        return text
+    from fedrela.experiment.schema import MOST_WORKERS
 
-
-def _next_free(path: Path) -> Path:
-    """Return `path`, or the first free one of path-2, path-3 and so on."""
-    number, free = 1, path
-    while os.path.lexists(free):
-        number += 1
-        free = path.with_name(f"{path.name}-{number}")
-    return free
+    number = int(text) if text.isdecimal() and len(text) < 10 else 0
+    if not 1 <= number <= MOST_WORKERS:
+        what = f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {shown(text)}"
+        raise ArgumentError(what, argument="--workers")
+    return number
 
 
 def _check_out(out: Path) -> Path:

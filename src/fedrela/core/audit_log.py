@@ -16,7 +16,7 @@ from typing import Any
 
 from fedrela.core.ledger import Ledger
 from fedrela.errors import DataError, IntegrityError
-from fedrela.files import append_line, digest, digest_file
+from fedrela.files import append_line, digest, digest_file, open_plain
 
 LARGEST = 1 << 28  # bytes
 LOG = "log.jsonl"  # of a client's folder
@@ -51,7 +51,8 @@ class AuditLog:
         if not self.path.exists():
             return []
         try:
-            return self._parse(self.path.read_bytes())
+            with open_plain(self.path) as file:
+                return self._parse(file.read())
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {error.strerror}") from None
 
@@ -91,6 +92,7 @@ def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "", **f
     """Add the entry of a ledger that was written as the file `name`; by default it is a relabel or a refusal."""
     event = event or ("relabel" if ledger.refusal is None else "refusal")
     known = {"samples": int(ledger.original.size), "moved": len(ledger), "labels_sha256": ledger.labels_sha256}
+    known["bytes_sha256"] = digest_file(log.path.parent / name)
     return log.append(event, ledger=name, ledger_sha256=ledger.sha256, **known, **facts)
 
 
@@ -166,6 +168,10 @@ def _check_files(folder: Path, name: str, entry: Entry, said: list[str]) -> None
     """Compare the files of an entry with what it says of them."""
     if not (folder / name).exists():
         raise IntegrityError(f"{folder / name}: was removed; entry {entry['number']} recorded it on {entry['time']}")
+    if digest_file(folder / name) != entry.get("bytes_sha256", digest_file(folder / name)):
+        raise IntegrityError(
+            f"{folder / name}: its bytes were changed after entry {entry['number']} of {entry['time']}"
+        )
     output = entry.get("output")
     if output is None:
         return

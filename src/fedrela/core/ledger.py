@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import digest, write_bytes
+from fedrela.files import digest, open_plain, write_bytes
 from fedrela.text import shown
 
 FORMAT = "fedrela-ledger-1"
@@ -280,9 +280,11 @@ def _read_record(path: Path) -> dict[str, Any]:
     if path.suffix not in (".json", ".npz"):
         raise ArgumentError(f"{path}: a ledger is a .json or .npz file")
     try:
-        data = path.read_bytes()
+        with open_plain(path) as file:
+            data = file.read()
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+        why = "a link; name the file itself" if path.is_symlink() else error.strerror
+        raise DataError(f"{path}: cannot be read: {why}") from None
     try:
         record = json.loads(data) if path.suffix == ".json" else _npz_record(data)
         claimed = record.pop("sha256")

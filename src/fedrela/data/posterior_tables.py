@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.data.sources.reading import csv_rows, reading
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import listed, nearest_hint, plural, shown
@@ -179,8 +180,8 @@ def _layout(
     layout = ColumnRoles(path, header, label, row_id, tuple(columns), tuple(names), line, given)
     if header is not None:
         _check_names(layout)
-    if len(columns) < 2:
-        raise DataError(f"{path}: expected at least two probability columns, got {len(columns)}")
+    if not 2 <= len(columns) <= MOST_CLASSES:
+        raise DataError(f"{path}: expected 2 to {MOST_CLASSES} probability columns, got {len(columns)}")
     return layout
 
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from fedrela.core import Relabelling
 from fedrela.data.posterior_tables import Reading, read_csv, read_parquet
+from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.data.sources.reading import Npz
 from fedrela.errors import ArgumentError, DataError
 
-MOST_CLASSES = 2**16  # an empty array may declare any number of columns
 ENDINGS = (".csv", ".parquet", ".npz")
 
 

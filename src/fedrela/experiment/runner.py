@@ -243,7 +243,12 @@ def checked_device(config: Config) -> str:
 
 
 def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:
-    trained = np.concatenate([shard.train for shard in federation.shards])
+    names, trained = federation.source.class_names, np.concatenate([shard.train for shard in federation.shards])
+    if len(names) < 2:
+        with located(config, {}, ("data", "source")):
+            raise DataError(
+                f"every sample is of the class {printable(names[0])}; expected samples of two classes or more"
+            )
     return Problem(
         x_train=federation.x_train,
         y_train=np.asarray(federation.y_train, np.int64),
@@ -253,7 +258,7 @@ def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Pr
         num_classes=federation.source.num_classes,
         groups=groups_of(federation, config.data.protocol),
         scaling=_scaling(config, federation, trained),
-        class_names=tuple(federation.source.class_names),
+        class_names=tuple(names),
         auxiliary=first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
     )
 

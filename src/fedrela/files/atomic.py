@@ -96,6 +96,26 @@ def make_folders(path: Path) -> None:
 
 
 @contextlib.contextmanager
+def first_free(path: Path) -> Iterator[Path]:
+    """Make the folder `path`, or the first free one of path-2, path-3 and so on, and give it; no other process gets it.
+
+    What is empty in the end is removed, also a folder of it that was made here.
+    """
+    made = [] if path.parent.exists() else [path.parent]
+    make_folders(path.parent)
+    number, free = 1, path
+    while not operations.make_new_folder(free):
+        number += 1
+        free = path.with_name(f"{path.name}-{number}")
+    try:
+        yield free
+    finally:
+        with contextlib.suppress(OSError):
+            for folder in (free, *made):
+                operations.remove(folder)
+
+
+@contextlib.contextmanager
 def new_folder(target: str | Path) -> Iterator[Path]:
     """Yield a new folder to fill, which becomes `target` at the end; after an error nothing of it is left.
 

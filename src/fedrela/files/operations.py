@@ -128,7 +128,20 @@ def link(source: Path, target: Path) -> None:
 @operation
 def make_folder(path: Path) -> None:
     """Make a folder where there is none."""
-    path.mkdir(exist_ok=True)
+    try:
+        path.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from None
+
+
+@operation
+def make_new_folder(path: Path) -> bool:
+    """Make a folder and return True, or False where something of that name is there already."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 @operation

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from flwr.serverapp import Grid, ServerApp
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
 from fedrela.files.mapped import FileRegion
+from fedrela.files.scratch import scratch
 from fedrela.flower.codec import ARRAYS, Decoded, TaskMessage, as_arrays, as_content, as_declared, read_reply
 from fedrela.flower.roster import Roster
 from fedrela.models.runtime import one_thread
@@ -193,9 +193,9 @@ def _quiet() -> Iterator[None]:
     """Keep Flower and Ray from reporting to anybody, from writing to the home folder, and from logging."""
     logger = logging.getLogger("flwr")
     level, before = logger.level, dict(os.environ)
-    with tempfile.TemporaryDirectory() as home, warnings.catch_warnings():
+    with scratch() as home, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        os.environ.update(QUIET | {"FLWR_HOME": os.environ.get("FLWR_HOME", home), "OMP_NUM_THREADS": "1"})
+        os.environ.update(QUIET | {"FLWR_HOME": os.environ.get("FLWR_HOME", str(home)), "OMP_NUM_THREADS": "1"})
         logger.setLevel(logging.ERROR)
         try:
             yield

@@ -62,6 +62,8 @@ class TensorBoardLog:
             self._writer.flush()
         except OSError as error:
             raise ArgumentError(f"{self.path}: cannot be written: {error.strerror}; choose another place") from None
+        except UnicodeEncodeError:
+            raise ArgumentError(f"{self.path}: TensorBoard needs a name in UTF-8; choose another place") from None
 
 
 def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:

@@ -82,9 +82,9 @@ class Study:
 
     def __init__(self, folder: str | Path, store: str | Path = "runs/results") -> None:
         self.folder, self.store = Path(folder), Path(store)
-        self.name = self.folder.resolve().name
         if not (self.folder / STUDY).is_file():
             raise DataError(f"{self.folder / STUDY}: is missing; expected the folder of a study")
+        self.name = self.folder.resolve().name
 
     @cached_property
     def _runs(self) -> dict[str, Cell]:

@@ -218,6 +218,41 @@ def test_a_decompression_bomb_is_an_error(folders, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
     with pytest.raises(DataError, match="DecompressionBomb"):
         load("image_folder", root, size=8)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)  # where Pillow would only warn
+    monkeypatch.setattr(image_folder, "MAX_PIXELS", 63)
+    with pytest.raises(DataError, match="8x8 pixels; 63 are the most"):
+        load("image_folder", root, size=8)
+
+
+@pytest.mark.parametrize("place", ["train/cat/4.png", "train/zebra", "val"])
+def test_links_out_of_the_folder_are_refused_and_links_inside_it_are_not(folders, tmp_path, noise, place):
+    root, _ = folders
+    put(tmp_path / "other" / "cat" / "1.png", noise(8, 8, 3))
+    (root / "val").rename(root / "held")
+    (root / "val").symlink_to("held")
+    (root / "train" / "dog" / "again.png").symlink_to("../cat/0.png")
+    assert len(load("image_folder", root, size=8).y_train) == 7
+    (root / "val").unlink()
+    (root / "held").rename(root / "val")
+    source = {"train/cat/4.png": "other/cat/1.png", "train/zebra": "other/cat", "val": "other"}[place]
+    if place == "val":
+        (root / "val").rename(root / "held")
+    (root / place).symlink_to(tmp_path / source)
+    with pytest.raises(DataError, match="a link leads out of"):
+        load("image_folder", root, size=8)
+
+
+@pytest.mark.parametrize("by_link", [False, True])
+def test_pipes_and_devices_are_refused_and_not_waited_for(folders, tmp_path, by_link):
+    root, _ = folders
+    os.mkfifo(root / "pipe" if by_link else root / "train" / "cat" / "4.png")
+    if by_link:
+        (root / "train" / "cat" / "4.png").symlink_to("../../pipe")
+    with pytest.raises(DataError, match="found a folder, a pipe or a device"):
+        load("image_folder", root, size=8)
+    os.mkfifo(root / "list.txt")
+    with pytest.raises(DataError, match="list"):
+        load("image_folder", root, size=8, train_list="list.txt", test_list="list.txt")
 
 
 def test_sixteen_bits_are_refused(folders):

@@ -28,12 +28,13 @@ OURS = "from fedrela.engine.executors.forkserver import warm_up; warm_up()"
 BARE = "from multiprocessing import forkserver; forkserver.set_forkserver_preload([]); forkserver.ensure_running()"
 
 
-def start_script(folder, body, server=OURS):
+def start_script(folder, body, server=OURS, **environment):
     path = folder / "script.py"
     path.write_text(HEAD.format(tests=str(Path(__file__).parents[2]), server=server) + body)
     return subprocess.Popen(
-        [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | environment,
+    )  # fmt: skip
 
 
 def test_a_script_needs_no_guard_and_its_own_classes_do_not_travel(tmp_path):
@@ -56,7 +57,7 @@ with Pool(2) as pool:
     assert (err, script.returncode) == ("", 0)
 
 
-def test_workers_end_with_a_killed_parent_in_the_middle_of_a_task(tmp_path):
+def test_nothing_is_left_of_a_killed_parent_in_the_middle_of_a_task(tmp_path, fast_folder):
     body = """
 pool = Pool(2)
 block = Block.create(8)
@@ -65,12 +66,13 @@ run = pool.run([("add", 1), ("add", 1), ("tick", 0)])
 print(*{next(run).value[0], next(run).value[0]} | {worker._process.pid for worker in pool._workers}, flush=True)
 next(run)
 """
-    with start_script(tmp_path, body) as script:
+    with start_script(tmp_path, body, TMPDIR=str(fast_folder)) as script:
         workers = [int(pid) for pid in script.stdout.readline().split()]
         assert len(workers) == 2
+        assert any(fast_folder.iterdir())
         assert not any(map(gone, workers))
         script.kill()
-        wait_for(lambda: all(map(gone, workers)))
+        wait_for(lambda: all(map(gone, workers)) and not any(fast_folder.iterdir()))
 
 
 def test_ctrl_c_is_quiet_in_workers_from_a_server_that_was_started_elsewhere(tmp_path):

@@ -5,7 +5,9 @@ Images are decoded with Pillow to squares of one size.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
-from fedrela.data.sources.labels import check_class_names
+from fedrela.data.sources.labels import MOST_CLASSES, check_class_names
 from fedrela.data.sources.reading import inside, read_text, reading, root_folder
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import Option, checked
@@ -67,7 +69,7 @@ def load(
         listing = list_files(base, train_list, test_list)
     else:
         listing = list_folders(base, test, f"put the images in {base}/train/CLASS/ and {base}/val/CLASS/")
-    return _load("image_folder", listing, size, channels, cache, progress)
+    return _load("image_folder", base, listing, size, channels, cache, progress)
 
 
 def load_tiny_imagenet(
@@ -75,7 +77,8 @@ def load_tiny_imagenet(
 ) -> Source:
     """Return Tiny-ImageNet from ``root/tiny-imagenet-200`` or `root`; its annotated ``val`` part is the test set."""
     _check_form(size)
-    return _load("tiny_imagenet", list_folders(_find_tiny(root), "val", ""), size, 3, cache, progress)
+    base = _find_tiny(root)
+    return _load("tiny_imagenet", base, list_folders(base, "val", ""), size, 3, cache, progress)
 
 
 def _find_tiny(root: PathOrNone) -> Path:
@@ -98,11 +101,12 @@ def load_imagenet_lt(
 ) -> Source:
     """Return ImageNet-LT: ImageNet's ``train`` and ``val`` folders in `root`, and the two lists beside them."""
     _check_form(size)
-    return _load("imagenet_lt", list_files(root_folder(root), train_list, test_list), size, 3, cache, progress)
+    base = root_folder(root)
+    return _load("imagenet_lt", base, list_files(base, train_list, test_list), size, 3, cache, progress)
 
 
 def _load(
-    name: str, listing: Listing, size: int, channels: int, cache: PathOrNone, progress: Progress | None
+    name: str, root: Path, listing: Listing, size: int, channels: int, cache: PathOrNone, progress: Progress | None
 ) -> Source:
     parts = {"x_train": listing.train, "x_test": listing.test}
 
@@ -114,9 +118,22 @@ def _load(
     options = {"reader": "images", "size": size, "channels": channels, "train": len(listing.train)}
     options["pillow"] = version("pillow")  # another version may round pixels another way
     files = [path for samples in parts.values() for path, _ in samples]
+    _check_files(root, files)
     arrays = cached_arrays(name, files, options, list(parts), decode, folder=cache, progress=progress)
     y_train, y_test = (np.array([label for _, label in samples], np.int64) for samples in parts.values())
     return Source(name, arrays["x_train"], y_train, arrays["x_test"], y_test, listing.class_names)
+
+
+def _check_files(root: Path, files: Sequence[Path]) -> None:
+    """Refuse pipes, devices and links that lead out of `root`."""
+    top, folders = Path(os.path.realpath(root)), {path.parent for path in files}
+    real = {folder: Path(os.path.realpath(folder)) for folder in folders}
+    for path in files:
+        place = Path(os.path.realpath(path)) if path.is_symlink() else real[path.parent]
+        if not place.is_relative_to(top):
+            raise DataError(f"{path}: a link leads out of {root}; put the images themselves there")
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path}: expected an image, found a folder, a pipe or a device")
 
 
 def _check_form(size: int, channels: int = 3) -> None:
@@ -161,6 +178,8 @@ def list_files(root: Path, train_list: str, test_list: str) -> Listing:
     """
     train, test = _read_list(root, root / train_list), _read_list(root, root / test_list)
     classes = max(label for _, label in train) + 1
+    if classes > MOST_CLASSES:
+        raise DataError(f"{root / train_list}: expected labels below {MOST_CLASSES}, got {classes - 1}")
     for number, (_, label) in enumerate(test, 1):
         if label >= classes:
             where = f"{root / test_list}: image {number}"
@@ -236,13 +255,23 @@ def decode_images(paths: Sequence[Path], out: NDArray[np.uint8], progress: Progr
     def decode(i: int) -> None:
         out[i] = decode_image(paths[i], size, channels)
 
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+    with quiet_about_size(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         for start in range(0, len(paths), BLOCK_IMAGES):  # in blocks, so that a broken image ends the work soon
             stop = min(start + BLOCK_IMAGES, len(paths))
             for _ in pool.map(decode, range(start, stop)):
                 pass
             if progress:
                 progress(stop, len(paths), what)
+
+
+@contextlib.contextmanager
+def quiet_about_size() -> Iterator[None]:
+    """Keep Pillow from warning of large images: `decode_image` refuses them."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        yield
 
 
 def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:

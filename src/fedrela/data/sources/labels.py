@@ -17,7 +17,7 @@ from fedrela.errors import DataError
 from fedrela.options import Option, checked
 from fedrela.streams import stream
 
-MOST_CLASSES = 2**16
+MOST_CLASSES = 2**16  # in every reader: the smallest file may declare any number
 TEST_SHARE = Option("test_share", float, 0.2, "share of every class in the test set", gt=0, lt=1)
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one spelling of each, so that "07" and "7" stay distinct
 
@@ -27,6 +27,8 @@ def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     for name in names:
         if not name.strip() or not name.isprintable():
             raise DataError(f"{where}: a class name must be printable and not empty, got {name[:40]!r}")
+    if len(names) > MOST_CLASSES:
+        raise DataError(f"{where}: expected at most {MOST_CLASSES} classes, got {len(names)}")
     if len(set(names)) != len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise DataError(f"{where}: class names must differ, {twice!r} occurs twice")

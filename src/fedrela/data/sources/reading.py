@@ -65,6 +65,8 @@ def _below(root: Path, folder: str) -> Path:
 def reading(path: Path | str, kind: str) -> Iterator[None]:
     """Convert whatever a reader raises for a damaged file to one line that names the file."""
     try:
+        if isinstance(path, Path) and path.exists() and not (path.is_file() or path.is_dir()):
+            raise DataError(f"{path}: expected a {kind}, found a pipe or a device, which is never read")
         yield
     except DataError:
         raise

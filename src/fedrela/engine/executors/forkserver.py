@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from multiprocessing import forkserver, resource_tracker
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-PRELOAD = ["numpy", "torch", "fedrela.engine.client", "fedrela.engine.executors.worker"]
+from fedrela.files.scratch import mark_scratch
+
+PRELOAD = ["numpy", "torch", "fedrela.engine.client", "fedrela.engine.executors.worker", __name__]
+SOCKETS = "FEDRELA_SOCKETS"  # names to the server the folder that it removes if its parent has been killed
+if SOCKETS in os.environ:
+    atexit.register(shutil.rmtree, os.environ.pop(SOCKETS), ignore_errors=True)
 
 _starting = threading.Lock()
 
@@ -40,13 +47,16 @@ def start(target: Callable[..., None], *args: Any) -> ForkServerProcess:
 
 
 def _start_server() -> None:
+    mark_scratch(Path(folder := util.get_temp_dir()))
     forkserver.set_forkserver_preload(PRELOAD)
     resource_tracker.ensure_running()  # first, since starting it unblocks the signal
     # The server and its children inherit the mask: Ctrl-C is the parent's, also while they are loading.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.environ[SOCKETS] = folder
     try:
         forkserver.ensure_running()
     finally:
+        del os.environ[SOCKETS]
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

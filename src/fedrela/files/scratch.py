@@ -1,0 +1,48 @@
+"""Folders in the temporary directory. Where a kill leaves one behind, the next process that needs one removes it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedrela.files.atomic import discard
+from fedrela.files.lock import alone, is_taken
+
+LOCK = "fedrela.lock"
+YOUNG = 60  # seconds for which a folder may have a lock that is not taken yet
+
+_user = getattr(os, "getuid", lambda: 0)
+_held = contextlib.ExitStack()  # until this process ends
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """Give a new folder that is removed at the end, or after a kill by another process."""
+    remove_leftovers()
+    folder = Path(tempfile.mkdtemp(prefix="fedrela-"))
+    try:
+        with alone(folder / LOCK):
+            yield folder
+    finally:
+        discard(folder)
+
+
+def mark_scratch(folder: Path) -> None:
+    """Let others remove a folder that somebody else made, such as multiprocessing, when this process has ended."""
+    if not (folder / LOCK).exists():
+        remove_leftovers()
+        _held.enter_context(alone(folder / LOCK))
+
+
+def remove_leftovers() -> None:
+    """Remove the marked folders of processes of this user that are gone."""
+    for lock in Path(tempfile.gettempdir()).glob(f"*/{LOCK}"):
+        with contextlib.suppress(OSError):  # another process may be removing it, too
+            facts, folder = lock.lstat(), lock.parent
+            ours = facts.st_uid == folder.lstat().st_uid == _user() and not folder.is_symlink()
+            if ours and facts.st_mtime < time.time() - YOUNG and not is_taken(lock):
+                discard(folder)

@@ -1,0 +1,77 @@
+"""Temporary folders: gone at the end, and after a kill as soon as the next process needs one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from fedrela.files import scratch as module
+from fedrela.files.scratch import LOCK, mark_scratch, remove_leftovers, scratch
+
+KILLED = """
+import os, sys
+from fedrela.files.scratch import mark_scratch, scratch
+from pathlib import Path
+with scratch() as folder:
+    (folder / "part").write_text("x")
+    Path(sys.argv[1]).mkdir()
+    mark_scratch(Path(sys.argv[1]))
+    os._exit(9)
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path, fast_folder, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(fast_folder))
+    return fast_folder
+
+
+def test_a_folder_is_gone_at_the_end_also_after_an_error(temporary):
+    with pytest.raises(KeyError), scratch() as folder:  # noqa: PT012
+        (folder / "deep").mkdir()
+        raise KeyError((folder / "deep" / "file").write_text("x"))
+    assert folder.parent == temporary
+    assert not any(temporary.iterdir())
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(temporary, monkeypatch):
+    foreign = temporary / "pymp-1"
+    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", KILLED, foreign], env=environment)
+    left = set(temporary.iterdir())
+    assert (done.returncode, len(left), foreign in left) == (9, 2, True)
+    remove_leftovers()
+    assert set(temporary.iterdir()) == left  # so young that the owner may be about to lock it
+    monkeypatch.setattr(module, "YOUNG", -60)
+    with scratch() as mine:
+        assert set(temporary.iterdir()) == {mine}
+        remove_leftovers()
+        assert mine.is_dir()  # locked
+
+
+def test_what_is_not_marked_or_lies_elsewhere_stays(temporary, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "YOUNG", -60)
+    (temporary / "fedrela-other").mkdir()
+    (tmp_path / LOCK).write_text("")
+    (temporary / "link").symlink_to(tmp_path)
+    remove_leftovers()
+    foreign = temporary / "foreign"
+    foreign.mkdir()
+    (foreign / LOCK).write_text("")
+    monkeypatch.setattr(module, "_user", lambda: os.getuid() + 1)
+    remove_leftovers()
+    monkeypatch.undo()
+    assert {path.name for path in temporary.iterdir()} == {"fedrela-other", "link", "foreign"}
+    assert (tmp_path / LOCK).exists()
+
+
+def test_a_folder_is_marked_once(temporary):
+    folder = temporary / "pymp-2"
+    folder.mkdir()
+    mark_scratch(folder)
+    mark_scratch(folder)
+    assert (folder / LOCK).exists()
