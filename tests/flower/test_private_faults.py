@@ -21,7 +21,7 @@ from fedrela.metrics.groups import evaluation_groups
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
 from helpers.flower_federations import assert_equal, digits, grid_of
-from helpers.private_federations import private_grid, table
+from helpers.private_federations import node_of, private_grid, table
 
 torch.set_num_threads(1)
 NAMES = ["node-00", "node-01", "node-02"]
@@ -80,10 +80,16 @@ def reasons(result, client):
     return [dict(record["excluded"]).get(client, "") for record in result.history()]
 
 
-def stop(recorded, done):
-    """Interrupt a run after round 2."""
-    if done is not None and done.round == 2:
-        raise KeyboardInterrupt
+def interrupted(parts, tmp_path, after=2):
+    """Begin a run, or go on with one, and stop it after a round, with all nodes."""
+
+    def stop(recorded, done):
+        if done is not None and done.round == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(parts, tmp_path, watch=stop)
+    private_client.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,7 @@ def with_a_nan(x):
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
-        ({"feature_names": lambda names: np.where(names == "age", "years", names)}, "column 'years' is none of the"),
+        ({"feature_names": lambda names: np.where(names == "age", "years", names)}, "column 'years' is not in the federation"),
         ({"x_train": with_a_nan}, UNREADABLE),
         ({"class_names": lambda names: names[:1]}, UNREADABLE),
     ],
@@ -154,25 +160,33 @@ def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_ori
     change(parts, algorithm={"name": "scaffold"})
     permit(parts, "node-00", "enabled = false")
 
-    with pytest.raises(KeyboardInterrupt):
-        carry_out(parts, tmp_path, watch=stop)
+    interrupted(parts, tmp_path)
     ledgers = sorted(tmp_path.glob("states/trial-*/client-*/ledger-000002.json"))
     assert [path.parent.name for path in ledgers] == ["client-1", "client-2"]
     assert all(len(Ledger.load(path)) for path in ledgers)
     permit(parts, "node-01", "enabled = false")  # the undo of a node: from now on the original labels
-    private_client.cache_clear()
     carry_out(parts, tmp_path)
-    text, file = config_toml(load_config(parts / "config.toml")), str(parts / "nodes" / "node-01" / "node.toml")
-    node = private_client(text, ".fedrela-client", file, name="", key="")  # the one that the grid used
+    node = node_of(parts, "node-01")
     assert np.array_equal(node.runner.current_labels, node.runner.labels)
+
+
+def test_an_owner_may_change_their_mind_twice(parts, tmp_path):
+    change(parts, train={"rounds": 4})
+    interrupted(parts, tmp_path)
+    for after, enabled in ((3, "false"), (4, "true")):
+        permit(parts, "node-01", f"enabled = {enabled}")
+        if after == 3:
+            interrupted(parts, tmp_path, after)
+    result = carry_out(parts, tmp_path)
+    assert [record["admitted"] for record in result.history()] == [[0, 1, 2]] * 4
+    ledger = Ledger.load(next(tmp_path.glob("states/trial-*/client-1/ledger-000002.json")))
+    assert np.array_equal(node_of(parts, "node-01").runner.current_labels, ledger.labels)
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "scaffold"])
 def test_an_interrupted_run_goes_on_to_the_same_bytes(parts, tmp_path, algorithm):
     change(parts, algorithm={"name": algorithm})
-    with pytest.raises(KeyboardInterrupt):
-        carry_out(parts, tmp_path, watch=stop)
-    private_client.cache_clear()  # as after a restart of all nodes
+    interrupted(parts, tmp_path)
     assert_equal(carry_out(parts, tmp_path), run(load_config(parts / "config.toml"), out=tmp_path / "here"))
 
 
@@ -192,13 +206,11 @@ def test_deadline_and_quorum_hold_with_private_nodes(parts, tmp_path):
 
 
 def test_data_that_changed_between_restarts_are_refused_and_old_labels_kept(parts, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        carry_out(parts, tmp_path, watch=stop)
+    interrupted(parts, tmp_path)
     kept = next(tmp_path.glob("states/trial-*/client-1"))
     before = {path.name: path.read_bytes() for path in kept.iterdir() if path.name != "lock"}
     assert "round-000002" in before
     alter(parts, "node-01", x_train=lambda x: x[::-1], y_train=lambda y: y[::-1])
-    private_client.cache_clear()
     result = carry_out(parts, tmp_path)
     assert "its data changed since it joined" in reasons(result, 1)[2]
     assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [0, 1, 2], [0, 2]]
@@ -216,7 +228,7 @@ def test_a_node_proves_its_name_with_its_key(parts, tmp_path):
     alter(parts, "node-02", class_names=lambda names: np.where(names == "3", "three", names))
     result = carry_out(parts, tmp_path, grid)
     assert reasons(result, 1) == ["not connected: a node without its key asked for its place"] * 3
-    assert all("class 'three' is none of the" in said for said in reasons(result, 2)), "with its key, but other data"
+    assert all("class 'three' is not in the federation" in said for said in reasons(result, 2)), "with its key, but other data"
     assert [record["admitted"] for record in result.history()] == [[0]] * 3
 
 
@@ -279,12 +291,9 @@ def test_each_node_scales_by_its_own_images_and_tells_nothing(parts, tmp_path):
     _, grid = private_grid(parts, tmp_path / "states")
     carry_out(parts, tmp_path, grid)
     assert all(message.metadata.message_type != "query.statistics" for message in grid.sent)
-    text = config_toml(load_config(parts / "config.toml"))
-    files = [str(parts / "nodes" / name / "node.toml") for name in NAMES]
-    nodes = [private_client(text, ".fedrela-client", file, name="", key="") for file in files]
-    for name, node in zip(NAMES, nodes, strict=True):
+    for name in NAMES:
         own = np.load(parts / "nodes" / name / "samples.npz")["x_train"]
-        assert node.runner.setup.scaling.mean == pytest.approx([own.mean()])
+        assert node_of(parts, name).runner.setup.scaling.mean == pytest.approx([own.mean()])
 
 
 def test_where_nobody_has_a_test_sample_nothing_is_scored_and_that_is_said(parts, tmp_path):

@@ -15,6 +15,7 @@ from fedrela.experiment.private import statistics_specs
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
 from fedrela.experiment.split import split
+from fedrela.flower.client import FlowerClient
 from helpers.in_process import InProcessGrid
 
 PLAIN = {"client", "round", "num-examples", "fingerprint", "failed", "detail"}
@@ -43,14 +44,19 @@ def federate_privately(
     return serve(there, grid, out=tmp_path / name, experiment="trial", patience=1.0, private=True, data=data), grid
 
 
+def node_of(folder: Path, name: str) -> FlowerClient:
+    """Return a node as the grid of a folder had it, after a run."""
+    text, file = config_toml(load_config(folder / "config.toml")), folder / "nodes" / name / "node.toml"
+    return private_client(text, STATE, str(file), name="", key="")
+
+
 def assert_declared(config: Config, folder: Path, grid: InProcessGrid) -> dict[str, int]:
     """Check that nothing left a node that was not declared, by name, shape and dtype; return what there was to check.
 
     `folder` is what `split` wrote.
     """
     assert config.federation is not None
-    file = folder / "nodes" / config.federation.nodes[0] / "node.toml"
-    node = private_client(config_toml(config), STATE, str(file), name="", key="")  # the one that the grid used
+    node = node_of(folder, config.federation.nodes[0])
     arrays, algorithm = node.runner.arrays, node.runner.plan.algorithm
     answers = [algorithm.answers(exchange.name, arrays.sizes) for exchange in algorithm.exchanges()]
     declared = {

@@ -157,9 +157,13 @@ class FlowerClient:
         return Upload(message.client, message.round, len(labels), {"confusion": reported, "hits": hits})
 
     def _may_have_state(self, round: int) -> bool:
-        """Whether a client may have something to store after a round: its state, or labels that were changed."""
+        """Whether a client may have something to store after a round: its state, or labels that were changed.
+
+        A private node stores from T on whatever its policy says now, since its owner may change that.
+        """
         plan = self.runner.plan
-        relabelled = plan.relabel.enabled and round >= plan.relabel.schedule.first(plan.train.rounds)
+        relabels = plan.relabel.enabled or self.private is not None
+        relabelled = relabels and round >= plan.relabel.schedule.first(plan.train.rounds)
         return bool(self.runner.arrays.client_state) or relabelled
 
     def _restore(self, client: int, before: StoredState) -> None:
