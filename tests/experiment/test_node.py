@@ -127,7 +127,7 @@ def test_the_stricter_of_federation_and_policy_applies(tmp_path):
     assert (relabel.tau_of(0), relabel.tau_of(1), relabel.max_fraction) == (0.1, 0.01, 0.2)
     assert relabel.forbidden == ((1, 0), (2, 0))
     wrong = write_node(tmp_path, more="policy = { forbidden = [['sick', 'normal']] }")
-    with pytest.raises(DataError, match="'sick' is not in the federation classes"):
+    with pytest.raises(DataError, match="'sick' is not one of the federation's classes"):
         within_policy(config, wrong)
 
 

@@ -120,7 +120,7 @@ def with_a_nan(x):
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
-        ({"feature_names": lambda names: np.where(names == "age", "years", names)}, "column 'years' is not in the federation"),
+        ({"feature_names": lambda names: np.where(names == "age", "years", names)}, "'years' is not in the federation"),
         ({"x_train": with_a_nan}, UNREADABLE),
         ({"class_names": lambda names: names[:1]}, UNREADABLE),
     ],
@@ -228,7 +228,7 @@ def test_a_node_proves_its_name_with_its_key(parts, tmp_path):
     alter(parts, "node-02", class_names=lambda names: np.where(names == "3", "three", names))
     result = carry_out(parts, tmp_path, grid)
     assert reasons(result, 1) == ["not connected: a node without its key asked for its place"] * 3
-    assert all("class 'three' is not in the federation" in said for said in reasons(result, 2)), "with its key, but other data"
+    assert all("'three' is not in the federation" in said for said in reasons(result, 2)), "with its key, but other data"
     assert [record["admitted"] for record in result.history()] == [[0]] * 3
 
 
