@@ -14,7 +14,7 @@ from fedrela.algorithms.fedavg import FedAvg
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
 from helpers.batteries import examples
-from helpers.contexts import server_turn, uploads_of
+from helpers.contexts import server_context, uploads_of
 
 VALUES = st.floats(-1e6, 1e6, width=32)
 SAMPLES = st.lists(st.integers(1, 10_000), min_size=1, max_size=8)
@@ -64,20 +64,21 @@ def test_shares_depend_on_proportions_only(samples, factor):
 def test_scaling_all_counts_leaves_the_model_to_the_bit():
     vectors = np.random.default_rng(0).normal(size=(5, 40)).astype("f4")
     once, twice = (
-        FedAvg().server(server_turn(uploads_of(vectors, [n * k for n in (3, 8, 1, 30, 2)]), vectors[0])) for k in (1, 2)
+        FedAvg().server(server_context(uploads_of(vectors, [n * k for n in (3, 8, 1, 30, 2)]), vectors[0]))
+        for k in (1, 2)
     )
     assert once.tobytes() == twice.tobytes()
 
 
 def test_identical_clients_leave_the_model():
     one = np.random.default_rng(0).normal(size=40).astype("f4")
-    found = FedAvg().server(server_turn(uploads_of(np.tile(one, (7, 1)), [3, 1, 4, 1, 5, 9, 2]), one))
+    found = FedAvg().server(server_context(uploads_of(np.tile(one, (7, 1)), [3, 1, 4, 1, 5, 9, 2]), one))
     np.testing.assert_allclose(found, one, rtol=1e-15)
 
 
 def test_one_client_is_taken_as_it_is():
     one = np.random.default_rng(0).normal(size=40).astype("f4")
-    assert FedAvg().server(server_turn(uploads_of(one[None], [17]), one)).tobytes() == one.astype("f8").tobytes()
+    assert FedAvg().server(server_context(uploads_of(one[None], [17]), one)).tobytes() == one.astype("f8").tobytes()
 
 
 def test_who_is_called_what_matters_to_the_last_bits_only():
@@ -85,7 +86,7 @@ def test_who_is_called_what_matters_to_the_last_bits_only():
     samples = np.array([30, 2, 11, 7, 90, 5])
     order = np.array([3, 0, 5, 1, 4, 2])
     some, other = (
-        FedAvg().server(server_turn(uploads_of(vectors[o], samples[o]), vectors[0])) for o in (np.arange(6), order)
+        FedAvg().server(server_context(uploads_of(vectors[o], samples[o]), vectors[0])) for o in (np.arange(6), order)
     )
     np.testing.assert_allclose(some, other, atol=1e-6)
 

@@ -49,7 +49,7 @@ def test_the_server_takes_them_in_the_official_order(folder):
         golden["client_losses"], golden["weights_used"], golden["lambda_traj"][:-1], strict=True
     ):
         answers = [Upload(i, 1, 23, {"loss": np.array(float(F))}) for i, F in enumerate(losses)]
-        hand.algorithm.absorb("loss", hand.server_turn(answers))
+        hand.algorithm.absorb("loss", hand.server_context(answers))
         np.testing.assert_allclose(hand.state["lam"], lam, atol=2.6e-5, rtol=0)
         np.testing.assert_allclose(hand.state["weights"], used, atol=2.6e-5, rtol=0)
         sent = [float(hand.algorithm.message(hand.state, client)["weight"][0]) for client in range(6)]
@@ -230,7 +230,7 @@ def test_who_did_not_answer_counts_as_the_mean():
     hand = ByHand(Climb(core="fedavg", eps=0.1), linear(W, B), [blobs()] * 3, lr=0.1)
     for answered in ((0, 2), (0, 1, 2)):
         sent = [Upload(i, 1, 23, {"loss": np.array(1.0 + 2 * i)}) for i in answered]
-        hand.algorithm.absorb("loss", hand.server_turn(sent))
+        hand.algorithm.absorb("loss", hand.server_context(sent))
     np.testing.assert_allclose(hand.state["lam"], dual_step(np.zeros(3), [1.0, 3.0, 5.0], lr=1.0, eps=0.1))
 
 

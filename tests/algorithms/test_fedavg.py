@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from fedrela.algorithms.base import Sizes
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.records import Upload
-from helpers.contexts import blobs, client_context, linear, server_turn, uploads_of
+from helpers.contexts import blobs, client_context, linear, server_context, uploads_of
 from helpers.engine_federations import normed
 from helpers.through_engine import rounds_of, weights_of
 
@@ -29,7 +29,7 @@ def test_one_step_on_everything_is_central_descent():
     pooled = linear(W, b)
     cross_entropy(pooled(torch.from_numpy(x)), torch.from_numpy(y)).backward()
     step = np.concatenate([(p - 0.3 * p.grad).detach().numpy().ravel() for p in pooled.parameters()])
-    np.testing.assert_allclose(FedAvg().server(server_turn(sent, sent[0].arrays["weights"])), step, atol=1e-12)
+    np.testing.assert_allclose(FedAvg().server(server_context(sent, sent[0].arrays["weights"])), step, atol=1e-12)
 
 
 def test_a_client_starts_without_momentum():
@@ -55,7 +55,7 @@ def steps(algorithm, rounds=6):
     x, state, found = rng.normal(size=5), algorithm.start(None, SIZES, 0), []
     for _ in range(rounds):
         sent = x + rng.normal(0, 0.1, (2, 5))
-        context = server_turn(uploads_of(sent, SAMPLES), x)
+        context = server_context(uploads_of(sent, SAMPLES), x)
         context.trained, context.state = 3, state
         new, average = algorithm.server(context), np.array([0.25, 0.75]) @ sent
         found.append((x[:3], (average - x)[:3], new[:3]))

@@ -69,7 +69,7 @@ def test_without_strength_a_client_trains_as_in_fedavg():
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_a_clients_first_turn_is_fedprox_with_its_own_alpha(momentum):
+def test_a_clients_first_round_is_fedprox_with_its_own_alpha(momentum):
     parts = [blobs(n=n, seed=n, dtype="f8") for n in (6, 24, 30)]
     local = {"lr": 0.1, "batch_size": 8, "epochs": 3, "momentum": momentum}
     found = ByHand(FedDyn(alpha=0.5, clip=0), linear(W, B), parts, **local).round()

@@ -94,7 +94,7 @@ def test_the_head_moves_or_not(head):
     run.close()
 
 
-def test_controllers_are_kept_from_turn_to_turn():
+def test_controllers_are_kept_from_round_to_round():
     run = Made(algorithm=FedGrab(tail="all")).begin(SerialExecutor())
     sums = []
     for _ in range(3):

@@ -117,7 +117,7 @@ def whole_weight(taus, samples):
     sent = hand.round()
     for upload in sent:
         upload.arrays["weights"][...] = -1.0
-    return -float(hand.algorithm.server(hand.server_turn(sent))[0])
+    return -float(hand.algorithm.server(hand.server_context(sent))[0])
 
 
 def test_weights_sum_to_more_than_one_unless_all_norms_are_equal():

@@ -45,7 +45,7 @@ class Given(nn.Module):
 
 
 def step_from(golden, z_start):
-    """Return a turn whose model starts at `z_start`, with the golden's targets."""
+    """Return a context whose model starts at `z_start`, with the golden's targets."""
     target = golden["target"].astype(int)
     module = Given(z_start, golden["logits"])
     return client_context(module, np.zeros((8, 1), "f4"), target, stored=True, lr=1.0, batch_size=8)
@@ -87,7 +87,7 @@ def three_models(context, previous, x, y, mu, temperature):
 
 
 def a_client_that_has_been_here(view=None):
-    """Return a turn of a client that trained before on other samples, and the model it had then."""
+    """Return the context of a client that trained before on other samples, and the model it had then."""
     torch.manual_seed(3)
     x, y = blobs(n=22)
     local = {"lr": 0.1, "momentum": 0.9, "epochs": 3, "batch_size": 8}
@@ -133,7 +133,7 @@ def test_without_weight_it_is_fedavg_to_the_bit(make, relabelled):
 
 
 @pytest.mark.parametrize("relabelled", [True, False])
-def test_a_clients_first_turn_is_fedavg_to_the_bit(relabelled):
+def test_a_clients_first_round_is_fedavg_to_the_bit(relabelled):
     parts = {"make": normed, "relabelled": relabelled, "rounds": 2}
     plain, found = (weights_of(algorithm, **parts) for algorithm in (FedAvg(), Moon(mu=5)))
     assert found[0].tobytes() == plain[0].tobytes()
@@ -178,7 +178,7 @@ def test_logits_are_left_for_who_collects_them():
 
 
 def test_the_global_model_in_place_of_a_previous_one_has_no_pull():
-    """Which is why the first turn leaves the term out."""
+    """Which is why the first round leaves the term out."""
     context, plain = a_client_that_has_been_here()[0], a_client_that_has_been_here()[0]
     context.state = {"previous": context.model.collect()}
     Moon(mu=5).client(context)

@@ -51,7 +51,7 @@ def test_labels_change_in_round_t_and_stay(tmp_path):
     assert client.context.state["fedrela.labels"]["labels"].numpy().tolist() == new_labels(8)
 
 
-def test_a_client_re_labels_at_its_first_later_turn(tmp_path):
+def test_a_client_re_labels_in_its_next_round(tmp_path):
     client = Client(tmp_path)
     client.receive(3)
     client.receive(10)

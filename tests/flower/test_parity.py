@@ -24,7 +24,7 @@ torch.set_num_threads(1)
 EVERY_DAY = ("climb", "creff", "fedavg", "feddyn", "fedloge", "fedmix", "fedyoyo", "moon", "scaffold")
 
 
-@pytest.mark.parametrize("enabled", [True, False], ids=["fedrela", "host"])
+@pytest.mark.parametrize("enabled", [True, False], ids=["fedrela", "baseline"])
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_every_algorithm_is_the_same_on_flower(tmp_path, request, name, enabled):
     if not request.config.getoption("--nightly") and (name not in EVERY_DAY or (not enabled and name != "fedavg")):

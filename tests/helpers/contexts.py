@@ -29,7 +29,7 @@ class AsStored:
 
 @dataclass
 class StoredOrder(ClientContext):
-    """A turn that goes through its samples in the order in which they are stored, in every epoch."""
+    """A context that goes through its samples in the order in which they are stored, in every epoch."""
 
     def stream(self, purpose: str) -> Any:
         return AsStored()
@@ -56,7 +56,7 @@ def client_context(
     )
 
 
-def server_turn(uploads: list[Upload], weights: np.ndarray) -> ServerContext:
+def server_context(uploads: list[Upload], weights: np.ndarray) -> ServerContext:
     model = FlatModel(nn.Linear(1, 1))
     return ServerContext(1, 1, 1, len(uploads), uploads, weights, weights.size, 0.1, {}, model)
 

@@ -28,7 +28,7 @@ def child(action: object) -> int:
 
 
 def kill_points(folder: Path) -> list[tuple[str, str, int, str, str, str]]:
-    """Kill the first turn at every step; then come back with other models, twice."""
+    """Kill the first round at every step; then come back with other models, twice."""
     folder.mkdir()
     notes = Notes()
     with operations.observed(notes):

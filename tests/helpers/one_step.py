@@ -34,7 +34,7 @@ def whose_logits_are(logits: np.ndarray) -> Classifier:
 def one_step(
     algorithm: Any, module: nn.Module, y: np.ndarray, counts: np.ndarray
 ) -> tuple[dict[str, np.ndarray], ClientContext]:
-    """Return what every array moved by, and the turn afterwards."""
+    """Return what every array moved by, and the context afterwards."""
     dtype = next(module.parameters()).detach().numpy().dtype
     context = client_context(module, np.eye(len(y), dtype=dtype), y, stored=True, batch_size=len(y), lr=1.0)
     context.counts = counts

@@ -43,7 +43,7 @@ class ByHand:
         context.received = {name: np.array(array) for name, array in sent.items()}
         return context
 
-    def server_turn(self, uploads: list[Upload]) -> ServerContext:
+    def server_context(self, uploads: list[Upload]) -> ServerContext:
         return ServerContext(
             seed=1, round=self.number, rounds=9, clients=len(self.parts), uploads=uploads, weights=self.weights,
             trained=self.sizes.trained, lr=self.local["lr"], state=self.state, model=FlatModel(nn.Linear(1, 1)),
@@ -55,7 +55,7 @@ class ByHand:
                 asked = range(len(self.parts))
                 answers = [dict(self.algorithm.answer(exchange.name, self.context(client))) for client in asked]
                 sent = [Upload(i, self.number, self.samples[i], answer) for i, answer in enumerate(answers)]
-                self.algorithm.absorb(exchange.name, self.server_turn(sent))
+                self.algorithm.absorb(exchange.name, self.server_context(sent))
 
     def round(self, chosen: Sequence[int] | None = None) -> list[Upload]:
         """Carry out a round, by default with everybody, and return what the clients sent."""
@@ -68,7 +68,7 @@ class ByHand:
             self.client_states[client] = context.state
             arrays = {"weights": context.split.shared.read(context.model), **sent}
             uploads.append(Upload(client, self.number, self.samples[client], arrays))
-        self.weights = self.algorithm.server(self.server_turn(uploads)).astype(self.layout.dtype)
+        self.weights = self.algorithm.server(self.server_context(uploads)).astype(self.layout.dtype)
         return uploads
 
     def named(self) -> dict[str, np.ndarray]:

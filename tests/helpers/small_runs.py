@@ -76,16 +76,16 @@ class Pulled(Algorithm):
     paper = "nobody, 2026"
     Params = PulledParams
 
-    def client(self, turn: ClientContext) -> Arrays:
+    def client(self, context: ClientContext) -> Arrays:
         def pull(gradient: Tensor, y: Tensor) -> None:
             gradient.add_(y, alpha=self.params.strength)
 
-        turn.train(correct=pull)
+        context.train(correct=pull)
         return {}
 
 
 class Reversed(SerialExecutor):
-    """A executor whose answers arrive in the opposite order."""
+    """An executor whose answers arrive in the opposite order."""
 
     def run(self, orders: Any, deadline: float | None = None) -> Any:
         yield from reversed(list(super().run(orders, deadline)))

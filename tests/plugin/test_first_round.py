@@ -1,4 +1,4 @@
-"""What would fail in round T fails at the first turn, with the fix in the message; after it a round is never lost."""
+"""What would fail in round T fails in the first round, with the fix in the message; after it a round is never lost."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_of_several_at_once_one_makes_the_labels_of_all(found):
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=8))
 @examples(60, 2000)
 def test_a_client_reads_the_labels_of_its_first_pass_for_ever(rounds):
-    """Rounds in any order: a server may go back; every turn comes with another model, in a new process."""
+    """Rounds in any order: a server may go back; every round comes with another model, in a new process."""
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
         made = None
         for seed, round in enumerate(rounds):
