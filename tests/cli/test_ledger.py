@@ -84,7 +84,7 @@ def test_verify_replays_the_moves(run, made):
     assert run("ledger", "verify", made, "--data", ward).out == again.out
     ward.write_text("\n".join([head, *rows[:-1]]) + "\n")
     refused = run("ledger", "verify", made, "--data", ward)
-    assert (refused.code, "its labels are not the original ones" in refused.line()) == (4, True)
+    assert (refused.code, "its labels are not the ledger's original labels" in refused.line()) == (4, True)
 
 
 def test_verify_says_where_moves_differ(run, made):

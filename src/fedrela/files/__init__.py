@@ -16,6 +16,6 @@ from fedrela.files.reading import digest, digest_file, measure, open_plain, read
 
 __all__ = [
     "NewArrayFile", "PartialFile", "alone", "append_line", "digest", "digest_file", "first_free", "is_taken",
-    "make_folders", "measure", "new_folder", "open_plain", "read_plain", "safe_join", "safe_path", "sweep", "write_bytes",
-    "write_new",
+    "make_folders", "measure", "new_folder", "open_plain", "read_plain", "safe_join", "safe_path", "sweep",
+    "write_bytes", "write_new",
 ]  # fmt: skip
