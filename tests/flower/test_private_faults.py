@@ -22,6 +22,7 @@ from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
 from helpers.flower_federations import assert_equal, digits, grid_of
 from helpers.private_federations import node_of, private_grid, table
+from helpers.quick import QUICK
 
 torch.set_num_threads(1)
 NAMES = ["node-00", "node-01", "node-02"]
@@ -148,12 +149,24 @@ def test_a_node_whose_file_is_wrong_is_out_by_name(parts, tmp_path, caplog):
     assert "node-01/node.toml:1:1: source: text is missing" in caplog.text
 
 
-def test_a_policy_that_refuses_an_exchange_keeps_its_node_out(parts, tmp_path):
-    change(parts, algorithm={"name": "fedmix"})
-    permit(parts, "node-02", "refuse = ['means']")
-    result = carry_out(parts, tmp_path)
-    assert "its policy refuses 'means' (averages of its samples, and" in reasons(result, 2)[0]
-    assert [record["admitted"] for record in result.history()] == [[0, 1]] * 3
+@pytest.mark.parametrize(
+    ("algorithm", "refused", "reason"),
+    [
+        ("fedmix", "means", "'means' (averages of its samples, and"),
+        ("fedyoyo", "effective", "'effective' (the effective number of its samples of each class"),
+        ("creff", "present", "'present' (which classes it has), which creff needs"),
+    ],
+)
+def test_a_policy_that_refuses_what_an_algorithm_needs_keeps_its_node_out(parts, tmp_path, algorithm, refused, reason):
+    change(parts, algorithm={"name": algorithm, **QUICK.get(algorithm, {})}, train={"rounds": 2})
+    permit(parts, "node-02", f"refuse = ['{refused}']")
+    _, grid = private_grid(parts, tmp_path / "states")
+    result = carry_out(parts, tmp_path, grid)
+    assert all(f"its policy refuses {reason}" in said for said in reasons(result, 2))
+    assert [record["admitted"] for record in result.history()] == [[0, 1]] * 2
+    other = [reply for reply in grid.replied if grid.nodes[reply.metadata.src_node_id] == 2]
+    assert {reply.metadata.message_type for reply in other} <= {"query.hello", "query.statistics"}
+    assert not any(reply.content.array_records.get("arrays") for reply in other), "it sends no array at all"
 
 
 def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_original_ones(parts, tmp_path):
@@ -228,7 +241,7 @@ def test_a_node_proves_its_name_with_its_key(parts, tmp_path):
     alter(parts, "node-02", class_names=lambda names: np.where(names == "3", "three", names))
     result = carry_out(parts, tmp_path, grid)
     assert reasons(result, 1) == ["not connected: a node without its key asked for its place"] * 3
-    assert all("'three' is not in the federation" in said for said in reasons(result, 2)), "with its key, but other data"
+    assert all("'three' is not in the federation" in said for said in reasons(result, 2)), "its own key, other data"
     assert [record["admitted"] for record in result.history()] == [[0]] * 3
 
 
