@@ -1,4 +1,4 @@
-"""Folders in the temporary directory. Where a kill leaves one behind, the next process that needs one removes it."""
+"""Temporary folders. If a kill leaves one behind, the next process that needs one removes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _held = contextlib.ExitStack()  # until this process ends
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """Give a new folder that is removed at the end, or after a kill by another process."""
+    """Yield a new folder that is removed at the end or, after a kill, by another process."""
     remove_leftovers()
     folder = Path(tempfile.mkdtemp(prefix="fedrela-"))
     try:
@@ -32,7 +32,7 @@ def scratch() -> Iterator[Path]:
 
 
 def mark_scratch(folder: Path) -> None:
-    """Let others remove a folder that somebody else made, such as multiprocessing, when this process has ended."""
+    """Let others remove a folder made elsewhere, such as by multiprocessing, once this process has ended."""
     if not (folder / LOCK).exists():
         remove_leftovers()
         _held.enter_context(alone(folder / LOCK))

@@ -198,10 +198,12 @@ def name_rows(ax: Axes, names: Sequence[str], texts: Sequence[str], longest: int
 
 
 def percent_axis(axis: Any, decimals: int | None = None) -> None:
-    """Write shares along an axis in per cent."""
+    """Write shares along an axis in per cent; without decimals if its ticks are 5 points or more apart."""
     from matplotlib.ticker import PercentFormatter
 
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
+    low, high = axis.get_view_interval()
+    whole = 0 if abs(high - low) > 0.25 else None
+    axis.set_major_formatter(PercentFormatter(1.0, decimals=whole if decimals is None else decimals))
 
 
 def round_axis(ax: Axes) -> None:
