@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
 
 from fedrela.experiment import run as carry_out
@@ -74,8 +77,26 @@ def test_data_that_do_not_fit_are_one_line(run, parts, tmp_path):
     assert done.code == 3
     assert done.line() == "npz:samples.npz: expected samples uint8 (1, 9, 8), got uint8 (1, 8, 8)"
     done = run("node", "check", parts / "nodes" / "node-00" / "node.toml", parts.parent / "clinic.toml")
-    assert done.code == 3
+    assert done.code == 2
     assert "has no table [federation]" in done.line()
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen makes keys")
+def test_a_key_that_is_not_the_nodes_own_is_noticed_before_it_joins(run, parts, tmp_path):
+    pytest.importorskip("flwr", reason="the extra flower is not installed")
+    names = [f"node-0{k}" for k in range(3)]
+    for name in names:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
+    config = load_config(parts / "config.toml").as_table()
+    config["federation"]["keys"] = {name: (tmp_path / f"{name}.pub").read_text() for name in names}
+    (tmp_path / "keys.toml").write_text(config_toml(parse_config(config)))
+    text = (parts / "nodes" / "node-00" / "node.toml").read_text()
+    text = text.replace("samples.npz", str(parts / "nodes" / "node-00" / "samples.npz"))
+    for key, code in (("node-00", 0), ("node-01", 3)):
+        (tmp_path / "node.toml").write_text(f"key = '{tmp_path / key}'\n{text}")
+        done = run("node", "check", tmp_path / "node.toml", tmp_path / "keys.toml")
+        assert done.code == code, done.err
+    assert done.line() == f"{tmp_path / 'node-01'}: is not the private key of 'node-00' in federation.keys"
 
 
 def test_a_policy_that_keeps_a_node_out_is_said(run, parts, tmp_path):
@@ -106,5 +127,5 @@ def test_an_app_for_private_nodes_names_no_data_and_is_no_simulation(run, parts,
     assert "  means (averages of its samples, and the shares of all classes in them): once, all clients\n" in done.out
     assert "a node may refuse means, in its policy" in done.out
     done = run("run", there, "--out", tmp_path / "run")
-    assert done.code == 3
+    assert done.code == 2
     assert "it names none to simulate; fedrela export-flower DIR CONFIG --private is for private nodes" in done.err

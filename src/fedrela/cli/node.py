@@ -43,7 +43,7 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
     a policy that keeps the node out. With --model, FedReLa's expected moves with that model are shown for several tau.
     """
     from fedrela.experiment.disclosure import disclosures, preview_at_node
-    from fedrela.experiment.flower_app import node_number
+    from fedrela.experiment.flower_app import check_key, node_number
     from fedrela.experiment.load import load_config, load_node
     from fedrela.experiment.node import class_table, load_samples
     from fedrela.experiment.private import agreed_on, check_trainable, refusal, within_policy
@@ -54,6 +54,7 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
         samples = load_samples(own, loaded)
     check_trainable(samples)
     within_policy(loaded, own)
+    check_key(loaded, own, number)
     screen, who = console(), federation.nodes[number]
     print_line(screen, f"{printable(who)}: client {number} of {len(federation.nodes)}; its data fit", "bold")
     print_line(screen)

@@ -63,7 +63,7 @@ def build_data(config: Config, *, source: Source | None = None, progress: Progre
     if source is None:
         if not config.simulates:
             what = "it names none to simulate; fedrela export-flower DIR CONFIG --private is for private nodes"
-            raise DataError(f"{config.origin.name}: data.source: {what}")
+            raise ArgumentError(f"{config.origin.name}: data.source: {what}")
         origin = {"source": data.source, "options": dict(data.options)}
         options: dict[str, KeyPath] = {name: ("data", "options", name) for name in find_source(data.source).options}
         with located(config, options | {"root": ("data", "root")}, files):

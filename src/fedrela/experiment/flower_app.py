@@ -39,6 +39,7 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin_or_resume, build_plan, check_same_config, run_status
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.data import DataConfig
+from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.table import Fault
 from fedrela.experiment.toml.writer import toml_text
@@ -156,6 +157,17 @@ def node_number(config: Config, name: str) -> int:
         hint = nearest_hint(name, nodes)
         raise ArgumentError(f"expected a name of federation.nodes, got {name!r}{hint}", argument="name")
     return nodes.index(name)
+
+
+def check_key(config: Config, node: NodeConfig, number: int) -> None:
+    """Raise if the private key that a node's file names does not belong to its public key in the roster."""
+    name, text = agreed_on(config).nodes[number], b"fedrela node check"
+    public = agreed_on(config).keys.get(name)
+    if public and node.key:
+        from fedrela.flower.keys import signer, verified
+
+        if not verified(public, signer(node.key)(text), text):
+            raise MisfitError(f"{node.key}: is not the private key of {name!r} in federation.keys")
 
 
 def serve(

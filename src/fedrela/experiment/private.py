@@ -20,7 +20,7 @@ from fedrela.algorithms import ALGORITHMS
 from fedrela.data.federation import Moments, array_record
 from fedrela.engine.options import OTHERS, RelabelPlan
 from fedrela.engine.problem import Problem
-from fedrela.errors import DataError
+from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import first_of_each, located
 from fedrela.experiment.node import MisfitError, NodeSamples, numeric_columns, sample_form
 from fedrela.experiment.schema import Config
@@ -54,9 +54,9 @@ class PrivateFederation:
 
 
 def agreed_on(config: Config) -> FederationConfig:
-    """Return the table ``[federation]``; `DataError` where the configuration has none."""
+    """Return the table ``[federation]``; `ArgumentError` if the configuration has none."""
     if config.federation is None:
-        raise DataError(f"{config.origin.name}: has no table [federation], which names nodes, classes and samples")
+        raise ArgumentError(f"{config.origin.name}: has no table [federation], which names nodes, classes and samples")
     return config.federation
 
 
