@@ -118,8 +118,8 @@ def test_integers_reach_the_model_as_integers():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("fitt", "data.scaling: expected one of fit, none, or a table"),
-        ({"mean": [0.5]}, "data.scaling: expected fit, none, or a table"),
+        ("fitt", "data.scaling: expected one of fit, local, none, or a table"),
+        ({"mean": [0.5]}, "data.scaling: expected fit, local, none, or a table"),
         ({"mean": [0.5], "std": [0.0]}, "data.scaling.std: expected a list of numbers above 0"),
         ({"mean": [0.5, 0.5], "std": [0.5]}, "data.scaling: expected as many means as stds"),
         ({"mean": [0.5, 0.5], "std": [0.5, 1]}, "data.scaling: expected one value per channel of samples"),

@@ -396,7 +396,7 @@ def test_boundaries_before_and_after(ax):
 
 
 def test_of_what_is_not_there_a_plot_says_so(compared, tmp_path, ax):
-    with pytest.raises(DataError, match="this plot is of one run"):
+    with pytest.raises(DataError, match="this plot shows one run"):
         plots.label_flows(compared, ax=ax)
     with pytest.raises(DataError, match="expected the summary of a finished sweep"):
         plots.sensitivity(compared, ax=ax)

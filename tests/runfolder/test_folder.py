@@ -206,5 +206,5 @@ def test_a_checkpoint_of_another_run_is_not_taken(fast_folder):
     other = RunFolder.create(fast_folder / "other", MANIFEST | {"seed": 2}, CONFIG, MACHINE)
     for name in ("checkpoint", "rounds.jsonl"):
         os.rename(fast_folder / "one" / name, other.path / name)
-    with pytest.raises(IntegrityError, match="of another run, round or format"):
+    with pytest.raises(IntegrityError, match="to another run, round or format"):
         other.load_checkpoint()

@@ -57,7 +57,9 @@ def aggregate(run: Run, round: int, uploads: Sequence[Upload]) -> None:
     where = f"{run.plan.algorithm.name}: round {round}"
     new = np.asarray(_on_server(run, round, uploads, "server", run.plan.algorithm.server))
     if new.shape != run.state.weights.shape:
-        raise RunFailedError(f"{where}: expected {run.state.weights.size} shared values, the server gave {new.shape}")
+        raise RunFailedError(
+            f"{where}: expected {run.state.weights.size} shared values from the server, got shape {new.shape}"
+        )
     with np.errstate(over="ignore"):
         weights = new.astype(run.arrays.layout.dtype)
     if not np.isfinite(weights).all() or np.abs(weights).max(initial=0) > LARGEST:

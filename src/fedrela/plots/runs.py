@@ -238,7 +238,7 @@ def read_run(source: Any) -> RunData | None:
     """Read a run, as `read_source` does; many runs are a `DataError`."""
     found = read_source(source)
     if isinstance(found, GridData):
-        raise DataError("this plot is of one run; name one of the folders in runs/")
+        raise DataError("this plot shows one run; name one of the folders in runs/")
     return found
 
 

@@ -91,7 +91,7 @@ class Checkpoints:
     def _read(self, place: Path, round: int) -> Checkpoint:
         manifest = unsealed(parse(read_plain(place / MANIFEST, names.LIMIT), page))
         if [manifest[key] for key in ("format", "round", "run")] != [FORMAT, round, self.run]:
-            raise ValueError("it is of another run, round or format")
+            raise ValueError("it belongs to another run, round or format")
         _check_fact(self.log, manifest["log"], grows=True)
         for name in (ARRAYS, RECORD):
             _check_fact(place / name, manifest["files"][name])

@@ -102,11 +102,11 @@ WRONG = {
     "empty": (change("test", lambda d, e: b""), "bytes, got 0"),
     "label out of range": (
         change("test", lambda d, e: d[: e.label_bytes - 1] + bytes([e.classes]) + d[e.label_bytes :]),
-        "record 0: label",
+        "record 0: expected a label",
     ),
     "names too few": (change("names", lambda d, e: d[d.index(b"\n") + 1 :]), "class names"),
     "names twice": (change("names", lambda d, e: d.replace(b"thing 1\n", b"thing 0\n")), "occurs twice"),
-    "names no text": (change("names", lambda d, e: b"\xff" + d), "no text of class names"),
+    "names no text": (change("names", lambda d, e: b"\xff" + d), "expected class names as UTF-8 text"),
 }
 
 

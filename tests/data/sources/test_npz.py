@@ -178,7 +178,7 @@ def test_classes_without_names_end_at_65536():
 
 def test_names_that_are_no_characters(tmp_path, images):
     images["class_names"] = np.array([0x61, 0x62, 0x110000], np.uint32).view("U1")
-    with pytest.raises(DataError, match="class_names: damaged: holds values that are no characters"):
+    with pytest.raises(DataError, match="class_names: damaged: holds values that are not characters"):
         load("npz", save(tmp_path, images))
 
 

@@ -134,7 +134,7 @@ def _decode_records(
     rows = np.frombuffer(read_exactly(stream, size, where), np.uint8).reshape(len(y), edition.record_bytes)
     y[:] = rows[:, edition.label_bytes - 1]
     if (i := first(y >= edition.classes)) is not None:
-        raise DataError(f"{where}: record {i}: label {y[i]}; 0 to {edition.classes - 1} are classes")
+        raise DataError(f"{where}: record {i}: expected a label from 0 to {edition.classes - 1}, got {y[i]}")
     x[:] = rows[:, edition.label_bytes :].reshape(x.shape)
 
 

@@ -40,7 +40,7 @@ def class_names_from_lines(text: bytes, classes: int, where: str) -> tuple[str, 
     try:
         lines = [line.strip() for line in text.decode("utf-8").splitlines()]
     except UnicodeDecodeError:
-        raise DataError(f"{where}: no text of class names") from None
+        raise DataError(f"{where}: expected class names as UTF-8 text") from None
     names = [line for line in lines if line]
     if len(names) != classes:
         raise DataError(f"{where}: expected {classes} class names, got {len(names)}")

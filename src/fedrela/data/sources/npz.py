@@ -59,7 +59,7 @@ def load(
     raw = {name: _labels(archive, name) for name in ("y_train", "y_test")}
     if not names:
         if not raw["y_train"].size:
-            raise DataError(f"{_at(archive, 'y_train')}: expected at least one label where there are no class_names")
+            raise DataError(f"{_at(archive, 'y_train')}: expected at least one label, or class_names")
         names = tuple(map(str, range(check_labels(raw["y_train"], None, _at(archive, "y_train")).max() + 1)))
     y_train, y_test = (check_labels(values, len(names), _at(archive, name)) for name, values in raw.items())
     clients = None

@@ -238,5 +238,5 @@ def _read_array(stream: IO[bytes], size: int, where: str) -> NDArray[Any]:
     if array.dtype.kind == "U":
         points = array.reshape(-1).view(np.uint32)
         if np.any((points > sys.maxunicode) | ((points >= 0xD800) & (points < 0xE000))):
-            raise DataError(f"{where}: damaged: holds values that are no characters; save it again with numpy.savez")
+            raise DataError(f"{where}: damaged: holds values that are not characters; save it again with numpy.savez")
     return array
