@@ -105,7 +105,7 @@ def test_logits_are_collected_while_a_re_labelling_may_follow(plan, expected):
     [
         ({"rounds": 0}, "rounds", (), "expected an integer from 1 to 1000000, got 0"),
         ({"milestones": (0.5, 1.5)}, "milestones", (1,), "expected a round from 1, or a share of the rounds"),
-        ({"milestones": (3, 3)}, "milestones", (), "expected different milestones"),
+        ({"milestones": (3, 3)}, "milestones", (), "expected distinct milestones"),
         ({"rounds": 5, "milestones": (2, 6)}, "milestones", (1,), "expected a round up to the last one, 5, got 6"),
         ({"norm_limit": 0.5}, "norm_limit", (), "expected 0 \\(off\\) or a number >= 1"),
         ({"loss": "focall"}, "loss", (), "nearest: focal"),
