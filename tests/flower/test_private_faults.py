@@ -183,8 +183,9 @@ def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_ori
     assert np.array_equal(node.runner.current_labels, node.runner.labels)
 
 
-def test_an_owner_may_change_their_mind_twice(parts, tmp_path):
-    change(parts, train={"rounds": 4})
+@pytest.mark.parametrize(("algorithm", "collected"), [("fedavg", False), ("scaffold", True)])
+def test_an_owner_may_change_their_mind_twice(parts, tmp_path, algorithm, collected):
+    change(parts, algorithm={"name": algorithm}, train={"rounds": 4}, relabel={"collected": collected})
     interrupted(parts, tmp_path)
     for after, enabled in ((3, "false"), (4, "true")):
         permit(parts, "node-01", f"enabled = {enabled}")

@@ -171,8 +171,9 @@ class FlowerClient:
         runner, index = self.runner, self.runner.samples_of(client)
         changed = before.labels is not None and runner.plan.relabel.enabled
         runner.current_labels[index] = before.labels if changed else runner.labels[index]
-        for name, array in self.memory["client_state"].row(client).items() if before.arrays else ():
-            array[...] = before.arrays[name]
+        for name in runner.arrays.client_state if before.round else ():
+            # Logits are not collected while re-labelling is off; NaN stands for none.
+            self.memory["client_state"].row(client)[name][...] = before.arrays.get(name, np.nan)
 
     def _task(self, message: TaskMessage, before: StoredState) -> Task:
         plan, arrays, train = self.runner.plan, self.runner.arrays, message.kind == "train"
