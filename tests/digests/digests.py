@@ -4,8 +4,8 @@
     python tests/digests/digests.py compare before.json
 
 The runs cover all algorithms with FedReLa, both presets, periodic and late re-labelling, sampled clients, BatchNorm,
-augmentation, collected posteriors, the random control and two workers. Digests are equal on the same machine with the
-same package versions only, so this is a script and no test.
+augmentation, collected posteriors, the random control and two workers. Digests are equal on the same processor with the
+same package versions only, so this is a script and no test; a file holds one recording per machine.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import torch
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment import run
+from fedrela.models.runtime import processor
 
 BASE: dict[str, dict[str, Any]] = {
     "data": {
@@ -129,13 +130,8 @@ def sha256(value: Any) -> str:
 
 def machine() -> dict[str, str]:
     """Return what digests depend on beside the code."""
-    return {
-        "processor": platform.machine(),
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-    }
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
+    return {"processor": processor(), **versions}
 
 
 def main() -> int:
@@ -151,14 +147,17 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 found[name] = digest_of(config, Path(folder) / "run")
             print(f"{name}: {found[name]['weights'][:12]} moved {found[name]['moved']}", flush=True)
+    known = json.loads(chosen.file.read_text()) if chosen.file.exists() else []
+    here = next((each["runs"] for each in known if each["machine"] == machine()), None)
     if chosen.what == "record":
-        chosen.file.write_text(json.dumps({"machine": machine(), "runs": found}, indent=1) + "\n")
+        others = [each for each in known if each["machine"] != machine()]
+        chosen.file.write_text(json.dumps([*others, {"machine": machine(), "runs": found}], indent=1) + "\n")
         return 0
-    before = json.loads(chosen.file.read_text())
-    if before["machine"] != machine():
-        print(f"recorded on another machine: {before['machine']}, this one is {machine()}")
-    differing = [name for name in found if before["runs"].get(name) != found[name]]
-    missing = sorted(set(before["runs"]) - set(found)) if not chosen.only else []
+    if here is None:
+        print(f"{chosen.file}: nothing was recorded on this machine, {machine()}; record an earlier commit first")
+        return 2
+    differing = [name for name in found if here.get(name) != found[name]]
+    missing = sorted(set(here) - set(found)) if not chosen.only else []
     print(
         f"{len(found) - len(differing)} equal, {len(differing)} different {differing}, {len(missing)} missing {missing}"
     )

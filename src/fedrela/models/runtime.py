@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import random
 import re
 import subprocess
@@ -171,6 +172,11 @@ def dtype_of(name: str) -> torch.dtype:
     return dtype
 
 
-def vector_instructions() -> str:
-    """Return which vector instructions of the processor torch uses, such as AVX512: bits may depend on them."""
-    return torch.backends.cpu.get_cpu_capability()
+def processor() -> str:
+    """Return the processor and the vector instructions that torch uses on it: the bits of a result depend on both."""
+    try:
+        facts = dict(re.findall(r"^([a-z ]+?)\s*: (.*)$", CPU_INFO.read_text(), re.MULTILINE))
+        name = f"{facts['model name']} {facts['cpu family']}-{facts['model']}"
+    except (OSError, KeyError):  # not Linux, or not x86
+        name = platform.processor() or platform.machine()
+    return f"{name} {torch.backends.cpu.get_cpu_capability()}"

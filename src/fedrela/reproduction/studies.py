@@ -33,7 +33,7 @@ from fedrela.experiment.runner import run
 from fedrela.experiment.sweeps import SweepPlan
 from fedrela.experiment.toml.reader import parse_toml, read_text
 from fedrela.files import digest, read_plain, write_bytes
-from fedrela.models.runtime import vector_instructions
+from fedrela.models.runtime import processor
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
@@ -247,8 +247,7 @@ def run_record(result: Result) -> Record:
 
 def environment() -> Record:
     """Return what the bits of a result may depend on besides package versions."""
-    vectors = vector_instructions()
-    return {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()} {vectors}"}
+    return {"python": platform.python_version(), "machine": f"{platform.system()} {processor()}"}
 
 
 def last_ten(curve: Sequence[tuple[int, float]]) -> float | None:
