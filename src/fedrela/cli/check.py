@@ -59,7 +59,7 @@ def check(config: ConfigFile, show: Show = False) -> None:
         print_line(console(), f"with --private: {nodes}; what leaves each:")
         for what, time in disclosures(loaded):
             print_line(console(), printable(f"  {what}: {time}"))
-        if may := ", ".join(loaded.algorithm.kind()(**loaded.algorithm.params).disclosed()):
+        if may := ", ".join(loaded.algorithm.make().disclosed()):
             print_line(console(), f"a node may refuse {may}, in its policy; it is then left out, and the run continues")
 
 

@@ -40,7 +40,7 @@ def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[
     """
     federation, train = agreed_on(config), "after training in each of its rounds"
     policy = policy or NodePolicy(counts=True, confusion=True)
-    algorithm = config.algorithm.kind()(**config.algorithm.params)
+    algorithm = config.algorithm.make()
     times = {exchange.name: when(exchange) for exchange in algorithm.exchanges()}
     rows = [("weights, number of training samples", train)]
     rows += [

@@ -151,7 +151,7 @@ def at_server(config: Config, samples: NodeSamples | None, agreed: Arrays) -> Pr
         why = "the server scores the model"
         raise DataError(f"federation.evaluate is {federation.evaluate!r}: {why}, so name a file with its test samples")
     part = _part(config, samples, agreed, {})
-    per_class = config.algorithm.kind()(**config.algorithm.params).auxiliary
+    per_class = config.algorithm.make().auxiliary
     missing = set(range(len(federation.classes))) - {*samples.y_train.tolist()}
     if per_class and missing:
         name = federation.classes[min(missing)]
@@ -167,7 +167,7 @@ def _part(
     x_train, x_test = _standardized(config, samples, agreed)
     held = {"server": "", "clients": "test", "both": "validation"}[federation.evaluate]
     shards = [Shard(k, own.get(k, EMPTY), EMPTY) for k in range(len(federation.nodes))]
-    classes, number = len(federation.classes), config.algorithm.kind()(**config.algorithm.params).auxiliary
+    classes, number = len(federation.classes), config.algorithm.make().auxiliary
     problem = Problem(
         x_train=x_train,
         y_train=samples.y_train,
@@ -285,7 +285,7 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
 
 def refusal(config: Config, policy: NodePolicy) -> str:
     """Return why a policy keeps its node out of the federation; empty if it does not."""
-    algorithm = config.algorithm.kind()(**config.algorithm.params)
+    algorithm = config.algorithm.make()
     for name, what in algorithm.disclosed().items():
         if name in policy.refuse:
             return f"its policy refuses {name!r}{f' ({what})' if what else ''}, which {algorithm.name} needs"
@@ -294,7 +294,7 @@ def refusal(config: Config, policy: NodePolicy) -> str:
 
 def _check_refused(config: Config, policy: NodePolicy) -> None:
     """Raise if a policy refuses what no algorithm sends: a mistyped name would hold nothing back."""
-    disclosed = config.algorithm.kind()(**config.algorithm.params).disclosed()
+    disclosed = config.algorithm.make().disclosed()
     known = {*disclosed, *(name for kind in ALGORITHMS.values() for name, _ in kind.discloses)}
     for name in policy.refuse:
         if name not in known:

@@ -217,7 +217,7 @@ def build_plan(
     device = checked_device(config)
     if reason := refused_precision(config.train.precision, device):
         raise WrongConfigError([Fault(("train", "precision"), f"{reason}; use float32")], config.origin)
-    algorithm = algorithm or config.algorithm.kind()(**config.algorithm.params)
+    algorithm = algorithm or config.algorithm.make()
     if isinstance(federation, PrivateFederation):
         problem = federation.problem
     else:

@@ -43,7 +43,7 @@ def split(config: Config, target: str | Path) -> list[str]:
             parts = [x[shard.train], y[shard.train], x[shard.validation], y[shard.validation]]
             _write(folder / NODES / name, "node.toml", parts, federation, {"name": name})
         ids = np.empty(0, np.int64)
-        if number := config.algorithm.kind()(**config.algorithm.params).auxiliary:
+        if number := config.algorithm.make().auxiliary:
             ids = first_of_each(y, number)
         parts = [x[ids], y[ids], federation.source.x_test, federation.y_test]
         _write(folder / SERVER, "server.toml", parts, federation, {})
@@ -90,7 +90,7 @@ def _agreed(config: Config, federation: Federation) -> FederationConfig:
     groups = groups_of(federation, data.protocol)
     members = {name: [source.class_names[c] for c in groups.members(name)] for name in groups.names}
     table["groups"] = {name: tuple(classes) for name, classes in members.items()}
-    if size_depends_on_largest(config.algorithm.kind()(**config.algorithm.params)):
+    if size_depends_on_largest(config.algorithm.make()):
         table["largest"] = max(len(shard.train) for shard in federation.shards)
     try:
         return FederationConfig(**table)

@@ -121,7 +121,7 @@ class AlgorithmConfig(ConfigTable):
     def _check(self) -> Self:
         if further_keys(self):
             keep_changed(self, self._options(), f"algorithm {self.name!r}")
-            self.kind()(**self.params)
+            self.make()
         return self
 
     def _options(self) -> tuple[Option, ...]:
@@ -135,6 +135,10 @@ class AlgorithmConfig(ConfigTable):
     def kind(self) -> type[Algorithm]:
         """Return the class of the algorithm."""
         return _find_algorithm()(self.name)
+
+    def make(self) -> Algorithm:
+        """Return the algorithm with its parameters."""
+        return self.kind()(**self.params)
 
     def as_table(self) -> dict[str, Any]:
         """Return all keys, with the algorithm's own parameters in full."""
