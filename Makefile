@@ -51,7 +51,14 @@ results: $(READY)    ## docs/results from the records in results/ (fedrela resul
 	$(BIN)/python docs/make_results.py
 	$(BIN)/python docs/claims.py
 
-mutants: $(READY)    ## mutation check of core: which changes would no test notice?
+MUTMUT := $(VENV)/mutmut    # an environment before .venv: mutmut needs another click, and a pytest below 9
+$(MUTMUT): $(READY)
+	$(PYTHON) -m venv $@
+	$(BIN)/python -c 'import numpy, pathlib as p; print(p.Path(numpy.__file__).parents[1])' > $$(echo $@/lib/python3*/site-packages)/project.pth
+	$@/bin/python -m pip --disable-pip-version-check install --quiet mutmut==3.8.0 'pytest<9'
+
+mutants: $(MUTMUT)   ## changes of the code that no test notices, by mutmut; goes on where it stopped (MUTANTS="NAME ...": some)
+	PYTHONPATH=$(CURDIR)/mutants/src $(MUTMUT)/bin/mutmut run --max-children $(WORKERS) $(MUTANTS)
 	$(BIN)/python tests/mutants.py
 
 docs: $(READY)       ## HTML pages in docs/_build
@@ -65,9 +72,8 @@ lock: $(READY)       ## requirements.lock: the versions of constraints.txt with 
 	rm .lock.in .lock.json
 
 dist: $(READY)       ## wheel and sdist, the same bytes every time, and a software bill of materials, into dist
-	$(PIP) install --quiet hatchling
 	$(BIN)/hatchling build -d dist
 	$(BIN)/python tools/dist.py sbom
 
 clean:               ## remove what the other targets made
-	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .nightly
+	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .nightly mutants

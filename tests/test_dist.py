@@ -57,7 +57,6 @@ def test_the_bill_of_materials_names_everything_with_its_digest():
 
 
 def test_packages_built_twice_are_the_same_bytes(tmp_path, request):
-    pytest.importorskip("hatchling")
     if not request.config.getoption("--nightly"):
         pytest.skip("in the nightly battery")
     for name in ("one", "two"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -88,3 +90,15 @@ def test_writers_take_turns(log):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: log.append("read", by=number), range(24)))
     assert sorted(entry["by"] for entry in log.entries()[3:]) == list(range(24))
+
+
+def test_times_are_utc_and_the_labels_have_their_digest(log, monkeypatch):
+    monkeypatch.setenv("TZ", "Etc/GMT+11")
+    time.tzset()
+    try:
+        then = datetime.fromisoformat(log.append("read")["time"])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert abs((datetime.now(UTC) - then).total_seconds()) < 3600
+    assert log.entries()[0]["labels_sha256"] == LEDGER.labels_sha256

@@ -47,3 +47,12 @@ def test_every_sample_of_a_class_is_as_likely():
 def test_no_move_stays_no_move():
     Q, ledger = ledger_of(40, 3, 0.0, 1)
     assert len(random_moves(ledger, Q, np.random.default_rng(0))) == 0
+
+
+def test_random_moves_have_no_score_and_no_probability():
+    Q = np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]])
+    done = fedrela.relabel(Q, [0, 0, 0, 1], tau=0.5, seed=1)
+    control = random_moves(done.ledger, Q, np.random.default_rng(0))
+    assert len(control) == len(done.ledger) > 0
+    assert not control.rho.any()
+    assert not control.z.any()

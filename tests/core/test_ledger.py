@@ -256,3 +256,11 @@ def test_a_ledger_follows_its_rows(order):
 def test_other_rows_are_refused(ledger, ids, said):
     with pytest.raises(DataError, match=f"made for other rows: {said}"):
         ledger.for_rows(ids)
+
+
+def test_the_digest_of_arrays_is_of_names_shapes_and_values_in_any_byte_order():
+    a = np.arange(6, dtype=">i4")
+    same = arrays_digest({"b": np.ones(2), "a": a})
+    assert same == arrays_digest({"a": a.astype("<i4"), "b": np.ones(2)})
+    others = ({"a": a.reshape(2, 3), "b": np.ones(2)}, {"a": a, "c": np.ones(2)}, {"a": a + 1, "b": np.ones(2)})
+    assert same not in [arrays_digest(each) for each in others]

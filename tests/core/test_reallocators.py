@@ -177,3 +177,17 @@ def test_a_re_allocator_without_propose_is_told_so():
 
     with pytest.raises(ArgumentError, match="Bare: has no propose"):
         fedrela.relabel([[0.9, 0.1], [0.2, 0.8]], [0, 0], method=Bare)
+
+
+def test_confident_learning_takes_the_largest_margins_first():
+    """Two of four samples that look like the other class are estimated to be mislabelled: the two surest."""
+    own, other = [0.9, 0.1], [0.1, 0.9]
+    doubtful = [[0.45, 0.55], [0.05, 0.95], [0.4, 0.6], [0.02, 0.98]]
+    Q = np.array([own] * 8 + doubtful + [other] * 8)
+    labels = np.repeat([0, 1], [12, 8])
+    assert fedrela.relabel(Q, labels, tau=1.0, method="confident").moved.tolist() == [9, 11]
+
+
+def test_confident_learning_moves_nothing_into_a_class_without_samples():
+    Q = np.array([[0.6, 0.1, 0.3]] * 6 + [[0.1, 0.2, 0.7]] * 2 + [[0.1, 0.8, 0.1]] * 2)
+    assert fedrela.relabel(Q, RARE, num_classes=3, tau=1.0, method="confident").moved.tolist() == []

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrela.errors import BusyError
-from fedrela.files import NewArrayFile, alone, digest, is_taken, lock, measure, open_plain, read_plain, sweep
+from fedrela.errors import BusyError, DataError
+from fedrela.files import NewArrayFile, alone, digest, is_taken, lock, measure, open_plain, read_plain, safe_path, sweep
 
 
 def test_a_plain_file_is_read_up_to_a_limit(tmp_path):
@@ -114,3 +114,13 @@ def test_arrays_where_blocks_cannot_be_claimed(system, tmp_path, monkeypatch):
     aside.array[:] = 7
     aside.finish()
     assert os.listdir(tmp_path) == ["a.npy"]
+
+
+def test_the_longest_and_the_deepest_path():
+    longest = "/".join(["x" * 99] * 9 + ["x" * 100])
+    assert len(longest) == 1000
+    safe_path("folder", longest)
+    safe_path("folder", "/".join("x" * 32))
+    for name in (longest + "x", "/".join("x" * 33)):
+        with pytest.raises(DataError, match="not a plain relative path"):
+            safe_path("folder", name)
