@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 import fedrela
 from fedrela.core.audit_log import AuditLog, log_beside
 from fedrela.core.ledger import MOVES
-from fedrela.plugin import LabelStore, OneShot
-from helpers.plugin_toys import Scorer, points
+from fedrela.plugin import LabelStore, OneShot, Policy
+from helpers.plugin_toys import Scorer, judged, patients, points
 
 NAMES = ("healthy", "flu", "rare")
 
@@ -169,6 +169,8 @@ def test_undo_is_an_entry_with_its_reason(run, made, clinic):
         rows = list(csv.DictReader(file))
     assert [row["label"] for row in rows] == [NAMES[label] for label in clinic.labels]
     assert [row["id"] for row in rows][:2] == ["p1", "p2"]
+    files = [made, *(made.with_name(f"ward.{name}") for name in ("ledger.log", "relabelled.csv", "original.csv"))]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert AuditLog(made.with_suffix(".log")).entries()[1]["reason"] == "coded wrongly"
     assert "reason coded wrongly" in run("ledger", "show", made).out
     assert re.search(r"undone on \S+Z, entry 2: coded wrongly\n", run("ledger", "verify", made).out)
@@ -234,6 +236,29 @@ def test_a_pass_of_the_plug_in_is_replayed_from_model_and_data(run, client):
     assert "not the weights of helpers.plugin_toys:Scorer" in (wrong := run("ledger", "verify", folder, *net)).line()
     assert wrong.code == 3
     assert run("ledger", "verify", folder, "--data", client / "rows.npz").code == 2
+
+
+def test_passes_of_several_models_and_rows_of_any_form(run, tmp_path):
+    """Each model replays its own pass, a refused one as well; rows and the way to score them are functions."""
+    how = {"label": "diagnosis", "forward": judged, "policy": Policy(passes=2, min_agreement=0.6)}
+    once = OneShot(patients(), experiment="icu", client=3, store=tmp_path, start=2, period=1, tau=0.2, **how)
+    models = {"refused": Scorer(shifted=1), "good": Scorer()}
+    for round, (name, model) in enumerate(models.items(), 2):
+        once.before_round(round, model)
+        save_file(model.state_dict(), tmp_path / f"{name}.safetensors")
+    assert [ledger.refusal is None for ledger in once.store.passes()] == [False, True]
+    toys = "helpers.plugin_toys"
+    options = ("--net", f"{toys}:Scorer", "--forward", f"{toys}:judged", "--label", "diagnosis")
+    for name, own, other in (("refused", "pass-0001", "pass-0002"), ("good", "pass-0002", "pass-0001")):
+        weights = ("--model", tmp_path / f"{name}.safetensors", "--data", f"{toys}:patients")
+        done = run("ledger", "verify", once.store.folder, *weights, *options)
+        assert (done.code, done.err) == (0, "")
+        assert f"{own}.json: replay equal: " in done.out
+        assert f"{other}.json: not replayed: another model made it" in done.out
+    wrong = run("ledger", "verify", once.store.folder, *weights[:3], f"{toys}:Scorer", *options)
+    assert (wrong.code, "data: expected a data set" in wrong.line()) == (2, True)
+    wrong = run("ledger", "verify", once.store.folder, *weights, *options[:-1], "point")
+    assert (wrong.code, "expected one class number" in wrong.line()) == (3, True)
 
 
 def test_a_client_of_the_plug_in_is_undone(run, client):

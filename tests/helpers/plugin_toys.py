@@ -28,6 +28,17 @@ def points(seed: int = 0) -> tuple[Tensor, Tensor]:
     return torch.tensor(x, dtype=torch.float32), torch.tensor(y)
 
 
+def patients() -> list[dict[str, object]]:
+    """Return the points as rows of somebody's own form, which `judged` knows how to give to a model."""
+    return [{"point": x, "diagnosis": int(y)} for x, y in zip(*points(), strict=True)]
+
+
+def judged(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+    """Return the model's outputs for a batch of `patients`."""
+    found: Tensor = model(batch["point"])
+    return found
+
+
 class Scorer(nn.Module):
     """Logits by the distance to each class's centre, behind a BatchNorm layer; `shifted` makes it wrong."""
 

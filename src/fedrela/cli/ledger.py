@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,12 +45,20 @@ Net = Annotated[
     typer.Option(metavar="MODULE:NAME", help="Class or function that builds the model.", show_default=False),
 ]
 Data = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        metavar="FILE",
-        help="The posterior file; with --model the rows that it scored, .npz with x and y.",
+        metavar="FILE|MODULE:NAME",
+        help="The posterior file; with --model the rows that it scored: .npz with x and y, or your function for them.",
         show_default=False,
     ),
+]
+Forward = Annotated[
+    str | None,
+    typer.Option(metavar="MODULE:NAME", help="Your function of model and batch, if it was given.", show_default=False),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="KEY", help="Key or position of the label, if it was given.", show_default=False),
 ]
 Outputs = Annotated[
     str | None,
@@ -166,6 +176,8 @@ def verify(
     model: Model = None,
     net: Net = None,
     data: Data = None,
+    forward: Forward = None,
+    label: Label = None,
     outputs: Outputs = None,
     head: Head = "",
 ) -> None:
@@ -176,10 +188,10 @@ def verify(
 
     Always: the ledger's own digest, the log's chain of digests, and that the log recorded this ledger and these files.
     With --data the moves are replayed and compared row by row; with --model and --net the posterior is too. Any
-    difference is reported, with exit code 4. Store the head that is shown in a separate place: --head detects a log
-    that somebody rewrote as a whole, digests included.
+    difference is reported, with exit code 4. Of several passes, those made by this model are replayed. Store the head
+    that is shown in a separate place: --head detects a log that somebody rewrote as a whole, digests included.
 
-    --net imports your module, which runs its code.
+    --net imports your module, which runs its code, and so do --forward and a function as --data.
     """
     if (model is None) != (net is None) or (model is not None and data is None):
         raise ArgumentError("--model, --net and --data belong together: the weights, the model class, the rows")
@@ -187,27 +199,49 @@ def verify(
         raise ArgumentError("--outputs is what the model returns; give --model, --net and --data, too")
     log, ledgers = ledgers_at(path)
     screen, said = console(), compare_with_log(log, ledgers, head)
-    for name, ledger in ledgers.items() if data is not None else ():
+    replays = _replays(log, ledgers, data, model, net, {"forward": forward, "label": label, "outputs": outputs})
+    for name, again in replays.items():
+        ledger = ledgers[name]
         try:
-            again = _replayed(ledger, log.made().get(name, {}), data, model, net, outputs)
-            differ = first_difference(ledger, again)
+            differ = first_difference(ledger, again())
         except FedrelaError as error:
             raise type(error)(f"{path}: replay of {name}: {error}") from None
         if differ is not None:
             raise IntegrityError(f"{path}: replay of {name}: not equal: {differ}")
         said.append(f"{name}: replay equal: {plural(len(ledger), 'move')}")
+    for name in ledgers.keys() - replays.keys() if replays else ():
+        said.append(f"{name}: not replayed: another model made it")
     for line in said:
         print_line(screen, printable(line))
 
 
-def _replayed(
-    ledger: core.Ledger, entry: Entry, data: Any, model: Path | None, net: str | None, outputs: str | None
-) -> core.Ledger:
-    """Return the ledger that a posterior file, or a model and its rows, give."""
-    if model is not None and net is not None:
-        from fedrela.plugin.replay import load_model, load_rows, replay_pass
+def _replays(
+    log: AuditLog,
+    ledgers: dict[str, core.Ledger],
+    data: str | None,
+    model: Path | None,
+    net: str | None,
+    how: dict[str, Any],
+) -> dict[str, Callable[[], core.Ledger]]:
+    """Return what makes the moves of each ledger again, from a posterior file or from a model and its rows."""
+    if data is None:
+        return {}
+    if model is None or net is None:
+        return {name: partial(_replayed, each, log.made().get(name, {}), Path(data)) for name, each in ledgers.items()}
+    from fedrela.parts import import_part
+    from fedrela.plugin.replay import load_model, load_rows, made_by, replay_pass
 
-        return replay_pass(ledger, load_model(net, model), load_rows(data), outputs=outputs)
+    if how["forward"]:
+        how["forward"] = import_part(how["forward"])
+    if how["label"] and how["label"].isdecimal():
+        how["label"] = int(how["label"])
+    judge, rows = load_model(net, model), load_rows(data)
+    own = {name: each for name, each in ledgers.items() if made_by(judge, each)} or ledgers
+    return {name: partial(replay_pass, each, judge, rows, **how) for name, each in own.items()}
+
+
+def _replayed(ledger: core.Ledger, entry: Entry, data: Path) -> core.Ledger:
+    """Return the ledger that a posterior file gives."""
     if "client" in ledger.options:
         raise ArgumentError("made by a model: give --model and --net, and its rows as --data")
     reading = {
@@ -263,7 +297,7 @@ def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str)
     content = encode_columns({"id": list(ids), "label": [names[label] for label in labels]}, ".csv")
     target = path.with_name(f"{path.name.removesuffix(path.suffix).removesuffix('.ledger')}.original.csv")
     try:
-        write_bytes(target, content)
+        write_bytes(target, content, private=True)
     except OSError as error:
         raise ArgumentError(f"{target}: cannot be written: {error.strerror}") from None
     log.append("undo", reason=reason, moved=len(ledger), output=target.name, output_sha256=digest(content))

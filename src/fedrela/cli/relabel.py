@@ -261,7 +261,7 @@ def _write(
             output=labels_path.name, output_sha256=digest(content),
         )  # fmt: skip
         path = labels_path
-        write_bytes(path, content, overwrite=force)
+        write_bytes(path, content, overwrite=force, private=True)
     except OSError as error:
         raise ArgumentError(f"{path}: cannot be written: {error.strerror}; --out chooses another folder") from None
 

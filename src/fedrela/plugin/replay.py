@@ -15,6 +15,7 @@ from fedrela.core import Ledger
 from fedrela.core.replay import replay
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.parts import import_part
+from fedrela.plugin.dataset import training_part
 from fedrela.plugin.passes import client_number
 from fedrela.plugin.scoring import model_digest, score
 from fedrela.streams import stream
@@ -23,16 +24,19 @@ from fedrela.text import one_line
 ARRAYS = (("x", "y"), ("X", "y"), ("x_train", "y_train"))
 
 
-def replay_pass(ledger: Ledger, model: nn.Module, data: Any, *, outputs: str | None = None) -> Ledger:
-    """Return the ledger that `model` and `data` give; an `IntegrityError` if they are not those that made this one."""
+def replay_pass(ledger: Ledger, model: nn.Module, data: Any, **how: Any) -> Ledger:
+    """Return the ledger that `model` and `data` give; an `IntegrityError` if they are not those that made this one.
+
+    `how` has `forward`, `label` and `outputs` as they were given to the plug-in.
+    """
     then = ledger.provenance
     if then is None or "client" not in ledger.options:
         raise DataError("ledger: not made by the plug-in; give the posterior file as data, without a model")
-    if then.model_sha256 not in (None, found := model_digest(model)):
+    if not made_by(model, ledger):
         raise IntegrityError(
-            f"model: not the one that made these moves: expected sha256 {then.model_sha256}, got {found}"
+            f"model: not the one that made these moves: expected sha256 {then.model_sha256}, got {model_digest(model)}"
         )
-    scored = score(model, data, outputs=outputs)
+    scored = score(model, data, **how)
     if then.inputs_sha256 not in (None, scored.inputs_sha256):
         raise IntegrityError(
             "data: not the inputs that the model scored, or not in their order: "
@@ -41,18 +45,19 @@ def replay_pass(ledger: Ledger, model: nn.Module, data: Any, *, outputs: str | N
     if not np.array_equal(scored.labels, ledger.original):
         row = int(np.argmax(scored.labels != ledger.original)) if len(scored.labels) == len(ledger.original) else "all"
         raise IntegrityError(f"data: not the original labels of the ledger: row {row}")
-    if ledger.refusal is not None:
-        return ledger
     draws = stream(then.seed or 0, "relabel", ledger.options["round"], client_number(ledger.options["client"]))
     return replay(ledger, scored.posterior, seed=draws)
 
 
+def made_by(model: nn.Module, ledger: Ledger) -> bool:
+    """Whether a model is the one that a ledger names, if it names one."""
+    then = ledger.provenance.model_sha256 if ledger.provenance is not None else None
+    return then in (None, model_digest(model))
+
+
 def load_model(net: str, weights: Path) -> nn.Module:
     """Return the model that ``module:Name`` makes without arguments, with the weights of a ``.safetensors`` file."""
-    try:
-        model = import_part(net)()
-    except TypeError as error:
-        raise ArgumentError(f"{net} cannot be called without arguments: {one_line(error)}", argument="--net") from None
+    model = called(net, "--net")
     if not isinstance(model, nn.Module):
         raise ArgumentError(f"expected a class or function that returns a model, got {net}", argument="--net")
     try:
@@ -64,8 +69,23 @@ def load_model(net: str, weights: Path) -> nn.Module:
     return model
 
 
-def load_rows(path: Path) -> TensorDataset:
-    """Return the rows of an ``.npz`` file: inputs ``x`` and labels ``y``, or ``x_train`` and ``y_train``."""
+def called(name: str, option: str) -> Any:
+    """Return what the class or function ``module:name`` gives without arguments."""
+    part = import_part(name)
+    try:
+        return part()
+    except TypeError as error:
+        raise ArgumentError(f"{name} cannot be called without arguments: {one_line(error)}", argument=option) from None
+
+
+def load_rows(source: str) -> Any:
+    """Return the rows that the function ``module:name`` returns, or those of an ``.npz`` file.
+
+    The file has inputs ``x`` and labels ``y``, or ``x_train`` and ``y_train``.
+    """
+    path = Path(source)
+    if ":" in source and not path.exists():
+        return training_part(called(source, "--data"))
     try:
         with np.load(path, allow_pickle=False) as arrays:
             for x, y in ARRAYS:
