@@ -198,7 +198,14 @@ def test_proven_rows_and_classes_with_a_tau_of_their_own(serial):
     none = first_ledgers(serial, class_tau={busiest: 0.0})
     assert sum(ledger.flow for ledger in none.values())[:, busiest].sum() == 0
     absent = first_ledgers(serial, absent=False)
-    assert all(set(ledger.new) <= set(ledger.original) for ledger in absent.values())
+    present = [[set(each.new) <= set(each.original) for each in ledgers.values()] for ledgers in (usual, absent)]
+    assert [all(each) for each in present] == [False, True]
+
+
+def test_only_allowed_moves_happen(serial):
+    pair = tuple(np.argwhere(sum(ledger.flow for ledger in first_ledgers(serial).values()))[0].tolist())
+    flow = sum(ledger.flow for ledger in first_ledgers(serial, allowed=[pair]).values())
+    assert flow.sum() == flow[pair] > 0
 
 
 def test_a_client_whose_labels_the_model_does_not_confirm_moves_nothing(serial):

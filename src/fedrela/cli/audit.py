@@ -104,7 +104,8 @@ def _page(
     found = core.relabel(data.posterior, data.labels, tau=taus[at], **rules).candidates
     moves = _most_probable(data, found, rows)
     settings = [("file", data.path.name), ("file, sha256", digest_file(data.path)), ("tau", f"{taus[at]:g}")]
-    settings += [(name, str(value)) for name, value in keywords.items() if value not in (None, ())]
+    given = {name: value for name, value in keywords.items() if value not in (None, ()) and value is not True}
+    settings += [(name, str(value)) for name, value in given.items()]
     settings += [("moves that must not happen", rule) for rule in forbid or ()]
     shown = Audit(
         data.path.name, data.class_names, settings, expected.taus, expected.flow, at, taken_for, expected.kappa,

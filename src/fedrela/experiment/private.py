@@ -274,6 +274,7 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
         relabel,
         enabled=relabel.enabled and policy.enabled,
         tau=capped if isinstance(relabel.tau, Mapping) else capped[OTHERS],
+        class_tau={c: min(value, policy.tau) for c, value in (relabel.class_tau or {}).items()},
         max_fraction=min(relabel.max_fraction, policy.max_fraction),
         min_agreement=max(relabel.min_agreement, policy.min_agreement),
         forbidden=tuple(sorted(pairs)),
