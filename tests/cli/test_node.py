@@ -96,6 +96,7 @@ def test_a_key_that_is_not_the_nodes_own_is_noticed_before_it_joins(run, parts, 
         (tmp_path / "node.toml").write_text(f"key = '{tmp_path / key}'\n{text}")
         done = run("node", "check", tmp_path / "node.toml", tmp_path / "keys.toml")
         assert done.code == code, done.err
+    assert "federation.keys is empty" not in run("check", tmp_path / "keys.toml").out
     assert done.line() == f"{tmp_path / 'node-01'}: is not the private key of 'node-00' in federation.keys"
 
 
@@ -115,6 +116,7 @@ def test_check_says_what_leaves_each_node(run, parts):
     assert done.code == 0
     assert "with --private: 3 private nodes; what leaves each:\n  weights, number of training samples: " in done.out
     assert "refuse" not in done.out
+    assert "note: federation.keys is empty: any node that the SuperLink admits may take any name" in done.out
 
 
 def test_an_app_for_private_nodes_names_no_data_and_is_no_simulation(run, parts, tmp_path):

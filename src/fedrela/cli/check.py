@@ -61,6 +61,9 @@ def check(config: ConfigFile, show: Show = False) -> None:
             print_line(console(), printable(f"  {what}: {time}"))
         if may := ", ".join(loaded.algorithm.make().disclosed()):
             print_line(console(), f"a node may refuse {may}, in its policy; it is then left out, and the run continues")
+        if not loaded.federation.keys:
+            what = "any node that the SuperLink admits may take any name; for trials only"
+            print_line(console(), f"note: federation.keys is empty: {what}", "yellow")
 
 
 def describe(config: Config) -> str:
