@@ -17,6 +17,9 @@ import pytest
 import typer
 
 from fedrela.cli.main import VERBS, UsageError, load_verb
+from fedrela.experiment.load import parse_config
+from fedrela.experiment.schema import Config
+from fedrela.plugin import Policy
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -75,14 +78,17 @@ def test_snippets_of_a_page_are_python(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_of_a_page_names_its_language_and_toml_is_toml(page):
-    found = [
-        (block["kind"], block["text"]) for block in RUN["BLOCK"].finditer(page.read_text()) if block["setup"] is None
-    ]
-    assert "" not in [kind for kind, _ in found], "call it text if it is neither run nor coloured"
-    for kind, text in found:
-        if kind == "toml":
-            tomllib.loads(textwrap.dedent(text))
+def test_blocks_of_a_page_name_their_language_and_configurations_are_valid(page):
+    found = [block for block in RUN["BLOCK"].finditer(page.read_text()) if block["setup"] is None]
+    assert "" not in [block["kind"] for block in found], "call it text if it is neither run nor coloured"
+    for block in found:
+        if block["kind"] == "toml" and not block["mark"]:  # a file is used by the page itself
+            text = textwrap.dedent(block["text"])
+            table = tomllib.loads(text)
+            if table.keys() <= Config.model_fields.keys():
+                parse_config(text, name=page.name)
+            if "passes" in table:
+                Policy(**table)
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.stem)
