@@ -19,6 +19,7 @@ from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.plots.classes import heat_map
 from fedrela.plots.clients import client_rows
 from fedrela.plots.runs import RunData
+from fedrela.plots.style import COLUMN, PAGE, new_figure
 from fedrela.runfolder import RunFolder
 from fedrela.theory import Clients, TwoGaussians, aggregated_threshold, printed_threshold
 from helpers.small_runs import small
@@ -294,6 +295,21 @@ def test_the_gallery_of_a_run(done, record, ax):
     old, new = (record.classes[record.gallery[key][0]] for key in ("old", "new"))
     assert texts(ax)[0] == f"{old} → {new}"
     assert texts(ax)[1] == f"posterior {record.gallery['posterior'][0]:.3f}"
+
+
+@pytest.mark.parametrize("width", [COLUMN, PAGE])
+@pytest.mark.parametrize("shape", [(12, 1, 8, 8), (12, 7)])
+def test_captions_of_samples_do_not_overlap(shape, width):
+    rng = np.random.default_rng(0)
+    found = {"samples": rng.integers(0, 255, shape).astype(np.uint8), "old": [0] * 12, "new": [1] * 12}
+    found |= {"posterior": rng.random(12), "rho": rng.random(12), "feature_names": [f"reading {k}" for k in range(7)]}
+    figure = new_figure(partial(plots.gallery, found, names=["healthy", "sepsis"]), width)
+    texts = figure.axes[0].texts
+    assert any("reading" in text.get_text() for text in texts) == (len(shape) == 2)
+    boxes = [text.get_window_extent() for text in texts]
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    beside = [(a, b) for a in boxes for b in boxes if a.x0 < b.x0 and abs(a.y0 - b.y0) < 1]
+    assert all(a.x1 < b.x0 for a, b in beside)
 
 
 def test_a_posterior_below_a_thousandth_is_not_zero(ax):

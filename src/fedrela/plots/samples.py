@@ -84,8 +84,9 @@ def gallery(
     """Draw re-labelled samples with their old and new label, and the model's probability of the new one.
 
     `source` is a run, or a mapping with ``samples`` (n, channels, height, width) uint8 or (n, features), ``old`` and
-    ``new`` class ids, and optionally ``posterior`` and ``rho``, the re-labelling probability. For a run they are its
-    most probable moves, or with `drawn` moves drawn at random. There are `most` of them, `across` side by side.
+    ``new`` class ids, and optionally ``posterior``, ``rho`` (the re-labelling probability) and ``feature_names``. For a
+    run they are its most probable moves, or with `drawn` moves drawn at random. There are `most` of them, `across` side
+    by side, or fewer in a new figure that is too narrow.
 
     >>> found = {"samples": np.zeros((1, 1, 8, 8), np.uint8), "old": [0], "new": [1], "posterior": [0.25]}
     >>> [text.get_text() for text in gallery(found, names=["cat", "dog"]).texts]
@@ -93,14 +94,15 @@ def gallery(
     """
     run = read_run(source)
     found = source if run is None else (run.drawn if drawn else run.gallery) or {}
-    features = run.manifest.data["feature_names"] if run else None
+    features = run.manifest.data["feature_names"] if run else found.get("feature_names")
     if not len(found.get("old", ())):
         raise DataError("this run folder has no re-labelled samples")
     most_class = int(max(np.max(found["old"]), np.max(found["new"])))
     names = run.classes if run else names or style.class_names(None, most_class + 1)
     x = np.asarray(found["samples"])[:most]
-    columns = min(across, max(len(x), 1))
-    pitch = 1.6 if x.ndim == 4 else 0.15 * (FEATURES + 3.5)
+    pitch, least = (1.6, 0.8) if x.ndim == 4 else (0.15 * (FEATURES + 3.5), 1.1)  # of a row; inches of a column
+    columns, width = min(across, max(len(x), 1)), style.own_width(ax)
+    columns = next(n for n in range(columns, 0, -1) if n == 1 or (columns % n == 0 and width >= least * n))
     for i, (image, unusual) in enumerate(looks(x, features)):
         row, column = divmod(i, columns)
         left, top = 1.15 * column, pitch * row
@@ -113,9 +115,10 @@ def gallery(
             at = top + (1.04 if image is not None else 0.0) + 0.15 * k
             ax.text(left, at, style.name(line, 22), va="top", fontsize=6.5, color=style.MUTED if k else style.INK)
     rows = -(-len(x) // columns)
-    ax.set(xlim=(0, 1.15 * columns), ylim=(pitch * rows, -0.05), aspect="equal")
+    inches = (width - 0.2) / (1.15 * columns) if x.ndim == 4 else 0.7
+    ax.set(xlim=(0, 1.15 * columns), ylim=(pitch * rows, -0.05), aspect="equal" if x.ndim == 4 else "auto")
     ax.axis("off")
-    style.set_height(ax, 0.2 + 4.8 / 1.15 / ACROSS * pitch * rows)
+    style.set_height(ax, 0.2 + inches * pitch * rows)
 
 
 def looks(x: NDArray[Any], names: Sequence[str] | None, standardized: bool = False) -> list[tuple[Any, Any]]:

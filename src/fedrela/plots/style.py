@@ -133,6 +133,12 @@ def set_height(ax: Axes, inches: float) -> None:
         figure.set_figheight(inches)
 
 
+def own_width(ax: Axes) -> float:
+    """Return the inches that a new figure is wide; infinity for axes of the caller's."""
+    figure = ax.get_figure(root=True)
+    return figure.get_figwidth() if figure is not None and getattr(figure, OURS, False) else float("inf")
+
+
 def name(text: object, longest: int = LONGEST) -> str:
     r"""Return an untrusted name as a short line of text in which a dollar starts no formula.
 

@@ -90,13 +90,14 @@ def sample_figures(run: RunData) -> list[Figure]:
     if not run.gallery or not run.drawn or not len(run.gallery["old"]):
         return []
     number = min(ACROSS, len(run.gallery["old"]))
-    both = {name: np.concatenate([run.gallery[name][:number], run.drawn[name][:number]]) for name in run.gallery}
+    both: dict[str, Any] = {"feature_names": run.manifest.data["feature_names"]}
+    both |= {name: np.concatenate([run.gallery[name][:number], run.drawn[name][:number]]) for name in run.gallery}
     return [Figure("samples", "Re-labelled samples", partial(_draw_samples, both, run.classes, number))]
 
 
 def _draw_samples(found: Mapping[str, Any], names: Sequence[str], across: int, ax: Any) -> None:
     plots.gallery(found, names=names, across=across, ax=ax)
-    ax.set_title("above: the most probable moves; below: moves drawn at random", fontsize="small", loc="left")
+    ax.set_title("above: the most probable moves\nbelow: moves drawn at random", fontsize="small", loc="left")
 
 
 def check_picture_path(path: str | Path, *, overwrite: bool = False) -> None:
