@@ -93,7 +93,7 @@ def gallery(
     ['cat → dog', 'posterior 0.250']
     """
     run = read_run(source)
-    found = source if run is None else (run.drawn if drawn else run.gallery) or {}
+    found: Mapping[str, Any] = source if run is None else (run.drawn if drawn else run.gallery) or {}
     features = run.manifest.data["feature_names"] if run else found.get("feature_names")
     if not len(found.get("old", ())):
         raise DataError("this run folder has no re-labelled samples")
