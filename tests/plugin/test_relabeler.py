@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fedrela
@@ -183,6 +184,16 @@ def test_limits_name_labels():
     assert relabelled(keep=moved[:2].tolist())[moved[:2]].tolist() == WORDS[moved[:2]].tolist()
 
 
+@pytest.mark.parametrize("limits", [{"forbidden": [(1, 3)]}, {"allowed": [(2, 3), (1, 2)]}, {"class_tau": {3: 0.0}}])
+def test_limits_mean_labels_whatever_these_are(limits):
+    """Labels from 1 are no class numbers from 0: what is said of 1 and 3 counts for these labels."""
+    plain, kept = (relabelled(CODES + 1, **each) - 1 for each in ({}, limits))
+    ones, others = ((CODES == 0) & (each == 2) for each in (plain, kept))
+    assert ones.any()
+    assert not others.any()
+    assert (kept != CODES).any()
+
+
 def test_a_real_classifier():
     pictures, y = load_digits(return_X_y=True)
     keep = np.flatnonzero((y > 2) | (np.arange(y.size) % 10 == 0))
@@ -207,5 +218,12 @@ def test_wrong_use():
         Relabeler(Fixed()).fit_resample(CASE.Q, np.full(150, "dog"))
     with pytest.raises(DataError, match=r"expected one label per row, got .* of one-hot labels give the argmax"):
         Relabeler(JUDGE).fit_resample(X, np.eye(3)[CODES])
+    with pytest.raises(ArgumentError, match=r"estimator: expected a classifier with predict_proba, got LinearSVC"):
+        Relabeler(LinearSVC()).fit_resample(X, WORDS)
+    with pytest.raises(ArgumentError, match="forbidden: unknown class '7'"):
+        Relabeler(JUDGE, forbidden=[(1, 7)]).fit_resample(X, CODES)
+    for missing in (None, np.nan, pd.NA):
+        with pytest.raises(DataError, match="y: row 3: expected a label, got none"):
+            Relabeler(JUDGE).fit_resample(X, pd.Series([*WORDS[:3], missing, *WORDS[4:]], dtype=object))
     with pytest.raises(DataError, match="y: expected 150 labels, one per row of X, got 3"):
         Relabeler().fit_resample(CASE.Q, [0, 1, 2])

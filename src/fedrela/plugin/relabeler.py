@@ -117,7 +117,6 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.sample_indices_ = np.arange(len(given))
         posterior, classes = self._judge(_safe_indexing(X if hasattr(X, "iloc") else checked, order), given[order])
         codes = _codes(given, classes)
-        options = {name: getattr(self, name) for name in OPTIONS}
         done = relabel(
             posterior,
             codes[order],
@@ -125,7 +124,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
             eligible=None if self.eligible is None else np.asarray(self.eligible)[order],
             class_names=tuple(map(str, classes.tolist())),
             ids=tuple(map(str, order.tolist())),
-            **options | {"keep": self._kept(len(given))},
+            **self._options(len(given)),
         )
         self.classes_, self.relabelling_ = classes, done
         self.ledger_ = done.ledger.for_rows([str(row) for row in range(len(given))])
@@ -144,16 +143,24 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Indices of the samples whose label changed."""
         return self.ledger_.index
 
-    def _kept(self, rows: int) -> list[str]:
-        """Return rows to keep by their numbers before they were sorted, which are their ids."""
-        names = [str(row) for row in range(rows)]
-        return [names[row] for row in np.flatnonzero(RelabelOptions(keep=self.keep).kept_rows(rows))]
+    def _options(self, rows: int) -> dict[str, Any]:
+        """Return the options of `relabel`: classes by their labels, rows to keep by their numbers, as texts."""
+        given = {name: getattr(self, name) for name in OPTIONS}
+        checked = RelabelOptions(**given)
+        for name in ("allowed", "forbidden"):
+            pairs = getattr(checked, name)
+            if pairs is not None and not isinstance(pairs, np.ndarray):
+                given[name] = [(str(a), str(b)) for a, b in pairs]
+        return given | {"keep": [str(row) for row in np.flatnonzero(checked.kept_rows(rows))]}
 
     def _judge(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
         """Return the posterior of rows, and the label of each of its columns."""
         if self.estimator is None:
             whole = np.issubdtype(y.dtype, np.integer)
             return X, np.arange(max(X.shape[1], 1)) if whole else np.unique(y)
+        if not hasattr(self.estimator, "predict_proba"):
+            what = f"expected a classifier with predict_proba, got {type(self.estimator).__name__}"
+            raise ArgumentError(f"{what}; CalibratedClassifierCV of scikit-learn makes one of it", argument="estimator")
         if self.cv is not None:
             judge = clone(self.estimator)
             return cross_val_predict(judge, X, y, cv=self.cv, method="predict_proba"), np.unique(y)
@@ -175,6 +182,10 @@ def _is_fitted(estimator: Any) -> bool:
 def _values(y: Any) -> NDArray[Any]:
     """Return labels as an array; those of a frame of one column are its column."""
     array = np.asarray(y)
+    if array.dtype == object:
+        for row, each in enumerate(array.ravel()):
+            if each is None or type(each).__name__ == "NAType" or each != each:
+                raise DataError(f"y: row {row}: expected a label, got none; leave the row out")
     if array.dtype == object and all(isinstance(each, str) for each in array.ravel()):
         array = array.astype(str)  # so that NumPy sorts and compares them as texts
     if array.ndim == 2 and array.shape[1] > 1:
