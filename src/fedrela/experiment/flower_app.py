@@ -192,6 +192,7 @@ def serve(
     with begin_or_resume(config, out=out, executor=executor, federation=federation) as recorded:
         if not private:
             executor.roster.data_sha256 = data_sha256(recorded.folder.manifest["data"])
+            executor.roster.clients = range(len(recorded.folder.manifest["data"]["client_sizes"]))
         tell = watch or (lambda *_: None)
         records = recorded.folder.rounds()
         executor.note_rounds(map(RoundRecord.from_record, records), recorded.every)

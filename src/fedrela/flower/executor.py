@@ -133,7 +133,8 @@ class FlowerExecutor:
 
     def statistics(self, clients: int, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> list[dict[str, Any]]:
         """Ask all clients for statistics of their samples; return what each reports as declared, by client."""
-        nodes = self.roster.find(set(range(clients)))
+        self.roster.clients = range(clients)
+        nodes = self.roster.find(set(self.roster.clients))
         asked = [Message(RecordDict(), node, "query.statistics", ttl=self._patience + 60) for node in nodes.values()]
         reported, client_at = {}, {node: client for client, node in nodes.items()}
         for reply in self._grid.send_and_receive(asked, timeout=self._patience):

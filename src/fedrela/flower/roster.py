@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from fedrela.flower.keys import verified
 from fedrela.records import Failure, FailureKind
 from fedrela.text import printable
 
+LOGGER = logging.getLogger("flwr")  # the server's log
 LOOK_PAUSE = 0.2  # seconds between two polls for connecting clients
 
 
@@ -23,12 +25,14 @@ class Roster:
     """The nodes of clients. Nodes are asked who they are, since their ids are random and change with every restart.
 
     A client of `keys` is who it says if it signs the server's random text with the key of its name. Where
-    `data_sha256` is set, a client that holds other data than the server expects is refused.
+    `data_sha256` is set, a client that holds other data than the server expects is refused. Two nodes that say they are
+    one client, and nodes with the number of none of the `clients`, are logged.
     """
 
     def __init__(self, grid: Grid, fingerprint: str, patience: float, keys: Mapping[int, str]) -> None:
         self._grid, self._fingerprint, self._patience, self._keys = grid, fingerprint, patience, keys
         self.data_sha256 = ""
+        self.clients: range | None = None
         self.nodes: dict[int, int] = {}
         self.refused: dict[int, str] = {}  # why clients that are connected take no part
         self._claimed: dict[int, str] = {}  # what is wrong with nodes that asked for the place of a client
@@ -74,7 +78,9 @@ class Roster:
     def _note(self, said: Mapping[str, Any], node: int, nonce: str) -> None:
         """Take a node that said hello as its client, or note why not."""
         client, key = said.get("client"), self._keys.get(said.get("client", -1))
-        if type(client) is not int:
+        if type(client) is not int or (self.clients is not None and client not in self.clients):
+            said_to_be = printable(repr(client), LONGEST_REASON)
+            LOGGER.warning("node %d: says it is client %s, and no client has that number", node, said_to_be)
             self._strangers.add(node)
             return
         proof = challenge(nonce, client, self._fingerprint, node)
@@ -89,6 +95,10 @@ class Roster:
                 self.refused[client] = reason
                 self.nodes.pop(client, None)
             else:
+                if (other := self.nodes.get(client, node)) != node:
+                    what = "client %d: two nodes say they are it, %d and %d; the first is left out"
+                    LOGGER.warning(what, client, other, node)
+                    self._strangers.add(other)
                 self.nodes[client] = node
                 return
         self._strangers.add(node)
