@@ -178,3 +178,13 @@ def test_a_process_of_its_own_is_quiet_when_its_reader_has_gone(clinic):
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "printed"), [("ascii", b"52.5 +/- 1.2 tau \\u96ea"), ("latin-1", b"52.5 \xb1 1.2 tau \\u96ea")]
+)
+def test_what_a_terminal_cannot_encode_is_spelled_out(encoding, printed):
+    code = "import fedrela.cli.main as entry; entry._run = lambda _: print('52.5 ± 1.2 τ 雪') or 0; entry.main()"
+    there = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=there)
+    assert done.stdout.strip() == printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -23,6 +24,8 @@ from fedrela.errors import DataError, FedrelaError
 from fedrela.text import printable
 
 INTERRUPTED = 130
+PLAIN = "fedrela.plain"  # how what a terminal cannot encode is printed
+ASCII = {"±": "+/-", "τ": "tau", "ρ": "rho", "α": "alpha", "…": "...", "†": "*", "→": "->", "–": "-", "\xa0": " "}
 
 # The base class of all usage errors has no name of its own in typer.
 UsageError: Any = typer.BadParameter.__base__
@@ -158,7 +161,7 @@ def main() -> int:
     session = {"debug": False}
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # print what the terminal cannot encode as escapes
+            stream.reconfigure(errors=PLAIN)
     try:
         with _interruptible():
             code = _run(session)
@@ -167,6 +170,17 @@ def main() -> int:
         _forget_standard_output()
         return 1
     return code
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return ASCII in place of the first character that a terminal cannot encode: its usual spelling, or an escape."""
+    assert isinstance(error, UnicodeEncodeError)
+    character = error.object[error.start]
+    escape = character.encode("ascii", "backslashreplace").decode()
+    return ASCII.get(character, escape), error.start + 1
+
+
+codecs.register_error(PLAIN, _plain)
 
 
 @contextlib.contextmanager
