@@ -124,8 +124,8 @@ def test_the_stricter_of_federation_and_policy_applies(tmp_path):
     node = write_node(tmp_path, more="policy = { tau = 0.1, max_fraction = 0.2, forbidden = [['sickle', 'normal']] }")
     relabel = within_policy(config, node).relabel
     assert (relabel.tau_of(0), relabel.tau_of(1), relabel.max_fraction) == (0.1, 0.01, 0.2)
-    assert relabel.forbidden == ((1, 0), (2, 0))
-    assert relabel.class_tau == {"0": 0.02, "1": 0.1}  # what the node permits at most counts for every class
+    assert relabel.forbidden == ((2, 0), ("sickle", "normal"))
+    assert relabel.class_tau == {"normal": 0.02, "sickle": 0.1}  # what the node permits at most counts for every class
     wrong = write_node(tmp_path, more="policy = { forbidden = [['sick', 'normal']] }")
     with pytest.raises(DataError, match="'sick' is not one of the federation's classes"):
         within_policy(config, wrong)

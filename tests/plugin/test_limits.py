@@ -44,6 +44,16 @@ def test_every_limit_by_argument_and_by_policy_file(tmp_path):
             assert by_file.flow[:, 2].sum() <= 0.01 * len(Y)
 
 
+def test_classes_whose_names_are_other_numbers(tmp_path):
+    """The class called 3 is number 2, in every limit and only once."""
+    plain = ledger(tmp_path / "plain", class_names=["1", "2", "3"])
+    assert plain.flow[:, 2].sum() > 0
+    for number, policy in enumerate(("class_tau = { 3 = 0.0 }", 'forbidden = [["1", "3"], ["2", "3"]]')):
+        made = ledger(tmp_path / str(number), policy, class_names=["1", "2", "3"])
+        assert made.flow[:, 2].sum() == 0 < made.flow.sum()
+        assert made.class_names == ("1", "2", "3")
+
+
 def test_rows_are_kept_by_their_ids(tmp_path):
     plain = ledger(tmp_path / "plain", ids=IDS)
     kept = ledger(tmp_path / "kept", f'keep = ["{IDS[plain.index[0]]}"]', ids=IDS)

@@ -162,6 +162,9 @@ class Limits(Options):
 def class_number(value: Class, names: Sequence[str], argument: str, item: tuple[int | str, ...] = ()) -> int:
     """Return the number of a class that is given by name or by number."""
     if isinstance(value, int):
+        if str(value) in names and list(names).index(str(value)) != value:
+            what = f"{value} is the name of a class, and the number of another; write {str(value)!r} for the name"
+            raise ArgumentError(what, argument=argument, item=item)
         return value
     if value in names:
         return list(names).index(value)

@@ -260,14 +260,12 @@ def recorded_statistics(manifest: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
 
 def within_policy(config: Config, node: NodeConfig) -> Config:
     """Return the configuration as a node carries it out: re-labelling by the stricter of federation and policy."""
-    policy, relabel, number = node.policy, config.relabel, {c: i for i, c in enumerate(agreed_on(config).classes)}
+    policy, relabel = node.policy, config.relabel
     _check_refused(config, policy)
-    for name in {name for pair in policy.forbidden for name in pair} - {*number}:
+    for name in {name for pair in policy.forbidden for name in pair} - {*agreed_on(config).classes}:
         raise MisfitError(f"policy.forbidden: {name!r} is not one of the federation's classes")
     if relabel.keep:
         raise MisfitError("relabel.keep: names rows of one data set; a private node names its own in [policy]")
-    relabel = relabel.numbered(tuple(number))
-    pairs = {*relabel.forbidden, *((number[a], number[b]) for a, b in policy.forbidden)}
     tau = relabel.tau if isinstance(relabel.tau, Mapping) else {OTHERS: relabel.tau}
     capped = {name: min(value, policy.tau) for name, value in tau.items()}
     stricter: RelabelPlan = replace(
@@ -277,7 +275,7 @@ def within_policy(config: Config, node: NodeConfig) -> Config:
         class_tau={c: min(value, policy.tau) for c, value in (relabel.class_tau or {}).items()},
         max_fraction=min(relabel.max_fraction, policy.max_fraction),
         min_agreement=max(relabel.min_agreement, policy.min_agreement),
-        forbidden=tuple(sorted(pairs)),
+        forbidden=(*relabel.forbidden, *policy.forbidden),
         absent=relabel.absent and policy.absent,
         keep=policy.keep,
     )

@@ -216,7 +216,6 @@ class ClientRound:
             keep=limits.keep,
             absent=limits.absent,
             class_tau=limits.class_tau,
-            class_names=self.judge.class_names,
             ids=self.judge.ids,
             eligible=None if refusal is None else np.zeros(len(y), bool),
             seed=stream(self.plan.seed, "relabel", self.round, client_number(self.store.client)),
@@ -225,6 +224,7 @@ class ClientRound:
         return replace(
             done.ledger,
             refusal=done.refusal or refusal,
+            class_names=self.judge.class_names,
             options=done.ledger.options | {"model": self.judge.model_name},
             provenance=Provenance(
                 version=version("fedrela"),
