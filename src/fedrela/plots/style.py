@@ -32,6 +32,7 @@ STYLE = Path(__file__).with_name("fedrela.mplstyle")
 WIDTH = 5.0  # inches of a new figure
 COLUMN, PAGE = 3.25, 6.75  # inches of a paper's column and page
 LONGEST_LABEL = 34  # characters of a legend's label
+LEGEND_ROW = 0.16  # inches
 NEW: Any = None  # `ax` of a plot: a new figure
 OURS = "fedrela_made"  # marks a figure whose height a plot may set
 
@@ -93,7 +94,9 @@ def plot(function: Callable[P, None]) -> Callable[P, Axes]:
             before = ax.get_legend()
             function(*args, ax=ax, **options)  # type: ignore[arg-type]  # P cannot say that there is an ax
             if ax.get_legend() is before:
-                legend_above(ax, *ax.get_legend_handles_labels())
+                rows, figure = legend_above(ax, *ax.get_legend_handles_labels()), ax.get_figure(root=True)
+                assert figure is not None
+                set_height(ax, figure.get_figheight() + LEGEND_ROW * max(rows - 1, 0))
             return ax
         from matplotlib import pyplot
 
@@ -265,14 +268,15 @@ def mark(ax: Axes, x: float, words: str) -> None:
     ax.annotate(words, (x, y), (4 * side, 3), xycoords=("data", "axes fraction"), textcoords="offset points", **look)
 
 
-def legend_above(ax: Axes, handles: Iterable[Any], labels: Iterable[str]) -> None:
-    """Set the legend above the axes, in as many columns as fit."""
+def legend_above(ax: Axes, handles: Iterable[Any], labels: Iterable[str]) -> int:
+    """Set the legend above the axes, in as many columns as fit; return how many rows it has."""
     labels = [limited(label, LONGEST_LABEL) for label in labels]
     if not labels:
-        return
+        return 0
     figure = ax.get_figure(root=True)
     assert figure is not None
     width = figure.get_figwidth()
     columns = max(1, min(len(labels), int(width * 12 // (max(map(len, labels)) + 6))))
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     ax.legend(list(handles), labels, ncols=columns, columnspacing=1.2, **place)
+    return -(-len(labels) // columns)
