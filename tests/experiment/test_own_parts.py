@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
 
 import fedrela
-from fedrela import Ledger, experiment, parts
+from fedrela import Ledger, experiment
 from fedrela.algorithms import find_algorithm
 from fedrela.data.sources import load
 from fedrela.errors import ArgumentError, DataError
@@ -165,11 +164,21 @@ def test_parts_that_cannot_be_named_or_used():
         build(f"{OWN}:make", (3,), 2, projection=4)
 
 
-def test_installed_packages_offer_parts(monkeypatch):
-    offered = {"fedrela.algorithms": [EntryPoint("mine", f"{OWN}:Mine", "fedrela.algorithms")]}
-    monkeypatch.setattr(parts, "entry_points", lambda group: offered.get(group, []))
-    assert find_algorithm("mine") is own_parts.Mine
-    assert parse_config("[algorithm]\nname = 'mine'\nshare = 0.1").algorithm.params == {"share": 0.1}
+def test_installed_packages_offer_parts(tmp_path, monkeypatch):
+    """A distribution as pip leaves it: its folder of metadata, on the path."""
+    there = tmp_path / "site" / "mine-1.0.dist-info"
+    there.mkdir(parents=True)
+    (there / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    offered = {"algorithms": "Mine", "models": "make", "sources": "load", "reallocators": "Swap"}
+    groups = (f"[fedrela.{group}]\nmine = {OWN}:{part}\n" for group, part in offered.items())
+    (there / "entry_points.txt").write_text("\n".join(groups))
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    short = re.sub(rf'"{OWN}:\w+"', '"mine"', TOML)
+    assert short.count('"mine"') == 4
+    named, own = (
+        experiment.run(parse_config(text), out=tmp_path / str(len(text)), workers=1) for text in (short, TOML)
+    )
+    assert named.weights_sha256 == own.weights_sha256
     with pytest.raises(ArgumentError, match="nearest: mine"):
         find_algorithm("mime")
 

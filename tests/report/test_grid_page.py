@@ -313,8 +313,11 @@ def printed(name: str) -> dict[str, Any]:
 
 def test_tau_and_t_and_periods_have_curves_with_the_baseline_dashed():
     (accuracy, moved) = sensitivity_figures(printed("sensitivity"))
-    assert (accuracy.title, moved.title) == ("Test accuracy over tau, published", "Labels moved over tau, published")
-    lines = accuracy.draw().get_lines()
+    over = "over tau, in per cent, published"
+    assert (accuracy.title, moved.title) == (f"Test accuracy {over}", f"Labels moved {over}")
+    ax = accuracy.draw()
+    assert (ax.get_xlabel(), ax.get_legend().get_texts()[-1].get_text()) == ("tau, in per cent", "baseline")
+    lines = ax.get_lines()
     dashed = [line for line in lines if line.get_marker() == "None"]
     whole = [line for line in lines if line not in dashed]
     assert (len(whole), len(dashed)) == (4, 4)

@@ -101,7 +101,7 @@ def test_every_scale_says_what_it_reduces(table):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_choice_of_a_scale_ends_in_time_on_two_idle_cores(name, scale, minutes, tmp_path):
     plan = Reproduction(paper_table(name), scale, tmp_path)
-    assert 1 < expected_seconds(plan.grid, 2, IDLE_PRICE) < 60 * minutes
+    assert 1 < expected_seconds(plan.grid.tasks, 2, IDLE_PRICE) < 60 * minutes
 
 
 def test_the_published_setting_of_step_imbalance():
@@ -201,7 +201,9 @@ def test_tables_share_runs_of_one_configuration():
 
 
 def test_the_time_of_the_published_setting_is_in_hours_of_a_gpu(tmp_path):
-    hours = {name: gpu_hours(Reproduction(paper_table(name), "paper", tmp_path).grid) for name in ("lt", "ablation")}
+    hours = {
+        name: gpu_hours(Reproduction(paper_table(name), "paper", tmp_path).grid.tasks) for name in ("lt", "ablation")
+    }
     one = config("lt", "paper", dataset="CIFAR-10", IF="100", method="FedETF")
     samples = training_samples(one) * one.train.epochs * one.train.rounds
     assert samples / GPU_SAMPLES / 3600 < hours["lt"] < 48 * 3 * 10 * samples / GPU_SAMPLES / 3600

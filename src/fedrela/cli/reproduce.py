@@ -15,7 +15,7 @@ from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
 from fedrela.cli.terminal import console, duration, print_line, print_report_table, print_table
 from fedrela.errors import ArgumentError
-from fedrela.text import printable
+from fedrela.text import plural, printable
 
 if TYPE_CHECKING:
     from fedrela.reproduction.measurement import Reproduction
@@ -67,10 +67,10 @@ def reproduce(
     fedrela reproduce tab:step --baselines scaffold,mypackage.methods:Mine
 
     The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
-    reduction on the real data, within an hour on two cores unless --all asks for every entry; paper is the published
-    setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round; published
-    does what the official code does, and lists every setting that differs; both shows the gains of the two side by
-    side. The output says which settings are ours because the paper does not state them, and marks entries that
+    reduction on the real data, up to two hours on two idle cores unless --all asks for every entry; paper is the
+    published setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round;
+    published does what the official code does, and lists every setting that differs; both shows the gains of the two
+    side by side. The output says which settings are ours because the paper does not state them, and marks entries that
     contradict others. --baselines puts further algorithms into the table, with nothing published beside them; --with
     puts a model, a source or a re-allocator of your own in place of the paper's. Without NAME the tables are listed;
     all runs every table, and tables share runs. Ctrl-C loses nothing: run the same command to continue.
@@ -90,6 +90,7 @@ def reproduce(
     over = _read_changes(changes) if changes else {}
     names = NAMES if name == "all" else [name]
     tables = [with_changes(with_baselines(paper_table(each), added), over) for each in names]
+    planned: set[Path] = set()  # what tables above do
     root, failed = out or RUNS / "reproduce" / f"{stem(tables[0]) if name != 'all' else name}-{scale}", False
     for table in tables:
         with progress_bar("preparing") as bar:
@@ -104,7 +105,7 @@ def reproduce(
         if toml:
             _print_toml(plan, run)
             return
-        _print_plan(screen, plan, number)
+        _print_plan(screen, plan, number, planned)
         try:
             execute(screen, plan.grid, partial(_conclude, screen, plan), number, dry_run)
         except typer.Exit:
@@ -152,9 +153,9 @@ def _list_tables(screen: Console) -> None:
             row = [table.label, str(len(table.cells))]
             for scale in reversed(SCALES):
                 plan, seeds = Reproduction(table, scale, RUNS, seeds=1), len(table.scales[scale].seeds)
-                grid, paper = plan.grid, scale == "paper"
-                time = f"{seeds * gpu_hours(grid):,.0f} h" if paper else duration(seeds * expected_seconds(grid))
-                row += [str(seeds * len({cell.name for cell in grid.cells})), time]
+                tasks, runs = plan.grid.tasks, seeds * len({cell.name for cell in plan.grid.cells})
+                paper = f"{seeds * gpu_hours(tasks):,.0f} h" if scale == "paper" else ""
+                row += [str(runs), paper or duration(seeds * expected_seconds(tasks))]
             rows.append(row)
     columns = [name for scale in reversed(SCALES) for name in (scale, "GPU" if scale == "paper" else "time")]
     print_table(screen, ("table", "entries", *columns), rows, words=("table",))
@@ -164,8 +165,8 @@ def _list_tables(screen: Console) -> None:
     print_line(screen, "See also fedrela list tables.")
 
 
-def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None) -> None:
-    """Say what is run, what is reduced in it, and how long it will take."""
+def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None, planned: set[Path]) -> None:
+    """Say what is run, what is reduced in it, and how long what is not `planned` already will take."""
     from fedrela.reproduction.estimate import GPU_WORDS, expected_seconds, gpu_hours
 
     table, seeds = plan.table, ", ".join(map(str, plan.seeds))
@@ -174,10 +175,15 @@ def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None) 
     print_line(screen, table.caption)
     for line in table.scales[plan.scale].reduction:
         print_line(screen, f"reduced: {line}", "dim")
+    left = plan.grid.remaining()
+    if shared := sum(task.out in planned for task in left if task.cell):
+        print_line(screen, f"shared with tables above: {plural(shared, 'run')}")
+    tasks = [task for task in left if task.out not in planned]
+    planned.update(task.out for task in tasks)
     if plan.scale == "paper":
-        print_line(screen, f"estimated time {gpu_hours(plan.grid):,.0f} hours of one GPU, {GPU_WORDS}")
+        print_line(screen, f"estimated time {gpu_hours(tasks):,.0f} hours of one GPU, {GPU_WORDS}")
     else:
-        expected = duration(expected_seconds(plan.grid, workers))
+        expected = duration(expected_seconds(tasks, workers))
         print_line(screen, f"estimated time {expected}, from a short trial of this processor")
 
 

@@ -286,6 +286,9 @@ def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[]
     options = {"projection": table.projection, "dtype": dtype_of(table.dtype), **table.options}
     make = partial(build, table.name, *sizes, seed=config.seed, **options)
     if model is None and table.name in MODELS:
+        if integers:
+            what = "takes quantities, and these samples are integers, as token ids are"
+            raise ArgumentError(f"{table.name} {what}; give them as floats, or name a model of your own")
         return make
     with seeded(config.seed, "model"):  # the given object, since workers may not find one of the user's own by its name
         return contract.given(make() if model is None else model, *sizes, integers)

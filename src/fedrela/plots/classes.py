@@ -219,8 +219,8 @@ def heat_map(
     if found.shape != (len(rows), len(columns)):
         raise ArgumentError(f"matrix: expected {len(rows)} rows of {len(columns)} numbers, got {found.shape}")
     found, side = _blocks(found, percent and not diverging)
-    most = float(np.nanmax(np.abs(found))) if not np.isnan(found).all() else 0.0
-    low = -most if diverging else 0.0 if from_zero else float(np.nanmin(found))
+    most = float(np.fmax.reduce(np.abs(found), axis=None, initial=0.0))
+    low = -most if diverging else 0.0 if from_zero else float(np.fmin.reduce(found, axis=None, initial=most))
     colours = ListedColormap([*style.FALLS[::-1], *style.RISES] if diverging else style.RISES)
     shown = np.ma.masked_where(np.isnan(found) | (np.abs(found) < 1e-12), found)
     look: dict[str, Any] = {"edgecolors": style.PAPER, "linewidth": 0.4, "clip_on": False}

@@ -22,6 +22,7 @@ BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
 MOST_ROWS = 80
 MARKERS = "os^Dv*"
 MOVED = "moved"
+DASHES = (0, (4, 3))
 HELD_BACK = "validation"  # balanced accuracy on the clients' validation samples
 
 
@@ -84,14 +85,15 @@ def gain_text(mean: float, low: float | None = None, high: float | None = None) 
 @style.plot
 def sensitivity(
     source: Any, *, metric: str | None = None, baseline: str | None = None, arm: str | None = None,
-    dashed: Dashed = None, ax: Axes = style.NEW,
+    dashed: Dashed = None, over: str = "", ax: Axes = style.NEW,
 ) -> None:  # fmt: skip
     """Draw the effect of swept keys: lines with bands over one key, a heat map over two.
 
     `source` is a sweep of one or two keys, its summary, or a mapping of names to a triple of values of the key, means
     and standard deviations (None without). `metric` is a group, the headline, or ``moved``; by default all accuracies
-    as lines of one arm, or the headline as lines of several arms or as a heat map of one `baseline` and `arm`. `dashed`
-    are values of a baseline by the name of a line, drawn across in its colour.
+    as lines of one arm, or the headline as lines of several arms or as a heat map of one `baseline` and `arm`. Of a
+    mapping, `dashed` are values of a baseline by the name of a line, drawn across in its colour, and `over` names the
+    key.
 
     >>> ax = sensitivity({"minority": ([0.01, 0.05, 0.1], [0.5, 0.7, 0.6], None)})
     >>> ax.get_lines()[0].get_ydata().tolist()
@@ -101,6 +103,7 @@ def sensitivity(
     summary = None if plain else read_summary(source, "sweep")
     if summary is None:
         _lines(ax, source, metric != MOVED, dashed)
+        ax.set_xlabel(style.name(over))
         return
     arms, keys, known = arms_of(summary), len(summary["keys"]), [*summary["metrics"], MOVED]
     if metric is not None and metric not in known:
@@ -168,11 +171,16 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool, dashed: 
         at, y = at[order], y[order]
         spread = style.floats([None] * len(x) if deviation is None else deviation)[order]
         look = {"marker": MARKERS[k % len(MARKERS)], "markeredgecolor": style.PAPER, "label": style.name(label)}
+        look |= {"linestyle": "solid"} if dashed else {}
         line = style.line(ax, at, y, spread, 1.0 if percent else np.inf, **look)
         texts = [f"{value:.1%}" if percent else short(value) for value in y]
         style.tooltips(line, [f"{limited(label)}, {a:g}: {text}" for a, text in zip(at, texts, strict=True)])
         if (value := (dashed or {}).get(label)) is not None:
-            ax.axhline(value, color=line.get_color(), linestyle=(0, (4, 3)), linewidth=1)
+            ax.axhline(value, color=line.get_color(), linestyle=DASHES, linewidth=1)
+    if dashed:
+        handles, labels = ax.get_legend_handles_labels()
+        baseline = style.key(style.MUTED, linestyle=DASHES, linewidth=1)
+        style.legend_above(ax, [*handles, baseline], [*labels, BASELINE])
     values = np.unique(np.concatenate([style.floats(x) for x, _, _ in lines.values()] or [style.floats([])]))
     if 1 < values.size <= 8 and values[0] > 0 and values[-1] / values[0] > 8:
         ax.set_xscale("log")

@@ -20,7 +20,7 @@ LARGEST = 96  # pixels per side; larger pictures are shrunk by an integer factor
 DARKEST = 127  # the largest value of pictures that need stretching to be seen, like digits with 16 grey levels
 FEATURES = 5  # of a table row
 ACROSS = 6  # samples side by side
-LINES = (("posterior", "posterior"), ("re-labelling", "rho"))
+LINES = (("posterior", "posterior"), ("re-label", "rho"))
 GRID = 160  # points per side of the grid for a boundary
 
 

@@ -23,7 +23,7 @@ DIGITS = 2  # as the paper prints
 FEWEST = 3  # values that make a line
 ONE_SHOT = "one-shot"  # a period of 0
 PLAIN = ("dataset", "method")  # axes whose values need no explanation
-AXES = {"start": "T, in per cent of the rounds", "period": "the period (0: one shot)"}
+AXES = {"tau": "tau, in per cent", "start": "T, in per cent of the rounds", "period": "the period (0: one shot)"}
 REMARKS = {
     "reduced": "What was reduced",
     "unlike": "What the official code does, and the published protocol here does not",
@@ -219,9 +219,10 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
             baselines = [y for x, y, arm in values if x is None and arm == BASELINE]
             if baselines and not moved:
                 dashed[label] = baselines[0]
-        what = f"{'Labels moved' if moved else 'Test accuracy'} over {limited(AXES.get(axis, axis))}, {words}"
+        over = limited(AXES.get(axis, axis))
+        what = f"{'Labels moved' if moved else 'Test accuracy'} over {over}, {words}"
         for k, (title, (lines, dashed)) in enumerate(figures.items()):
-            draw = partial(plots.sensitivity, lines, metric="moved" if moved else None, dashed=dashed)
+            draw = partial(plots.sensitivity, lines, metric="moved" if moved else None, dashed=dashed, over=over)
             name = f"{row.replace('_', '-')}-{'moved' if moved else 'accuracy'}{f'-{k + 1}' if title else ''}"
             caption = "Dashed: the baseline." if dashed else ""
             shown.append(Figure(name, f"{limited(title)}: {what}" if title else what, draw, caption=caption))

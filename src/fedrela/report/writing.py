@@ -89,14 +89,19 @@ def sample_figures(run: RunData) -> list[Figure]:
     """Return the paper's figure of samples: the most probable moves above, moves drawn at random below."""
     if not run.gallery or not run.drawn or not len(run.gallery["old"]):
         return []
-    number = min(ACROSS, len(run.gallery["old"]))
-    both: dict[str, Any] = {"feature_names": run.manifest.data["feature_names"]}
-    both |= {name: np.concatenate([run.gallery[name][:number], run.drawn[name][:number]]) for name in run.gallery}
-    return [Figure("samples", "Re-labelled samples", partial(_draw_samples, both, run.classes, number))]
+    features = run.manifest.data["feature_names"]
+    draw = partial(_draw_samples, run.gallery, run.drawn, run.classes, features)
+    return [Figure("samples", "Re-labelled samples", draw)]
 
 
-def _draw_samples(found: Mapping[str, Any], names: Sequence[str], across: int, ax: Any) -> None:
-    plots.gallery(found, names=names, across=across, ax=ax)
+def _draw_samples(
+    likely: Mapping[str, Any], drawn: Mapping[str, Any], names: Sequence[str], features: Sequence[str] | None, ax: Any
+) -> None:
+    narrow = ax.figure.get_figwidth() < 4.8  # inches that ACROSS samples take
+    number = min(ACROSS // 2 if narrow else ACROSS, len(likely["old"]))
+    both: dict[str, Any] = {"feature_names": features}
+    both |= {name: np.concatenate([likely[name][:number], drawn[name][:number]]) for name in likely}
+    plots.gallery(both, names=names, across=number, ax=ax)
     ax.set_title("above: the most probable moves\nbelow: moves drawn at random", fontsize="small", loc="left")
 
 

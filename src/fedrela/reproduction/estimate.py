@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.round import next_round
 from fedrela.engine.state import Run
 from fedrela.experiment.build import build_data
-from fedrela.experiment.grid import Grid, Segment
+from fedrela.experiment.grid import Segment
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.runner import build_plan
 from fedrela.experiment.schema import Config
@@ -70,13 +70,13 @@ FORWARD = 1 / 3  # of a training step
 ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take beside the training
 
 
-def expected_seconds(grid: Grid, workers: int | str | None = None, price: float | None = None) -> float:
-    """Estimate the seconds that the remaining runs of a grid take, shared rounds counted once.
+def expected_seconds(tasks: Iterable[Segment], workers: int | str | None = None, price: float | None = None) -> float:
+    """Estimate the seconds that tasks take, such as ``grid.remaining()``.
 
     `price` is that of one training sample of `cnn_small` on grey images of 28x28, in seconds; by default `price_here`.
     """
     cores, price = workers if isinstance(workers, int) else usable_cores(), price_here() if price is None else price
-    return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in _left(grid))
+    return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in tasks)
 
 
 GPU_SAMPLES, GPU_STEP = 2000, 0.002  # training samples of ResNet-18 at 32x32 per second; the shortest step, in seconds
@@ -85,22 +85,18 @@ GPU_WORDS = (
 )
 
 
-def gpu_hours(grid: Grid) -> float:
-    """Estimate the hours of one GPU that the remaining runs of a grid take, see `GPU_WORDS`.
+def gpu_hours(tasks: Iterable[Segment]) -> float:
+    """Estimate the hours of one GPU that tasks take, see `GPU_WORDS`.
 
     That throughput is assumed, not measured: a data-centre GPU in float32, which small batches leave half idle.
     """
     price = 1 / (GPU_SAMPLES * MODELS["resnet18"].cost[(3, 32, 32)])
     seconds = 0.0
-    for task in _left(grid):
+    for task in tasks:
         train = task.config.train
         steps = train.participation * training_samples(task.config) * train.epochs / train.batch_size
         seconds += task.rounds * max(round_work(task.config) * price, steps * GPU_STEP)
     return seconds / 3600
-
-
-def _left(grid: Grid) -> list[Segment]:
-    return [task for task in grid.tasks if task.cell is None or not grid.is_done(task.cell)]
 
 
 def round_work(config: Config) -> float:
