@@ -24,6 +24,7 @@ from fedrela.testing import check_source
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RNG = np.random.default_rng(1)
 Y = np.repeat([0, 1, 2], [40, 30, 10])
+DATA = {"partition": {"kind": "iid", "clients": 2}}
 
 
 def example(name: str):
@@ -83,7 +84,7 @@ def test_multi_label_targets_are_refused_by_name(shape, tmp_path):
 
 
 def scaling_of(table, source=None):
-    config = parse_config({"data": {"partition": {"kind": "iid", "clients": 2}, **table}})
+    config = parse_config({"data": {**DATA, **table}})
     assert parse_config(config_toml(config)) == config
     problem, _ = build_plan(config, build_data(config, source=source), nn.Sequential(nn.Flatten(), nn.LazyLinear(10)))
     return problem.scaling
@@ -133,7 +134,7 @@ def test_wrong_scalings(value, message):
 def test_networks_of_ours_refuse_integers(tmp_path):
     source = from_arrays(RNG.integers(0, 9, (80, 2, 6)), Y)
     with pytest.raises(ArgumentError, match=r"model\.name: mlp takes quantities, and these samples are integers"):
-        run({"model": {"name": "mlp"}}, source=source, out=tmp_path / "run", workers=1)
+        run({"model": {"name": "mlp"}, "data": DATA}, source=source, out=tmp_path / "run", workers=1)
 
 
 @pytest.mark.parametrize("name", ["fedmix", "smote"])
