@@ -306,3 +306,14 @@ def test_fetch_ends_with_the_code_of_the_error(run, site, tmp_path):
     assert run("data", "fetch", "toys", *arguments).code == 2
     assert run("data", "fetch", "toy", "--root", tmp_path, "--base-url", "ftp://example.org").code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_kind_of_every_column_is_shown_by_data_show_and_run(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i},{'mf'[i % 2]},{'ill' if i % 3 else 'well'}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["age,sex,label", *rows]) + "\n")
+    text = "[data]\nsource = 'csv'\nroot = 'a.csv'\npartition = { kind = 'iid', clients = 2 }\n"
+    (tmp_path / "a.toml").write_text(text + "[model]\nname = 'logistic'\n[train]\nrounds = 1\n[engine]\nworkers = 1\n")
+    for arguments in (("data", "show", "a.toml"), ("run", "a.toml")):
+        done = run(*arguments)
+        assert (done.code, "\ncolumns: numbers age; categories sex (2 values)\n" in done.out) == (0, True)

@@ -16,7 +16,15 @@ from rich.console import Console
 from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile, Target
 from fedrela.cli.progress import progress_bar
-from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table, print_text_table
+from fedrela.cli.terminal import (
+    LONGEST_NAME,
+    column_kinds,
+    console,
+    help_text,
+    print_line,
+    print_table,
+    print_text_table,
+)
 from fedrela.data.download import fetch as fetch_data
 from fedrela.data.federation import Federation
 from fedrela.data.sources import SOURCES
@@ -166,6 +174,8 @@ def _show_what(screen: Console, federation: Federation) -> None:
     test = plural(len(source.y_test), "test sample")
     print_line(screen, f"{printable(source.name)}: {train} ({form}), {classes}, {clients}; {test}", "bold")
     print_line(screen, f"imbalance {_plan(recipe.imbalance)}; partition {_plan(recipe.partition)}; seed {recipe.seed}")
+    if source.feature_names:
+        print_line(screen, printable(column_kinds(source.feature_names)))
     print_line(screen)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from fedrela.cli.terminal import clock, print_line
+from fedrela.cli.terminal import clock, column_kinds, print_line
 from fedrela.records import RoundRecord
 from fedrela.text import percent, plural, printable
 
@@ -151,6 +151,8 @@ def _setting(execution: RecordedRun) -> Iterator[str]:
     run, done = execution.run, execution.run.state.round
     who = "clients on Flower" if run.executor.remote_clients else plural(run.executor.size, "worker")
     yield f"run folder {execution.folder.path}; {who}" + (f"; continues after round {done}" if done else "")
+    if names := execution.folder.manifest["data"]["feature_names"]:
+        yield column_kinds(names)
     if run.note:
         yield f"note: {run.note}"
     if note := execution.folder.manifest["data"]["note"]:

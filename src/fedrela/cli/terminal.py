@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from fedrela.text import printable
+from fedrela.text import plural, printable
 
 if TYPE_CHECKING:
     from fedrela.report.page import Table as ReportTable
@@ -28,6 +29,18 @@ def help_text(text: str | None) -> str:
     'One sentence over two lines.\n\nAnother.'
     """
     return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", (text or "").strip()))
+
+
+def column_kinds(names: Sequence[str]) -> str:
+    """Return which columns of a table are numbers and which are categories, from the names of its features.
+
+    >>> column_kinds(["age", "sex=f", "sex=m", "ward", "ward missing"])
+    'columns: numbers age, ward; categories sex (2 values)'
+    """
+    categories = Counter(name.partition("=")[0] for name in names if "=" in name)
+    numbers = [name for name in names if "=" not in name and name.removesuffix(" missing") not in {*names} - {name}]
+    kinds = {"numbers": numbers, "categories": [f"{name} ({plural(n, 'value')})" for name, n in categories.items()]}
+    return "columns: " + "; ".join(f"{kind} {', '.join(which)}" for kind, which in kinds.items() if which)
 
 
 def console() -> Console:
