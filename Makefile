@@ -51,7 +51,8 @@ results: $(READY)    ## docs/results from the records in results/ (fedrela resul
 	$(BIN)/python docs/make_results.py
 	$(BIN)/python docs/claims.py
 
-MUTMUT := $(VENV)/mutmut    # an environment before .venv: mutmut needs another click, and a pytest below 9
+# An environment in front of .venv: mutmut needs a later click, and a pytest below 9.
+MUTMUT := $(VENV)/mutmut
 $(MUTMUT): $(READY)
 	$(PYTHON) -m venv $@
 	$(BIN)/python -c 'import numpy, pathlib as p; print(p.Path(numpy.__file__).parents[1])' > $$(echo $@/lib/python3*/site-packages)/project.pth
