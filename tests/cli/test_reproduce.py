@@ -97,8 +97,10 @@ def test_all_tables_share_one_store(run, monkeypatch):
     assert again.out.count("3 of 3 runs are finished") == 2
 
 
-def test_the_published_setting_takes_hours_of_a_gpu(run):
-    done = run("reproduce", "tab:lt", "--scale", "paper", "--dry-run")
+def test_the_published_setting_takes_hours_of_a_gpu_and_shared_runs_none(run, monkeypatch):
+    monkeypatch.setattr("fedrela.reproduction.paper_table.NAMES", ("lt", "tail_improvement"))
+    done = run("reproduce", "all", "--scale", "paper", "--dry-run", "--seeds", 1)
+    assert "shared with tables above: 24 runs\nestimated time 0 hours of one GPU" in done.out
     assert re.search(r"^estimated time [\d,]+ hours of one GPU, at 2,000 training samples of ResNet-18", done.out, re.M)
 
 
