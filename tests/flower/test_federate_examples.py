@@ -17,6 +17,7 @@ pytest.importorskip("flwr", reason="the extra flower is not installed")
 from fedrela.experiment import run
 from fedrela.experiment.flower_app import serve
 from fedrela.experiment.load import config_toml, load_config, parse_config
+from fedrela.report.writing import write_report
 from helpers.flower_federations import assert_equal
 from helpers.private_federations import federate_privately, private_grid
 
@@ -85,6 +86,8 @@ def test_the_clinics_of_the_guide_train_together(tmp_path):
     assert [record["admitted"] for record in result.history()] == [[0, 1, 2]] * 3
     assert result.accuracy["overall"] > 0.5
     assert result.accuracy["per_class"] == [None] * 3, "every clinic tells hits and number alone"
+    assert (result.record["confusion"], result.history()[1]["confusion"]) == (None, None)
+    assert "Each node keeps its own, and reports hits and number" in write_report(result.folder).read_text()
 
 
 @pytest.mark.parametrize(("name", "nodes"), [("digits", 4), ("credit", 3), ("cells", 4)])

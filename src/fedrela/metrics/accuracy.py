@@ -70,7 +70,7 @@ class Scores:
             "per_class": [None if np.isnan(share) else share for share in self.per_class.tolist()],
             "groups": dict(self.groups),
             "macro_f1": _known(self.macro_f1),
-            "confusion": self.confusion.tolist(),
+            "confusion": None if np.isnan(self.per_class).all() else self.confusion.tolist(),
             "loss": _known(self.loss),
         }
         two_classes = self.per_class.size == 2

@@ -118,7 +118,9 @@ def confusion(run: RunData) -> list[Block]:
     found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
     there = {panel: np.array(matrix, np.int64) for panel, matrix in found.items() if matrix is not None}
     if not there:
-        return [Text("There is no test set." if run.result else "Available once the run has finished.")]
+        private = "Each node keeps its own, and reports hits and number of its test samples only."
+        scored = private if (run.result or {}).get("accuracy") else "There is no test set."
+        return [Text(scored if run.result else "Available once the run has finished.")]
     titles = {"before": f"Before round {run.first}", "after": f"After round {run.last_scored}"}
     said = {
         panel: say("errors", n.trace(), n.sum(), *largest(n - np.diag(n.diagonal()), run.classes))
