@@ -178,7 +178,7 @@ OTHERS = {
     "dropped rate": ({"relabel": {"enabled": False, "lr_scale": 0.1}}, "samples", "Re-labelling was off in this run."),
     "first round": ({"relabel": {"start": 1}}, "classes", "before which the model was untrained"),
     "last round": ({"relabel": {"start": 1.0}}, "rounds", "From round 5 to round 6"),
-    "again": ({"relabel": {"period": 1}}, "moves", "at 5 clients."),
+    "again": ({"relabel": {"period": 1}}, "moves", "at 5 clients: "),
     "random": ({"relabel": {"moves": "random"}}, "moves", "labels moved"),
     "minmax": ({"relabel": {"normalize": "minmax"}}, "scores", "With normalize = minmax"),
     "no moves": ({"relabel": {"tau": 0.0}}, "samples", "No label moved."),
