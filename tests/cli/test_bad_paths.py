@@ -141,7 +141,7 @@ def test_no_path_and_no_word_is_unexpected(template, tmp_path, monkeypatch, run,
         is_path = parameter.type.name == "path"
         ending = suffix_of(verb, parameter.name)
         values = [text.format(ending) for text in PATHS.values()] if is_path else [*WORDS]
-        for value in values[:: count(3, 1)]:
+        for value in values[:: count(9 if verb in WORKING else 3, 1)]:
             if is_path and verb in WORKING and not fails_as_a_folder(value):
                 continue
             arguments = replaced(verb, command, parameter, value)
