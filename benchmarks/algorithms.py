@@ -41,9 +41,9 @@ from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import Source
 from fedrela.engine.executors.serial import SerialExecutor
-from fedrela.engine.options import RelabelPlan, TrainOptions
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
+from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.engine.state import Run
 from fedrela.experiment.build import groups_of
 from fedrela.models import build

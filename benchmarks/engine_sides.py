@@ -78,9 +78,9 @@ def serve_engine(task: Task) -> Iterator[None]:
     warm_up()
     from fedrela.algorithms import ALGORITHMS
     from fedrela.engine.executors.pool import Pool
-    from fedrela.engine.options import RelabelPlan, TrainOptions
     from fedrela.engine.problem import Plan
     from fedrela.engine.round import next_round
+    from fedrela.engine.run_options import RelabelPlan, TrainOptions
     from fedrela.engine.state import Run
 
     data = problem(task)

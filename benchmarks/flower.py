@@ -40,7 +40,7 @@ from fedrela.experiment.flower_app import flower_client, serve
 from fedrela.experiment.load import config_toml, parse_config
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.schema import Config
-from fedrela.flower.client import FlowerClient, client_of
+from fedrela.flower.client_app import FlowerClient, client_of
 from fedrela.flower.executor import simulate
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord

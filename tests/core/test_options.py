@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 import fedrela
-from fedrela.core.options import PRESETS, PreviewKeywords, RelabelKeywords, RelabelOptions
+from fedrela.core.relabel_options import PRESETS, PreviewKeywords, RelabelKeywords, RelabelOptions
 from fedrela.errors import ArgumentError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import fedrela
 from fedrela.core import REALLOCATORS, Candidates, Reallocator
-from fedrela.core.options import RelabelOptions
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.testing import check_reallocator
 

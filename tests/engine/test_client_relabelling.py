@@ -10,8 +10,8 @@ import torch
 
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.engine.client_relabelling import BATCH, posterior
-from fedrela.engine.options import RelabelPlan
 from fedrela.engine.round import next_round
+from fedrela.engine.run_options import RelabelPlan
 from fedrela.losses import LOSSES
 from helpers.contexts import blobs, client_context
 from helpers.engine_federations import (

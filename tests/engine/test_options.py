@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.core.options import RelabelOptions
-from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.engine.problem import Plan
+from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.errors import ArgumentError
 from fedrela.options import options_of
 from helpers.batteries import examples

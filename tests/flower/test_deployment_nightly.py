@@ -20,7 +20,7 @@ from fedrela.experiment import Result, begin, run
 from fedrela.experiment.flower_app import export_flower
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.split import split
-from fedrela.flower.client import StateStore
+from fedrela.flower.client_app import StateStore
 from fedrela.runfolder import RunFolder
 from helpers.deployment import BIN, deployed, free_port
 from helpers.flower_federations import assert_equal, digits

@@ -15,7 +15,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 from fedrela.errors import ArgumentError, IntegrityError, TooFewClientsError
 from fedrela.experiment import begin, run
 from fedrela.experiment.flower_app import serve
-from fedrela.flower.client import StateStore, StoredState
+from fedrela.flower.client_app import StateStore, StoredState
 from fedrela.flower.codec import ARRAYS, METRICS
 from fedrela.runfolder import RunFolder
 from fedrela.streams import stream

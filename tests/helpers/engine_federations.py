@@ -13,9 +13,9 @@ from torch import nn
 from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.engine.executors import Executor
-from fedrela.engine.options import RelabelPlan, TrainOptions
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
+from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.engine.state import Run
 from fedrela.metrics import Groups
 from fedrela.models import Classifier, build

@@ -11,9 +11,9 @@ import numpy as np
 
 from fedrela.algorithms.base import Algorithm
 from fedrela.engine.executors import Executor
-from fedrela.engine.options import RelabelPlan, TrainOptions
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import RoundResult, next_round
+from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.engine.state import Run
 from fedrela.metrics import Groups
 from fedrela.models import build

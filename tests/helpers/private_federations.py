@@ -15,7 +15,7 @@ from fedrela.experiment.private import statistics_specs
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config
 from fedrela.experiment.split import split
-from fedrela.flower.client import FlowerClient
+from fedrela.flower.client_app import FlowerClient
 from helpers.in_process import InProcessGrid
 
 PLAIN = {"client", "round", "num-examples", "fingerprint", "failed", "detail"}

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fedrela
 from fedrela import Relabeler
-from fedrela.core.options import RelabelOptions
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.options import options_of
 from helpers.core_cases import make

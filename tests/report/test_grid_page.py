@@ -18,7 +18,7 @@ from fedrela.plots.runs import GridData
 from fedrela.plots.style import new_figure
 from fedrela.plots.svg import describe_lines
 from fedrela.report.compare import meaning, verdicts
-from fedrela.report.grid import grid_page
+from fedrela.report.grid_page import grid_page
 from fedrela.report.page import Figure, Page, Pictures, Table, Text, render, say
 from fedrela.report.reproduce import reproduce_page, sensitivity_figures
 from fedrela.report.sweep import choice_words

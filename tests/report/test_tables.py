@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from fedrela.report.compare import arms_table, compare_table, difference_table
-from fedrela.report.grid import all_tables
+from fedrela.report.grid_page import all_tables
 from fedrela.report.page import Table
 from fedrela.report.reproduce import doubts, reproduce_tables
 from fedrela.report.sweep import sweep_table, wide_table

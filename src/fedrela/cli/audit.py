@@ -14,7 +14,7 @@ from fedrela import __version__, core
 from fedrela.cli.posterior_options import File, Forbid, allowed_moves, read_file, reading_flags, take_reading
 from fedrela.cli.relabel import FORCE, OUT, Taus, flags, named, parsed
 from fedrela.cli.terminal import console, print_line
-from fedrela.core.options import PreviewKeywords, show_keywords
+from fedrela.core.relabel_options import PreviewKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile
 from fedrela.data.sources.image_folder import SUFFIXES, decode_image, quiet_about_size
 from fedrela.errors import ArgumentError, DataError

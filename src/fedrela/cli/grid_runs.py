@@ -89,7 +89,7 @@ def _print_runs(screen: Console, grid: Grid) -> None:
 
 def _write_documents(screen: Console, grid: Grid, summary: Mapping[str, Any]) -> None:
     """Write the tables and the report of a grid, and say where they are."""
-    from fedrela.report.grid import all_tables
+    from fedrela.report.grid_page import all_tables
     from fedrela.report.writing import write_report
 
     folder, tables = grid.begin(), all_tables(summary)

@@ -229,7 +229,7 @@ def _replays(
     if model is None or net is None:
         return {name: partial(_replayed, each, log.made().get(name, {}), Path(data)) for name, each in ledgers.items()}
     from fedrela.parts import import_part
-    from fedrela.plugin.replay import load_model, load_rows, made_by, replay_pass
+    from fedrela.plugin.ledger_replay import load_model, load_rows, made_by, replay_pass
 
     if how["forward"]:
         how["forward"] = import_part(how["forward"])

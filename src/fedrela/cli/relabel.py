@@ -30,7 +30,7 @@ from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
 from fedrela.core.audit_log import AuditLog, log_beside, record_ledger
 from fedrela.core.ledger import arrays_digest
 from fedrela.core.limits import Limits
-from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, show_keywords
+from fedrela.core.relabel_options import PreviewKeywords, RelabelKeywords, RelabelOptions, show_keywords
 from fedrela.data.posterior_tables import Reading
 from fedrela.data.posteriors import PosteriorFile, encode_columns
 from fedrela.errors import ArgumentError, DataError

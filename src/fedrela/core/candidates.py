@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedrela.core import equations as eq
 from fedrela.core.equations import ClassGroups, Floats, Ints
-from fedrela.core.options import RelabelOptions
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.text import plural
 
 TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # a tile of this size is transposed within the cache

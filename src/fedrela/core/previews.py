@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.arguments import check_fraction
 from fedrela.core.draws import expected_flow
 from fedrela.core.equations import Floats
-from fedrela.core.options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
+from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.core.relabelling import Inputs, check_inputs
 from fedrela.errors import ArgumentError
 from fedrela.text import probability

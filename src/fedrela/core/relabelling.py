@@ -16,8 +16,14 @@ from fedrela.core.draws import cap, choose_targets, draw_hits
 from fedrela.core.equations import Floats, Ints
 from fedrela.core.ledger import Ledger
 from fedrela.core.notebook import moves_frame, moves_html
-from fedrela.core.options import PreviewKeywords, RelabelKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.core.reallocators import proposal
+from fedrela.core.relabel_options import (
+    PreviewKeywords,
+    RelabelKeywords,
+    RelabelOptions,
+    keyword_parameters,
+    show_keywords,
+)
 from fedrela.errors import ArgumentError
 
 

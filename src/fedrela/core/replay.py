@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core.ledger import Ledger
-from fedrela.core.options import RelabelOptions
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.core.relabelling import relabel
 from fedrela.errors import DataError
 from fedrela.options import options_of

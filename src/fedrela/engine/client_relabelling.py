@@ -19,7 +19,7 @@ from fedrela.algorithms.context import ClientContext
 from fedrela.core import Relabelling, relabel
 from fedrela.core.draws import expected_flow, random_moves
 from fedrela.core.equations import ClassGroups, z_scores
-from fedrela.engine.options import RelabelPlan
+from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import ClientRelabelling
 from fedrela.metrics import Z_EDGES, z_histogram
 from fedrela.models.augment import crop_and_flip

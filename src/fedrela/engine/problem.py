@@ -15,7 +15,7 @@ from torch import nn
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Sizes
 from fedrela.algorithms.local import Local
-from fedrela.engine.options import RelabelPlan, TrainOptions
+from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.metrics import Groups
 from fedrela.models.arrays import FlatModel
 from fedrela.models.inputs import Scaling

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.core.notebook import data_frame
-from fedrela.engine.options import RelabelPlan
+from fedrela.engine.run_options import RelabelPlan
 from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import ARMS, PAIRS
 from fedrela.experiment.grid import Cell, Grid, GridSummary

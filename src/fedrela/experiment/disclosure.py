@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Preview, preview
-from fedrela.core.options import PreviewKeywords
 from fedrela.core.previews import TAUS
+from fedrela.core.relabel_options import PreviewKeywords
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.client_relabelling import posterior
 from fedrela.engine.shared_memory import SharedMemory

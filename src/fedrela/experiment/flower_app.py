@@ -52,7 +52,7 @@ from fedrela.runfolder.records import writing
 from fedrela.text import nearest_hint, one_line
 
 if TYPE_CHECKING:
-    from fedrela.flower.client import FlowerClient
+    from fedrela.flower.client_app import FlowerClient
     from fedrela.flower.executor import FlowerExecutor
 
 LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
@@ -67,7 +67,7 @@ def client_app(config: Config, state: str = STATE) -> Any:
     `state` is a folder of the client's own, which must outlive the process; ``state-dir`` in a node's configuration
     names another.
     """
-    from fedrela.flower.client import client_app
+    from fedrela.flower.client_app import client_app
 
     return client_app(partial(_simulated, config_toml(config), state))
 
@@ -79,7 +79,7 @@ def _simulated(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 @lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
 def flower_client(text: str, state: str) -> FlowerClient:
     """Return what carries out the tasks of clients in this process; if the data cannot be read, they take no part."""
-    from fedrela.flower.client import FlowerClient
+    from fedrela.flower.client_app import FlowerClient
 
     config = parse_config(text)
     client = partial(FlowerClient, config_sha256(config), state)
@@ -111,7 +111,7 @@ def private_client_app(config: Config, state: str = STATE) -> Any:
     The node's configuration names its file with ``data``, and its name and private key with ``name`` and ``key``
     unless the file does; `state` as in `client_app`.
     """
-    from fedrela.flower.client import client_app
+    from fedrela.flower.client_app import client_app
 
     return client_app(partial(_private, config_toml(config), state))
 
@@ -124,7 +124,7 @@ def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 @lru_cache(maxsize=64)  # nodes of one process, as in tests
 def private_client(text: str, state: str, data: str, name: str = "", key: str = "") -> FlowerClient:
     """Return what carries out the tasks of a private node; an error in its data or policy excludes it."""
-    from fedrela.flower.client import FlowerClient, PrivateNode
+    from fedrela.flower.client_app import FlowerClient, PrivateNode
     from fedrela.flower.keys import signer
 
     config = parse_config(text)

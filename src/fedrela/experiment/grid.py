@@ -19,8 +19,8 @@ from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.executors.worker import CannotSendError
-from fedrela.engine.options import RelabelPlan
 from fedrela.engine.round import RoundResult
+from fedrela.engine.run_options import RelabelPlan
 from fedrela.errors import FedrelaError, RunFailedError
 from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.data.federation import Moments, array_record
-from fedrela.engine.options import OTHERS, RelabelPlan
 from fedrela.engine.problem import Problem
+from fedrela.engine.run_options import OTHERS, RelabelPlan
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import first_of_each, located
 from fedrela.experiment.node import MisfitError, NodeSamples, numeric_columns, sample_form

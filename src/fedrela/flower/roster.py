@@ -11,7 +11,7 @@ from typing import Any
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fedrela.flower.client import challenge
+from fedrela.flower.client_app import challenge
 from fedrela.flower.codec import CONFIG, LONGEST_REASON
 from fedrela.flower.keys import verified
 from fedrela.records import Failure, FailureKind

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedrela.arguments import check_integer
 from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
-from fedrela.core.options import RelabelOptions
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest
 from fedrela.plugin.judge import Judge

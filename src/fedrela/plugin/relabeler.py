@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from fedrela.core import Ledger, Relabelling, relabel, undo
-from fedrela.core.options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
+from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import options_of
 from fedrela.text import unknown

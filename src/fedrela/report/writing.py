@@ -18,7 +18,7 @@ from fedrela.plots.runs import RunData, open_folder
 from fedrela.plots.samples import ACROSS
 from fedrela.plots.style import COLUMN, PAGE, name, new_figure
 from fedrela.plots.svg import save
-from fedrela.report.grid import grid_page
+from fedrela.report.grid_page import grid_page
 from fedrela.report.page import Figure, Page, render
 from fedrela.report.run import run_page
 from fedrela.runfolder import RunFolder

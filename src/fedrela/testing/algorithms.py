@@ -18,9 +18,9 @@ from fedrela.algorithms.base import Algorithm, ArraySpec
 from fedrela.arguments import check_choice
 from fedrela.engine.executors import Executor
 from fedrela.engine.executors.serial import SerialExecutor
-from fedrela.engine.options import RelabelPlan, TrainOptions
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
+from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.engine.state import Run, restore_checkpoint, save_checkpoint
 from fedrela.errors import DataError
 from fedrela.metrics import Groups

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Candidates, Reallocator, relabel, undo
-from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocators import proposal, reallocator
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import DataError, FedrelaError
 from fedrela.streams import stream
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedrela.core.candidates import Candidates, no_candidates
 from fedrela.core.equations import class_weights
-from fedrela.core.options import RelabelOptions
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError
 from fedrela.options import Options
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core.candidates import Candidates, rank_within
-from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocators.base import Reallocator
+from fedrela.core.relabel_options import RelabelOptions
 
 
 class Confident(Reallocator):

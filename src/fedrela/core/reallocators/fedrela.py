@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core.candidates import Candidates, find_candidates
-from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocators.base import Reallocator
+from fedrela.core.relabel_options import RelabelOptions
 
 
 class FedReLa(Reallocator):

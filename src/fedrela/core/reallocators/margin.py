@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fedrela.core.candidates import Candidates
 from fedrela.core.equations import class_weights, probability, quantile_threshold
-from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocators.base import Reallocator
+from fedrela.core.relabel_options import RelabelOptions
 
 
 class Margin(Reallocator):

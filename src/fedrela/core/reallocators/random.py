@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fedrela.core.candidates import Candidates
 from fedrela.core.equations import class_weights, weight_gain
-from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocators.base import Reallocator
+from fedrela.core.relabel_options import RelabelOptions
 
 
 class Random(Reallocator):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, PlainValidator, PrivateAttr, model_validator
 
 from fedrela.core.limits import class_number
-from fedrela.engine.options import OTHERS, RelabelPlan, TrainOptions
+from fedrela.engine.run_options import OTHERS, RelabelPlan, TrainOptions
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
 from fedrela.experiment.schema.data import DataConfig

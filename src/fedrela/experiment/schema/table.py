@@ -1,7 +1,7 @@
 """What all tables of a configuration share: closed keys, choices, rules across keys, declared options.
 
 A table is a `ConfigTable` with a field per key, or a class of `fedrela.options.Options`, which declares its keys where
-they are used: ``[train]`` is `fedrela.engine.options.TrainOptions`, checked here by `options_table`.
+they are used: ``[train]`` is `fedrela.engine.run_options.TrainOptions`, checked here by `options_table`.
 """
 
 from __future__ import annotations

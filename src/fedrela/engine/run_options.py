@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
 from fedrela.core.limits import PAIRS
-from fedrela.core.options import RelabelOptions
 from fedrela.core.reallocators import reallocator
+from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option, options_of
 from fedrela.streams import stream
