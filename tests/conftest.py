@@ -37,6 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     from helpers import batteries
 
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:  # as in the background, under nohup: children would ignore it
+            signal.signal(number, handler)
+
     batteries.NIGHTLY, batteries.TENTH = config.getoption("--nightly"), config.getoption("--tenth")
     if batteries.RECORD in os.environ:
         folder = Path(os.environ[batteries.RECORD])

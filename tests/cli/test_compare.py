@@ -160,7 +160,7 @@ def test_where_every_baseline_fails_one_line_says_why(run):
         (["--arms", ""], "--arms: expected one of baseline"),
         (["--arms", "baseline,baseline"], "--arms: 'baseline' is there already"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),
-        (["--workers", "none"], "workers: expected 'auto' or an integer from 1 to"),
+        (["--workers", "none"], "--workers: expected 'auto' or an integer from 1 to"),
     ],
 )
 def test_wrong_options(run, options, words):

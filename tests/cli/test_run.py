@@ -40,6 +40,7 @@ def test_it_shows_the_rounds_and_ends_with_a_table(run):
     lines = done.out.splitlines()
     assert lines[0].startswith("small.toml: gaussians, 5 clients, fedavg with mlp, 6 rounds, re-labelling in round 4")
     assert lines[1] == "run folder runs/small; 1 worker"
+    assert lines.pop(2).startswith("columns: numbers ")
     rounds = [re.match(r"round (\d+)/6  overall [\d.]+ %  majority [\d.]+ %  minority [\d.]+ %", x) for x in lines[2:8]]
     assert [int(found[1]) for found in rounds] == [1, 2, 3, 4, 5, 6]
     moved = [int(re.search(r"moved (\d+)", line)[1]) for line in lines[2:8]]
@@ -99,7 +100,7 @@ def test_a_note_says_why_a_run_is_serial(run, monkeypatch):
 
     monkeypatch.setattr("fedrela.engine.executors.forkserver.start", refuse)
     out = run("run", write(small()), "--workers", "2").out
-    assert re.search(r"^run folder runs/small; 1 worker\nnote: .*no more processes", out, re.M)
+    assert re.search(r"^run folder runs/small; 1 worker\n(columns: .*\n)?note: .*no more processes", out, re.M)
 
 
 def test_a_named_folder_that_has_a_run_is_left_alone(run):

@@ -243,7 +243,7 @@ def test_server_that_accepts_and_never_answers(site: Site, tmp_path: Path) -> No
         (answers.status(404), "HTTP 404 Not Found;"),
         (answers.status(503), "HTTP 503 Service Unavailable;"),
         (answers.status(299), "HTTP 299 is not the answer"),
-        (answers.status(206), "another range"),
+        (answers.status(206), "range other than the one requested"),
         (answers.status(302), "HTTP 302 is not the answer"),
         (lambda handler: handler.wfile.write(b"HTTP/1.1 599 \x1b[2Jgone\r\n\r\n"), "HTTP 599;"),
         (lambda handler: handler.wfile.write(b"\x1b[2Jnonsense\r\n\r\n"), "nonsense"),

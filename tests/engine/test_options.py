@@ -145,7 +145,7 @@ def test_the_options_of_relabel_for_each_client():
     assert set(options) == {each.name for each in options_of(RelabelOptions)}
 
 
-@pytest.mark.parametrize("module", ["options", "executors"])
+@pytest.mark.parametrize("module", ["run_options", "executors"])
 def test_options_and_the_start_of_workers_load_no_torch(module):
     code = f"import sys, fedrela.engine.{module}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

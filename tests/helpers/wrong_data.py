@@ -4,33 +4,42 @@ from __future__ import annotations
 
 CASES = {
     "data": """
-«sorce = "digits"                     | sorce: unknown key; nearest: source «Source = "digits"                    |
-Source: unknown key; nearest: source «q = 1                                | q: unknown key; this table has source,
-root, options, imbalance, «seed = 1                             | seed: unknown key «alpha = 0.3
-| alpha: unknown key «"a b" = 1                            | "a b": unknown key source = «"digit"                     |
-source: expected one of cifar10, cifar100, csv, digits, source = «"DIGITS"                    | source: expected one of
-cifar10 source = «3                           | source: expected one of cifar10 source = «["digits"]                  |
-source: expected one of cifar10 source = «true                        | source: expected one of cifar10 root = «7
-| root: expected a path, got 7 root = «""                            | root: expected a path of at least one character
+«sorce = "digits"                     | sorce: unknown key; nearest: source
+«Source = "digits"                    | Source: unknown key; nearest: source
+«q = 1                                | q: unknown key; this table has source, root, options, imbalance,
+«seed = 1                             | seed: unknown key
+«alpha = 0.3                          | alpha: unknown key
+«"a b" = 1                            | "a b": unknown key
+source = «"digit"                     | source: expected one of cifar10, cifar100, csv, digits,
+source = «"DIGITS"                    | source: expected one of cifar10
+source = «3                           | source: expected one of cifar10
+source = «["digits"]                  | source: expected one of cifar10
+source = «true                        | source: expected one of cifar10
+root = «7                             | root: expected a path, got 7
+root = «""                            | root: expected a path of at least one character
 root = «"a\\u0000b"                   | root: expected a path of at least one character and without control characters
-root = «["data"]                      | root: expected a path, got a list validation = «1.0                     |
-validation: expected a number >= 0 and < 1, got 1.0 validation = «-0.1                    | validation: expected a
-number >= 0 and < 1, got -0.1 validation = «20                      | validation: expected a number >= 0 and < 1, got 20
-validation = «"0.2"                   | validation: expected a number >= 0 and < 1, got '0.2' validation = «false
-| validation: expected a number >= 0 and < 1, got false validation = «nan                     | validation: expected a
-number >= 0 and < 1, got nan scaling = «"fitted"                   | scaling: expected one of fit, local, none, or a
-table { mean, std }, got 'fitted' scaling = «1                          | scaling: expected fit, local, none, or a table
-{ mean, std }, got 1 scaling = { mean = [0], std = «[0] }  | scaling.std: expected a list of numbers above 0, one per
-channel, got a list standardize = «"global"               | standardize: expected one of pooled, local, none, got
-'global' standardize = «false                  | standardize: expected one of pooled, local, none, got false protocol =
-«"fedlog"                  | protocol: expected one of counts, fedloge, fedrela-release, got 'fedlog' protocol =
-«"fedloge"; imbalance = { kind = "step", ratio = 2 } | protocol: not used with minority classes imbalance.ratio = 2;
-protocol = «"fedrela-release"; imbalance.kind = "step" | protocol: not used with minority classes imbalance = «"step"
-| imbalance: expected a table, got 'step' imbalance = «[{ kind = "natural" }]   | imbalance: expected a table, got a
-list partition = «10                       | partition: expected a table, got 10 options = «1979-05-27                 |
-options: expected a table, got a date or time source = "csv"; «file = "x.csv"       | file: unknown key source =
-«"csvv"; validation = 9      | source: expected one of cifar10, cifar100, csv, digits, fashion_mnist validation = «9;
-source = "csvv"      | validation: expected a number >= 0 and < 1, got 9 (and 1 more)
+root = «["data"]                      | root: expected a path, got a list
+validation = «1.0                     | validation: expected a number >= 0 and < 1, got 1.0
+validation = «-0.1                    | validation: expected a number >= 0 and < 1, got -0.1
+validation = «20                      | validation: expected a number >= 0 and < 1, got 20
+validation = «"0.2"                   | validation: expected a number >= 0 and < 1, got '0.2'
+validation = «false                   | validation: expected a number >= 0 and < 1, got false
+validation = «nan                     | validation: expected a number >= 0 and < 1, got nan
+scaling = «"fitted"                   | scaling: expected one of fit, local, none, or a table { mean, std }, got
+scaling = «1                          | scaling: expected fit, local, none, or a table { mean, std }, got 1
+scaling = { mean = [0], std = «[0] }  | scaling.std: expected a list of numbers above 0, one per channel, got a list
+standardize = «"global"               | standardize: expected one of pooled, local, none, got 'global'
+standardize = «false                  | standardize: expected one of pooled, local, none, got false
+protocol = «"fedlog"                  | protocol: expected one of counts, fedloge, fedrela-release, got 'fedlog'
+protocol = «"fedloge"; imbalance = { kind = "step", ratio = 2 } | protocol: not used with minority classes
+imbalance.ratio = 2; protocol = «"fedrela-release"; imbalance.kind = "step" | protocol: not used with minority classes
+imbalance = «"step"                   | imbalance: expected a table, got 'step'
+imbalance = «[{ kind = "natural" }]   | imbalance: expected a table, got a list
+partition = «10                       | partition: expected a table, got 10
+options = «1979-05-27                 | options: expected a table, got a date or time
+source = "csv"; «file = "x.csv"       | file: unknown key
+source = «"csvv"; validation = 9      | source: expected one of cifar10, cifar100, csv, digits, fashion_mnist
+validation = «9; source = "csvv"      | validation: expected a number >= 0 and < 1, got 9 (and 1 more)
 """,
     "data.options": """
 «sise = 3                             | sise: unknown key; source 'digits' has none

@@ -48,7 +48,7 @@ def test_what_is_missing_stays_missing():
     found = paired([0.5, None, 0.25], [0.75, 0.5, 0.5])
     assert found.values == (0.25, None, 0.25)
     assert (found.mean, found.low, found.high) == (None, None, None)
-    assert in_words(found.as_record()) == "not known"
+    assert in_words(found.as_record()) == "unknown"
 
 
 def test_seeds_that_agree_leave_nothing_to_chance():

@@ -143,7 +143,9 @@ def test_a_damaged_newest_gives_way_to_the_one_before(part, damage, folder):
     assert (found.round, found.arrays["w"].tolist()) == (1, [1.0, 1.0, 1.0])
     assert found.note.startswith("000002: ")
     os.remove(newest(folder).with_name("000001") / "record.json")
-    with pytest.raises(IntegrityError, match=r"no checkpoint is sound: 000002: .*; 000001: record.json has 0 bytes"):
+    with pytest.raises(
+        IntegrityError, match=r"no checkpoint is sound: 000002: .*; 000001: record.json: expected 15 bytes"
+    ):
         folder.load_checkpoint()
 
 
@@ -170,7 +172,7 @@ def test_a_log_that_was_changed_leads_back_to_where_it_was_not(folder):
     folder.truncate_rounds(found.round)
     assert folder.rounds() == [{"round": 1}]
     path.unlink()
-    with pytest.raises(IntegrityError, match=r"rounds.jsonl has 0 bytes, 13 are recorded"):
+    with pytest.raises(IntegrityError, match=r"rounds.jsonl: expected 13 bytes, as recorded, got 0"):
         folder.load_checkpoint()
 
 

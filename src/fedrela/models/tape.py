@@ -21,6 +21,7 @@ Replay = Callable[..., Tensor | None]  # of the inputs; fills the gradients and 
 aten = torch.ops.aten
 SAME = {aten.detach.default, aten.alias.default}  # their result is their argument
 RESHAPES = {aten.view.default, aten._unsafe_view.default}
+ALIGNMENT = 64  # bytes, as torch allocates: MKL's products may have other last bits where a result lies elsewhere
 WITH_OUT = {aten.mm.default: torch.mm, aten.sum.dim_IntList: torch.sum}
 UNKNOWN_SIZE, VALUE = torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output
 RANDOM = torch.Tag.nondeterministic_seeded
@@ -161,7 +162,8 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
             elif call.function in RESHAPES and isinstance(call.args[0], Name) and target.is_contiguous():
                 target = target.view(self._shapes[call.args[0]])
             else:
-                return (call if call.function in WITH_OUT and target.is_contiguous() else None), target
+                fits = call.function in WITH_OUT and target.is_contiguous() and not target.data_ptr() % ALIGNMENT
+                return (call if fits else None), target
             end = call.args[0]
         return None, target
 

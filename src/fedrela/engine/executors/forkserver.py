@@ -22,8 +22,15 @@ from fedrela.files.scratch import mark_scratch
 
 PRELOAD = ["numpy", "torch", "fedrela.engine.client", "fedrela.engine.executors.worker", __name__]
 SOCKETS = "FEDRELA_SOCKETS"  # names to the server the folder that it removes if its parent has been killed
+
+
+def _remove_sockets(folder: str, parent: int) -> None:
+    if os.getppid() != parent:  # else the server alone has ended, and its parent may start another
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 if SOCKETS in os.environ:
-    atexit.register(shutil.rmtree, os.environ.pop(SOCKETS), ignore_errors=True)
+    atexit.register(_remove_sockets, os.environ.pop(SOCKETS), os.getppid())
 
 _starting = threading.Lock()
 
