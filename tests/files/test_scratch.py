@@ -75,3 +75,15 @@ def test_a_folder_is_marked_once(temporary):
     mark_scratch(folder)
     mark_scratch(folder)
     assert (folder / LOCK).exists()
+
+
+def test_without_locks_nobody_knows_what_is_in_use(temporary, monkeypatch):
+    monkeypatch.setattr(module, "YOUNG", -60)
+    (temporary / "mine").mkdir()
+    (temporary / "mine" / LOCK).write_text("")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_user", None)
+        remove_leftovers()
+    assert (temporary / "mine").exists()
+    remove_leftovers()
+    assert not (temporary / "mine").exists()

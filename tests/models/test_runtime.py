@@ -63,3 +63,13 @@ def test_the_loss_is_computed_in_the_precision_and_float16_scales_it(precision, 
         weights.append(model.array.tobytes())
     assert seen == {dtype}
     assert weights[0] == weights[1]
+
+
+def test_the_processor_is_named_with_family_and_model(monkeypatch, tmp_path):
+    monkeypatch.setattr(runtime, "CPU_INFO", tmp_path / "cpuinfo")
+    assert runtime.processor().endswith(torch.backends.cpu.get_cpu_capability())  # also where there is no such file
+    names = set()
+    for model in (17, 18):
+        (tmp_path / "cpuinfo").write_text(f"cpu family\t: 25\nmodel\t\t: {model}\nmodel name\t: Fast\n")
+        names.add(runtime.processor().removesuffix(torch.backends.cpu.get_cpu_capability()))
+    assert names == {"Fast 25-17 ", "Fast 25-18 "}

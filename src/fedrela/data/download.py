@@ -241,7 +241,7 @@ def unpack(
         raise type(error)(f"{archive}: {error}") from None
     except OSError as error:
         raise DataError(f"{archive}: cannot be unpacked into {target}: {error.strerror or error}") from None
-    except Exception as error:  # both readers have many kinds
+    except Exception as error:  # tarfile and zipfile raise many kinds for damaged bytes
         raise DataError(f"{archive}: damaged, or not an archive: {one_line(error, 200)}") from None
     return Path(target)
 

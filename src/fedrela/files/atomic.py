@@ -97,9 +97,9 @@ def make_folders(path: Path) -> None:
 
 @contextlib.contextmanager
 def first_free(path: Path) -> Iterator[Path]:
-    """Make the folder `path`, or the first free one of path-2, path-3 and so on, and give it; no other process gets it.
+    """Create the folder `path`, or the first free one of path-2, path-3 and so on, and yield it to one process alone.
 
-    What is empty in the end is removed, also a folder of it that was made here.
+    If it is empty in the end it is removed, and so is its parent if that was created here.
     """
     made = [] if path.parent.exists() else [path.parent]
     make_folders(path.parent)

@@ -136,7 +136,7 @@ def make_folder(path: Path) -> None:
 
 @operation
 def make_new_folder(path: Path) -> bool:
-    """Make a folder and return True, or False where something of that name is there already."""
+    """Create a folder and return True; False if something of that name exists."""
     try:
         path.mkdir()
     except FileExistsError:

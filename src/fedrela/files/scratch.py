@@ -15,7 +15,7 @@ from fedrela.files.lock import alone, is_taken
 LOCK = "fedrela.lock"
 YOUNG = 60  # seconds for which a folder may have a lock that is not taken yet
 
-_user = getattr(os, "getuid", lambda: 0)
+_user = getattr(os, "getuid", None)  # None on a system without locks, where any folder may be in use
 _held = contextlib.ExitStack()  # until this process ends
 
 
@@ -40,6 +40,8 @@ def mark_scratch(folder: Path) -> None:
 
 def remove_leftovers() -> None:
     """Remove the marked folders of processes of this user that are gone."""
+    if _user is None:
+        return
     for lock in Path(tempfile.gettempdir()).glob(f"*/{LOCK}"):
         with contextlib.suppress(OSError):  # another process may be removing it, too
             facts, folder = lock.lstat(), lock.parent

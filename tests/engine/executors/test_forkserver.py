@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
+from multiprocessing import forkserver, util
 from pathlib import Path
 
 import pytest
 
 from fedrela.engine.executors.forkserver import PRELOAD, usable_cores
+from fedrela.engine.executors.pool import Pool
 from helpers.toy_work import gone, wait_for
 
 HEAD = """
@@ -150,3 +152,13 @@ def test_usable_cores_of_this_machine(tmp_path, monkeypatch):
     assert 1 <= usable_cores() <= os.cpu_count()
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert usable_cores(tmp_path) == os.cpu_count()
+
+
+def test_a_server_that_ends_leaves_the_folder_of_its_parent():
+    """The parent starts another one there."""
+    with Pool(1):
+        folder = util.get_temp_dir()
+    forkserver._forkserver._stop()
+    assert os.path.isdir(folder)
+    with Pool(1):
+        pass
