@@ -41,7 +41,7 @@ nightly: $(READY)    ## every test at its nightly counts; resumes where it stopp
 coverage: $(READY)   ## branch coverage of the tests at their everyday counts
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --cov=fedrela --cov-branch --cov-report=term:skip-covered
 
-bench: $(READY)      ## ratios to bare PyTorch, start and memory, into docs/explanation/performance.md (BENCH="--only peers": pfl, Flower)
+bench: $(READY)      ## ratios to bare PyTorch, start and memory, pfl and Flower beside it, into docs/explanation/performance.md
 	$(BIN)/python benchmarks/engine.py $(BENCH)
 
 bench-more: $(READY) # re-labelling against NumPy, partitions, every algorithm, the Flower adapter: printed only

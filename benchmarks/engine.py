@@ -6,7 +6,7 @@ them. Every number is a median with its quartiles, beside it the load average wh
 ``benchmarks/results.json`` and the table of ``docs/explanation/performance.md``; parts that are not run keep their last
 numbers.
 
-usage: python benchmarks/engine.py [--quick] [--rounds 15] [--only PART ...] [--peers]
+usage: python benchmarks/engine.py [--quick] [--rounds 15] [--only PART ...]
 
 rounds    a training round with two workers against two bare PyTorch processes with half of the batches each
 relabel   a round in which all clients re-label against a normal one
@@ -14,9 +14,9 @@ compare   twelve small runs (four arms, three seeds) side by side against one af
 clients   100 of 10,000 clients a round against 100 of 100 with as many samples each; a run of 100,000 clients
 start     CPU seconds of `fedrela --help` and of imports; `fedrela run` to the end of round 1
 memory    peak of all processes
-peers     pfl and Flower on the same clients; each in an environment that is built on first use (not by default)
+peers     pfl and Flower on the same clients; each in an environment that is built on first use
 
-With --quick a smoke run on made data, which is not kept.
+With --quick a smoke run on made data, without peers, which is not kept.
 """
 
 from __future__ import annotations
@@ -332,10 +332,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a smoke run on made data, which is not kept")
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each side that is compared")
-    parser.add_argument("--only", nargs="+", choices=PARTS, help="parts to run; all but peers by default")
-    parser.add_argument("--peers", action="store_true", help="peers as well")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="parts to run; all by default")
     told = parser.parse_args()
-    parts = told.only or [name for name in PARTS if name != "peers" or told.peers]
+    parts = told.only or [name for name in PARTS if name != "peers" or not told.quick]
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} before this run", flush=True)
     rounds = 2 if told.quick else told.rounds
     failed = []

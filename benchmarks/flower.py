@@ -94,7 +94,7 @@ def plain_round(client: FlowerClient, message: Message, context: Context) -> Mes
     config = message.content.config_records["config"]
     weights = message.content.array_records["arrays"]["weights"].numpy()
     broadcast = client.memory.write_broadcast({"weights": weights})
-    uploads = client.memory.make("uploads", client.runner.arrays.upload)
+    uploads = client.memory.allocate("uploads", client.runner.arrays.upload)
     with one_thread():
         round = int(str(config["server-round"]))
         samples = client.runner(Task("train", round, client_of(context), broadcast.handle, uploads.handle, 0)).samples

@@ -28,3 +28,8 @@ nb_execution_mode = "force"  # the notebook has no outputs of its own
 nb_execution_in_temp = True
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
+
+
+def setup(app):
+    """Keep a number and its deviation on one line of a table."""
+    app.connect("source-read", lambda app, name, text: text.append(text.pop().replace(" ± ", "\u00a0±\u00a0")))

@@ -248,12 +248,15 @@ def contents(studies: Sequence[Study]) -> Iterator[str]:
     yield "## The studies"
     yield ""
     yield "```{toctree}"
+    yield ":maxdepth: 1"
+    yield ""
     yield from ABOUT
     yield "```"
     yield ""
     rows = [
-        [study.title, f"[{study.page}]({study.page}.md)", f"{len(study.cells)} of {study.summary['runs'] or '-'}"]
+        [study.title, f"[{study.page}]({study.page}.md)", f"{len(study.cells)} of {study.summary['runs']}"]
         for study in studies
+        if study.cells
     ]
     yield from table(["study", "page", "runs recorded"], rows)
     yield from KEPT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from fedrela.cli.main import VERBS, app, load_verb
+from fedrela.cli.main import COMMANDS, app, load_command
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
 from fedrela.experiment.schema.federation import FederationConfig, NodeConfig
@@ -26,11 +26,11 @@ and an unknown one is refused with its line, its column and the nearest key. `fe
 a file in full with these explanations; `fedrela init` writes one to start from. Defaults are those of `fedrela run` on
 an empty file; "-" means that there is none.
 """
-COMMANDS = """# Command line
+COMMAND_LINE = """# Command line
 
 Generated from `fedrela --help` by `python docs/reference.py`. [Exit codes](exit-codes.md): 0 done, 1 unexpected, 2
 usage or configuration, 3 data (a refusal too), 4 integrity, 5 busy or too few clients, 130 interrupted. Every
-error is one line on standard error; `fedrela --debug VERB ...` shows its traceback.
+error is one line on standard error; `fedrela --debug COMMAND ...` shows its traceback.
 """
 
 NEEDS = {  # beginnings of examples that no test runs
@@ -63,8 +63,8 @@ def tables(table: ConfigTable | Options, path: tuple[str, ...] = (), about: str 
 def federation() -> str:
     """Return the sections of private nodes, whose tables have keys that must be there."""
     agreed = FederationConfig.model_construct(nodes=None, classes=None)
-    about = "what the parties of [a private federation](../how-to/federate.md) agree on; nodes and classes are needed"
-    own = "".join(tables(NodeConfig.model_construct(source=None), (), "a node's own file; source is needed"))
+    about = "what the parties of [a private federation](../how-to/federate.md) agree on; nodes and classes are required"
+    own = "".join(tables(NodeConfig.model_construct(source=None), (), "a node's own file; source is required"))
     own = own.replace("## At the top", "## `node.toml`").replace("## `[policy]`", "## `[policy]` in `node.toml`")
     return "".join(tables(agreed, ("federation",), about)) + own
 
@@ -106,8 +106,8 @@ def shell_blocks(examples: str) -> str:
     return "\n\n".join("\n".join(["```sh", *lines, "```"]) for lines in blocks.values())
 
 
-def verb(command, path: str) -> Iterator[str]:
-    """Yield a section for a verb, and for those below it."""
+def section(command, path: str) -> Iterator[str]:
+    """Yield the section of a command, and those of its subcommands."""
     summary, *rest = plain(command.help or "").split("\n\n")
     yield f"\n## `fedrela {path}`\n\n{summary}\n"
     for paragraph in rest:
@@ -118,7 +118,7 @@ def verb(command, path: str) -> Iterator[str]:
     if rows:
         yield "\n" + "\n".join(["| argument or option | default | meaning |", "|---|---|---|", *rows, ""])
     for name, below in getattr(command, "commands", {}).items():
-        yield from verb(below, f"{path} {name}")
+        yield from section(below, f"{path} {name}")
 
 
 def _parameter(parameter) -> str:
@@ -131,7 +131,7 @@ def _parameter(parameter) -> str:
 
 
 def command_line() -> str:
-    return COMMANDS + "".join(line for name in VERBS for line in verb(load_verb(name), name))
+    return COMMAND_LINE + "".join(line for name in COMMANDS for line in section(load_command(name), name))
 
 
 MADE = {"configuration.md": configuration, "command-line.md": command_line}

@@ -2,7 +2,7 @@
 
     python examples/text.py
 
-`load` and `TextModel` could stand in a package of your own; a TOML file would name them as ``"mypackage.text:load"``.
+`load` and `TextModel` could be in a package of your own; a TOML file would name them as ``"mypackage.text:load"``.
 """
 
 from __future__ import annotations

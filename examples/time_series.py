@@ -19,7 +19,7 @@ KINDS = ("walk", "run", "fall")
 
 
 def load(*, samples: int = 400) -> Source:
-    """Make recordings ``(n, 2, 64)``: waves of another frequency for each kind, in noise."""
+    """Make recordings ``(n, 2, 64)``: sine waves with a frequency per kind, and noise."""
     rng = np.random.default_rng(1)
     y = np.repeat(np.arange(3), samples)
     frequency = np.array([2.0, 3.0, 4.0])[y] + rng.normal(0, 0.4, y.size)

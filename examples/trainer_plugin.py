@@ -70,7 +70,7 @@ def federate(mine, scratch):
 
 
 def logits(model, batch):
-    """Tell FedReLa how the model is called: a batch is a dictionary, and so is what it returns."""
+    """Tell FedReLa how to call the model: batch and output are dictionaries."""
     return model(batch["input_ids"]).logits
 
 

@@ -41,7 +41,7 @@ def groups() -> dict[str, list[str]]:
     found = {"slow": slow}
     found |= {name: [f"tests/{name}", *(f"--ignore={path}" for path in slow)] for name in folders}
     found["top"] = sorted(path.relative_to(ROOT).as_posix() for path in tests.glob("test_*.py"))
-    found["src"] = ["src"]
+    found["src"] = ["src", "tests/conftest.py"]  # which has the options
     nightly = {name: [*arguments, "--nightly"] for name, arguments in found.items() if arguments}
     report = f"--cov-report=json:{STATE / 'coverage.json'}"
     return nightly | {"coverage": ["tests", "src", "--cov=fedrela", "--cov-branch", report]}

@@ -13,7 +13,7 @@ import fedrela
 
 ROOT = Path(fedrela.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-BASE = {"arguments", "errors", "options", "parts", "records", "streams", "text", "files", "runfolder"}
+BASE = {"arguments", "errors", "components", "options", "records", "streams", "text", "files", "runfolder"}
 BASE_PACKAGES = {"numpy", "safetensors"}
 
 # layer -> (layers of ours it may import, third-party packages beside those of the base row)
@@ -151,6 +151,14 @@ def test_the_whole_core_works_without_torch():
         "    done.ledger.save(folder + '/a.npz')\n"
         "    assert fedrela.undo(folder + '/a.npz').tolist() == y.tolist()\n"
     )
+
+
+def test_without_flower_the_plug_in_names_the_extra():
+    for module in ("fedrela.flower", "fedrela.flower.mod"):
+        said = python(
+            f"import sys; sys.modules['flwr'] = None\ntry: import {module}\nexcept ImportError as error: print(error)\n"
+        )
+        assert said == "fedrela.flower needs Flower, the extra `flower`: pip install 'fedrela[flower]'\n"
 
 
 def writes(node: ast.AST) -> bool:

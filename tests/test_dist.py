@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,61 @@ def test_the_bill_of_materials_names_everything_with_its_digest():
     assert all(part["hashes"][0]["content"] for name, part in parts.items() if name != "torch")
     (needs,) = bill["dependencies"]
     assert {"pkg:pypi/numpy@", "pkg:pypi/torch@"} <= {each.rpartition("@")[0] + "@" for each in needs["dependsOn"]}
+
+
+def test_saved_advisories_are_searched_without_a_network(tmp_path, capsys):
+    """An advisory counts by version or range, unless it is withdrawn or of another ecosystem."""
+    version = dist.everything()["numpy"][0]
+
+    def advisory(name, ecosystem="PyPI", **affected):
+        package = {"ecosystem": ecosystem, "name": "NumPy"}
+        return {"id": name, "modified": "2026-01-02T03:04:05Z", "summary": "a\x1b[2J", "affected": [
+            {"package": package, **affected}]}  # fmt: skip
+
+    def within(*events):
+        return [{"type": "ECOSYSTEM", "events": list(events)}]
+
+    always = {"introduced": "0"}
+    records = [
+        advisory("LISTED", versions=[f"{version}.0"]),
+        advisory("OPEN", ranges=within(always)),
+        advisory("LAST", ranges=within({"last_affected": version}, always)),
+        advisory("UNREADABLE", ranges=within({"introduced": "2004d"})),
+        advisory("FIXED", ranges=within(always, {"fixed": version}), versions=["0.1"]),
+        advisory("LATER", ranges=within({"introduced": f"{version}.1"})),
+        advisory("PAST", ranges=within(always, {"last_affected": "0.1"})),
+        advisory("OTHER", "npm", ranges=within(always)),
+        advisory("COMMITS", ranges=[{"type": "GIT", "events": [always]}]),
+        advisory("WITHDRAWN", ranges=within(always)) | {"withdrawn": "2026-01-03T00:00:00Z"},
+    ]
+    assert dist.audit(zipped(tmp_path / "some.zip", records)) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[1].strip() for line in lines] == ["LAST", "LISTED", "OPEN", "UNREADABLE"]
+    assert lines[0] == f"numpy {version}: LAST: a?[2J"
+    assert last.startswith("4 of 8 advisories apply to ")
+    assert last.endswith("the newest is of 2026-01-02")
+    assert dist.audit(zipped(tmp_path / "none.zip", records[4:])) == 0
+
+
+@pytest.mark.parametrize("records", [[], [{}], [3], ["x"], [{"affected": [{"package": {"ecosystem": "npm"}}]}]])
+def test_a_file_without_advisories_does_not_pass_for_a_clean_one(tmp_path, capsys, records):
+    assert dist.audit(zipped(tmp_path / "all.zip", records)) == 2
+    assert "expected a zip file of OSV records" in capsys.readouterr().err
+
+
+def test_advisories_that_cannot_be_read_are_an_error(tmp_path):
+    whole = zipped(tmp_path / "all.zip", [{}] * 9).read_bytes()
+    (tmp_path / "cut.zip").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "bent.zip").write_bytes(whole.replace(b"{}", b"{]"))
+    for name in ("missing.zip", "cut.zip", "bent.zip", "."):
+        assert dist.audit(tmp_path / name) == 2
+
+
+def zipped(path, records):
+    with zipfile.ZipFile(path, "w") as archive:
+        for number, record in enumerate(records):
+            archive.writestr(f"{number}.json", json.dumps(record))
+    return path
 
 
 def test_packages_built_twice_are_the_same_bytes(tmp_path, request):

@@ -17,7 +17,7 @@ import pytest
 
 from fedrela.algorithms import ALGORITHMS
 from fedrela.experiment.registries import traffic
-from fedrela.theory import print_error
+from fedrela.theory import printed_error
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -124,7 +124,7 @@ def test_the_errors_of_lemma_3_are_those_of_the_page():
     assert len(rows) == 4
     for minority, samples, errors in [row for row in rows if row[1] != "3,200"]:  # that one is what the command prints
         setting = {"minority": float(minority), "samples": int(samples.replace(",", "")), "rho": 0.3, "draws": 1000}
-        assert errors == " | ".join(f"{print_error(20, alpha, **setting):.3g}" for alpha in (100, 1, 0.3, 0.1))
+        assert errors == " | ".join(f"{printed_error(20, alpha, **setting):.3g}" for alpha in (100, 1, 0.3, 0.1))
 
 
 def test_the_pictures_can_be_made_and_their_numbers_are_those_of_the_page(tmp_path, capsys):

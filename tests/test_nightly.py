@@ -218,3 +218,9 @@ def test_a_group_that_cannot_be_collected_is_a_failure(tree):
     code, said = nightly(tree, "--only", "two")
     assert code == 1
     assert "NOT ENDED two: pytest ended with exit code 2" in said
+
+
+def test_doctests_alone_know_the_options():
+    command = [sys.executable, "-m", "pytest", *groups()["src"], "--collect-only", "-q", "-p", "no:xdist"]
+    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

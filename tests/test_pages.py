@@ -16,7 +16,7 @@ import click
 import pytest
 import typer
 
-from fedrela.cli.main import VERBS, UsageError, load_verb
+from fedrela.cli.main import COMMANDS, UsageError, load_command
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema import Config
 from fedrela.plugin import Policy
@@ -38,7 +38,7 @@ def parse(words: list[str]) -> None:
     words = list(itertools.dropwhile(lambda word: word.startswith("--"), words))  # options before the verb
     if not words:
         return
-    command, rest = load_verb(words[0]), words[1:]
+    command, rest = load_command(words[0]), words[1:]
     while rest and getattr(command, "commands", None):
         command, rest = command.commands[rest[0]], rest[1:]
     if "--help" not in rest and not getattr(command, "commands", None):
@@ -98,6 +98,16 @@ def test_a_page_does_what_it_says(page, tmp_path, request):
     assert RUN["problems"](page, tmp_path) == []
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_pictures_of_a_tutorial_are_those_that_it_draws(page):
+    text = page.read_text()
+    drawn = "\n".join(block.text for block in RUN["blocks"](text))
+    for picture in RUN["PICTURE"].findall(text):
+        assert picture.startswith("pictures/")
+        assert Path(picture).name in drawn
+        assert (page.parent / picture).is_file()
+
+
 def test_a_page_that_says_something_else_is_noticed(tmp_path):
     page = tmp_path / "page.md"
     (tmp_path / "there").mkdir()
@@ -121,4 +131,4 @@ def test_the_pages_of_reference_are_up_to_date(name):
 
 def test_every_verb_has_its_section():
     page = (DOCS / "reference" / "command-line.md").read_text()
-    assert [verb for verb in VERBS if f"\n## `fedrela {verb}`\n" not in page] == []
+    assert [verb for verb in COMMANDS if f"\n## `fedrela {verb}`\n" not in page] == []

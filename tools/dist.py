@@ -1,7 +1,9 @@
-"""Lock file and distribution: ``python tools/dist.py lock REPORT`` and ``python tools/dist.py sbom``.
+"""Lock file and distribution: ``python tools/dist.py lock REPORT``, ``sbom`` and ``audit ADVISORIES``.
 
 ``lock`` writes requirements.lock from what pip resolved: exact versions with the SHA-256 of their files, no address.
 ``sbom`` writes a software bill of materials (CycloneDX, JSON) of what the lock file names into dist/.
+``audit`` looks for known vulnerabilities of the locked versions in a saved copy of the PyPI advisories (OSV's all.zip),
+without a network. Exit code 1: there are some; 2: the copy cannot be read.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import json
 import re
 import sys
 import tomllib
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +63,16 @@ def write_lock(report: dict[str, Any]) -> None:
     LOCK.write_text(HEAD.format(torch=constrained()["torch"]) + "\n".join(sorted(lines)) + "\n")
 
 
+def everything() -> dict[str, tuple[str, str]]:
+    """Return version and SHA-256 of all that is installed, by normal name; what is installed apart has no digest."""
+    return {name: (version, "") for name, version in constrained().items() if name in APART} | locked()
+
+
 def bill_of_materials() -> dict[str, Any]:
     """Return the bill of materials; the same lock file gives the same bytes, so it holds no time."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     direct = sorted(normal(re.split(r"[<>=!~ \[;]", each)[0]) for each in project["dependencies"])
-    parts = {name: (version, "") for name, version in constrained().items() if name in APART} | locked()
+    parts = everything()
     components = [
         {
             "type": "library", "name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}",
@@ -82,8 +91,71 @@ def bill_of_materials() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def read_advisories(path: Path) -> list[dict[str, Any]]:
+    """Return the advisories in a zip file of OSV records that are in force; without any, the file is not what it says.
+
+    A record that cannot be read is an error: it could be about a package that is installed.
+    """
+    with zipfile.ZipFile(path) as archive:
+        records = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith(".json")]
+    known = [record for record in records if any(_packages(record))]
+    if not known:
+        raise ValueError("it holds no advisory of a PyPI package")
+    return [record for record in known if "withdrawn" not in record]
+
+
+def _packages(advisory: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for affected in advisory.get("affected", ()):
+        if affected.get("package", {}).get("ecosystem") == "PyPI":
+            yield normal(affected["package"]["name"]), affected
+
+
+def is_affected(version: str, affected: dict[str, Any]) -> bool:
+    """Whether an advisory lists a version, or one of its ranges holds it; a range that cannot be read counts."""
+    from packaging.utils import canonicalize_version
+    from packaging.version import InvalidVersion, Version
+
+    if canonicalize_version(version) in map(canonicalize_version, affected.get("versions", ())):
+        return True
+    for events in (each["events"] for each in affected.get("ranges", ()) if each["type"] == "ECOSYSTEM"):
+        here, found = Version(version), False
+        try:
+            ordered = sorted((Version(at), kind) for event in events for kind, at in event.items())
+        except InvalidVersion:
+            return True
+        for at, kind in ordered:
+            if kind == "introduced" and here >= at:
+                found = True
+            elif (kind == "fixed" and here >= at) or (kind == "last_affected" and here > at):
+                found = False
+        if found:
+            return True
+    return False
+
+
+def audit(path: Path) -> int:
+    """Print the known vulnerabilities of what is installed, by a saved copy of the advisories; return the exit code."""
+    try:
+        advisories = read_advisories(path)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        print(f"{path}: expected a zip file of OSV records: {error}", file=sys.stderr)
+        return 2
+    parts, found = everything(), set()
+    for advisory in advisories:
+        for name, affected in _packages(advisory):
+            if name in parts and is_affected(parts[name][0], affected):
+                names = ", ".join([advisory["id"], *advisory.get("aliases", ())])
+                line = f"{name} {parts[name][0]}: {names}: {advisory.get('summary', 'no summary')}"
+                found.add("".join(each if each.isprintable() else "?" for each in line))
+    for line in sorted(found):
+        print(line)
+    newest = max((advisory.get("modified", "") for advisory in advisories), default="")[:10]
+    print(f"{len(found)} of {len(advisories)} advisories apply to {len(parts)} packages; the newest is of {newest}")
+    return int(bool(found))
+
+
 def main(arguments: list[str]) -> None:
-    """Carry out one of the two commands."""
+    """Carry out one of the commands."""
     match arguments:
         case ["lock", report]:
             write_lock(json.loads(Path(report).read_text()))
@@ -93,6 +165,8 @@ def main(arguments: list[str]) -> None:
             target = ROOT / "dist" / f"fedrela-{version}.cdx.json"
             target.parent.mkdir(exist_ok=True)
             target.write_text(json.dumps(found, indent=1) + "\n")
+        case ["audit", advisories]:
+            sys.exit(audit(Path(advisories)))
         case _:
             sys.exit(__doc__)
 

@@ -10,7 +10,7 @@ from fedrela.experiment.flower_app import export_flower
 from fedrela.experiment.load import load_config
 from fedrela.experiment.split import split
 
-FRESH = True  # examples of different verbs write to the same places
+FRESH = True  # examples of different commands write to the same places
 TINY = """seed = 1
 [data]
 source = "digits"

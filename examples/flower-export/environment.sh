@@ -1,4 +1,4 @@
-# Sourced by the other scripts: nothing is reported to anybody, and nothing is installed at run time.
+# Sourced by the other scripts: no telemetry, and nothing is installed at run time.
 export FLWR_TELEMETRY_ENABLED=0
 export FLWR_DISABLE_UPDATE_CHECK=1
 export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1

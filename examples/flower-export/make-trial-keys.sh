@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make a throw-away certificate authority, a server certificate for loopback and one key a node, valid for 30 days.
+# Make a throw-away certificate authority, a server certificate for loopback and one key per node, valid for 30 days.
 # Usage: ./make-trial-keys.sh [DIR]
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"

@@ -33,7 +33,7 @@ elif [ "$insecure" = no ] && ! is_loopback "${superlink%:*}"; then
 else
   common+=(--insecure)
 fi
-umask 077 # labels are nobody else's business
+umask 077 # labels are readable by their owner alone
 export FLWR_HOME="${FLWR_HOME:-$state/flwr}"
 mkdir -p "$state" "$FLWR_HOME"
 exec flower-supernode "${common[@]}"

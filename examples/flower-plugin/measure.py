@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid
-from flwr.supercore.task_identity import TaskIdentity  # internal: set by Flower's own processes, by hand without them
+from flwr.supercore.task_identity import TaskIdentity  # internal: Flower's own processes set it
 
 HERE = Path(__file__).parent
 RARE = (0, 1, 2)
@@ -42,7 +42,7 @@ class GridHere(Grid):
         return list(self.contexts)
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Have every message answered at once, in the order of nodes."""
+        """Deliver every message, in the order of nodes."""
         names = []
         for message in sorted(messages, key=lambda each: each.metadata.dst_node_id):
             names.append(str(next(self.numbers)))
@@ -54,7 +54,7 @@ class GridHere(Grid):
         return [self.replies.pop(name) for name in message_ids]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
-        """Have messages answered."""
+        """Deliver messages and return the replies."""
         return self.pull_messages(self.push_messages(messages))
 
     def create_message(self, *arguments: Any, **more: Any) -> Message:
@@ -64,7 +64,7 @@ class GridHere(Grid):
     run = None
 
     def set_run(self, run: Any) -> None:
-        """Flower's way to say which run this is, which nobody here asks."""
+        """Do nothing: Flower sets the run here."""
 
 
 def load(app: str) -> tuple[ModuleType, ModuleType, ModuleType]:
@@ -102,9 +102,9 @@ def accuracy(app: str, seed: int, clients: int, folder: Path, **config: Any) -> 
 def main() -> None:
     """Print accuracy with and without the plug-in."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, usual in (("seeds", 5), ("rounds", 60), ("clients", 10)):
-        parser.add_argument(f"--{name}", type=int, default=usual)
-    asked = parser.parse_args()
+    for name, default in (("seeds", 5), ("rounds", 60), ("clients", 10)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    args = parser.parse_args()
     logging.getLogger("flwr").setLevel(logging.ERROR)
     torch.set_num_threads(1)
     rare, started = np.isin(np.arange(10), RARE), time.perf_counter()
@@ -112,12 +112,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for app in ("before", "after"):
             found = [
-                accuracy(app, seed, asked.clients, Path(folder), **{"num-server-rounds": asked.rounds})
-                for seed in range(asked.seeds)
+                accuracy(app, seed, args.clients, Path(folder), **{"num-server-rounds": args.rounds})
+                for seed in range(args.seeds)
             ]
             parts = [100 * np.array([each[which].mean() for each in found]) for which in (rare, ~rare, slice(None))]
             print(f"| {app} | " + " | ".join(f"{p.mean():.1f} ({p.std(ddof=1):.1f})" for p in parts) + " |")
-    print(f"\n{asked.seeds} seeds, {asked.rounds} rounds, {time.perf_counter() - started:.0f} s")
+    print(f"\n{args.seeds} seeds, {args.rounds} rounds, {time.perf_counter() - started:.0f} s")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ ROUNDS, CLIENTS = 5, 4
 
 
 class Net(nn.Sequential):
-    """A small perceptron for pictures of 8x8 pixels."""
+    """A small perceptron for images of 8x8 pixels."""
 
     def __init__(self):
         super().__init__(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))
@@ -30,9 +30,9 @@ class Net(nn.Sequential):
 
 def load_data(partition_id, num_partitions):
     """Return a client's training loader and test loader; the digits 0, 1 and 2 are rare."""
-    pictures, labels = load_digits(return_X_y=True)
+    images, labels = load_digits(return_X_y=True)
     kept = np.flatnonzero((labels > 2) | (np.arange(len(labels)) % 7 == 0))[partition_id::num_partitions]
-    rows = TensorDataset(torch.tensor(pictures[kept] / 16).float(), torch.tensor(labels[kept]))
+    rows = TensorDataset(torch.tensor(images[kept] / 16).float(), torch.tensor(labels[kept]))
     test, train = (torch.utils.data.Subset(rows, part) for part in (range(20), range(20, len(rows))))
     return DataLoader(train, batch_size=16, shuffle=True, drop_last=True), DataLoader(test, batch_size=64)
 
@@ -56,17 +56,17 @@ class Client(NumPyClient):
         """Train the global model for an epoch."""
         self.set_parameters(parameters)
         optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1, momentum=0.9)
-        for pictures, labels in self.trainloader:
+        for images, labels in self.trainloader:
             optimizer.zero_grad()
-            nn.functional.cross_entropy(self.net(pictures), labels).backward()
+            nn.functional.cross_entropy(self.net(images), labels).backward()
             optimizer.step()
         return self.get_parameters({}), len(self.trainloader.dataset), {}
 
     def evaluate(self, parameters, config):
         """Score the global model on the client's test data."""
         self.set_parameters(parameters)
-        pictures, labels = next(iter(self.testloader))
-        logits = self.net.eval()(pictures)
+        images, labels = next(iter(self.testloader))
+        logits = self.net.eval()(images)
         right = (logits.argmax(dim=1) == labels).float().mean()
         return nn.functional.cross_entropy(logits, labels).item(), len(labels), {"accuracy": right.item()}
 

@@ -27,9 +27,9 @@ _SUBPACKAGES = (
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        home = "plugin.relabeler" if name == "Relabeler" else "core"
-        found = globals()[name] = getattr(importlib.import_module(f"fedrela.{home}"), name)
-        return found
+        module = "plugin.relabeler" if name == "Relabeler" else "core"
+        value = globals()[name] = getattr(importlib.import_module(f"fedrela.{module}"), name)
+        return value
     if name in _SUBPACKAGES:
         return importlib.import_module(f"fedrela.{name}")
     raise AttributeError(f"module 'fedrela' has no attribute {name!r}")

@@ -18,11 +18,11 @@ def check_integer(name: str, value: object, least: int = 1) -> int:
     >>> check_integer("rounds", np.int64(3))
     3
     """
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"expected an integer, got {shown(value)}", argument=name)
-    number = cast(SupportsIndex, value).__index__()
+    is_integer = hasattr(value, "__index__") and not isinstance(value, bool | np.bool_)
+    number = cast(SupportsIndex, value).__index__() if is_integer else least - 1
     if number < least:
-        raise ArgumentError(f"expected at least {least}, got {number}", argument=name)
+        got = shown(number if is_integer else value)
+        raise ArgumentError(f"expected an integer >= {least}, got {got}", argument=name)
     return number
 
 
@@ -47,8 +47,8 @@ def check_fraction(name: str, value: float, *, per_cent_hint: bool = False) -> f
 
 
 def check_choice(name: str, value: object, choices: Iterable[str], more: str = "") -> str:
-    """Return `value` if it is one of `choices`; `more` tells in the message what else is allowed."""
-    words = tuple(choices)
-    if not isinstance(value, str) or value not in words:
-        raise ArgumentError(not_one_of(value, words, more), argument=name)
+    """Return `value` if it is one of `choices`; `more` says in the message what else is allowed."""
+    allowed = tuple(choices)
+    if not isinstance(value, str) or value not in allowed:
+        raise ArgumentError(not_one_of(value, allowed, more), argument=name)
     return value

@@ -1,6 +1,6 @@
 """The exception tree. Every class has the exit code of the command line.
 
-Each message is one line: what was expected, what was found, where, and what to do.
+Each message is one line: what was expected, what was given, where, and what to do.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class FedrelaError(Exception):
 class ArgumentError(FedrelaError, ValueError):
     """A wrong argument, option or configuration value.
 
-    `argument` is its name, or empty if the error is about no single one; `reason` says what is wrong, without the
-    name; `item` says where inside it: keys of tables and places in lists.
+    `argument` is its name, or empty if no single argument is at fault; `reason` says what is wrong, without the name;
+    `item` is the path inside the argument: table keys and list indices.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class ArgumentError(FedrelaError, ValueError):
 
 
 class WrongKeyError(ArgumentError):
-    """A key inside an argument that must not be there; `item` ends with it."""
+    """An unexpected key inside an argument: the last part of `item`."""
 
 
 class DataError(FedrelaError, ValueError):

@@ -1,8 +1,8 @@
-"""Losses: functions of a batch, each the mean over it, with the class counts where it needs them.
+"""Losses of a batch, each a mean over its samples; some depend on the client's class counts.
 
 Balanced softmax, logit adjustment and FedLC add to each logit a number that depends on the client's class count, so
-that rare classes get the larger margin. Counts are those of the current labels. A class without a sample gets the logit
-minus infinity, so no probability and no gradient, unless `floor` raises its count.
+that rare classes get the larger margin. Counts are those of the current labels. A class without samples gets the logit
+minus infinity, so neither probability nor gradient, unless `floor` raises its count.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def focal(logits: Tensor, labels: Tensor, gamma: float = 2.0) -> Tensor:
     """
     check_number("gamma", gamma, 0)
     log_p = log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
-    # If p_y rounds to 1, the slope of the power is infinite for gamma < 1: keep it away from there.
+    # If p_y rounds to 1, the slope of the power is infinite for gamma < 1: keep 1 - p_y above 0.
     miss = (-torch.expm1(log_p)).clamp(min=torch.finfo(logits.dtype).tiny)
     return -(miss**gamma * log_p).mean()
 

@@ -54,13 +54,13 @@ class Option:
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
-    words: Choices = ()  # words allowed, or a function that returns them; read them as `choices`
+    words: Choices = ()  # the allowed words, or a function that returns them; read them as `choices`
     check: Callable[[Any], Any] | None = None  # in place of the built-in checks: returns the value to keep, or raises
     form: str = ""  # what `check` accepts, for messages
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words allowed; empty if the option is not a word."""
+        """The allowed words; empty if the option is not a word."""
         return tuple(self.words() if callable(self.words) else self.words)
 
     @property
@@ -96,21 +96,21 @@ def options_of(kind: type[Options]) -> tuple[Option, ...]:
     """Return the options that a class declares, in their order."""
     if kind not in _DECLARED:
         hints = get_type_hints(kind)
-        own = {each.name: each.metadata["option"] for each in fields(kind) if "option" in each.metadata}
-        _DECLARED[kind] = tuple(replace(each, name=name, type=hints[name]) for name, each in own.items())
+        declared = {each.name: each.metadata["option"] for each in fields(kind) if "option" in each.metadata}
+        _DECLARED[kind] = tuple(replace(each, name=name, type=hints[name]) for name, each in declared.items())
     return _DECLARED[kind]
 
 
-def options_from(function: Callable[..., Any], besides: Iterable[str] = ()) -> dict[str, Option]:
-    """Return the options that the parameters of a function declare, by name, but for those in `besides`.
+def options_from(function: Callable[..., Any], exclude: Iterable[str] = ()) -> dict[str, Option]:
+    """Return the options that the parameters of a function declare, by name, except those in `exclude`.
 
     >>> def load(root: str, *, size: int = 64) -> None: ...
     >>> [(each.name, each.default, expected(each)) for each in options_from(load, ["root"]).values()]
     [('size', 64, 'an integer')]
     """
     hints, parameters = get_type_hints(function), inspect.signature(function).parameters.items()
-    own = {name: each.default for name, each in parameters if name not in besides}
-    return {name: Option(name, hints.get(name, Any), default, "") for name, default in own.items()}
+    defaults = {name: each.default for name, each in parameters if name not in exclude}
+    return {name: Option(name, hints.get(name, Any), default, "") for name, default in defaults.items()}
 
 
 def checked(option: Option, value: Any) -> Any:
@@ -140,11 +140,11 @@ def expected(option: Option) -> str:
     >>> expected(Option("lr", float | str, 0.1, "rate", gt=0, words=("cosine", "step")))
     'a number > 0 or one of cosine, step'
     """
-    return option.form or " or ".join(_in_words(option, kind) for kind in option.types)
+    return option.form or " or ".join(_describe(option, kind) for kind in option.types)
 
 
 def without_none(option: Option) -> Option:
-    """Return the option without None, which means left out, so that messages do not offer it."""
+    """Return the option without None, which stands for an omitted value, so that messages do not offer it."""
     return replace(option, type=functools.reduce(operator.or_, [kind for kind in option.types if kind is not NoneType]))
 
 
@@ -172,19 +172,19 @@ def _fits(option: Option, kind: Any, value: Any) -> bool:
     )
 
 
-def _in_words(option: Option, kind: Any) -> str:
+def _describe(option: Option, kind: Any) -> str:
     if get_origin(kind):
-        return f"a list, each item {' or '.join(_in_words(option, each) for each in _members(get_args(kind)[0]))}"
+        return f"a list, each item {' or '.join(_describe(option, each) for each in _members(get_args(kind)[0]))}"
     if kind is str:
-        return f"one of {', '.join(option.choices)}" if option.words else "a text"
+        return f"one of {', '.join(option.choices)}" if option.words else "a string"
     if kind not in (int, float):
         return "true or false" if kind is bool else "None"
     noun = "an integer" if kind is int else "a number"
     if option.ge is not None and option.le is not None:
         return f"{noun} from {_number(option.ge)} to {_number(option.le)}"
     limits = {">=": option.ge, ">": option.gt, "<=": option.le, "<": option.lt}
-    said = [f"{sign} {_number(limit)}" for sign, limit in limits.items() if limit is not None]
-    return " ".join([noun, " and ".join(said)]).strip()
+    bounds = [f"{sign} {_number(limit)}" for sign, limit in limits.items() if limit is not None]
+    return " ".join([noun, " and ".join(bounds)]).strip()
 
 
 def _number(limit: float) -> str:

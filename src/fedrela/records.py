@@ -67,8 +67,8 @@ class Failure:
     exchange: str = ""  # name of the exchange in which it happened; empty for training
 
     def __str__(self) -> str:
-        own = self.kind in (FailureKind.REFUSED, FailureKind.ERROR) and self.detail
-        parts = [self.exchange and f"exchange {self.exchange}", "" if own else self.kind.value, self.detail]
+        is_enough = self.kind in (FailureKind.REFUSED, FailureKind.ERROR) and self.detail  # without the kind
+        parts = [self.exchange and f"exchange {self.exchange}", "" if is_enough else self.kind.value, self.detail]
         return ": ".join(filter(None, parts))
 
     def as_record(self) -> dict[str, str]:
@@ -83,7 +83,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class PlainRecord:
-    """A record that a file of a run holds as plain values."""
+    """A record that a run folder stores as plain values."""
 
     file: ClassVar[str]
 
@@ -94,8 +94,8 @@ class PlainRecord:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Return the record of plain values; one of another format or with other keys is an `IntegrityError`."""
-        known = set(record) == {field.name for field in fields(cls)}
-        if not known or record.get("format") != getattr(cls, "format", None):
+        same_keys = set(record) == {field.name for field in fields(cls)}
+        if not same_keys or record.get("format") != getattr(cls, "format", None):
             raise IntegrityError(f"{cls.file}: was not written by this version of fedrela")
         return cls(**record)
 

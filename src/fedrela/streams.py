@@ -1,7 +1,7 @@
 """Random streams with an address: nothing in the package carries generator state.
 
-A stream is a function of (seed, purpose, round, client), so any part of a run can be repeated alone and gives the
-same numbers, in whatever order the parts are computed.
+A stream is a function of (seed, purpose, round, client), so any part of a run can be repeated by itself and draws the
+same numbers, whatever the order in which parts are computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text for people: untrusted text made harmless, the nearest known word, lists, numbers with their noun or unit."""
+"""Text for people: untrusted text made harmless, the nearest allowed word, lists, numbers with a noun or a unit."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def shown(value: Any) -> str:
     return _KINDS.get(type(value), f"a Python {type(value).__name__}")
 
 
-def nearest(word: object, known: Iterable[str]) -> str:
-    """Return the known word most similar to `word`, or an empty string if none is.
+def nearest(word: object, words: Iterable[str]) -> str:
+    """Return the one of `words` most similar to `word`, or an empty string if none is similar.
 
     >>> nearest("alpah", ["kind", "clients", "alpha"]), nearest("xyz", ["kind"])
     ('alpha', '')
     """
-    names = {name.casefold(): name for name in known}
-    near = difflib.get_close_matches(str(word)[:LONGEST_KEY].casefold(), names, 1, 0.5)
-    return names[near[0]] if near else ""
+    folded = {each.casefold(): each for each in words}
+    near = difflib.get_close_matches(str(word)[:LONGEST_KEY].casefold(), folded, 1, 0.5)
+    return folded[near[0]] if near else ""
 
 
-def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message that names the nearest known word, or nothing if none is similar.
+def nearest_hint(word: str, words: Iterable[str]) -> str:
+    """Return the end of a message that names the nearest of `words`, or nothing if none is similar.
 
     >>> nearest_hint("Catt", ["dog", "cat"]), nearest_hint("xyz", ["dog"])
     ("; nearest: 'cat'", '')
     """
-    near = nearest(word, known)
+    near = nearest(word, words)
     return f"; nearest: {shown(near)}" if near else ""
 
 
@@ -77,7 +77,7 @@ def one_line(error: BaseException, longest: int = 300) -> str:
 
 
 def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
-    """Return the message for a value that is not one of the words allowed, with the nearest.
+    """Return the message for a value that is not one of the allowed words, with the nearest of them.
 
     >>> not_one_of("stepp", ["natural", "step"])
     "expected one of natural, step, got 'stepp'; nearest: step"
@@ -87,26 +87,26 @@ def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:
     return f"expected one of {', '.join(words)}{more}, got {shown(value)}" + (f"; nearest: {near}" if near else "")
 
 
-def unknown(what: str, word: str, known: Iterable[str], place: str) -> str:
-    """Return the message for an unknown word, with the nearest or with all known ones.
+def unknown(what: str, word: str, allowed: Iterable[str], owner: str) -> str:
+    """Return the message for an unknown word, with the nearest allowed one or with all that `owner` has.
 
     >>> unknown("key", "alpah", ["kind", "alpha"], "here")
     'unknown key; nearest: alpha'
     >>> unknown("option", "x", [], "source 'digits'")
     "unknown option; source 'digits' has none"
     """
-    names = list(known)
+    names = list(allowed)
     near = nearest(word, names)
-    return f"unknown {what}; " + (f"nearest: {near}" if near else f"{place} has {', '.join(names) or 'none'}")
+    return f"unknown {what}; " + (f"nearest: {near}" if near else f"{owner} has {', '.join(names) or 'none'}")
 
 
-def plural(number: int, thing: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return a number with its noun.
 
     >>> plural(1, "class"), plural(2, "class"), plural(1200, "client")
     ('1 class', '2 classes', '1,200 clients')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def percent(share: float | None, digits: int = 1, missing: str = "-") -> str:
@@ -174,7 +174,7 @@ def size(number: float) -> str:
 
 
 def limited(text: object, longest: int = LONGEST) -> str:
-    """Return text as one printable line of at most `most` characters.
+    """Return text as one printable line of at most `longest` characters.
 
     >>> limited("a very long name", 8), limited("a name", 8)
     ('a very…', 'a name')
@@ -184,7 +184,7 @@ def limited(text: object, longest: int = LONGEST) -> str:
 
 
 def short(number: float) -> str:
-    """Write a number for people: thousands apart, one decimal where it is not whole.
+    """Return a number with thousands separators, and one decimal unless that is 0.
 
     >>> short(12345.0), short(2.55), short(0.96)
     ('12,345', '2.5', '1')

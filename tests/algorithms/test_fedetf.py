@@ -212,7 +212,7 @@ class OwnHead(Classifier):
         (partial(mlp, 3), "none", "^simplex ETF: expected at least as many features as classes, got 3 features for"),
         (partial(build, "logistic", (COLUMNS,), CLASSES, seed=0), "none", "has no parameter to train"),
         (partial(nn.Linear, COLUMNS, CLASSES), "aggregated", "^fedetf: needs a model.s features apart"),
-        (partial(OwnHead, nn.Linear(COLUMNS, 8), 8, CLASSES), "aggregated", "^OwnHead: has an attribute 'head'"),
+        (partial(OwnHead, nn.Linear(COLUMNS, 8), 8, CLASSES), "aggregated", "^OwnHead: its attribute 'head' is"),
     ],
 )  # fmt: skip
 def test_models_that_do_not_fit(make, mode, message):

@@ -246,6 +246,6 @@ def test_models_that_do_not_fit():
     taken = build("mlp", (COLUMNS,), CLASSES, seed=0, hidden=[8])
     taken.local_head = nn.Identity()
     with pytest.raises(
-        ArgumentError, match=r"^Classifier: has an attribute 'local_head', which a head must take; rename it$"
+        ArgumentError, match=r"^Classifier: its attribute 'local_head' is reserved for a head; rename it$"
     ):
         quick().module(taken, CLASSES, 0)

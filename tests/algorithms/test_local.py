@@ -264,7 +264,7 @@ def test_what_a_group_leaves_open_is_as_for_the_rest():
         (["0"], "must be the last trained arrays"),
         (["1", "1"], "must be the last trained arrays"),
         (["0", "2"], "must be the last trained arrays"),
-        (["3"], "no trained part '3'"),
+        (["3"], "no trained module '3'"),
     ],
 )
 def test_groups_that_cannot_be(groups, message):
@@ -403,11 +403,11 @@ def test_optimisers_are_kept_and_start_anew():
         first, kept = context.model.vector.clone(), []
         for _ in range(former):
             context.train()
-            kept.append(context.model.steppers[1][0])
+            kept.append(context.model.optimizers[1][0])
         context.model.load(first)
         context.train()
-        assert all(stepper is context.model.steppers[1][0] for stepper in kept)
+        assert all(optimizer is context.model.optimizers[1][0] for optimizer in kept)
         results.append(bits(context.model.module))
         context.train(local=replace(context.local, lr=0.5))
-        assert context.model.steppers[1][0].lr == 0.5
+        assert context.model.optimizers[1][0].lr == 0.5
     assert results[0] == results[1]

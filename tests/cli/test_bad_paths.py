@@ -77,8 +77,8 @@ WORKING = ("demo", "report", "theory")  # draw or train for a while with any fol
 def verbs() -> dict[str, Any]:
     """Return every command by its words."""
     found = {}
-    for name in entry.VERBS:
-        command = entry.load_verb(name)
+    for name in entry.COMMANDS:
+        command = entry.load_command(name)
         found |= {f"{name} {verb}": each for verb, each in getattr(command, "commands", {}).items()} or {name: command}
     return found
 

@@ -19,7 +19,7 @@ VALID = {
     "[data]\nsource = 'cifar10'\npartition = { kind = 'iid', clients = 1200 }\n[model]\nname = 'resnet8'\n"
     "[algorithm]\nname = 'fedprox'": (
         "cifar10, 1,200 clients (120 per round), fedprox with resnet8, 2,000 rounds, re-labelling in round 1,600 and "
-        "every 5 rounds (tau 0.02, another for 1 client); seed 1"
+        "every 5 rounds (tau 0.02, different for 1 client); seed 1"
     ),
     "relabel.enabled = false\ntrain.participation = 0.25\n[data]\nsource = 'csv'\npartition.kind = 'natural'": (
         "csv, the source's own clients (0.25 of them per round), fedavg with mlp, 60 rounds, no re-labelling; seed 1"

@@ -58,7 +58,7 @@ def test_from_configuration_to_report(run):
     assert {path.name for path in folder.glob("table.*")} == {"table.md", "table.csv", "table.tex", "table.json"}
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
     again = run("compare", name)
-    assert "8 of 8 runs are finished in runs/compare/clinic and will not be run again" in again.out
+    assert "8 of 8 runs are finished in runs/compare/clinic and will not be repeated" in again.out
     assert again.out.splitlines()[-12:] == lines[-12:]
     assert "done to round" not in again.out
 
@@ -72,7 +72,7 @@ def test_options_take_the_place_of_the_table(run):
     assert "FedAvg: FedReLa against random moves: majority" in done.out
     assert "points; one seed cannot tell this from noise.\n" in done.out
     more = run("compare", name, "--seeds", 1, "--arms", "fedrela,random,baseline", "--out", "o")
-    assert "2 of 3 runs are finished in o and will not be run again" in more.out
+    assert "2 of 3 runs are finished in o and will not be repeated" in more.out
     assert "seed 1: random, done" not in more.out
     alone = run("compare", name, "--seeds", 1, "--arms", "baseline", "--out", "o")
     assert alone.code == 0
@@ -128,7 +128,7 @@ def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):
     monkeypatch.setattr(Grid, "position", real)
     again = run("compare", name, "--seeds", 1, "--out", "o")
     assert again.code == 0
-    assert "2 of 4 runs are finished in o and will not be run again" in again.out
+    assert "2 of 4 runs are finished in o and will not be repeated" in again.out
     assert "shared rounds" not in again.out.replace("shared by several", "")
 
 
@@ -158,7 +158,7 @@ def test_where_every_baseline_fails_one_line_says_why(run):
             "--arms: expected one of baseline, baseline-drop, fedrela, fedrela-drop, random, random-drop",
         ),
         (["--arms", ""], "--arms: expected one of baseline"),
-        (["--arms", "baseline,baseline"], "--arms: 'baseline' is there already"),
+        (["--arms", "baseline,baseline"], "--arms: 'baseline' is listed twice"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),
         (["--workers", "none"], "--workers: expected 'auto' or an integer from 1 to"),
     ],
@@ -175,11 +175,11 @@ def test_other_folders_are_left_alone(run):
     Path("mine").mkdir()
     Path("mine/notes.txt").write_text("x")
     taken = run("compare", name, "--out", "mine")
-    assert (taken.code, taken.err) == (2, "fedrela: mine: it holds other files; choose a new or an empty folder\n")
+    assert (taken.code, taken.err) == (2, "fedrela: mine: contains other files; choose a new or an empty folder\n")
     assert run("compare", name, "--out", "o", "--seeds", 1, "--arms", "baseline").code == 0
     other = run("compare", write(train={"rounds": 5}), "--out", "o", "--seeds", 1, "--arms", "baseline")
     assert other.code == 2
-    assert other.err.startswith("fedrela: o: a compare of another configuration is there; choose another folder")
+    assert other.err.startswith("fedrela: o: contains a compare of another configuration; choose another folder")
 
 
 def test_help_teaches(run, monkeypatch):

@@ -284,8 +284,7 @@ def test_fetch_without_network_names_the_file_to_put_where(run, tmp_path):
     assert done.code == 3
     file = tmp_path / "FashionMNIST" / "raw" / "train-images-idx3-ubyte.gz"
     assert done.line() == (
-        f"{url}/train-images-idx3-ubyte.gz: Connection refused; try again, or get the file by other means "
-        f"and put it at {file}"
+        f"{url}/train-images-idx3-ubyte.gz: Connection refused; try again, or copy the file to {file} by other means"
     )
 
 

@@ -39,7 +39,7 @@ def test_re_labelling_helps_the_rare_digits(run):
     assert "report  runs/demo/report.html\n" in done.out
     assert [line for line in done.out.splitlines() if line.startswith("next")] == done.out.splitlines()[-3:]
     again = run("demo", "--seeds", "1")
-    assert "4 of 4 runs are finished in runs/demo and will not be run again\n" in again.out
+    assert "4 of 4 runs are finished in runs/demo and will not be repeated\n" in again.out
     assert again.out.splitlines()[-12:] == done.out.splitlines()[-12:]
     assert "done to round" not in again.out
 
@@ -54,7 +54,7 @@ def quick(monkeypatch):
 def test_seeds_have_a_spread_and_more_can_be_added(run):
     assert run("demo", "--out", "d", "--seeds", "1").code == 0
     done = run("demo", "--out", "d", "--seeds", "2")
-    assert "4 of 8 runs are finished in d and will not be run again" in done.out
+    assert "4 of 8 runs are finished in d and will not be repeated" in done.out
     assert "mean ± standard deviation over 2 seeds" in done.out
     assert "FedAvg, seed 1" not in done.out
     assert "FedAvg, seed 2: fedrela, done to round 6" in done.out
@@ -65,13 +65,13 @@ def test_runs_of_a_former_layout_are_left_alone(run):
     Path("runs/demo/seed-1/baseline").mkdir(parents=True)
     done = run("demo")
     assert done.code == 2
-    assert done.err == "fedrela: runs/demo: it holds other files; choose a new or an empty folder\n"
+    assert done.err == "fedrela: runs/demo: contains other files; choose a new or an empty folder\n"
 
 
 def test_help_teaches(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = run("demo", "--help").out
-    assert [word for word in ("Example", "--seeds", "--out", "60 rounds", "not run again") if word not in shown] == []
+    assert [word for word in ("Example", "--seeds", "--out", "60 rounds", "not repeated") if word not in shown] == []
     assert run("demo", "--seeds", "0").code == 2
 
 

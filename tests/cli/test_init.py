@@ -60,11 +60,13 @@ def test_the_commands_of_a_starter_exist_and_name_its_file(run, kind):
 
 
 def test_the_table_and_the_images_are_data_like_yours(run):
-    assert run("init", "--kind", "tables").out.startswith("wrote  tables.toml, tables.csv\n")
+    replace = "data   tables.csv is an example: put your own table in its place\n"
+    assert run("init", "--kind", "tables").out.startswith(f"wrote  tables.toml, tables.csv\n{replace}")
     table = load("csv", "tables.csv", label="diagnosis", client="clinic")
     assert table.class_names == ("flu", "healthy", "sepsis")
     assert len(set(table.client_train.tolist())) == 6
-    assert run("init", "--kind", "images").out.startswith("wrote  images.toml, images\n")
+    replace = "data   images/ is an example: put your own images, one folder per class, in its place\n"
+    assert run("init", "--kind", "images").out.startswith(f"wrote  images.toml, images/\n{replace}")
     images = load("image_folder", "images", size=32, channels=1)
     assert (images.class_names, len(images.x_train)) == (("eight", "nine", "three"), 210)
     assert (images.y_train == 1).sum() == 10

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,9 @@ from safetensors.torch import save_file
 import fedrela
 from fedrela.core.audit_log import AuditLog, log_beside
 from fedrela.core.ledger import MOVES
+from fedrela.errors import DataError
 from fedrela.plugin import LabelStore, OneShot, Policy
+from fedrela.plugin.ledger_replay import load_rows
 from helpers.plugin_toys import Scorer, judged, patients, points
 
 NAMES = ("healthy", "flu", "rare")
@@ -148,6 +151,25 @@ def test_links_and_pipes_are_no_ledgers(run, made):
         assert (done.code, said in done.line()) == (3, True)
 
 
+def test_a_pipe_has_no_rows(made):
+    os.mkfifo(made.with_name("rows.npz"))
+    with pytest.raises(DataError, match=r"rows\.npz: expected an \.npz file, found a folder, a pipe or a device$"):
+        load_rows(str(made.with_name("rows.npz")))
+
+
+def test_a_ledger_that_would_fill_the_memory_is_refused(run, made):
+    """A file of a terabyte on no disk at all, and one that unpacks to more than it may."""
+    huge, bomb = made.with_name("huge.ledger.json"), made.with_name("bomb.ledger.npz")
+    with huge.open("wb") as file:
+        file.truncate(1 << 40)
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.npy", b"")
+        archive.getinfo("labels.npy").file_size = 1 << 31
+    for path, code, said in ((huge, 3, "more than 1073741824 bytes"), (bomb, 4, "not a ledger: ValueError")):
+        done = run("ledger", "show", path)
+        assert (done.code, said in done.line()) == (code, True)
+
+
 def test_a_head_that_was_noted_tells_a_log_that_was_rewritten(run, made):
     log = AuditLog(made.with_suffix(".log"))
     head = log.entries()[-1]["sha256"]
@@ -175,7 +197,7 @@ def test_undo_is_an_entry_with_its_reason(run, made, clinic):
     assert "reason coded wrongly" in run("ledger", "show", made).out
     assert re.search(r"undone on \S+Z, entry 2: coded wrongly\n", run("ledger", "verify", made).out)
     again = run("ledger", "undo", made, "--reason", "once more")
-    assert (again.code, "was undone already on" in again.line()) == (3, True)
+    assert (again.code, "was already undone on" in again.line()) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +205,7 @@ def test_undo_is_an_entry_with_its_reason(run, made, clinic):
     [
         (("show", "none.json"), 3, "none.json: cannot be read: No such file"),
         (("show", "clinic.csv"), 2, "a ledger is a .json or .npz file"),
-        (("verify", "."), 3, "no ledger here; expected a ledger file, or the folder of a client"),
+        (("verify", "."), 3, "no ledger here; expected a ledger file, or a client's folder"),
         (("undo", "ward.ledger.json", "--reason", " "), 2, "--reason: expected a reason, got nothing"),
         (("undo", "ward.ledger.log", "--reason", "x"), 2, "is a log; expected the ledger beside it"),
         (("undo", "ward.ledger.json"), 2, "Missing option '--reason'"),
@@ -278,7 +300,7 @@ def test_the_ledger_of_a_run_folder_has_no_log(run, made, tmp_path):
     path = tmp_path / "run" / "ledgers" / "client-000000.json"
     replace(fedrela.Ledger.load(made), provenance=None).save(path)
     (tmp_path / "run" / "manifest.json").write_text("{}")
-    assert "has no log; its own digest fits" in run("ledger", "verify", path).out
+    assert "has no log; matches its own digest" in run("ledger", "verify", path).out
     assert "no log beside it" in run("ledger", "show", path).out
     assert "belongs to a run folder" in run("ledger", "undo", path, "--reason", "x").line()
     assert [each.name for each in path.parent.iterdir()] == [path.name]

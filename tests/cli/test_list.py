@@ -57,7 +57,7 @@ def test_every_model_with_its_options_and_size(run):
     assert lines["mlp"] == "mlp hidden = [200] 616,610 multilayer perceptron"
     assert lines["simple_cnn"] == "simple_cnn - 62,006 LeNet-like CNN of NIID-Bench"
     assert lines["resnet8"] == 'resnet8 width = 64, norm = "batch" 1,227,594 ResNet-8 for small images'
-    small = build("resnet20", registries.COLOUR_PICTURE, registries.TEN_CLASSES)
+    small = build("resnet20", registries.COLOUR_IMAGE, registries.TEN_CLASSES)
     assert f" {sum(p.numel() for p in small.parameters()):,} " in lines["resnet20"]
 
 

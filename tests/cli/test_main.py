@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,9 +30,9 @@ def test_version(run):
     assert (done.code, done.out, done.err) == (0, f"fedrela {fedrela.__version__}\n", "")
 
 
-@pytest.mark.parametrize("verb", entry.VERBS)
+@pytest.mark.parametrize("verb", entry.COMMANDS)
 def test_the_help_page_shows_the_first_sentence_of_each_verb(verb):
-    assert entry.VERBS[verb][1] == entry.load_verb(verb).help.split("\n\n")[0]
+    assert entry.COMMANDS[verb][1] == entry.load_command(verb).help.split("\n\n")[0]
 
 
 def test_the_help_page_loads_no_verb():
@@ -105,7 +107,7 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_the_traceback(run, monk
     line = "unexpected RuntimeError: sun\\nspots\\x1b[31m [bold]"
     done = run("preview", "a.csv")
     assert done.code == 1
-    assert done.line() == f"{line}; fedrela --debug VERB ... shows the traceback"
+    assert done.line() == f"{line}; fedrela --debug COMMAND ... shows the traceback"
     loud = run("--debug", "preview", "a.csv")
     assert loud.code == 1
     assert loud.err.startswith("Traceback")
@@ -178,6 +180,56 @@ def test_a_process_of_its_own_is_quiet_when_its_reader_has_gone(clinic):
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess:
+    text = f"python() {{ {shlex.quote(sys.executable)} -m fedrela.cli.main $@; }}; {command}"
+    return subprocess.run(["bash", "-c", text], cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("python --version > /dev/full", 3, "the system refused: No space left on device; free space, or send"),
+        ("python preview clinic.csv > /dev/full", 3, "the system refused: No space left on device; free space"),
+        ("mkdir gone; cd gone; rmdir ../gone; python list models", 3, "the system refused: No such file or directory"),
+        ("python preview clinic.csv >&-", 0, ""),
+        ("python preview clinic.csv <&- >&- 2>&-", 0, ""),
+        ("python relabel clinic.csv --out one <&- >&- 2>&-", 0, ""),
+        ("python preview none.csv 2>&-", 3, ""),
+    ],
+)
+def test_what_the_caller_or_the_system_refuses_is_one_line(clinic, command, code, said):
+    clinic.csv()
+    done = shell(command, clinic.folder)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.count("\n") == (1 if said else 0)
+    assert done.stderr.startswith(f"fedrela: {said}" if said else "")
+    if "--out" in command:  # nothing else has got into the files
+        assert python("ledger", "verify", clinic.folder / "one" / "clinic.ledger.json").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError("9 TiB"), "out of memory; use fewer workers, a smaller model or fewer samples"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes."), "out of memory; "),
+        (OSError(24, "Too many open files", "/proc/9"), "Too many open files; allow more (ulimit -n), or use fewer"),
+        (OSError(5, "Input/output error"), "the system refused: Input/output error"),
+    ],
+)
+def test_what_runs_out_is_one_line(run, monkeypatch, error, said):
+    fails(monkeypatch, error)
+    done = run("preview", "a.csv")
+    assert (done.code, done.line().startswith(said)) == (3, True)
+
+
+def test_a_warning_is_one_line_without_the_place_in_the_code():
+    code = (
+        "import warnings, fedrela.cli.main as entry; entry._run = lambda _: warnings.warn('odd\\n') or 0; entry.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.stderr == b"fedrela: odd\\n\n"
 
 
 @pytest.mark.parametrize(

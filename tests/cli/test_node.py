@@ -127,7 +127,7 @@ def test_an_app_for_private_nodes_names_no_data_and_is_no_simulation(run, parts,
     done = run("check", there)
     assert done.out.startswith(f"{there}: valid: 3 private nodes, fedmix with mlp, 2 rounds")
     assert "  means (averages of its samples, and the shares of all classes in them): once, all clients\n" in done.out
-    assert "a node may refuse means, in its policy" in done.out
+    assert "a node's policy may refuse means; the run then continues without that node" in done.out
     done = run("run", there, "--out", tmp_path / "run")
     assert done.code == 2
-    assert "it names none to simulate; fedrela export-flower DIR CONFIG --private is for private nodes" in done.err
+    assert "names no data to simulate with; fedrela export-flower DIR CONFIG --private is for private nodes" in done.err

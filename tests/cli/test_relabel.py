@@ -324,7 +324,7 @@ def test_parquet_from_pandas_and_back(run, clinic):
     assert "column 'ward': expected the probability of class 'ward', got" in said.line()
     (clinic.folder / "ward.parquet").write_bytes(b"PAR1 no")
     assert (said := run("preview", clinic.folder / "ward.parquet")).code == 3
-    assert "damaged, or no Parquet file" in said.line()
+    assert "damaged or invalid Parquet file" in said.line()
 
 
 def test_parquet_without_pyarrow_says_what_to_install(run, tmp_path, monkeypatch):
@@ -341,7 +341,7 @@ def test_parquet_without_pyarrow_says_what_to_install(run, tmp_path, monkeypatch
         ((), 3, ":1:2: no probability of a class in 'age': rows sum to 1 without it; --ignore leaves a column out"),
         (("--ignore", "agee"), 2, "has no column 'agee'; nearest: 'age'"),
         (("--id", "age"), 3, ":3:2: id '61' again; ids must differ"),
-        (("--classes", "healthy,healthy"), 2, "--classes: expected different names with commas between them"),
+        (("--classes", "healthy,healthy"), 2, "--classes: expected distinct names, separated by commas"),
         (("--classes", "healthy,flue"), 2, "has no column 'flue'; nearest: 'flu'"),
         (("--prefix", "p_"), 2, "prefix: "),
     ],

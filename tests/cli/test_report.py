@@ -64,7 +64,7 @@ def test_an_unfinished_run(run, tmp_path):
     [
         (("{tmp}",), 3, "{tmp}: no run found; name a folder that has a manifest.json or a grid.json"),
         (("{tmp}/none",), 3, "{tmp}/none: no run found; name a folder that has a manifest.json or a grid.json"),
-        (("{run}", "--format", "svg"), 2, "--format: applies to plots; --figures DIR says where they go"),
+        (("{run}", "--format", "svg"), 2, "--format: applies to plots; name a folder for them with --figures"),
         (("{run}", "--figures", "{tmp}", "--format", "gif"), 2, "format: expected one of svg, png, pdf, got 'gif'"),
         (("{run}", "--strip", "{tmp}"), 2, "--strip: {tmp}: exists already; remove it or choose another place"),
         (("{run}", "--figures", "{run}/config.toml"), 2, "{run}/config.toml/accuracy-column.svg: cannot be written: "),
@@ -133,19 +133,21 @@ def test_plots_are_overwritten_only_by_force(run, whole, tmp_path):
     assert mine.read_text() != "mine"
 
 
-@pytest.mark.parametrize("damage", ["remove the last", "change the last", "remove all", "an older model"])
+@pytest.mark.parametrize("damage", ["remove the last", "change the last", "remove all", "an older model", "no model"])
 def test_a_lost_model_is_said_and_never_replaced_by_an_older_one(run, whole, tmp_path, damage):
     folder = shutil.copytree(whole, tmp_path / "run")
     (older, newest), lost = sorted((folder / "checkpoint").iterdir()), RunFolder.open(folder)
-    why = f"the newest sound checkpoint is of round {int(older.name)}"
+    why = f"the newest valid checkpoint is of round {int(older.name)}"
     if damage == "change the last":
         with open(newest / "arrays.safetensors", "r+b") as file:
             file.seek(-3, 2)
             file.write(b"?")
         why += r" \(000006: arrays.safetensors does not match its digest\)"
-    elif damage == "an older model":
+    elif damage in ("an older model", "no model"):
         saved = lost.load_checkpoint()
         changed = {**saved.arrays, "weights": saved.arrays["weights"] * 0}
+        if damage == "no model":
+            del changed["weights"]
         lost.save_checkpoint(saved.round, changed, saved.record)
         why = "the checkpoint holds another model"
     else:

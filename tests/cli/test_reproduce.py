@@ -40,7 +40,7 @@ def test_from_a_label_to_a_report(run):
     assert {path.name for path in folder.glob("table.*")} == {"table.md", "table.csv", "table.tex", "table.json"}
     assert (folder / "report.html").exists()
     again = run("reproduce", "zscore", "--seeds", 1)
-    assert "3 of 3 runs are finished in runs/reproduce/zscore-smoke and will not be run again" in again.out
+    assert "3 of 3 runs are finished in runs/reproduce/zscore-smoke and will not be repeated" in again.out
     assert "done to round" not in again.out
     assert again.out.splitlines()[-3:] == lines[-3:]
 

@@ -128,7 +128,7 @@ def test_a_selection_gives_each_baseline_its_own_values(run):
     folder = write("chosen", compare={"seeds": 1, "baselines": [*baselines, {"name": "fedprox"}]})
     text = (folder / "study.toml").read_text()
     (folder / "study.toml").write_text(f'selection = "select"\n{text}')
-    assert "results/select: nothing is chosen yet, 4 runs of it are left" in run("results", "run", folder).err
+    assert "results/select: nothing is chosen yet; 4 runs left" in run("results", "run", folder).err
     assert run("results", "run", "results/select").code == 0
     assert Study("results/select").choice() == {"FedAvg": {"train.lr": 0.1}, "wide": {"train.lr": 0.1}}
     assert {cell.config.train.lr for cell in Study(folder).cells} == {0.1}

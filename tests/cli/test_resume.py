@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
+from importlib.metadata import version
 
+import numpy as np
 import pytest
 import torch
 
+from fedrela.core import Ledger
 from fedrela.data.sources import load
 from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
@@ -104,6 +109,36 @@ def test_damage_is_told_and_nothing_is_written(run, tmp_path, name, rounds):
     assert done.err.count("\n") == 1
     assert name in done.err
     assert bytes_of(folder) == before
+
+
+@pytest.mark.parametrize("change", ["a space", "another move", "indented", "gone"])
+def test_a_ledger_that_was_changed_before_the_run_had_finished_is_noticed(run, tmp_path, change):
+    """Also where the ledger agrees with itself: no digest of it is stored before the end."""
+    folder = cut_off(tmp_path / "run", 4)
+    path, ledger = next((path, each) for path in (folder / "ledgers").iterdir() if len(each := Ledger.load(path)))
+    if change == "a space":
+        path.write_bytes(path.read_bytes() + b" ")
+    elif change == "another move":
+        new = (ledger.new + 1) % ledger.num_classes
+        replace(ledger, new=np.where(new == ledger.old, (new + 1) % ledger.num_classes, new)).save(path, overwrite=True)
+    elif change == "indented":
+        path.write_text(json.dumps(json.loads(path.read_bytes()), indent=1))
+    else:
+        path.unlink()
+    done = run("resume", folder)
+    assert done.code == 4
+    assert ("the ledgers are not those of this run" if change == "gone" else f"{path}: is not the ledger") in done.err
+    assert not (folder / "result.json").exists()
+
+
+def test_other_versions_are_named(run, tmp_path, monkeypatch):
+    folder = cut_off(tmp_path / "run", 2)
+    monkeypatch.setattr("fedrela.experiment.runner.version", lambda name: {"numpy": "9.9", "torch": "8"}.get(name, "7"))
+    done = run("resume", folder)
+    assert done.code == 4
+    then = ", ".join(f"{name} {version(name)}" for name in ("fedrela", "numpy", "torch"))
+    assert "fedrela 7 is here, numpy 9.9 is here, torch 8 is here, but the run started with" in done.err
+    assert f"started with {then}; install the same to resume" in done.err
 
 
 def test_a_run_with_a_source_of_its_own_is_resumed_where_the_source_is(run, tmp_path):

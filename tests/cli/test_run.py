@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -158,7 +159,7 @@ def test_a_folder_with_other_files_and_a_wrong_number_of_workers(run):
         assert "workers: expected 'auto' or an integer from 1 to 1024" in done.err
     done = run("run", config, "--out", ".")
     assert done.code == 2
-    assert done.err == "fedrela: .: it holds other files; choose a new or an empty folder\n"
+    assert done.err == "fedrela: .: contains other files; choose a new or an empty folder\n"
 
 
 def start(*arguments, **more) -> subprocess.Popen:
@@ -184,12 +185,14 @@ def session_members(leader: int) -> list[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, request, number):
-    """So do the signals of systemd, SLURM, containers and terminals that are closed."""
+    """So do the signals of systemd, SLURM, containers and terminals that are closed, however often they come."""
     if number == signal.SIGHUP and not request.config.getoption("--nightly"):
         pytest.skip("in the nightly battery")
     config = write(LONG, "long.toml")
     whole = run_experiment(LONG, out="whole")
-    with start("run", config, "--workers", "2") as process:
+    temporary = Path("temporary").absolute()
+    temporary.mkdir()
+    with start("run", config, "--workers", "2", env=os.environ | {"TMPDIR": str(temporary)}) as process:
         for line in process.stdout:
             if line.startswith("round 7/"):
                 break
@@ -198,6 +201,10 @@ def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, request, number)
         assert [run(*verb).code for verb in (("resume", "runs/long"), ("run", config, "--out", "runs/long"))] == [5, 5]
         os.killpg(process.pid, number)  # as a terminal does: to every process of the group
         os.killpg(process.pid, signal.SIGCONT)
+        for _ in range(20):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            time.sleep(0.005)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.fullmatch(
@@ -209,6 +216,7 @@ def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, request, number)
         time.sleep(0.05)
     assert session_members(process.pid) == []
     assert list(Path("/dev/shm").glob(f".fedrela-{process.pid}-*")) == []
+    assert list(temporary.iterdir()) == []
     done = run("resume", "runs/long")
     assert done.code == 0
     assert re.search(r"^run folder runs/long; 1 worker; continues after round \d+$", done.out, re.M)

@@ -63,15 +63,15 @@ def test_more_values_go_on_in_the_same_folder(run):
     more = write(sweep={"relabel.tau": [0.1, 0.2, 0.4]})
     done = run("sweep", more)
     assert (done.code, done.err) == (0, "")
-    assert "\n2 of 3 runs are finished in runs/sweep/small and will not be run again\n" in done.out
+    assert "\n2 of 3 runs are finished in runs/sweep/small and will not be repeated\n" in done.out
     assert re.findall(r"relabel\.tau = ([\d.]+), done to round 2", done.out) == ["0.2"]
-    assert "data.validation is 0; with 0.1 they hold out a tenth of their samples." in done.out
+    assert "data.validation = 0.1 would hold out a tenth of them." in done.out
     again = run("sweep", more)
     assert "done to round" not in again.out
     assert Path("runs/sweep/small/report.html").exists()
     other = run("sweep", write(model={"hidden": [9]}))
     assert other.code == 2
-    said = "a sweep of another configuration is there; choose another folder or remove this one"
+    said = "contains a sweep of another configuration; choose another folder or remove this one"
     assert other.err == f"fedrela: runs/sweep/small: {said}\n"
 
 
@@ -82,7 +82,7 @@ def test_baselines_and_arms_have_columns_of_their_own(run):
     assert re.search(r"^baseline +arm +", done.out, re.M)
     assert re.search(r"^FedProx +FedReLa +0\.4 +\d+\.\d ± \d", done.out, re.M)
     assert "mean ± standard deviation over 2 seeds" in done.out
-    assert "There is nothing to choose: the values change no run." in done.out
+    assert "There is nothing to choose: these values do not affect any run." in done.out
 
 
 def test_a_dry_run_names_the_runs_and_writes_nothing(run):

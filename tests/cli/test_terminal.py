@@ -73,7 +73,7 @@ def test_colour_is_for_terminals(monkeypatch):
 
 def test_a_plain_table_has_no_blanks_at_the_end(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    terminal.print_table(terminal.console(), ("n", "word"), [("1", "a"), ("20", "longer")], words=("word",))
+    terminal.print_table(terminal.console(), ("n", "word"), [("1", "a"), ("20", "longer")], left=("word",))
     assert sys.stdout.getvalue() == " n   word\n 1   a\n20   longer\n"
 
 

@@ -48,7 +48,7 @@ def test_on_tables(name):
 
 @pytest.mark.skipif("fedyoyo" not in ALGORITHMS, reason="fedyoyo is not in the table")
 def test_views_of_tables_there_are_none():
-    with pytest.raises(ArgumentError, match="fedyoyo: needs images of bytes to augment; these samples are not"):
+    with pytest.raises(ArgumentError, match="fedyoyo: expected uint8 images to augment, got other samples"):
         check_algorithm(quick("fedyoyo"), inputs="tables")
 
 

@@ -30,7 +30,7 @@ def test_frequent_classes_come_first():
 def test_mean_and_deviation():
     mu = eq.class_means(Q, GROUPS)
     np.testing.assert_allclose(mu, [[0.3, 0.4]])
-    centred = Q - GROUPS.spread_out(mu)
+    centred = Q - GROUPS.per_sample(mu)
     np.testing.assert_allclose(eq.class_deviations(centred, mu, GROUPS, "sample"), [[0.2, np.sqrt(0.08)]])
     np.testing.assert_allclose(eq.class_deviations(centred, mu, GROUPS, "population"), [[np.sqrt(0.08 / 3), 0.2]])
 
@@ -97,7 +97,7 @@ def test_very_small_posteriors_are_not_flat_under_the_floor():
     """The official floor damps tiny spreads, it does not erase them."""
     z, sigma = eq.z_scores(Q * 1e-9, GROUPS, "population")
     np.testing.assert_array_equal(sigma, [[1e-6, 1e-6]])
-    np.testing.assert_allclose(z, (Q - GROUPS.spread_out(eq.class_means(Q, GROUPS))) * 1e-3, rtol=1e-9)
+    np.testing.assert_allclose(z, (Q - GROUPS.per_sample(eq.class_means(Q, GROUPS))) * 1e-3, rtol=1e-9)
 
 
 def test_minmax_without_width_is_zero():

@@ -112,7 +112,7 @@ def test_two_equal_labels_of_two_classes_are_one_class_only():
     warnings = fedrela.preview([[0.4, 0.6], [0.3, 0.7]], [1, 1]).warnings
     assert (
         warnings[0]
-        == "one class only: all 2 samples are of class 1, every move adds a class that these data do not have"
+        == "one class only: all 2 samples are of class 1, so every move adds a class that these data do not have"
     )
 
 

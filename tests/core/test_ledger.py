@@ -95,7 +95,7 @@ def test_undo_checks_the_labels_it_is_shown():
     other = DONE.labels.copy()
     other[0] = (other[0] + 1) % 5
     for labels in (other, DONE.labels[:-1]):
-        with pytest.raises(IntegrityError, match="not the ones it led to"):
+        with pytest.raises(IntegrityError, match="it did not produce these labels"):
             fedrela.undo(LEDGER, labels)
 
 
@@ -171,7 +171,7 @@ def test_sound_digest_over_an_unsound_record(tmp_path):
         ("notes", 3),
     ):
         record = ledger_module.to_record(LEDGER) | {key: value}
-        record["sha256"] = ledger_module._record_digest(record)
+        record["sha256"] = ledger_module.record_digest(record)
         path = tmp_path / f"{key}.json"
         path.write_text(json.dumps(record))
         with pytest.raises(IntegrityError, match="not a sound ledger"):
@@ -225,7 +225,7 @@ def test_a_ledger_without_them_has_no_such_keys():
 
 @pytest.mark.parametrize("ids", [NAMED.ids[1:], (*NAMED.ids[1:], NAMED.ids[1])])
 def test_ids_are_one_per_label_and_different(ids):
-    with pytest.raises(IntegrityError, match="row ids are not one per label, all different"):
+    with pytest.raises(IntegrityError, match="row ids are not one per label, all distinct"):
         changed(ids=ids).check()
 
 
@@ -246,9 +246,9 @@ def test_a_ledger_follows_its_rows(order):
 @pytest.mark.parametrize(
     ("ledger", "ids", "said"),
     [
-        (NAMED, ["p000"], "120 rows, given 1 different"),
+        (NAMED, ["p000"], "expected 120 rows, got 1 distinct"),
         (NAMED, [*NAMED.ids[:-1], "x"], "no row 'x'"),
-        (NAMED, [*NAMED.ids[:-1], "p000"], "120 rows, given 119 different"),
+        (NAMED, [*NAMED.ids[:-1], "p000"], "expected 120 rows, got 119 distinct"),
         (LEDGER, NAMED.ids, "it has no row ids"),
         (LEDGER, [], "it has no row ids"),
     ],

@@ -55,7 +55,7 @@ def test_classes_are_named_by_name_or_number():
 def test_a_number_that_is_the_name_of_another_class_is_no_answer():
     limits = Limits(forbidden=[(1, 2)])
     assert limits.numbered(("0", "1", "2")).forbidden == ((1, 2),)
-    with pytest.raises(ArgumentError, match=r"forbidden: 1 is the name of a class, and the number of another; .*'1'"):
+    with pytest.raises(ArgumentError, match=r"forbidden: 1 is the name of one class and the number of another; .*'1'"):
         limits.numbered(("1", "2", "3"))
     assert Limits(class_tau={"3": 0.1}).numbered(("1", "2", "3")).class_tau == {"2": 0.1}
 

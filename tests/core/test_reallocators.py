@@ -175,7 +175,7 @@ def test_a_re_allocator_without_propose_is_told_so():
     class Bare(Reallocator):
         """Nothing yet."""
 
-    with pytest.raises(ArgumentError, match="Bare: has no propose"):
+    with pytest.raises(ArgumentError, match="Bare: does not implement propose"):
         fedrela.relabel([[0.9, 0.1], [0.2, 0.8]], [0, 0], method=Bare)
 
 

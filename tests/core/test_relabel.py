@@ -210,9 +210,9 @@ def test_draws_succeed_strictly_below_rho():
         ({"eligible": np.arange(200)}, "eligible: expected booleans"),
         ({"uniforms": np.zeros((200, 5))}, r"uniforms: expected shape \(200, 6\)"),
         ({"uniforms": np.full((200, 6), np.nan)}, "uniforms: expected finite numbers"),
-        ({"num_classes": 0}, "num_classes: expected at least 1, got 0"),
-        ({"num_classes": 6.0}, "num_classes: expected an integer, got 6.0"),
-        ({"num_classes": True}, "num_classes: expected an integer, got true"),
+        ({"num_classes": 0}, "num_classes: expected an integer >= 1, got 0"),
+        ({"num_classes": 6.0}, "num_classes: expected an integer >= 1, got 6.0"),
+        ({"num_classes": True}, "num_classes: expected an integer >= 1, got true"),
     ],
 )
 def test_wrong_arguments_raise(options, message):

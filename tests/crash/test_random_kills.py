@@ -22,7 +22,7 @@ import pytest
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.worker import CannotSendError
 from fedrela.experiment.toml.writer import toml_text
-from fedrela.files import is_taken
+from fedrela.files import is_locked
 from helpers.batteries import count, tried
 from helpers.forks import KILLED, drive, ended, fork
 from helpers.survivors import PARENT, SESSION, processes, shared_bytes, wait_for
@@ -129,7 +129,7 @@ def carry_out(config: Path, path: Path, progress: float | None = None) -> bool:
 
     def far_enough() -> bool:
         there = (path / "rounds.jsonl").read_bytes().count(b"\n") if (path / "rounds.jsonl").exists() else 0
-        return there >= int(progress or 0) and is_taken(path / "lock")
+        return there >= int(progress or 0) and is_locked(path / "lock")
 
     with command(config, path) as process:
         if progress is not None:

@@ -6,6 +6,7 @@ import errno
 import multiprocessing
 import os
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,26 @@ def test_an_entry_with_another_value_is_built_again_and_said(decoder):
     assert decoder.calls == 2
     assert decoder()["twice"].tolist() == good
     assert decoder.calls == 2
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link"])
+@pytest.mark.parametrize("pattern", ["*-twice.npy", "*-twice.npy.sha256", "digest-*"])
+def test_a_pipe_a_device_or_a_link_is_replaced_and_never_read(decoder, kind, pattern):
+    os.utime(decoder.path, (1, 1))
+    good = decoder()["twice"].tolist()
+    (place,) = decoder.folder.glob(pattern)
+    target = "/dev/zero" if kind == "device" else decoder.folder / "moved"
+    place.rename(decoder.folder / "moved")
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(target)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert decoder()["twice"].tolist() == good
+    assert len(said) == (pattern != "digest-*")
+    assert place.is_file()
+    assert not place.is_symlink()
 
 
 def test_a_lost_array_is_built_again(decoder):
@@ -213,7 +234,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(decoder, monkeypatch):
 
 def test_a_folder_that_is_a_file_is_one_line(decoder):
     decoder.folder.write_bytes(b"")
-    with pytest.raises(DataError, match="cannot hold decoded arrays"):
+    with pytest.raises(DataError, match="cannot store decoded arrays"):
         decoder()
 
 

@@ -48,7 +48,7 @@ def test_file_put_by_hand_is_checked_and_never_overwritten(site: Site, tmp_path:
     (tmp_path / "toy.bin").write_bytes(DATA)
     assert get(tmp_path, site) == tmp_path
     (tmp_path / "toy.bin").write_bytes(b"something else")
-    with pytest.raises(IntegrityError, match=f"{SHA256} is published"):
+    with pytest.raises(IntegrityError, match=f"expected the published SHA-256 {SHA256}"):
         get(tmp_path, site)
     assert (tmp_path / "toy.bin").read_bytes() == b"something else"
     assert site.asked == []
@@ -57,14 +57,14 @@ def test_file_put_by_hand_is_checked_and_never_overwritten(site: Site, tmp_path:
 def test_refused_connection(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(DataError, match=r"Connection refused; .* put it at") as caught:
+    with pytest.raises(DataError, match=r"Connection refused; .* copy the file to") as caught:
         fetch("fashion_mnist", tmp_path, base_url=url, timeout=0.3, retries=0)
     assert str(tmp_path / "FashionMNIST" / "raw" / "train-images-idx3-ubyte.gz") in str(caught.value)
 
 
 @pytest.mark.parametrize("base_url", ["file:///etc", "http://data.example", "ftp://127.0.0.1", "data.example", ""])
 def test_base_url_of_another_scheme_is_a_wrong_argument(base_url: str, site: Site, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="expected an https address"):
+    with pytest.raises(ArgumentError, match="expected an https URL"):
         fetch("toy", tmp_path, base_url=base_url)
 
 
@@ -197,9 +197,9 @@ def test_wrong_checksum(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (answers.whole(DATA + b"x"), "102401 bytes are offered where 102400 were published"),
-        (answers.without_length(DATA + b"x"), "more bytes came than the 102400"),
-        (answers.whole(b"<html>please log in</html>"), "26 bytes are offered"),
+        (answers.whole(DATA + b"x"), "expected 102400 bytes, as published, the server offers 102401"),
+        (answers.without_length(DATA + b"x"), "sent more than the published 102400 bytes"),
+        (answers.whole(b"<html>please log in</html>"), "the server offers 26"),
     ],
 )
 def test_wrong_size(answer: answers.Answer, words: str, site: Site, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_wrong_size(answer: answers.Answer, words: str, site: Site, tmp_path: Pa
 
 def test_slow_server(site: Site, tmp_path: Path) -> None:
     site.put(PATH, answers.silent(DATA[:CUT], len(DATA)), answers.whole(DATA))
-    assert "no answer within 0.5 seconds" in failure(tmp_path, site, timeout=0.5)
+    assert "no response within 0.5 seconds" in failure(tmp_path, site, timeout=0.5)
     assert (tmp_path / PART).read_bytes() == DATA[:KEPT], "what came can be continued"
     get(tmp_path, site)
 
@@ -233,7 +233,7 @@ def test_failure_of_a_second_attempt_keeps_the_first(site: Site, tmp_path: Path)
 def test_server_that_accepts_and_never_answers(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        with pytest.raises(DataError, match=r"no answer within 0\.2 seconds"):
+        with pytest.raises(DataError, match=r"no response within 0\.2 seconds"):
             fetch("toy", tmp_path, base_url=url, timeout=0.2, retries=0)
 
 
@@ -242,9 +242,9 @@ def test_server_that_accepts_and_never_answers(site: Site, tmp_path: Path) -> No
     [
         (answers.status(404), "HTTP 404 Not Found;"),
         (answers.status(503), "HTTP 503 Service Unavailable;"),
-        (answers.status(299), "HTTP 299 is not the answer"),
+        (answers.status(299), "unexpected HTTP status 299"),
         (answers.status(206), "range other than the one requested"),
-        (answers.status(302), "HTTP 302 is not the answer"),
+        (answers.status(302), "unexpected HTTP status 302"),
         (lambda handler: handler.wfile.write(b"HTTP/1.1 599 \x1b[2Jgone\r\n\r\n"), "HTTP 599;"),
         (lambda handler: handler.wfile.write(b"\x1b[2Jnonsense\r\n\r\n"), "nonsense"),
         (lambda handler: None, "closed connection"),

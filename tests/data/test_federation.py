@@ -98,12 +98,12 @@ def test_a_manifest_of_other_data_is_noticed():
     x = DIGITS.x_train.copy()
     x[0, 0, 0, 0] ^= 1
     other = replace(DIGITS, x_train=x)
-    with pytest.raises(IntegrityError, match="arrays differs"):
+    with pytest.raises(IntegrityError, match=r"arrays\.x_train\.sha256 is not what"):
         rebuild(manifest, source=other)
     for key, value in (("shards_sha256", "0" * 64), ("class_counts", [1]), ("format", "x"), ("recipe", {"seed": 1})):
         with pytest.raises(IntegrityError):
             rebuild(manifest | {key: value}, source=DIGITS)
-    with pytest.raises(IntegrityError, match="cannot be followed"):
+    with pytest.raises(IntegrityError, match="invalid manifest"):
         rebuild({}, source=DIGITS)
 
 
@@ -111,7 +111,7 @@ def test_columns_that_are_numbers_count_too():
     source = table()
     manifest = build_federation(source, Recipe(1, Imbalance(), NOISY)).manifest()
     assert set(manifest["standardized"]) == {"x_train", "x_test"}
-    with pytest.raises(IntegrityError, match="arrays differs"):
+    with pytest.raises(IntegrityError, match=r"arrays\.numeric\.sha256 is not what"):
         rebuild(manifest, source=replace(source, numeric=np.zeros(4, bool)))
 
 
@@ -121,7 +121,7 @@ def test_a_named_source_is_loaded_again():
     built = build_federation(load("gaussians", **options), Recipe(1, TAIL, NOISY), origin=origin)
     again = rebuild(json.loads(json.dumps(built.manifest())))
     assert again.x_train.tobytes() == built.x_train.tobytes()
-    with pytest.raises(ArgumentError, match="names no source to load"):
+    with pytest.raises(ArgumentError, match="does not name its source"):
         rebuild(build_federation(DIGITS, Recipe()).manifest())
 
 

@@ -167,8 +167,8 @@ def test_random_order_is_a_permutation_of_the_seed():
 
 
 FAULTS = [
-    (lambda: long_tail_counts(0, 5, 2), ArgumentError, "num_classes: expected at least 1"),
-    (lambda: long_tail_counts(3, -1, 2), ArgumentError, "largest: expected at least 0"),
+    (lambda: long_tail_counts(0, 5, 2), ArgumentError, "num_classes: expected an integer >= 1"),
+    (lambda: long_tail_counts(3, -1, 2), ArgumentError, "largest: expected an integer >= 0"),
     (lambda: long_tail_counts(10.0, 5, 2), ArgumentError, "num_classes: expected an integer"),
     (lambda: long_tail_counts(3, 5, 0.5), ArgumentError, "factor: expected .* at least 1, got 0.5"),
     (lambda: step_counts(3, 5, float("nan")), ArgumentError, "ratio: expected .* at least 1, got nan"),
@@ -181,10 +181,10 @@ FAULTS = [
     ),
     (lambda: minority_classes(3, [1, 1]), ArgumentError, r"minority: expected different class ids .* got \[1, 1\]"),
     (lambda: minority_classes(3, 0.5, side="left"), ArgumentError, "side: expected one of last, first, got 'left'"),
-    (lambda: minority_classes(3, [1], side="first"), ArgumentError, r"side: only a share .* names \[1\]"),
+    (lambda: minority_classes(3, [1], side="first"), ArgumentError, r"side: applies only to a share .* is \[1\]"),
     (lambda: class_order(3, "sorted"), ArgumentError, "order: expected one of natural, random, got 'sorted'"),
     (lambda: class_order(3, [0, 2]), ArgumentError, r"order: expected each class id from 0 to 2 once, got \[0, 2\]"),
-    (lambda: class_order(3, "random", seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
+    (lambda: class_order(3, "random", seed=-1), ArgumentError, "seed: expected an integer >= 0, got -1"),
     (
         lambda: subsample([0, 0, 1], [1, 2], seed=1),
         DataError,
@@ -194,7 +194,7 @@ FAULTS = [
     (lambda: subsample([0, -1], [1, 1], seed=1), DataError, "labels: classes count from 0, got -1 at index 1"),
     (lambda: subsample([0, 1], [1, -1], seed=1), ArgumentError, r"counts: expected one integer .* got \[1, -1\]"),
     (lambda: subsample([0, 1], [0.5, 1], seed=1), ArgumentError, r"counts: expected one integer .* got \[0.5, 1.0\]"),
-    (lambda: subsample([0, 1], [1, 1], seed=-1), ArgumentError, "seed: expected at least 0, got -1"),
+    (lambda: subsample([0, 1], [1, 1], seed=-1), ArgumentError, "seed: expected an integer >= 0, got -1"),
     (lambda: subsample([0.0, 1.0], [1, 1], seed=1), ArgumentError, "labels: expected integers, got float64"),
     (lambda: Imbalance("linear"), ArgumentError, "kind: expected one of natural, step, long_tail, got 'linear'"),
     (lambda: Imbalance("step"), ArgumentError, "ratio: a number >= 1 is missing; kind 'step' needs it"),

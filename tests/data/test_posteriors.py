@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.data.posteriors import read_posteriors
-from fedrela.data.sources.reading import LARGEST_ARRAY
+from fedrela.data.sources.reading import LARGEST_ARRAY, Npz
 from fedrela.errors import DataError
 from helpers.batteries import examples
 
@@ -74,11 +74,11 @@ BAD_ARRAYS = {
     "float labels": ({"labels": Y * 1.0}, "labels: expected integers of shape (2,), got float64 of shape (2,)"),
     "text labels": ({"labels": np.array(["a", "b"])}, "labels: expected integers of shape (2,), got <U1"),
     "names": ({"class_names": np.array(["a"])}, "class_names: expected text of shape (2,), got <U1 of shape (1,)"),
-    "equal names": ({"class_names": np.array(["a", "a"])}, "class_names: expected 2 different names, got 1"),
+    "equal names": ({"class_names": np.array(["a", "a"])}, "class_names: expected 2 distinct names, got 1"),
     "allowed": ({"allowed": np.ones((2, 2))}, "allowed: expected booleans of shape (2, 2), got float64"),
     "eligible": ({"eligible": np.ones(3, bool)}, "eligible: expected booleans of shape (2,), got bool of shape (3,)"),
-    "objects": ({"labels": np.array([{}, []], object)}, "labels: holds Python objects, which means a pickle"),
-    "object names": ({"class_names": np.array(["a", "b"], object)}, "class_names: holds Python objects"),
+    "objects": ({"labels": np.array([{}, []], object)}, "labels: contains Python objects, which means a pickle"),
+    "object names": ({"class_names": np.array(["a", "b"], object)}, "class_names: contains Python objects"),
 }
 
 
@@ -86,6 +86,18 @@ BAD_ARRAYS = {
 def test_npz_errors_name_the_key(tmp_path, case):
     arrays, said = BAD_ARRAYS[case]
     assert complaint(pack(tmp_path, **arrays)).startswith(f"p.npz: {said}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("posterior", Q[0]), ("labels", np.zeros(9, int)), ("ids", np.zeros((2, 9)))]
+)
+def test_shapes_are_checked_before_anything_is_unpacked(tmp_path, monkeypatch, key, value):
+    np.savez_compressed(tmp_path / "p.npz", **{"posterior": Q, "labels": Y} | {key: value})
+    read = []
+    monkeypatch.setattr(Npz, "read", lambda archive, name: read.append(name) or Y)
+    with pytest.raises(DataError, match=f"{key}: expected "):
+        read_posteriors(tmp_path / "p.npz")
+    assert key not in read
 
 
 @pytest.mark.parametrize("key", ["posterior", "labels"])
@@ -108,12 +120,12 @@ def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
     ("content", "said"),
     [
         (header((10**15, 10)), f"the limit is {LARGEST_ARRAY:,}"),
-        (header((10**6, 10)) + b"x", "takes 80,000,000 bytes, but the file holds 1"),
+        (header((10**6, 10)) + b"x", "takes 80,000,000 bytes, but the file has 1"),
         (header((-1, 2)), "takes -16 bytes"),
-        (header((2, 2)) + bytes(40), "takes 32 bytes, but the file holds 40"),
-        (b"cos\nsystem\n(S'true'\ntR.", "damaged, or no .npy array: ValueError"),
-        (b"\x93NUMPY\x09\x00", "version (9, 0) of the .npy form is not read"),
-        (b"", "damaged, or no .npy array"),
+        (header((2, 2)) + bytes(40), "takes 32 bytes, but the file has 40"),
+        (b"cos\nsystem\n(S'true'\ntR.", "damaged or invalid .npy array: ValueError"),
+        (b"\x93NUMPY\x09\x00", "unsupported .npy version (9, 0)"),
+        (b"", "damaged or invalid .npy array"),
     ],
 )
 def test_headers_that_lie(tmp_path, content, said):
@@ -148,12 +160,12 @@ def test_more_than_deflate_can_pack_is_refused(tmp_path):
 def test_two_arrays_of_one_name_are_refused(tmp_path):
     with zipfile.ZipFile(pack(tmp_path), "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("labels.npy", b"")
-    assert complaint(tmp_path / "p.npz").startswith("p.npz: holds two arrays of one name")
+    assert complaint(tmp_path / "p.npz").startswith("p.npz: has two arrays of one name")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"a,b,label\n", header((2, 2)) + bytes(32), bytes(5000)])
 def test_files_that_are_no_archives(tmp_path, content):
-    assert complaint(put(tmp_path, content)).startswith("p.npz: damaged, or no .npz file: BadZipFile")
+    assert complaint(put(tmp_path, content)).startswith("p.npz: damaged or invalid .npz file: BadZipFile")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face from disk, and partitions of flwr-datasets, in an environment of their own."""
+"""Data sets of Hugging Face from disk, and partitions of flwr-datasets, each in an environment of its own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from fedrela.errors import ArgumentError
 from helpers.environments import run_in
 
 NAME = "fedrela.data.sources.huggingface:load"
-SCRIPT = """
+WRITE = """
 import json, sys
 from pathlib import Path
 import datasets, numpy as np
 from PIL import Image
 from fedrela.data.sources import load
+from fedrela.errors import ArgumentError
 from fedrela.experiment import run
 from fedrela.testing import check_source
 
@@ -32,18 +33,33 @@ table = datasets.Dataset.from_dict(
         "label": datasets.ClassLabel(names=["cat", "dog", "owl"])}),
 )
 table.save_to_disk(folder / "table")
+"""
+ALONE = """
 pictures = [Image.fromarray(rng.integers(0, 255, (9, 7, 3), np.uint8)) for _ in range(30)]
 images = datasets.Dataset.from_dict({"image": pictures, "label": [0, 1] * 15}).cast_column("image", datasets.Image())
 datasets.DatasetDict({"train": images, "test": images.select(range(8))}).save_to_disk(folder / "images")
-one = load(name, folder / "table", partitioner="dirichlet", partitions=4, alpha=1.0)
-two = load(name, folder / "images", size=8)
-natural = load(name, folder / "table", partitioner="natural_id", partition_by="ward")
+one, two = load(name, folder / "table"), load(name, folder / "images", size=8)
 check_source(lambda: load(name, folder / "table"))
+result = run({"data": {"source": name, "root": str(folder / "table"), "partition": {"kind": "iid", "clients": 3}},
+    "model": {"name": "logistic"}, "train": {"rounds": 3}, "relabel": {"start": 2}}, out=folder / "run", workers=1)
+try:
+    load(name, folder / "table", partitioner="iid")
+except ArgumentError as error:
+    same = (two.x_test[3] == np.moveaxis(np.asarray(pictures[3].resize((8, 8))), 2, 0)).all().item()
+    print(json.dumps([one.class_names, one.feature_names, len(one.y_train), two.x_train.shape, two.x_test.shape, same,
+        result.rounds, str(error)]))
+"""
+PARTITIONED = """
+def sizes(**options):
+    ids = load(name, folder / "table", **options).client_train
+    return np.bincount(ids).tolist()
+by_ward = load(name, folder / "table", partitioner="natural_id", partition_by="ward")
+wards = [sorted(set((by_ward.y_train[by_ward.client_train == ward] % 2).tolist())) for ward in (0, 1)]
 result = run({"data": {"source": name, "root": str(folder / "table"),
     "options": {"partitioner": "iid", "partitions": 3}, "partition": {"kind": "natural"}},
     "model": {"name": "logistic"}, "train": {"rounds": 3}, "relabel": {"start": 2}}, out=folder / "run", workers=1)
-print(json.dumps([one.class_names, one.feature_names, len(one.y_train), len(set(one.client_train.tolist())),
-    two.x_train.shape, two.x_test.shape, len(set(natural.client_train.tolist())), result.rounds]))
+skewed = sizes(partitioner="dirichlet", partitions=4, alpha=1.0)
+print(json.dumps([len(skewed), sum(skewed), len(sizes(partitioner="iid", partitions=5)), wards, result.rounds]))
 """
 
 
@@ -54,8 +70,24 @@ def test_without_the_package_one_line_says_so(tmp_path):
         load(NAME, tmp_path)
 
 
-def test_tables_images_and_partitions(tmp_path, request):
-    if not request.config.getoption("--nightly"):
+@pytest.fixture(autouse=True)
+def _nightly(request):
+    if "found" in request.fixturenames and not request.config.getoption("--nightly"):
         pytest.skip("in the nightly battery, in an environment of its own")
-    found = json.loads(run_in("datasets", ["datasets", "flwr-datasets"], SCRIPT, tmp_path, NAME).splitlines()[-1])
-    assert found == [["cat", "dog", "owl"], ["a", "b", "ward"], 112, 4, [30, 3, 8, 8], [8, 3, 8, 8], 2, 3]
+
+
+@pytest.fixture
+def found(request, tmp_path) -> list:
+    packages, script = request.param
+    return json.loads(run_in(packages[-1], packages, WRITE + script, tmp_path, NAME).splitlines()[-1])
+
+
+@pytest.mark.parametrize("found", [(["datasets"], ALONE)], indirect=True, ids=["datasets"])
+def test_tables_and_images(found):
+    message = "partitioner: flwr-datasets: is not installed; run `pip install flwr-datasets`"
+    assert found == [["cat", "dog", "owl"], ["a", "b", "ward"], 112, [30, 3, 8, 8], [8, 3, 8, 8], True, 3, message]
+
+
+@pytest.mark.parametrize("found", [(["datasets", "flwr-datasets"], PARTITIONED)], indirect=True, ids=["flwr-datasets"])
+def test_partitions(found):
+    assert found == [4, 112, 5, [[0], [1]], 3]

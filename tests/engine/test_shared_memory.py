@@ -53,14 +53,14 @@ def test_a_block_is_zeros_and_its_arrays_are_views_of_it():
         assert not whole.any()
         part[:] = [[1, 2, 3], [4, 5, 6]]
         assert whole.tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
-        assert Block(loads(dumps(block.place))).array(0, (8,), np.int64).tolist() == whole.tolist()
+        assert Block(loads(dumps(block.region))).array(0, (8,), np.int64).tolist() == whole.tolist()
 
 
 @needs_shared_memory
 def test_a_small_block_lies_in_shared_memory_and_a_large_one_in_the_folder(tmp_path):
     small, large = Block.create(4096, folder=tmp_path, limit=4096), Block.create(4097, folder=tmp_path, limit=4096)
-    assert small.place.identity[0] == device(SHARED_MEMORY)
-    assert large.place.identity[0] == device(tmp_path)
+    assert small.region.identity[0] == device(SHARED_MEMORY)
+    assert large.region.identity[0] == device(tmp_path)
     large.array(0, (4097,), np.uint8)[:] = 7
     assert list(tmp_path.iterdir()) == []  # no name, so nothing to leave behind
     small.close(), large.close()
@@ -70,7 +70,7 @@ def test_a_small_block_lies_in_shared_memory_and_a_large_one_in_the_folder(tmp_p
 def test_without_room_in_shared_memory_a_block_is_a_file(tmp_path, monkeypatch, room):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=room))
     with closing(Block.create(4096, folder=tmp_path / "new")) as block:
-        assert block.place.identity[0] == device(tmp_path / "new")
+        assert block.region.identity[0] == device(tmp_path / "new")
 
 
 def test_where_shared_memory_fails_a_block_is_a_file(tmp_path, monkeypatch):
@@ -78,13 +78,13 @@ def test_where_shared_memory_fails_a_block_is_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
     monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "file" / "below")
     with closing(Block.create(4096, folder=tmp_path)) as block:
-        assert block.place.identity[0] == device(tmp_path)
+        assert block.region.identity[0] == device(tmp_path)
 
 
 def test_where_there_is_no_shared_memory_a_block_is_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "missing")
     with closing(Block.create(4096, folder=tmp_path)) as block:
-        assert block.place.identity[0] == device(tmp_path)
+        assert block.region.identity[0] == device(tmp_path)
     assert not (tmp_path / "missing").exists()
 
 
@@ -97,7 +97,7 @@ def test_a_block_that_finds_no_room_anywhere_is_one_line(tmp_path):
         tmp_path,
     )
     assert done.stdout == (
-        f"DataError {tmp_path}: cannot hold 2097152 bytes: File too large; choose another folder\n"
+        f"DataError {tmp_path}: cannot store 2097152 bytes: File too large; choose another folder\n"
     ), done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -128,18 +128,18 @@ def test_a_closed_block_cannot_be_attached_even_if_another_file_took_its_number(
     block = Block.create(8)
     block.close()
     with pytest.raises(IntegrityError, match="share it again"):
-        Block(block.place)
+        Block(block.region)
     with contextlib.ExitStack() as taken:
         for number in range(32):
             taken.enter_context(open(tmp_path / str(number), "wb+"))
         with pytest.raises(IntegrityError, match="share it again"):
-            Block(block.place)
+            Block(block.region)
 
 
 def test_a_process_may_end_with_arrays_and_blocks_open():
     done = script(
         "import numpy; from fedrela.engine.shared_memory import Block, SharedMemory\n"
-        "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block(block.place)\n"
+        "block = Block.create(100); array = block.array(0, (100,), 'uint8'); again = Block(block.region)\n"
         "view = again.array(50, (50,), 'uint8')\n"
         "memory = SharedMemory(); handle = memory.share(numpy.arange(9)); read = handle.open()\n"
         "block.close()\n"
@@ -164,8 +164,8 @@ def test_a_killed_owner_leaves_nothing(tmp_path):
 def test_without_a_folder_of_descriptors_a_block_keeps_its_name_until_the_end(tmp_path, monkeypatch, end):
     monkeypatch.setattr(mapped, "DESCRIPTORS", tmp_path / "missing")
     block = Block.create(8, folder=tmp_path, limit=0)
-    assert [str(path) for path in tmp_path.iterdir()] == [block.place.path]
-    Block(block.place).array(0, (8,), np.uint8)[:] = 3
+    assert [str(path) for path in tmp_path.iterdir()] == [block.region.path]
+    Block(block.region).array(0, (8,), np.uint8)[:] = 3
     assert block.array(0, (8,), np.uint8).tolist() == [3] * 8
     if end == "close":
         block.close()
@@ -193,7 +193,7 @@ def on_disk(folder, mode="r"):
 def test_a_mapped_array_is_shared_by_its_file(tmp_path, pick):
     array = pick(on_disk(tmp_path))
     handle = SharedMemory().share(array)
-    assert Path(handle.place.path) == tmp_path / "a.npy"
+    assert Path(handle.region.path) == tmp_path / "a.npy"
     result = loads(dumps(handle)).open()
     assert result.dtype == array.dtype
     np.testing.assert_array_equal(result, array)
@@ -222,7 +222,7 @@ def test_any_other_array_is_copied_once(tmp_path, make):
     array = make(tmp_path)
     memory = SharedMemory()
     handle = memory.share(array)
-    assert Path(handle.place.path) != tmp_path / "a.npy"
+    assert Path(handle.region.path) != tmp_path / "a.npy"
     sent = loads(dumps(handle))
     assert sent == handle
     result = sent.open()
@@ -243,7 +243,7 @@ def test_a_file_removed_replaced_or_cut_since_is_noticed(tmp_path):
     with pytest.raises(IntegrityError, match=r"a\.npy"):
         handle.open()
     os.truncate(tmp_path / "a.npy", 100)
-    with pytest.raises(IntegrityError, match=r"a\.npy: expected 248 bytes, the file has 100"):
+    with pytest.raises(IntegrityError, match=r"a\.npy: expected 248 bytes, got 100"):
         memory.share(array)
     (tmp_path / "a.npy").unlink()
     handle = memory.share(array)
@@ -314,10 +314,13 @@ GIVEN = {"a": np.ones(2, "f4"), "b": np.array(3)}
     [
         ({"c": np.ones(1)}, "here: 'c' is not declared"),
         ({"b": None}, "here: 'b' is declared but missing"),
-        ({"a": np.ones(2)}, "here: 'a': float32 of shape \\(2,\\) is declared, got float64 of shape \\(2,\\)"),
+        (
+            {"a": np.ones(2)},
+            "here: 'a': expected float32 of shape \\(2,\\), got float64 of shape \\(2,\\)",
+        ),
         ({"a": np.ones((1, 2), "f4")}, "here: 'a': .* got float32 of shape \\(1, 2\\)"),
         ({"a": np.ones((), "f4")}, "here: 'a': .* got float32 of shape \\(\\)"),
-        ({"b": 3.0}, "here: 'b': int64 of shape \\(\\) is declared, got float64 of shape \\(\\)"),
+        ({"b": 3.0}, "here: 'b': expected int64 of shape \\(\\), got float64 of shape \\(\\)"),
     ],
 )
 def test_what_is_not_as_declared(change, message):

@@ -115,7 +115,7 @@ def test_more_of_it_goes_on_with_what_is_finished(tmp_path, executor):
 def test_another_configuration_is_refused(tmp_path, executor):
     rounds_of(Compare(config({"seeds": 1, "arms": ["baseline"]}), tmp_path), executor)
     other = Compare(config({"seeds": 1, "arms": ["baseline"]}, train={"rounds": 5}), tmp_path)
-    with pytest.raises(ArgumentError, match="a compare of another configuration is there; choose another folder"):
+    with pytest.raises(ArgumentError, match="contains a compare of another configuration; choose another folder"):
         rounds_of(other, executor)
 
 

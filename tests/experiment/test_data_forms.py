@@ -133,12 +133,12 @@ def test_wrong_scalings(value, message):
 
 def test_networks_of_ours_refuse_integers(tmp_path):
     source = from_arrays(RNG.integers(0, 9, (80, 2, 6)), Y)
-    with pytest.raises(ArgumentError, match=r"model\.name: mlp takes quantities, and these samples are integers"):
+    with pytest.raises(ArgumentError, match=r"model\.name: mlp: expected floats, got integer samples"):
         run({"model": {"name": "mlp"}, "data": DATA}, source=source, out=tmp_path / "run", workers=1)
 
 
 @pytest.mark.parametrize("name", ["fedmix", "smote"])
 def test_algorithms_that_mix_samples_refuse_token_ids(name, tmp_path):
     table = example("text").config(rounds=1) | {"algorithm": {"name": name}}
-    with pytest.raises(ArgumentError, match=f"{name}: mixes samples, which integers"):
+    with pytest.raises(ArgumentError, match=f"{name}: mixes samples, which is impossible with integers"):
         run(table, out=tmp_path / "run", workers=1)

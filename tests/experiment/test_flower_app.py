@@ -43,7 +43,7 @@ def test_what_is_in_an_app(tmp_path):
     project = project_of(app)
     assert project["project"]["name"] == "clinic"
     out = f"runs/clinic-{config_sha256(parse_config(small()))[:12]}"
-    assert project["tool"]["flwr"]["app"]["config"] == {"experiment": "clinic", "out": out, "patience": 600.0}
+    assert project["tool"]["flwr"]["app"]["config"] == {"experiment": "clinic", "out": out, "timeout": 600.0}
     assert "with 5 clients" in (app / "README.md").read_text()
     assert not re.search(rb"\$[a-z{]", (app / "README.md").read_bytes().replace(b"$client &", b""))
 
@@ -86,7 +86,7 @@ def test_the_name_of_a_file_reaches_neither_shell_nor_toml(tmp_path, name):
     plain = project["project"]["name"]
     assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?", plain)
     out = f"runs/{plain}-{config_sha256(parse_config(small()))[:12]}"
-    assert project["tool"]["flwr"]["app"]["config"] == {"experiment": plain, "out": out, "patience": 600.0}
+    assert project["tool"]["flwr"]["app"]["config"] == {"experiment": plain, "out": out, "timeout": 600.0}
     for path in app.rglob("*.py"):
         ast.parse(path.read_text())
     for script in ("environment.sh", *SCRIPTS):

@@ -221,5 +221,5 @@ def test_somebody_else_at_work_is_noticed(tmp_path, executor):
 
 def test_another_grid_in_the_folder_is_left_alone(tmp_path):
     grid_of(tmp_path / "a", cells_of()).begin()
-    with pytest.raises(ArgumentError, match="a compare of another configuration is there; choose another folder or"):
+    with pytest.raises(ArgumentError, match="contains a compare of another configuration; choose another folder or"):
         grid_of(tmp_path / "a", cells_of(), base="c").begin()

@@ -78,7 +78,7 @@ def test_data_that_do_not_fit(tmp_path):
     refused(tmp_path, "column 'sex=f' is missing", options="label = 'diagnosis', ignore = ['sex']")
     refused(tmp_path, r"expected samples uint8 \(1, 8, 8\), got float32", config=federation(shape=[1, 8, 8]))
     refused(tmp_path, "the cell is missing", rows=ROWS.replace("20.000", ""))
-    refused(tmp_path, "holds no row", rows="age,sex,bmi,diagnosis\n")
+    refused(tmp_path, "has no rows", rows="age,sex,bmi,diagnosis\n")
 
 
 def nan_source() -> Source:
@@ -121,21 +121,27 @@ def test_statistics_are_those_of_all_samples_together(tmp_path):
 def test_the_stricter_of_federation_and_policy_applies(tmp_path):
     asked = {"tau": {"default": 0.3, "1": 0.01}, "forbidden": [[2, 0]], "class_tau": {"sickle": 0.5, "normal": 0.02}}
     config = parse_config(federation(**TABLE) | {"relabel": asked})
-    node = write_node(tmp_path, more="policy = { tau = 0.1, max_fraction = 0.2, forbidden = [['sickle', 'normal']] }")
-    relabel = within_policy(config, node).relabel
-    assert (relabel.tau_of(0), relabel.tau_of(1), relabel.max_fraction) == (0.1, 0.01, 0.2)
-    assert relabel.forbidden == ((2, 0), ("sickle", "normal"))
-    assert relabel.class_tau == {"normal": 0.02, "sickle": 0.1}  # what the node permits at most counts for every class
+    own = "tau = 0.1, max_fraction = 0.2, forbidden = [['sickle', 'normal']], allowed = [[0, 1], ['normal', 'sickle']]"
+    node = write_node(tmp_path, more=f"policy = {{ {own} }}")
+    relabel, other = (within_policy(config, node, client).relabel for client in (0, 1))
+    assert (relabel.tau, other.tau, relabel.max_fraction) == (0.1, 0.01, 0.2)
+    numbers = {name: config.federation.classes.index(name) for name in ("normal", "sickle")}
+    assert {*relabel.forbidden} == {(2, 0), (numbers["sickle"], numbers["normal"])}
+    assert {*relabel.allowed} == {(0, 1), (numbers["normal"], numbers["sickle"])}
+    # What the node permits at most applies to every class.
+    assert relabel.class_tau == {str(numbers["normal"]): 0.02, str(numbers["sickle"]): 0.1}
+    mild = write_node(tmp_path, more="policy = { class_tau = { sickle = 0.001 } }")
+    assert within_policy(config, mild, 1).relabel.class_tau[str(numbers["sickle"])] == 0.001
     wrong = write_node(tmp_path, more="policy = { forbidden = [['sick', 'normal']] }")
-    with pytest.raises(DataError, match="'sick' is not one of the federation's classes"):
-        within_policy(config, wrong)
+    with pytest.raises(DataError, match=r"policy\.forbidden: unknown class 'sick'.*the federation's classes"):
+        within_policy(config, wrong, 0)
 
 
 def test_what_leaves_a_node_follows_algorithm_and_policy(tmp_path):
     table = federation(**TABLE, evaluate="clients", groups="counts")
     config = parse_config(table | {"algorithm": {"name": "fedmix"}})
     node = write_node(tmp_path, more="policy = { refuse = ['means', 'present'] }")
-    assert within_policy(config, node)
+    assert within_policy(config, node, 0)
     assert "refuses 'means' (averages of its samples, and the shares " in refusal(config, node.policy)
     assert refusal(parse_config(table), node.policy) == ""
     creff = parse_config(table | {"algorithm": {"name": "creff"}})
@@ -151,7 +157,7 @@ def test_what_leaves_a_node_follows_algorithm_and_policy(tmp_path):
 def test_a_mistyped_refusal_is_an_error_and_keeps_back_no_less(tmp_path):
     node = write_node(tmp_path, more="policy = { refuse = ['mean'] }")
     with pytest.raises(DataError, match=r"policy.refuse: no algorithm sends 'mean'; nearest: 'means'"):
-        within_policy(parse_config(federation(**TABLE)), node)
+        within_policy(parse_config(federation(**TABLE)), node, 0)
 
 
 KEYS = {name: f"ssh-ed25519 AAAA{letter}== {name}@host\n" for name, letter in (("north", "n"), ("south", "s"))}
@@ -162,7 +168,7 @@ KEYS = {name: f"ssh-ed25519 AAAA{letter}== {name}@host\n" for name, letter in ((
     [
         ({"north": KEYS["north"]}, "'south' has none; expected a key for each node, or no keys at all"),
         (KEYS | {"south": "ssh-rsa AAAA"}, "expected the text of a .pub file, ecdsa "),
-        (KEYS | {"south": KEYS["north"]}, "is the key of 'north' too"),
+        (KEYS | {"south": KEYS["north"]}, "is also the key of 'north'"),
         (KEYS | {"east": KEYS["north"]}, "'east' is not one of the nodes"),
     ],
 )

@@ -133,7 +133,7 @@ def test_a_class_may_be_a_model():
         ("algorithm", "name", f"{OWN}:make", "expected a class derived from fedrela.algorithms.Algorithm, but"),
         ("algorithm", "name", "no_such_package.nets:Mine", "no module 'no_such_package'; is it installed"),
         ("algorithm", "name", "broken_part:Mine", "module 'broken_part' cannot be imported: "),
-        ("algorithm", "name", "os:;x", "expected module:name, such as mypackage.mymodule:Mine, got 'os:;x'"),
+        ("algorithm", "name", "os:;x", "expected module:name, such as mypackage.mymodule:MyClass, got 'os:;x'"),
         ("model", "name", f"{OWN}:NOTHING", "expected a function or class that makes a torch.nn.Module, but"),
         ("data", "source", f"{OWN}:Net", "expected a function that returns a Source, but"),
         ("relabel", "method", f"{OWN}:Mine", "expected a re-allocator"),
@@ -158,7 +158,7 @@ def test_parts_that_cannot_be_named_or_used():
         parse_config({"model": {"name": own_parts.needy, "width": 3}})
     with pytest.raises(ArgumentError, match=r"algorithm\.share: expected a number > 0 and <= 1"):
         parse_config({"algorithm": {"name": own_parts.Mine, "share": 2.0}})
-    with pytest.raises(DataError, match=r"expected fedrela\.data\.sources\.Source from it, got dict"):
+    with pytest.raises(DataError, match=r"expected it to return fedrela\.data\.sources\.Source, got dict"):
         load(f"{OWN}:wrong_load")
     with pytest.raises(ArgumentError, match="no projection"):
         build(f"{OWN}:make", (3,), 2, projection=4)

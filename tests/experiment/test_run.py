@@ -177,18 +177,18 @@ def test_a_folder_with_a_run_is_not_written_to(reference, tmp_path):
     before = bytes_of(reference.folder)
     with pytest.raises(ArgumentError, match="this run exists already; continue it with `fedrela resume`"):
         run(small(), out=reference.folder)
-    with pytest.raises(ArgumentError, match="it holds another run; choose a new or an empty folder"):
+    with pytest.raises(ArgumentError, match="contains another run; choose a new or an empty folder"):
         run(small(seed=6), out=reference.folder)
     assert bytes_of(reference.folder) == before
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ArgumentError, match="it holds other files"):
+    with pytest.raises(ArgumentError, match="contains other files"):
         run(small(), out=tmp_path)
 
 
 def test_one_process_at_a_time(tmp_path):
     with begin(small(), out=tmp_path / "run") as execution:
         next(execution.rounds())
-        with pytest.raises(BusyError, match="uses it; wait until it has ended"), resume(tmp_path / "run"):
+        with pytest.raises(BusyError, match="is using it; wait until it has ended"), resume(tmp_path / "run"):
             pass
 
 
@@ -214,7 +214,7 @@ def test_a_module_that_cannot_be_sent_runs_in_this_process_and_says_so(tmp_path)
         return Local(nn.Linear(shape[0], 7), nn.Tanh(), nn.Linear(7, classes))
 
     with begin(small(), out=tmp_path / "run", model=make, workers=2) as execution:
-        assert execution.run.note.startswith("runs in one process, since this cannot be sent to another: workers: ")
+        assert execution.run.note.startswith("runs in one process, since its work cannot be sent to another: workers: ")
         assert "Local" in execution.run.note
         assert execution.run.note.isprintable()
         assert execution.run.executor.size == 1
@@ -245,7 +245,7 @@ def test_a_source_of_the_users_own(tmp_path):
     with begin(config, out=tmp_path / "run", source=source) as execution:
         next(execution.rounds())
     with (
-        pytest.raises(ArgumentError, match="it was started with a source of your own; resume"),
+        pytest.raises(ArgumentError, match="was started with a source of your own; resume"),
         resume(tmp_path / "run"),
     ):
         pass
@@ -313,5 +313,5 @@ def test_where_no_process_can_be_had_it_runs_in_this_one_and_says_so(reference, 
 
     monkeypatch.setattr("fedrela.engine.executors.forkserver.start", refuse)
     with begin(small(), out=tmp_path / "run", workers=2) as execution:
-        assert execution.run.note.startswith("runs in one process, since others cannot be started: workers: ")
+        assert execution.run.note.startswith("runs in one process, since no others can be started: workers: ")
         assert bytes_of(execution.complete().folder) == bytes_of(reference.folder)

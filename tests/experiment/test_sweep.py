@@ -139,7 +139,7 @@ def test_more_values_seeds_and_keys_go_on_with_what_is_there(tmp_path):
 def test_another_configuration_in_the_folder_is_refused(tmp_path):
     sweep(quick(sweep=TAUS), out=tmp_path)
     before = GridFolder.open(tmp_path).read("summary.json")
-    with pytest.raises(ArgumentError, match=r": a sweep of another configuration is there; choose another folder"):
+    with pytest.raises(ArgumentError, match=r": contains a sweep of another configuration; choose another folder"):
         sweep(quick(sweep=TAUS, model={"hidden": [9]}), out=tmp_path)
     assert GridFolder.open(tmp_path).read("summary.json") == before
 
@@ -192,10 +192,13 @@ def test_of_equal_values_the_one_that_moves_less_is_chosen():
 def test_without_validation_it_says_why_and_how(tmp_path):
     record = sweep(quick(sweep=TAUS), out=tmp_path / "a").record
     assert (record["choice"], record["points"][0]["validation"]) == ([], None)
-    assert "data.validation is 0" in record["why_no_choice"]
+    assert "data.validation = 0.1" in record["why_no_choice"]
     arms = {"arms": ["baseline"]}
     record = sweep(quick(sweep=TAUS, compare=arms, data={"validation": 0.3}), out=tmp_path / "b").record
-    assert (record["choice"], record["why_no_choice"]) == ([], "There is nothing to choose: the values change no run.")
+    assert (record["choice"], record["why_no_choice"]) == (
+        [],
+        "There is nothing to choose: these values do not affect any run.",
+    )
 
 
 def test_values_that_change_baselines_and_groups(tmp_path):
@@ -218,7 +221,7 @@ def test_a_run_that_fails_leaves_a_gap(tmp_path):
     assert "fewer than 1 clients" in bad["failed"]
     assert (bad["metrics"]["overall"]["mean"], bad["validation"]) == (None, None)
     assert Sweep.load(tmp_path / "a").choice[0]["values"] == {"train.lr": 0.05}
-    with pytest.raises(FedrelaError, match=r"no run could be done: .*fewer than 1 clients"):
+    with pytest.raises(FedrelaError, match=r"no run succeeded: .*fewer than 1 clients"):
         sweep(quick(sweep={"train.lr": [1e29, 1e30]}, train={**QUICK, "give_up": 1}), out=tmp_path / "b")
 
 

@@ -144,7 +144,7 @@ def test_a_loss_beside_an_algorithm_that_has_its_own(monkeypatch):
     assert parse_config("algorithm.name = 'pair'\ntrain.loss = 'cross_entropy'").train.loss == "cross_entropy"
     with pytest.raises(ArgumentError) as error:
         parse_config("algorithm.name = 'pair'\ntrain.loss = 'focal'", name="run.toml")
-    assert str(error.value) == "run.toml:2:14: train.loss: algorithm 'pair' has a loss of its own; leave it out"
+    assert str(error.value) == "run.toml:2:14: train.loss: algorithm 'pair' has its own loss; leave this out"
 
 
 def test_how_many_clients_take_part():

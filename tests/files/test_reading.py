@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedrela.errors import BusyError, DataError
-from fedrela.files import NewArrayFile, alone, digest, is_taken, lock, measure, open_plain, read_plain, safe_path, sweep
+from fedrela.files import (
+    NewArrayFile,
+    digest,
+    hold_lock,
+    is_locked,
+    lock,
+    open_plain,
+    read_arrays,
+    read_plain,
+    remove_temporary,
+    safe_path,
+    size_and_digest,
+)
 
 
 def test_a_plain_file_is_read_up_to_a_limit(tmp_path):
@@ -24,7 +39,7 @@ def test_a_plain_file_is_read_up_to_a_limit(tmp_path):
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(__file__)])
 def test_what_is_no_plain_file_is_not_read(make, tmp_path):
     make(tmp_path / "odd")
-    for read in (open_plain, measure, lambda path: read_plain(path, 100)):
+    for read in (open_plain, size_and_digest, lambda path: read_plain(path, 100)):
         with pytest.raises(OSError, match=r"not a plain file|symbolic links"):
             read(tmp_path / "odd")
 
@@ -35,29 +50,29 @@ def test_what_is_no_plain_file_is_not_read(make, tmp_path):
 def test_size_and_digest_of_a_file_or_its_beginning(first, size, tmp_path):
     data = bytes(range(250)) * 12_000
     (tmp_path / "file").write_bytes(data)
-    assert measure(tmp_path / "file", first) == (size, digest(data[:size]))
+    assert size_and_digest(tmp_path / "file", first) == (size, digest(data[:size]))
 
 
 def test_one_at_a_time(tmp_path):
-    assert not is_taken(tmp_path / "lock")
-    with alone(tmp_path / "lock"):
-        assert is_taken(tmp_path / "lock")
+    assert not is_locked(tmp_path / "lock")
+    with hold_lock(tmp_path / "lock"):
+        assert is_locked(tmp_path / "lock")
         with (
-            pytest.raises(BusyError, match=rf"process {os.getpid()} on .*, started .*Z, uses it"),
-            alone(tmp_path / "lock"),
+            pytest.raises(BusyError, match=rf"process {os.getpid()} on .*, started .*Z, is using it"),
+            hold_lock(tmp_path / "lock"),
         ):
             pass
-    assert not is_taken(tmp_path / "lock")
-    with alone(tmp_path / "lock"):
+    assert not is_locked(tmp_path / "lock")
+    with hold_lock(tmp_path / "lock"):
         pass
 
 
 def test_a_lock_that_is_free_in_a_moment_is_waited_for(tmp_path, monkeypatch):
     held = contextlib.ExitStack()
-    held.enter_context(alone(tmp_path / "lock"))
+    held.enter_context(hold_lock(tmp_path / "lock"))
     monkeypatch.setattr(lock.time, "sleep", lambda seconds: held.close())
-    with alone(tmp_path / "lock"):
-        assert is_taken(tmp_path / "lock")
+    with hold_lock(tmp_path / "lock"):
+        assert is_locked(tmp_path / "lock")
 
 
 ODD_OWNERS = (
@@ -68,9 +83,9 @@ ODD_OWNERS = (
 
 @pytest.mark.parametrize("text", ODD_OWNERS)
 def test_an_owner_that_cannot_be_named(text, tmp_path):
-    with alone(tmp_path / "lock"):
+    with hold_lock(tmp_path / "lock"):
         (tmp_path / "lock").write_bytes(text)
-        with pytest.raises(BusyError, match="another process uses it") as caught, alone(tmp_path / "lock"):
+        with pytest.raises(BusyError, match="another process is using it") as caught, hold_lock(tmp_path / "lock"):
             pass
         assert str(caught.value).isprintable()
 
@@ -83,10 +98,10 @@ def test_where_files_cannot_be_locked(tmp_path, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with open(__file__, "rb") as file:
-        assert lock.take(file.fileno())
+        assert lock.try_lock(file.fileno())
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with alone(tmp_path / "lock"), alone(tmp_path / "lock"):
-        assert not is_taken(tmp_path / "lock")
+    with hold_lock(tmp_path / "lock"), hold_lock(tmp_path / "lock"):
+        assert not is_locked(tmp_path / "lock")
 
 
 def test_sweeping_takes_only_what_is_unfinished(tmp_path):
@@ -96,9 +111,9 @@ def test_sweeping_takes_only_what_is_unfinished(tmp_path):
     (aside / "link").symlink_to(tmp_path)
     for name in ("file", ".file.part", ".other.0123456789ab.part", ".file.0123456789aX.part"):
         (tmp_path / name).write_text("x")
-    sweep(tmp_path, keep="other")
+    remove_temporary(tmp_path, keep="other")
     assert sorted(os.listdir(tmp_path)) == [".file.0123456789aX.part", ".file.part", ".other.0123456789ab.part", "file"]
-    sweep(tmp_path / "nothing")
+    remove_temporary(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("system", ["without", "not supported"])
@@ -124,3 +139,31 @@ def test_the_longest_and_the_deepest_path():
     for name in (longest + "x", "/".join("x" * 33)):
         with pytest.raises(DataError, match="not a plain relative path"):
             safe_path("folder", name)
+
+
+def test_arrays_are_read_within_a_limit():
+    data = io.BytesIO()
+    np.savez_compressed(data, a=np.zeros(1000), b=np.arange(3))
+    assert read_arrays(data.getvalue(), 9000)["b"].tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"unpacks to 8\d\d\d bytes, more than 8000"):
+        read_arrays(data.getvalue(), 8000)
+
+
+@pytest.mark.parametrize("kind", ["lies about its size", "needs a password", "unknown packing", "cut", "claims more"])
+def test_arrays_of_a_bad_archive(kind):
+    """Each made zipfile or NumPy raise something else."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (999999999999999,)}"
+        member = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(9999)
+        archive.writestr("a.npy", member)
+        info = archive.getinfo("a.npy")
+        if kind == "lies about its size":
+            info.file_size = 50
+        elif kind == "needs a password":
+            info.flag_bits |= 1
+        elif kind == "unknown packing":
+            info.compress_type = 97
+    data = buffer.getvalue()
+    with pytest.raises(ValueError, match=r"^not an \.npz file: "):
+        read_arrays(data[:-9] if kind == "cut" else data, 1 << 20)

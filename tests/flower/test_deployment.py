@@ -36,7 +36,7 @@ def test_a_superlink_and_three_private_supernodes_give_what_one_process_gives(tm
         federation.superlink()
         for name, home in homes.items():
             federation.private_supernode(name, home, hide=[parts / "server", *(set(homes.values()) - {home})])
-        said = f"out='{tmp_path / 'run'}' data='{parts / 'server' / 'server.toml'}' patience=200.0"
+        said = f"out='{tmp_path / 'run'}' data='{parts / 'server' / 'server.toml'}' timeout=200.0"
         done = federation.flwr("run", ".", "trial", "--stream", "--run-config", said)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (tmp_path / "run" / "result.json").exists(), done.stdout + federation.everything()

@@ -148,12 +148,12 @@ def test_over_tls_a_private_node_with_a_good_key_cannot_take_anothers_place(tmp_
             assert done.returncode == 0, done.stdout + done.stderr
         federation.private_supernode("node-00", homes["node-00"])
         federation.private_supernode("node-01", homes["node-01"], "--keys", stolen)
-        said = f"out='{out}' data='{tmp_path / 'parts' / 'server' / 'server.toml'}' patience=120.0"
+        said = f"out='{out}' data='{tmp_path / 'parts' / 'server' / 'server.toml'}' timeout=120.0"
         assert federation.flwr("run", ".", "trial", "--run-config", said).returncode == 0
         federation.wait_until((out / "result.json").exists, 3 * 240)
     for record in Result.load(out).history():
         assert record["admitted"] == [0]
-        why = [(1, "not connected: a node without its key asked for its place"), (2, "not connected")]
+        why = [(1, "not connected: a node without its key claimed to be it"), (2, "not connected")]
         assert [tuple(each) for each in record["excluded"]] == why
 
 

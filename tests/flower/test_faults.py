@@ -14,13 +14,14 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 
 from fedrela.errors import ArgumentError, IntegrityError, TooFewClientsError
 from fedrela.experiment import begin, run
-from fedrela.experiment.flower_app import serve
+from fedrela.experiment.flower_app import flower_client, serve
+from fedrela.experiment.load import parse_config
 from fedrela.flower.client_app import StateStore, StoredState
 from fedrela.flower.codec import ARRAYS, METRICS
 from fedrela.runfolder import RunFolder
 from fedrela.streams import stream
 from helpers.batteries import count, tried
-from helpers.flower_federations import assert_equal, digits, federate, grid_of
+from helpers.flower_federations import DIGITS, assert_equal, digits, federate, grid_of
 from helpers.in_process import InProcessGrid, StoppingGrid
 from helpers.small_runs import bytes_of
 
@@ -54,7 +55,7 @@ def test_a_lost_reply_leaves_nothing_behind_at_the_client(tmp_path):
 
     config = digits(algorithm={"name": "scaffold"}, relabel={"start": 2, "tau": 0.3})
     app = grid_of(config, tmp_path / "a").apps
-    lossy = serve(config, Losing(app, str(tmp_path / "a")), out=tmp_path / "lossy", experiment="x", patience=1.0)
+    lossy = serve(config, Losing(app, str(tmp_path / "a")), out=tmp_path / "lossy", experiment="x", timeout=1.0)
     assert set(reasons(lossy)) == {(2, 1)}
     silenced, _ = federate(digits(algorithm={"name": "scaffold"}, relabel={"start": 2, "tau": 0.3},
                                   train={"deadline": 0.3}), tmp_path, lose=silent(1, (2,)))  # fmt: skip
@@ -76,27 +77,49 @@ def test_a_server_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, algorithm
 
     first = Stopping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
     with pytest.raises(KeyboardInterrupt):
-        serve(config, first, out=tmp_path / "flower", experiment="trial", patience=1.0)
+        serve(config, first, out=tmp_path / "flower", experiment="trial", timeout=1.0)
     there, _ = federate(config, tmp_path)
     assert_equal(there, run(config, out=tmp_path / "here"))
 
 
+def leave_a_run(config, tmp_path, finished):
+    """Leave a run in the folder flower, finished or after its first round; return the bytes of its files."""
+    if finished:
+        federate(config, tmp_path)
+    else:
+        with begin(config, out=tmp_path / "flower", workers=1) as recorded:
+            next(iter(recorded.rounds(1)))
+    return bytes_of(tmp_path / "flower")
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_another_configuration_neither_goes_on_with_a_run_nor_answers_for_it(tmp_path, finished):
-    first = digits(train={"rounds": 3})
-    if finished:
-        federate(first, tmp_path)
-    else:
-        with begin(first, out=tmp_path / "flower", workers=1) as recorded:
-            next(iter(recorded.rounds(1)))
-    before = bytes_of(tmp_path / "flower")
+    before = leave_a_run(digits(train={"rounds": 3}), tmp_path, finished)
     edited = digits(train={"rounds": 4, "lr": 0.2})
     with pytest.raises(ArgumentError) as error:
         federate(edited, tmp_path)
     assert str(error.value) == (
-        f"{tmp_path / 'flower'}: the run there has another configuration: train.rounds is 4, there 3, "
+        f"{tmp_path / 'flower'}: the run there has a different configuration: train.rounds is 4, there 3, "
         "train.lr is 0.2, there 0.05; give the same configuration to resume it, or another folder to start a new run"
     )
+    assert bytes_of(tmp_path / "flower") == before
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_other_data_neither_go_on_with_a_run_nor_answer_for_it(tmp_path, finished):
+    def edit(value):
+        rows = [f"{i % 2 * 2 + i / 50},{i % 7},{i % 2}" for i in range(60)]
+        (tmp_path / "table.csv").write_text("\n".join(["a,b,label", f"{value},1,0", *rows, ""]))
+        flower_client.cache_clear()
+
+    data = {"source": "csv", "root": str(tmp_path / "table.csv"), "partition": {"kind": "iid", "clients": 3}}
+    config = parse_config({**DIGITS, "data": data})
+    edit(1)
+    before = leave_a_run(config, tmp_path, finished)
+    edit(2)
+    said = r"arrays\.x_\w+\.sha256 is not what the run started with; .* or start a new run in another folder$"
+    with pytest.raises(IntegrityError, match=said):
+        federate(config, tmp_path)
     assert bytes_of(tmp_path / "flower") == before
 
 
@@ -108,7 +131,7 @@ def test_clients_never_use_the_state_of_another_configuration(tmp_path):
 
     stopping = StoppingGrid(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
     with pytest.raises(KeyboardInterrupt):
-        serve(config, stopping, out=tmp_path / "flower", experiment="trial", patience=1.0)
+        serve(config, stopping, out=tmp_path / "flower", experiment="trial", timeout=1.0)
     federate(other, tmp_path, "other")
     there, _ = federate(config, tmp_path)
     assert_equal(there, whole)
@@ -125,7 +148,7 @@ def test_a_client_that_lost_its_disk_says_so_and_is_left_out(tmp_path):
             return super().push_messages(messages)
 
     grid = Wiping(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
-    done = serve(config, grid, out=tmp_path / "flower", experiment="trial", patience=1.0)
+    done = serve(config, grid, out=tmp_path / "flower", experiment="trial", timeout=1.0)
     lost = reasons(done)
     assert set(lost) == {(3, 1), (4, 1)}
     assert "though this round counted; restore the client's folder" in lost[3, 1]
@@ -134,7 +157,7 @@ def test_a_client_that_lost_its_disk_says_so_and_is_left_out(tmp_path):
 def test_without_any_client_a_run_ends_in_time_with_one_line(tmp_path):
     config = digits(train={"give_up": 2})
     with pytest.raises(TooFewClientsError, match="not connected"):
-        serve(config, InProcessGrid({}, str(tmp_path)), out=tmp_path / "flower", experiment="x", patience=0.2)
+        serve(config, InProcessGrid({}, str(tmp_path)), out=tmp_path / "flower", experiment="x", timeout=0.2)
     assert RunFolder.open(tmp_path / "flower").status.startswith("interrupted")
 
 
@@ -142,7 +165,7 @@ def test_clients_with_another_configuration_are_ignored(tmp_path):
     others = grid_of(digits(train={"lr": 0.3}), tmp_path).apps
     with pytest.raises(TooFewClientsError, match="not connected"):
         serve(digits(train={"give_up": 1}), InProcessGrid(others, str(tmp_path)), out=tmp_path / "flower",
-              experiment="x", patience=0.2)  # fmt: skip
+              experiment="x", timeout=0.2)  # fmt: skip
 
 
 def mangle(reply, rng):
@@ -206,7 +229,7 @@ def test_malformed_replies_cost_their_sender_only(fast_folder):
                           fast_folder, lose=silent(0, (1,)))  # fmt: skip
     for case in range(count(25, 1000)):
         grid = Mangling(apps, str(fast_folder / "states"), rng=stream(1, "malformed replies", case))
-        done = serve(config, grid, out=fast_folder / str(case), experiment="x", patience=1.0)
+        done = serve(config, grid, out=fast_folder / str(case), experiment="x", timeout=1.0)
         assert done.history()[0]["admitted"] == [1, 2, 3], (case, reasons(done))
         assert done.weights_sha256 == without.weights_sha256
         shutil.rmtree(done.folder)

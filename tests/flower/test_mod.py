@@ -194,7 +194,7 @@ def test_labels_outlive_their_folder(tmp_path, heard):
     (tmp_path / "labels").rename(tmp_path / "gone")
     client.receive(9, Scorer(shifted=1))
     assert client.seen == [new_labels(8)] * 2
-    assert ("WARNING", f"FedReLa: {tmp_path}/labels/run-77/3 is gone; the labels of round 8 stay") in heard
+    assert ("WARNING", f"FedReLa: {tmp_path}/labels/run-77/3 is gone; the labels of round 8 are kept") in heard
 
 
 def test_a_training_function_that_forgets_the_labels_is_told_so(tmp_path, heard):

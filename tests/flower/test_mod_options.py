@@ -101,8 +101,8 @@ def test_off_in_the_run_configuration(tmp_path):
         ({"data": lambda path: 1}, {}, "data: neither the node's nor the run's configuration has 'path'"),
         ({"model": lambda: nn.Linear(2, 3)}, {}, "the message's arrays do not fit the model"),
         ({"forward": lambda model, batch: model(batch["x"])}, {}, "forward: failed: TypeError"),
-        ({"judge_data": lambda: (X[1:], Y[1:])}, {}, "judge_data: expected 116 rows"),
-        ({"ids": lambda: [1, 2]}, {}, "ids: expected 116 different ids"),
+        ({"scoring_data": lambda: (X[1:], Y[1:])}, {}, "scoring_data: expected 116 rows"),
+        ({"ids": lambda: [1, 2]}, {}, "ids: expected 116 distinct ids"),
         ({"round_key": "epoch"}, {}, "the message has no 'epoch' in its configuration; see round_key="),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_function_that_returns_other_rows_every_time_is_noticed(tmp_path, capl
         client.receive(8)
         logger.removeHandler(caplog.handler)
     assert client.seen == [Y.tolist()] * 2
-    assert "not the rows of this client's first round, or not their order" in caplog.text
+    assert "not the rows of this client's first round, or in another order" in caplog.text
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -172,7 +172,7 @@ def test_messages_that_will_not_do_are_named(tmp_path):
 def test_labels_of_other_data_are_refused(tmp_path):
     mod = relabel_mod(Scorer, load_data)
     client = Client(tmp_path)
-    with pytest.raises(DataError, match="made for other data than these"):
+    with pytest.raises(DataError, match="made for other data"):
         mod(message(8, Scorer()), client.context, lambda message, context: labels_for(context, points(4)[1]))
     kinds = {}
 

@@ -69,6 +69,6 @@ def test_an_exported_app_of_own_parts_is_the_same(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "fedrela_app"]:
         monkeypatch.delitem(sys.modules, name)
     grid = InProcessGrid(dict.fromkeys(range(3), client.app), str(tmp_path / "nodes"))
-    said = {"out": "runs/app", "experiment": "app", "patience": 1.0}
+    said = {"out": "runs/app", "experiment": "app", "timeout": 1.0}
     server.app(grid, Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=said))
     assert_equal(Result.load("runs/app"), here)

@@ -72,7 +72,7 @@ def carry_out(parts, tmp_path, grid=None, **more):
     config, made = private_grid(parts, tmp_path / "states")
     server = parts / "server" / "server.toml"
     return serve(
-        config, grid or made, out=tmp_path / "run", experiment="trial", patience=0.2, private=True, data=server, **more
+        config, grid or made, out=tmp_path / "run", experiment="trial", timeout=0.2, private=True, data=server, **more
     )
 
 
@@ -98,7 +98,7 @@ def interrupted(parts, tmp_path, after=2):
     [
         ({"class_names": lambda names: np.where(names == "3", "three", names)}, "class 'three' is not in the"),
         ({"x_train": lambda x: x[:, :, :4]} | {"x_test": lambda x: x[:, :, :4]}, r"got uint8 (1, 4, 8)"),
-        ({"x_train": lambda x: x[:0]} | {"y_train": lambda y: y[:0]}, "has no sample to train on"),
+        ({"x_train": lambda x: x[:0]} | {"y_train": lambda y: y[:0]}, "has no training samples"),
     ],
     ids=["another class", "another shape", "no samples"],
 )
@@ -241,7 +241,7 @@ def test_a_node_proves_its_name_with_its_key(parts, tmp_path):
         context.node_config["key"] = str(tmp_path / keys[node])
     alter(parts, "node-02", class_names=lambda names: np.where(names == "3", "three", names))
     result = carry_out(parts, tmp_path, grid)
-    assert reasons(result, 1) == ["not connected: a node without its key asked for its place"] * 3
+    assert reasons(result, 1) == ["not connected: a node without its key claimed to be it"] * 3
     assert all("'three' is not in the federation" in said for said in reasons(result, 2)), "its own key, other data"
     assert [record["admitted"] for record in result.history()] == [[0]] * 3
 
@@ -316,16 +316,16 @@ def test_where_nobody_has_a_test_sample_nothing_is_scored_and_that_is_said(parts
         path = parts / "nodes" / name / "node.toml"
         path.write_text("test_share = 0.0\n" + path.read_text())
     result = carry_out(parts, tmp_path)
-    assert str(result).startswith("not scored: nobody has a test sample, ")
+    assert str(result).startswith("not evaluated: there are no test samples, ")
     assert (result.accuracy, result.groups) == ({}, {})
     assert write_report(result.folder).exists()
 
 
 def test_a_server_without_what_it_needs_says_so(parts, tmp_path):
-    with pytest.raises(DataError, match="'both': the server scores the model, so name a file with its test samples"):
+    with pytest.raises(DataError, match="'both': the server evaluates the model, so name a file with its test samples"):
         serve(
             load_config(parts / "config.toml"), private_grid(parts, tmp_path)[1], out=tmp_path / "run",
-            experiment="trial", patience=0.2, private=True,
+            experiment="trial", timeout=0.2, private=True,
         )  # fmt: skip
     change(parts, algorithm={"name": "ratioloss"})
     with pytest.raises(DataError, match="ratioloss needs 63 samples of every class at the server, and '0' has none"):
@@ -340,8 +340,8 @@ def test_nodes_of_an_exported_app_that_hold_other_data_are_refused_by_digest(tmp
     flower_client(config_toml(config), ".fedrela-client")  # what the nodes have
     assert client_app(config)
     (tmp_path / "clinic.csv").write_text(f"a,b,label\n{rows}\n9,8,1\n")
-    with pytest.raises(RunFailedError, match="client 0: holds other data than the configuration's: digest "):
-        serve(config, grid_of(config, tmp_path / "states"), out=tmp_path / "run", experiment="trial", patience=0.2)
+    with pytest.raises(RunFailedError, match="client 0: has other data than the configuration: digest "):
+        serve(config, grid_of(config, tmp_path / "states"), out=tmp_path / "run", experiment="trial", timeout=0.2)
     flower_client.cache_clear()
 
 

@@ -48,7 +48,7 @@ def talk(tmp_path):
     split(config, tmp_path / "parts")
     there, grid = private_grid(tmp_path / "parts", tmp_path / "states")
     serve(
-        there, grid, out=tmp_path / "run", experiment="trial", patience=1.0, private=True,
+        there, grid, out=tmp_path / "run", experiment="trial", timeout=1.0, private=True,
         data=tmp_path / "parts" / "server" / "server.toml",
     )  # fmt: skip
     return grid

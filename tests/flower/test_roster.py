@@ -45,10 +45,10 @@ def test_two_nodes_of_one_number_and_impossible_numbers_are_logged(caplog):
     assert found == again == {0: 11, 1: 13}
     said = {record.getMessage() for record in caplog.records}
     assert said == {
-        "client 1: two nodes say they are it, 12 and 13; the first is left out",
-        "node 14: says it is client 9, and no client has that number",
-        "node 15: says it is client 'two', and no client has that number",
-        "node 16: says it is client -1, and no client has that number",
+        "client 1: two nodes claim to be it, 12 and 13; the first is ignored",
+        "node 14: claims to be client 9, but no client has that number",
+        "node 15: claims to be client 'two', but no client has that number",
+        "node 16: claims to be client -1, but no client has that number",
     }
     del grid.clients[13]
     assert roster.find({1}) == {}  # the one left out is asked again when it comes back

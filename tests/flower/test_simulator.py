@@ -36,8 +36,8 @@ def test_a_run_on_flower_is_not_resumed_without_it(tmp_path):
 
     grid = StoppingGrid(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
     with pytest.raises(KeyboardInterrupt):
-        serve(config, grid, out=tmp_path / "run", experiment="trial", patience=1.0)
-    with pytest.raises(ArgumentError, match="its clients are a Flower grid's"), resume(tmp_path / "run"):
+        serve(config, grid, out=tmp_path / "run", experiment="trial", timeout=1.0)
+    with pytest.raises(ArgumentError, match="its clients run on a Flower grid"), resume(tmp_path / "run"):
         pass
     federate(config, tmp_path, "run")
     assert_equal(Result.load(tmp_path / "run"), run(config, out=tmp_path / "here"))

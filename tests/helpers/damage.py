@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedrela.files import digest
-from fedrela.runfolder.records import page, sealed
+from fedrela.runfolder.records import json_file, sealed
 
 Rng = np.random.Generator
 GENERATIONS = ("checkpoint/000002", "checkpoint/000004")
@@ -142,7 +142,7 @@ def forged_manifest(path: Path, rng: Rng) -> str:
         owner[("../record.json", "/etc/passwd", "a/../../b", "")[int(rng.integers(4))]] = owner.pop(key)
     else:
         owner[key] = VALUES[int(rng.integers(len(VALUES)))]
-    target.write_bytes(page(sealed(record)))
+    target.write_bytes(json_file(sealed(record)))
     return f"forged {target.parent.name}/{target.name} {key}"
 
 
@@ -174,5 +174,5 @@ def forged_arrays(path: Path, rng: Rng) -> str:
     record = json.loads(manifest.read_bytes())
     del record["sha256"]
     record["files"]["arrays.safetensors"] = {"bytes": len(data), "sha256": digest(data)}
-    manifest.write_bytes(page(sealed(record)))
+    manifest.write_bytes(json_file(sealed(record)))
     return f"forged arrays {kind}"

@@ -121,9 +121,9 @@ class Deployment:
             timeout=timeout, check=False,
         )  # fmt: skip
 
-    def submit(self, out: Path, patience: float = 600.0) -> None:
+    def submit(self, out: Path, timeout: float = 600.0) -> None:
         """Have the app run, and do not wait for its end."""
-        done = self.flwr("run", ".", "trial", "--run-config", f"out='{out}' patience={patience}")
+        done = self.flwr("run", ".", "trial", "--run-config", f"out='{out}' timeout={timeout}")
         assert done.returncode == 0, done.stdout + done.stderr + self.everything()
 
     def wait_until(self, so: Callable[[], bool], seconds: float = WAIT) -> None:

@@ -39,7 +39,7 @@ def grid_of(config: Config, folder: Path, **more: Any) -> InProcessGrid:
 def federate(config: Config, tmp_path: Path, name: str = "flower", **more: Any) -> tuple[Result, InProcessGrid]:
     """Carry out a run with clients in this process."""
     grid = grid_of(config, tmp_path / "states", **more)
-    return serve(config, grid, out=tmp_path / name, experiment="trial", patience=1.0), grid
+    return serve(config, grid, out=tmp_path / name, experiment="trial", timeout=1.0), grid
 
 
 def assert_equal(there: Result, here: Result) -> None:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from fedrela.core import Ledger
-from fedrela.plugin.judge import Judge
 from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy
+from fedrela.plugin.scorer import Scorer as RowScorer
 from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import LabelStore
 
@@ -52,8 +52,8 @@ class Scorer(nn.Module):
         return -torch.cdist(self.drop(self.norm(x)), self.centres)
 
 
-class Drawn(Judge):
-    """A judge whose posterior depends on a seed, and whose labels do not."""
+class Drawn(RowScorer):
+    """A scorer whose posterior depends on a seed, and whose labels do not."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(Scorer, points)

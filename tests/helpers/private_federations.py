@@ -41,7 +41,7 @@ def federate_privately(
     split(config, folder)
     there, grid = private_grid(folder, tmp_path / f"{name}-states", **more)
     data = folder / "server" / "server.toml"
-    return serve(there, grid, out=tmp_path / name, experiment="trial", patience=1.0, private=True, data=data), grid
+    return serve(there, grid, out=tmp_path / name, experiment="trial", timeout=1.0, private=True, data=data), grid
 
 
 def node_of(folder: Path, name: str) -> FlowerClient:

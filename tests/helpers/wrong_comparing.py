@@ -18,7 +18,7 @@ seeds = «[]                           | seeds: expected a number of seeds from 
 seeds = [1, «1.0]                     | seeds[1]: expected an integer >= 0, got 1.0
 seeds = [«-1]                         | seeds[0]: expected an integer >= 0, got -1
 seeds = [1, «true]                    | seeds[1]: expected an integer >= 0, got true
-seeds = [4, 7, «4]                    | seeds[2]: 4 is there already; leave one of the two out
+seeds = [4, 7, «4]                    | seeds[2]: 4 is listed twice; leave one of the two out
 seeds = [1, «"2", 1]                  | seeds[1]: expected an integer >= 0, got '2' (and 1 more)
 baselines = «"fedavg"                     | baselines: expected a list of 1 to 200 algorithms, got 'fedavg'
 baselines = «[]                           | baselines: expected a list of 1 to 200 algorithms, got a list of 0
@@ -41,10 +41,10 @@ baselines = [{ name = "fedprox", «zq = 1, mu = -1 }] | baselines[0].zq: unknown
 baselines = ["fedavg", «"fedavg"]                    | baselines[1]: another baseline is called 'FedAvg'; give one of
 baselines = [{ name = "moon", label = "A" }, { name = "fedprox", label = «"A" }] | baselines[1].label: another baseline
 baselines = [{ name = "moon", label = "FedAvg" }, «"fedavg"] | baselines[1]: another baseline is called 'FedAvg'
-baselines = [{ name = "fedavg", label = «"" }]       | baselines[0].label: expected text of 1 to 60 characters that
-baselines = [{ name = "fedavg", label = «"  " }]     | baselines[0].label: expected text of 1 to 60 characters that
-baselines = [{ name = "fedavg", label = «"a\\u001b[2J" }] | baselines[0].label: expected text of 1 to 60 characters that
-baselines = [{ name = "fedavg", label = «7 }]        | baselines[0].label: expected text of 1 to 60 characters that
+baselines = [{ name = "fedavg", label = «"" }]       | baselines[0].label: expected text of 1 to 60 printable characters
+baselines = [{ name = "fedavg", label = «"  " }]     | baselines[0].label: expected text of 1 to 60 printable characters
+baselines = [{ name = "fedavg", label = «"a\\u001b[2J" }] | baselines[0].label: expected text of 1 to 60 printable
+baselines = [{ name = "fedavg", label = «7 }]        | baselines[0].label: expected text of 1 to 60 printable characters
 baselines = [{ name = "fedavg", train = «0.1 }]      | baselines[0].train: expected a table, got
 baselines = [{ name = "fedavg", model = «"mlp" }]    | baselines[0].model: expected a table, got
 baselines = [{ name = "fedavg", train = { lr = «0 } }]        | baselines[0].train.lr: expected a number > 0, got 0
@@ -58,7 +58,7 @@ arms = «4                             | arms: expected a list of arms out of ba
 arms = ["baseline", «"hots"]              | arms[1]: expected one of baseline, baseline-drop, fedrela, fedrela-drop
 arms = [«"FedReLa"]                   | arms[0]: expected one of baseline, baseline-drop
 arms = ["baseline", «1]                   | arms[1]: expected one of baseline, baseline-drop
-arms = ["baseline", "random", «"baseline"]    | arms[2]: 'baseline' is there already; leave one of the two out
+arms = ["baseline", "random", «"baseline"]    | arms[2]: 'baseline' is listed twice; leave one of the two out
 pairs = «"baseline"                       | pairs: expected a list of pairs of arms [base, treated], got 'baseline'
 pairs = [["baseline", "fedrela"], «["baseline"]]  | pairs[1]: expected a pair of different arms [base, treated]
 pairs = [«["baseline", "baseline"]]       | pairs[0]: expected a pair of different arms [base, treated] out of baseline
@@ -66,14 +66,14 @@ pairs = [«["baseline", "hots"]]           | pairs[0]: expected a pair of differ
 pairs = [«["baseline", "random"]]         | pairs[0]: expected two of the arms that are run, baseline, baseline-drop
 score = «"best"                       | score: expected one of last, best-validation, best-test, got 'best'
 score = «true                         | score: expected one of last, best-validation, best-test, got true
-score = «"best-validation"            | score: expected data.validation above 0 with it
+score = «"best-validation"            | score: expected data.validation above 0: the samples
 seeds = [«-1]; score = "x"            | seeds[0]: expected an integer >= 0, got -1 (and 1 more)
 """,
 }
 WHOLE = {
     "a baseline with a loss of its own": (
         "[train]\nloss = 'focal'\n[compare]\nbaselines = ['fedavg', «'fedlc']\n",
-        "compare.baselines[1]: train.loss: algorithm 'fedlc' has a loss of its own; leave it out",
+        "compare.baselines[1]: train.loss: algorithm 'fedlc' has its own loss; leave this out",
     ),
     "a baseline that ends before re-labelling": (
         "[relabel]\nstart = 30\n[compare]\nbaselines = [«{ name = 'moon', train.rounds = 20 }]\n",

@@ -73,7 +73,7 @@ kind = "step"; ratio = 2; minority = [«0.5, 1] | minority[0]: expected a class 
 kind = "step"; ratio = 2; minority = [1, 2, «"3"] | minority[2]: expected a class id >= 0, got '3'
 kind = "step"; ratio = 2; minority = «[1, 1]   | minority: expected different class ids
 kind = "step"; ratio = 2; side = «"left"       | side: expected one of last, first, got 'left'
-kind = "step"; ratio = 2; side = «"first"; minority = [1] | side: only a share of the classes has one
+kind = "step"; ratio = 2; side = «"first"; minority = [1] | side: applies only to a share of the classes
 kind = "step"; ratio = 2; order = «"sorted"    | order: expected one of natural, random, or a list of class ids
 kind = "step"; ratio = 2; order = «[0, 2]      | order: expected each class id from 0 to 1 once
 kind = "step"; ratio = 2; order = [«true, 0]   | order[0]: expected a class id >= 0, got true

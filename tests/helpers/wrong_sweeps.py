@@ -81,7 +81,7 @@ WHOLE = {
     ),
     "swept: a name that another table does not allow": (
         "train.loss = 'focal'\n[sweep]\nalgorithm.name = ['fedavg', «'fedlc']",
-        "sweep.algorithm.name[1]: train.loss: algorithm 'fedlc' has a loss of its own; leave it out",
+        "sweep.algorithm.name[1]: train.loss: algorithm 'fedlc' has its own loss; leave this out",
     ),
     "swept: a kind that needs more": (
         "[sweep.data]\nimbalance.kind = ['natural', «'step']",
@@ -114,7 +114,7 @@ WHOLE = {
     ),
     "swept: a value twice": (
         "[sweep]\n'train.epochs' = [1, 2, «1]",
-        'sweep."train.epochs"[2]: 1 is there already; leave one of the two out',
+        'sweep."train.epochs"[2]: 1 is listed twice; leave one of the two out',
     ),
     "swept: a key twice": (
         "[sweep]\n'relabel.tau' = [0.1]\nrelabel.«tau = [0.2]",

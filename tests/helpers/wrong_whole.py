@@ -76,11 +76,11 @@ WHOLE = {
     ),
     "option that is a table": (
         'data.source = "csv"\n[data.options]\nlabel = «{ a = 1 }',
-        "data.options.label: expected a text or an integer, got a table",
+        "data.options.label: expected a string or an integer, got a table",
     ),
     "option that is a list of lists": (
         'data.source = "csv"\n[data.options]\nignore = «["a",\n  ["b"]]',
-        "data.options.ignore: expected a list, each item a text or an integer, got a list",
+        "data.options.ignore: expected a list, each item a string or an integer, got a list",
     ),
     "option that is not finite": (
         'data = { source = "gaussians", options.separation = «nan }',
@@ -96,7 +96,7 @@ WHOLE = {
     ),
     "option with a wrong item": (
         'data.source = "csv"\ndata.options.ignore = «["a", 1.5]',
-        "data.options.ignore: expected a list, each item a text or an integer, got a list",
+        "data.options.ignore: expected a list, each item a string or an integer, got a list",
     ),
     "option truth for number": (
         'data = { source = "csv", options.test_share = «true }',
@@ -138,7 +138,7 @@ WHOLE = {
     ),
     "inline table over lines": (
         "[data]\npartition = { «\n kind = 'iid' }\n",
-        "data.partition: expected a key here; an inline table stands on one line",
+        "data.partition: expected a key here; an inline table is on one line",
     ),
     "text not closed": (
         "[data]\nsource = \"digits«\nroot = 'x'\n",
@@ -148,9 +148,9 @@ WHOLE = {
         '[data]\nsource = """digits\n\nroot =«\n\n',
         "data.source: the text ends before this is complete",
     ),
-    "wrong escape": ('[data]\nroot = "C:\\d«ata"\n', "data.root: a backslash in text is written twice"),
-    "Windows path": ('[data]\nroot = "C:\\U«sers"\n', "data.root: a backslash in text is written twice"),
-    "wrong escape in a key": ('seed = 1\n"a\\q«" = 1\n', "a backslash in text is written twice"),
+    "wrong escape": ('[data]\nroot = "C:\\d«ata"\n', "data.root: write a backslash twice"),
+    "Windows path": ('[data]\nroot = "C:\\U«sers"\n', "data.root: write a backslash twice"),
+    "wrong escape in a key": ('seed = 1\n"a\\q«" = 1\n', "write a backslash twice"),
     "no statement": ("seed = 1\n«!!\n", "not TOML; expected a key, a [table] or a # comment"),
     "JSON": ('«{"seed": 1}', "not TOML; expected a key, a [table] or a # comment"),
     "YAML": ("data«:\n  source: digits\n", "data: expected '=' after a key"),

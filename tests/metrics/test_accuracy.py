@@ -213,12 +213,12 @@ def test_on_an_even_test_set_both_headlines_agree():
         ([0.5], [0], ArgumentError, r"logits: expected floats, \(samples, classes\), got float64 \(1,\)"),
         ([[1, 2]], [0], ArgumentError, r"logits: expected floats, .*, got int64"),
         (np.empty((2, 0)), [0, 0], ArgumentError, r"logits: expected floats, .* \(2, 0\)"),
-        (np.empty((0, 2)), [], ArgumentError, "expected equally many, at least 1, got 0 and 0"),
-        ([[0.1, 0.2]], [0, 1], ArgumentError, "expected equally many, at least 1, got 1 and 2"),
+        (np.empty((0, 2)), [], ArgumentError, "expected the same length, at least 1, got 0 and 0"),
+        ([[0.1, 0.2]], [0, 1], ArgumentError, "expected the same length, at least 1, got 1 and 2"),
         ([[0.1, 0.2]], [0.0], ArgumentError, r"labels: expected a row of class ids, got float64 \(1,\)"),
         ([[0.1, 0.2]], [[0]], ArgumentError, r"labels: expected a row of class ids, got int64 \(1, 1\)"),
-        ([[0.1, 0.2]] * 2, [1, 2], DataError, "labels: expected ids from 0 to 1, got 2 at place 1"),
-        ([[0.1, 0.2]], [-1], DataError, "labels: expected ids from 0 to 1, got -1 at place 0"),
+        ([[0.1, 0.2]] * 2, [1, 2], DataError, "labels: expected ids from 0 to 1, got 2 at index 1"),
+        ([[0.1, 0.2]], [-1], DataError, "labels: expected ids from 0 to 1, got -1 at index 0"),
     ],
 )
 def test_errors(logits, labels, error, message):

@@ -402,6 +402,6 @@ def test_what_the_strong_view_needs():
     rng = np.random.default_rng(0)
     with pytest.raises(ArgumentError, match=r"^strong: expected images of 1 or 3 channels, got 2"):
         strong(pixels((3, 2, 4, 4)), rng)
-    for white, words in ((0, "at least 1"), (256, "at most 255"), (16.0, "an integer")):
+    for white, words in ((0, "an integer >= 1"), (256, "at most 255"), (16.0, "an integer >= 1")):
         with pytest.raises(ArgumentError, match=f"^white: expected {words}, got "):
             strong(pixels((3, 1, 4, 4)), rng, white=white)

@@ -60,7 +60,7 @@ def test_too_few_features():
         ArgumentError, match=r"^simplex ETF: expected at least as many features.*got 9 features for 10 classes"
     ):
         simplex_etf(9, 10, seed=0)
-    with pytest.raises(ArgumentError, match=r"^classes: expected at least 2, got 1$"):
+    with pytest.raises(ArgumentError, match=r"^classes: expected an integer >= 2, got 1$"):
         simplex_etf(9, 1, seed=0)
 
 
@@ -234,7 +234,7 @@ def test_no_column_is_ever_empty():
     ("options", "message"),
     [
         ({"beta": 1.0}, "^beta: expected a number >= 0 and < 1, got 1.0$"),
-        ({"steps": -1}, "^steps: expected at least 0, got -1$"),
+        ({"steps": -1}, "^steps: expected an integer >= 0, got -1$"),
         ({"norm": "x"}, "^norm: expected a number >= 0, got 'x'$"),
         ({"lr": float("nan")}, "^lr: expected a number >= 0, got nan$"),
     ],

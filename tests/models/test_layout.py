@@ -100,5 +100,5 @@ def test_a_vector_of_another_length(size):
 
 
 def test_a_private_part_that_is_not_there():
-    with pytest.raises(ArgumentError, match="private: the model has no part 'ow'"):
+    with pytest.raises(ArgumentError, match="private: the model has no module 'ow'"):
         ParameterSplit.of(model().layout, ["ow"])

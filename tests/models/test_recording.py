@@ -46,7 +46,7 @@ def flat(name: str = "mlp", **options: object) -> FlatModel:
 
 
 def recordings(model: FlatModel) -> list[object]:
-    return [found for known in model.recorder._known.values() for found in known.values()]
+    return [found for known in model.recorder._recordings.values() for found in known.values()]
 
 
 def by_autograd(model: FlatModel, loss, batch: Batch) -> bytes:

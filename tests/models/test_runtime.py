@@ -39,7 +39,7 @@ def test_a_run_is_refused_before_it_begins_where_the_processor_has_no_such_instr
 def test_instructions_that_are_named_are_tried_in_another_process(processor):
     processor("flags\t\t: fpu avx512_bf16", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
     assert runtime.refused_precision("bfloat16", "cpu") == (
-        "this processor names instructions for bfloat16, but they fail"
+        "this processor reports instructions for bfloat16, but they fail"
     )
     processor("Features\t: fp asimdhp bf16", "import sys; assert sys.argv[1] in ('bfloat16', 'float16')")
     assert runtime.refused_precision("bfloat16", "cpu") == runtime.refused_precision("float16", "cpu") == ""

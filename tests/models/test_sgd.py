@@ -47,19 +47,22 @@ def test_equals_torch_over_separate_parameters(sizes, setting, dtype, seed):
     assert torch.equal(weights, torch.cat([part.detach() for part in parts]))
 
 
+@pytest.mark.parametrize("is_padded", [False, True])
 @pytest.mark.parametrize("length", [1, LANES - 1, LANES, LANES + 1, 10 * LANES + 7])
-def test_lengths_around_the_kernel_s_lanes(length):
+def test_lengths_around_the_kernel_s_lanes(length, is_padded):
     start, gradients = vectors([length], 8, torch.float32, seed=length)
     part = torch.nn.Parameter(start.clone())
     theirs = torch.optim.SGD([part], lr=0.1, momentum=0.9, weight_decay=1e-2, foreach=False)
-    weights, gradient = start.clone(), torch.empty_like(start)
-    ours = Sgd(weights, gradient, lr=0.1, momentum=0.9, weight_decay=1e-2)
+    padded = torch.zeros(2, -(-length // LANES) * LANES)
+    weights, gradient = padded[0, :length].copy_(start), padded[1, :length]
+    ours = Sgd(weights, gradient, lr=0.1, momentum=0.9, weight_decay=1e-2, padded=tuple(padded) if is_padded else None)
     for values in gradients:
         gradient.copy_(values)
         part.grad = values.clone()
         ours.step()
         theirs.step()
     assert torch.equal(weights, part.detach())
+    assert not padded[:, length:].any()
 
 
 @pytest.mark.parametrize(("momentum", "weight_decay"), SETTINGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 
 import matplotlib as mpl
@@ -13,7 +14,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from fedrela import plots
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment import compare, run, sweep
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.plots.classes import heat_map
@@ -287,6 +288,21 @@ def test_scores_of_a_run(done, record, ax):
     limits = [z for z in limits if z is not None]
     drawn = [line.get_xdata()[0] for line in ax.get_lines()]
     np.testing.assert_allclose(drawn, [min(limits), np.median(limits), max(limits)])
+
+
+def test_a_gallery_that_unpacks_to_too_much_and_a_ledger_that_is_a_pipe_are_refused(done, tmp_path, monkeypatch):
+    folder = RunFolder.open(done.folder)
+    record = RunData(folder)
+    assert record.gallery is not None
+    client = next(iter(record.ledgers))
+    assert len(record.moves_of(client)[0])
+    monkeypatch.setattr("fedrela.plots.runs.LIMIT", folder.path.joinpath("gallery.npz").stat().st_size // 2)
+    with pytest.raises(IntegrityError, match=r"gallery\.npz: is damaged$"):
+        assert RunData(folder).gallery
+    os.mkfifo(tmp_path / "pipe.json")
+    record.ledgers[client] = tmp_path / "pipe.json"
+    with pytest.raises(IntegrityError, match=r"pipe\.json: not a sound ledger$"):
+        record.moves_of(client)
 
 
 def test_the_gallery_of_a_run(done, record, ax):

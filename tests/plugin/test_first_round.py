@@ -58,7 +58,7 @@ def noisy(rows):
         ((X, X[:, 0]), r"row 0: .* numbers to predict \(regression\) cannot be re-labelled"),
         ((X, X), r"row 0: .* numbers to predict \(regression\)"),
         ([(x, object()) for x in X], "label= names the key or position"),
-        (Augmented(lambda: torch.rand(()), X, Y), "row 0 differs .*: random augmentation.* judge_data="),
+        (Augmented(lambda: torch.rand(()), X, Y), "row 0 differs .*: random augmentation.* scoring_data="),
         (Augmented(np.random.random, X, Y), "row 0 differs between two reads"),
         (DataLoader(TensorDataset(X, Y), collate_fn=noisy), "a batch differs between two reads"),
         ([(X[: 1 + i % 2], int(y)) for i, y in enumerate(Y)], "do not make a batch: .* a DataLoader with a collate_fn"),
@@ -117,26 +117,30 @@ class Rounded(nn.Module):
 @pytest.mark.parametrize(
     ("model", "options", "said"),
     [
-        (TwoInputs(), {}, r"called as model\(batch\[0\]\) it failed: TypeError: .*'age'; forward= takes a function"),
-        (nn.Linear(5, 3), {}, r"model: called as model\(batch\[0\]\) it failed: RuntimeError: .*shapes"),
+        (TwoInputs(), {}, r"failed when called as model\(batch\[0\]\): TypeError: .*'age'; forward= takes a function"),
+        (nn.Linear(5, 3), {}, r"model: failed when called as model\(batch\[0\]\): RuntimeError: .*shapes"),
         (nn.Linear(2, 3), {"forward": lambda model, batch: model(batch["x"])}, "forward: failed: TypeError"),
         (nn.Linear(2, 2), {}, r"row \d+: expected a class from 0 to 1, since the model has 2 outputs, got 2"),
         (nn.Unflatten(1, (2, 1)), {}, r"expected logits of shape \(batch, classes\), got shape .*; see forward="),
         (
             nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)),
             {},
-            '0 and 1 and sum to 1.*say outputs="probabilities"',
+            '0 and 1 and sum to 1.*use outputs="probabilities"',
         ),
-        (nn.Sequential(nn.Linear(2, 1), nn.Sigmoid()), {}, 'between 0 and 1, as.*"probabilities", or outputs="logit"'),
+        (
+            nn.Sequential(nn.Linear(2, 1), nn.Sigmoid()),
+            {},
+            'between 0 and 1, .*"probabilities", or outputs="logit"',
+        ),
         (
             nn.Sequential(nn.Linear(2, 3), nn.Softmax(1), Rounded()),
             {},
-            '0 and 1 and sum to 1.*say outputs="probabilities"',
+            '0 and 1 and sum to 1.*use outputs="probabilities"',
         ),
-        (nn.Sequential(nn.Linear(2, 3), nn.Sigmoid()), {}, 'as those of one sigmoid per class do: .*outputs="logits"'),
+        (nn.Sequential(nn.Linear(2, 3), nn.Sigmoid()), {}, 'like one sigmoid per class: .*outputs="logits"'),
         (nn.Linear(2, 3).state_dict(), {}, "model: expected a torch.nn.Module .*, got OrderedDict"),
-        (nn.Linear(2, 3), {"outputs": "logit"}, 'it has 3 outputs per sample: say outputs="logits"'),
-        (nn.Linear(2, 1), {"outputs": "logits"}, 'it has one output per sample: say outputs="logit"'),
+        (nn.Linear(2, 3), {"outputs": "logit"}, 'it has 3 outputs per sample: use outputs="logits"'),
+        (nn.Linear(2, 1), {"outputs": "logits"}, 'it has one output per sample: use outputs="logit"'),
         (nn.Linear(2, 3), {"forbidden": [(3, 0)]}, "forbidden: expected classes from 0 to 2, got 3"),
         (nn.Linear(2, 3), {"class_names": ["a", "b"]}, "class_names: expected 3 names, .* got 2"),
     ],
@@ -152,10 +156,13 @@ def test_a_model_that_will_not_do_is_refused_in_round_1(tmp_path, model, options
     ("options", "said"),
     [
         ({"outputs": "odds"}, "outputs: expected one of logits, probabilities, logit, got 'odds'"),
-        ({"ids": ["a"] * len(Y)}, "ids: expected 116 different ids, one per row, got 1 in 116"),
-        ({"class_names": ["a", "a", "b"]}, "class_names: expected different names"),
-        ({"judge_data": (X[1:], Y[1:])}, "judge_data: expected 116 rows, as many as the training data have, got 115"),
-        ({"judge_data": (X, Y.roll(1))}, r"judge_data: row \d+ has label \d here and \d in the training data"),
+        ({"ids": ["a"] * len(Y)}, "ids: expected 116 distinct ids, one per row, got 1 in 116"),
+        ({"class_names": ["a", "a", "b"]}, "class_names: expected distinct names"),
+        (
+            {"scoring_data": (X[1:], Y[1:])},
+            "scoring_data: expected 116 rows, as many as the training data, got 115",
+        ),
+        ({"scoring_data": (X, Y.roll(1))}, r"scoring_data: row \d+ has label \d here and \d in the training data"),
         ({"resume": "yes"}, "resume: expected true or false"),
         ({"start": 80}, "start: round 80 is after the last of 10: no label would change"),
     ],
@@ -166,7 +173,7 @@ def test_wrong_options_are_named_when_the_object_is_made(tmp_path, options, said
 
 
 def test_rounds_are_counted_from_1(tmp_path):
-    with pytest.raises(ArgumentError, match="round: expected at least 1, got 0"):
+    with pytest.raises(ArgumentError, match="round: expected an integer >= 1, got 0"):
         once(tmp_path).before_round(0, Scorer())
 
 
@@ -188,7 +195,7 @@ def test_a_client_that_does_not_re_label_is_not_asked(tmp_path):
 
 
 def test_clean_rows_judge_for_augmented_ones(tmp_path):
-    client = once(tmp_path / "a", Augmented(lambda: torch.rand(()), X, Y), judge_data=(X, Y))
+    client = once(tmp_path / "a", Augmented(lambda: torch.rand(()), X, Y), scoring_data=(X, Y))
     plain = once(tmp_path / "b")
     for each in (client, plain):
         each.before_round(8, Scorer())
@@ -204,7 +211,7 @@ def test_a_failure_in_round_t_costs_no_round(tmp_path, caplog):
     assert labels(client) == Y.tolist()
     (said,) = [record.message for record in caplog.records if record.levelno == logging.ERROR]
     assert said.startswith("FedReLa, round 8, client 3: scoring failed, so this client trains on its original labels")
-    assert "it tries again in its next round: ArgumentError: model: called as model(batch[0]) it failed" in said
+    assert "it tries again in its next round: ArgumentError: model: failed when called as model(batch[0])" in said
     assert client.before_round(9, Scorer()).options["round"] == 9
     assert labels(client) != Y.tolist()
 
@@ -241,4 +248,4 @@ def test_rows_that_change_between_turns_are_noticed(tmp_path, caplog):
     client.before_round(1, Scorer())
     x.copy_(x.flip(0))
     assert client.before_round(8, Scorer()) is None
-    assert "not the rows of this client's first round, or not their order" in caplog.text
+    assert "not the rows of this client's first round, or in another order" in caplog.text

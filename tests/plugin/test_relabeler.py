@@ -52,7 +52,7 @@ EXCEPTIONS = {
     "check_samplers_fit": "it asks for sampling_strategy_, and a re-labeller has no sampling strategy",
     "check_samplers_multiclass_ova": "one-hot labels are refused, with what to do",
     "check_samplers_nan": "for samplers that take NaN: it depends on the estimator, and this one does not",
-    "check_samplers_one_label": "one class is legal: a fitted judge may know others",
+    "check_samplers_one_label": "one class is legal: a fitted estimator may know others",
     "check_samplers_sample_indices": "it reads imbalanced-learn's own class of tags; sample_indices_ is tested below",
     "check_samplers_string": "for samplers that take text: it depends on the estimator, and this one does not",
 }
@@ -102,7 +102,7 @@ def test_labels_of_any_kind_come_back_as_they_are():
     assert sampler.undo().tolist() == NAMES[only_short].tolist()
     assert sampler.ledger_.class_names == tuple(NAMES)
     assert fedrela.undo(sampler.ledger_, y).tolist() == NAMES[only_short].tolist()
-    with pytest.raises(IntegrityError, match="not the ones it led to"):
+    with pytest.raises(IntegrityError, match="it did not produce these labels"):
         fedrela.undo(sampler.ledger_, y[::-1])
 
 

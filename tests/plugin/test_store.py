@@ -152,7 +152,7 @@ def test_a_removed_or_forged_move_is_noticed(tmp_path):
         with pytest.raises(IntegrityError, match=r"entry 1 of log\.jsonl recorded on .* a move was changed or removed"):
             relabel_in_round(tmp_path, 4, 2)
     path.unlink()
-    with pytest.raises(IntegrityError, match=r"pass-0001\.json: was removed; log\.jsonl has an entry of it"):
+    with pytest.raises(IntegrityError, match=r"pass-0001\.json: was removed; log\.jsonl has an entry for it"):
         relabel_in_round(tmp_path, 4, 2)
 
 

@@ -21,7 +21,7 @@ from fedrela.report.compare import meaning, verdicts
 from fedrela.report.grid_page import grid_page
 from fedrela.report.page import Figure, Page, Pictures, Table, Text, render, say
 from fedrela.report.reproduce import reproduce_page, sensitivity_figures
-from fedrela.report.sweep import choice_words
+from fedrela.report.sweep import choice_sentence
 from fedrela.report.writing import write_figures, write_report
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
@@ -230,12 +230,14 @@ def test_a_sweep_without_validation_says_why_it_chooses_nothing(swept):
 
 def test_what_validation_would_choose_and_what_the_test_set_says():
     summary = sweep_summary(1)
-    said = choice_words(summary, summary["choice"][0])
+    said = choice_sentence(summary, summary["choice"][0])
     assert "is highest at relabel.tau = 0.05 (70.0 %)" in said
     assert "On the test set: minority 50.0 % and overall 80.0 %." in said
     assert "Best on the test set itself is relabel.tau = 0.1, overall 81.0 %: 1.0 points more" in said
     summary["choice"][0]["best_test"] = 0.8
-    assert choice_words(summary, summary["choice"][0]).endswith("No other value is better on the test set (overall).")
+    assert choice_sentence(summary, summary["choice"][0]).endswith(
+        "No other value is better on the test set (overall)."
+    )
 
 
 @pytest.fixture

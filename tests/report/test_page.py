@@ -104,14 +104,14 @@ def test_a_page_forbids_scripts_and_requests_and_has_a_place_for_every_link():
     assert html == render(whole_page("plain"))
 
 
-def test_columns_of_words_stand_left_and_neighbouring_figures_side_by_side():
+def test_columns_of_text_are_left_aligned_and_neighbouring_figures_side_by_side():
     draws = [partial(confusion, [[n, 1], [1, 2]]) for n in (1, 2, 3)]
     first, second, third = (Figure(f"f{n}", "F", draw, "f") for n, draw in enumerate(draws))
     table = Table(("name", "n"), [("a", "1")], ("name",))
     html = render(Page("p", "", [Section("s", "S", [first, second, table, third])]))
     assert html.count('<div class="figures">') == 2
-    assert '<th scope="col" class="words">name</th><th scope="col">n</th>' in html
-    assert '<td class="words">a</td><td>1</td>' in html
+    assert '<th scope="col" class="left">name</th><th scope="col">n</th>' in html
+    assert '<td class="left">a</td><td>1</td>' in html
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])

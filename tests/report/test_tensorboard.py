@@ -88,13 +88,13 @@ def test_a_whole_run(tmp_path):
     write_tensorboard(folder, tmp_path / "bare", figures=False)
     bare = read(tmp_path / "bare").Tags()
     assert (bare["images"], set(bare["scalars"])) == ([], set(events.Tags()["scalars"]))
-    with pytest.raises(ArgumentError, match=r"holds TensorBoard events already; choose another folder$"):
+    with pytest.raises(ArgumentError, match=r"already holds TensorBoard events; choose another folder$"):
         write_tensorboard(folder, tmp_path / "board")
 
 
 def test_two_runs_are_not_mixed(tmp_path):
     (tmp_path / "events.out.tfevents.1700000000.machine.1.0").write_bytes(b"")
-    with pytest.raises(ArgumentError, match=r"holds TensorBoard events already; choose another folder$"):
+    with pytest.raises(ArgumentError, match=r"already holds TensorBoard events; choose another folder$"):
         TensorBoardLog(tmp_path)
 
 

@@ -55,18 +55,18 @@ def test_a_table_is_measured_with_own_parts(tmp_path):
     folder = GridFolder.open(tmp_path / "out")
     done = [Result.load(folder.place(cell)) for cell in folder.cells if cell["baseline"] == "Mine 0.3"]
     assert sorted(result.moved > 0 for result in done) == [False, True, True]
-    with pytest.raises(ArgumentError, match="a reproduce of another configuration is there"):
+    with pytest.raises(ArgumentError, match="contains a reproduce of another configuration"):
         reproduce("zscore", out=tmp_path / "out", seeds=1, workers=1, baselines=[mine])
 
 
 @pytest.mark.parametrize(
     ("baselines", "changes", "message"),
     [
-        (["fedavg"], {}, "^tab:step has FedAvg already; leave it out or give it another label$"),
+        (["fedavg"], {}, "^tab:step already has FedAvg; leave it out or give it another label$"),
         ([f"{OWN}:Min"], {}, r"^tab:step: compare\.baselines\[0\]: module .* has no 'Min'; nearest: 'Mine'$"),
         ([f"{OWN}:load"], {}, "expected .* but"),
-        ([], {"seed": 3}, "^seed: the table says it; leave it out$"),
-        ([], {"compare": {"arms": ["baseline"]}}, r"^compare\.arms: the table says it"),
+        ([], {"seed": 3}, "^seed: is set by the table; leave it out$"),
+        ([], {"compare": {"arms": ["baseline"]}}, r"^compare\.arms: is set by the table"),
     ],
 )
 def test_what_cannot_be_added_is_one_line(baselines, changes, message):

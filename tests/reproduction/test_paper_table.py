@@ -9,7 +9,7 @@ import pytest
 
 from fedrela.data.sources import SOURCES, load
 from fedrela.errors import ArgumentError
-from fedrela.experiment.overlay import laid_over
+from fedrela.experiment.overlay import merge
 from fedrela.models import build
 from fedrela.reproduction.differences import differences
 from fedrela.reproduction.estimate import (
@@ -239,15 +239,15 @@ def test_names():
 def test_a_setting_holds_at_some_places():
     setting = Setting.of({"at": {"method": ["A", "B"], "IR": "10"}, "train": {"lr": 0.1, "rounds": 3}})
     assert setting.tables == {"train": {"lr": 0.1, "rounds": 3}}
-    assert setting.holds({"method": "B", "IR": "10", "dataset": "x"})
-    assert not setting.holds({"method": "C", "IR": "10"})
-    assert not setting.holds({"method": "A"})
+    assert setting.applies({"method": "B", "IR": "10", "dataset": "x"})
+    assert not setting.applies({"method": "C", "IR": "10"})
+    assert not setting.applies({"method": "A"})
 
 
 def test_another_source_drops_the_options_of_the_former_one():
     former = {"data": {"source": "a", "options": {"size": 1}, "imbalance": {"kind": "step"}}}
-    assert laid_over(former, {"data": {"source": "a"}}) == former
-    assert laid_over(former, {"data": {"source": "b"}}) == {"data": {"source": "b", "imbalance": {"kind": "step"}}}
+    assert merge(former, {"data": {"source": "a"}}) == former
+    assert merge(former, {"data": {"source": "b"}}) == {"data": {"source": "b", "imbalance": {"kind": "step"}}}
 
 
 @pytest.mark.parametrize(("text", "value"), [("40%", 0.4), ("1", 1), ("0.1", 0.1), ("one-shot", None), ("", None)])

@@ -15,7 +15,7 @@ from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import digest
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.checkpoints import FORMAT, read_tensors, tensor_chunks
-from fedrela.runfolder.records import page, sealed
+from fedrela.runfolder.records import json_file, sealed
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
 DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
@@ -144,7 +144,7 @@ def test_a_damaged_newest_gives_way_to_the_one_before(part, damage, folder):
     assert found.note.startswith("000002: ")
     os.remove(newest(folder).with_name("000001") / "record.json")
     with pytest.raises(
-        IntegrityError, match=r"no checkpoint is sound: 000002: .*; 000001: record.json: expected 15 bytes"
+        IntegrityError, match=r"no checkpoint is valid: 000002: .*; 000001: record.json: expected 15 bytes"
     ):
         folder.load_checkpoint()
 
@@ -206,8 +206,8 @@ def test_a_forged_manifest_is_not_believed(change, folder):
     manifest = json.loads(path.read_bytes())
     del manifest["sha256"]
     change(manifest)
-    path.write_bytes(page(sealed(manifest)))
-    with pytest.raises(IntegrityError, match="no checkpoint is sound: 000001: ") as caught:
+    path.write_bytes(json_file(sealed(manifest)))
+    with pytest.raises(IntegrityError, match="no checkpoint is valid: 000001: ") as caught:
         folder.load_checkpoint()
     assert "\n" not in str(caught.value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from fedrela.errors import DataError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.records import writing
 from helpers.batteries import count, tried
 from helpers.disk_faults import Fail, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create
@@ -46,6 +48,22 @@ def steps(folder: Path) -> int:
     with operations.observed(notes):
         carry_on(folder / "counted")
     return len(notes.tried)
+
+
+@pytest.mark.parametrize(
+    ("begun", "error", "said"),
+    [
+        (True, errno.ENOSPC, "; free space or fix the disk, then continue with `fedrela resume`"),
+        (False, errno.ENOSPC, "; free space or fix the disk, then try again"),
+        (False, errno.EACCES, "; choose another folder"),
+    ],
+)
+def test_resuming_is_advised_only_where_there_is_a_run(tmp_path, begun, error, said):
+    if begun:
+        RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE)
+    with pytest.raises(DataError) as caught, writing(tmp_path):
+        raise OSError(error, os.strerror(error))
+    assert str(caught.value) == f"{tmp_path}: cannot be written: {os.strerror(error)}{said}"
 
 
 @pytest.mark.parametrize("error", ERRORS)

@@ -14,7 +14,7 @@ import pytest
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.records import digests_page
+from fedrela.runfolder.records import json_with_digests
 from helpers.disk_faults import Fail
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, compared
 
@@ -38,7 +38,7 @@ def test_the_second_process_is_told_who_is_first(folder):
     with subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE) as other:
         try:
             assert other.stdout.readline() == b"held\n"
-            said = rf"run: process {other.pid} on .*, started 20.*Z, uses it; wait"
+            said = rf"run: process {other.pid} on .*, started 20.*Z, is using it; wait"
             with pytest.raises(BusyError, match=said) as caught, folder.locked():
                 pass
             assert "\n" not in str(caught.value)
@@ -166,7 +166,7 @@ def test_a_run_that_is_not_finished_cannot_be_checked(folder):
 
 
 def test_a_result_names_no_file_outside(finished):
-    (finished.path / "result.json").write_bytes(digests_page({}, {"../run/config.toml": "0"}))
+    (finished.path / "result.json").write_bytes(json_with_digests({}, {"../run/config.toml": "0"}))
     with pytest.raises(DataError, match="not a plain relative path"):
         finished.check()
 
@@ -195,7 +195,7 @@ def test_a_fork_needs_a_checkpoint_and_a_free_place(folder, fast_folder):
     prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
     with pytest.raises(ArgumentError, match="exists already"):
         prefix.fork(fast_folder / "arm", MANIFEST, CONFIG, MACHINE)
-    with pytest.raises(ArgumentError, match="it holds another run"):
+    with pytest.raises(ArgumentError, match="contains another run"):
         prefix.fork(folder.path, MANIFEST | {"arm": 1}, CONFIG, MACHINE)
     prefix.fork(folder.path, MANIFEST, CONFIG, MACHINE)  # begun, without a checkpoint yet
     assert folder.load_checkpoint().round == 2

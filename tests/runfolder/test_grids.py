@@ -37,7 +37,7 @@ def test_the_same_again_keeps_the_summary_and_other_cells_drop_it(tmp_path):
 @pytest.mark.parametrize("key", ["kind", "base"])
 def test_another_one_is_left_alone(tmp_path, key):
     GridFolder.begin(tmp_path, RECORD)
-    with pytest.raises(ArgumentError, match="a sweep of another configuration is there"):
+    with pytest.raises(ArgumentError, match="contains a sweep of another configuration"):
         GridFolder.begin(tmp_path, {**RECORD, key: "other"})
     assert GridFolder.open(tmp_path).record[key] == RECORD[key]
 
@@ -45,10 +45,10 @@ def test_another_one_is_left_alone(tmp_path, key):
 def test_other_peoples_files_are_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("words")
-    with pytest.raises(ArgumentError, match="mine: it holds other files; choose a new or an empty folder"):
+    with pytest.raises(ArgumentError, match="mine: contains other files; choose a new or an empty folder"):
         GridFolder.begin(tmp_path / "mine", RECORD)
     (tmp_path / "mine" / "manifest.json").write_text("{}")
-    with pytest.raises(ArgumentError, match="mine: it holds a run"):
+    with pytest.raises(ArgumentError, match="mine: contains a run"):
         GridFolder.begin(tmp_path / "mine", RECORD)
     with pytest.raises(ArgumentError, match="expected a folder"):
         GridFolder.begin(tmp_path / "mine" / "thesis.tex", RECORD)
@@ -84,5 +84,5 @@ def test_the_summary_is_of_a_finished_grid_of_its_kind(tmp_path):
         made.summary("sweep")
     made.write_json("summary.json", {"kind": "sweep"})
     assert made.summary("sweep") == {"kind": "sweep"}
-    with pytest.raises(DataError, match="expected a compare, found a sweep"):
+    with pytest.raises(DataError, match="expected a compare, got a sweep"):
         made.summary("compare")

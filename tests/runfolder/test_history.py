@@ -11,7 +11,7 @@ from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import operations
 from fedrela.records import Failure, FailureKind
 from fedrela.runfolder import RunFolder, records
-from fedrela.runfolder.records import line, sealed
+from fedrela.runfolder.records import json_line, sealed
 from helpers.disk_faults import Fail, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
@@ -132,7 +132,7 @@ def test_timing_is_cut_where_it_is_damaged(four):
 def test_timing_is_cut_where_rounds_do_not_rise(odd, four):
     path = four.path / "timing.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], line({"round": odd}), *lines[2:]]))
+    path.write_bytes(b"".join([lines[0], json_line({"round": odd}), *lines[2:]]))
     four.truncate_rounds(3)
     assert [record["round"] for record in four.timing()] == [1]
 
@@ -140,7 +140,7 @@ def test_timing_is_cut_where_rounds_do_not_rise(odd, four):
 def test_timing_may_miss_a_round(four):
     path = four.path / "timing.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([line({"round": 1.0}), *lines[2:]]))
+    path.write_bytes(b"".join([json_line({"round": 1.0}), *lines[2:]]))
     four.truncate_rounds(3)
     assert [record["round"] for record in four.timing()] == [1, 3]
 
@@ -199,10 +199,10 @@ def test_a_note_whose_sync_failed_is_made_again(folder):
         lambda lines: [lines[1], lines[2]],
         lambda lines: [lines[0], lines[2]],
         lambda lines: [lines[0], lines[1].replace(b"deadline", b"DEADLINE"), lines[2]],
-        lambda lines: [line(sealed({"round": 1}))],
-        lambda lines: [line(sealed({"note": 1, "round": 1, "excluded": [[1]]}))],
-        lambda lines: [line(sealed({"note": 1, "round": 1, "excluded": 5}))],
-        lambda lines: [line(sealed({"note": 1, "round": [], "excluded": []}))],
+        lambda lines: [json_line(sealed({"round": 1}))],
+        lambda lines: [json_line(sealed({"note": 1, "round": 1, "excluded": [[1]]}))],
+        lambda lines: [json_line(sealed({"note": 1, "round": 1, "excluded": 5}))],
+        lambda lines: [json_line(sealed({"note": 1, "round": [], "excluded": []}))],
     ],
 )
 def test_exclusions_that_were_changed_are_noticed(lines, folder):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
-from fedrela.files import alone, operations
+from fedrela.files import hold_lock, operations
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.folder import first_files
-from fedrela.runfolder.records import page, sealed
+from fedrela.runfolder.folder import initial_files
+from fedrela.runfolder.records import json_file, sealed
 from helpers.disk_faults import Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
@@ -43,9 +43,9 @@ def test_the_manifest_is_written_last(tmp_path):
 def test_a_run_that_exists_is_not_created_again(folder):
     with pytest.raises(ArgumentError, match="exists already; continue it with `fedrela resume`"):
         RunFolder.create(folder.path, MANIFEST, CONFIG, {"started": "tomorrow"})
-    with pytest.raises(ArgumentError, match="it holds another run"):
+    with pytest.raises(ArgumentError, match="contains another run"):
         RunFolder.create(folder.path, MANIFEST | {"seed": 2}, CONFIG, MACHINE)
-    with pytest.raises(ArgumentError, match="it holds another run"):
+    with pytest.raises(ArgumentError, match="contains another run"):
         RunFolder.create(folder.path, MANIFEST, "seed = 2\n", MACHINE)
     assert folder.read_json("machine.json") == MACHINE
 
@@ -53,7 +53,7 @@ def test_a_run_that_exists_is_not_created_again(folder):
 @pytest.mark.parametrize("name", ["notes.txt", "config.toml", "checkpoint", ".config.toml.part", "rounds.jsonl"])
 def test_other_peoples_folders_are_left_alone(name, tmp_path):
     (tmp_path / name).write_text("precious")
-    with pytest.raises(ArgumentError, match="it holds other files"):
+    with pytest.raises(ArgumentError, match="contains other files"):
         RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE)
     assert os.listdir(tmp_path) == [name]
     assert (tmp_path / name).read_text() == "precious"
@@ -61,7 +61,7 @@ def test_other_peoples_folders_are_left_alone(name, tmp_path):
 
 def test_a_file_is_no_place_for_a_run(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ArgumentError, match="expected a folder, found something else"):
+    with pytest.raises(ArgumentError, match="expected a folder; choose another path"):
         RunFolder.create(tmp_path / "file", MANIFEST, CONFIG, MACHINE)
     with pytest.raises(DataError, match="cannot be written: "):
         RunFolder.create(tmp_path / "file" / "run", MANIFEST, CONFIG, MACHINE)
@@ -78,7 +78,7 @@ def test_what_an_interrupted_creation_left_is_taken_over(left, tmp_path):
 
 def test_two_creations_at_once(tmp_path):
     (tmp_path / "run").mkdir()
-    with alone(tmp_path / "run" / "lock"), pytest.raises(BusyError, match="uses it"):
+    with hold_lock(tmp_path / "run" / "lock"), pytest.raises(BusyError, match="is using it"):
         RunFolder.create(tmp_path / "run", MANIFEST, CONFIG, MACHINE)
 
 
@@ -129,8 +129,8 @@ def test_a_lost_configuration_is_noticed(folder):
 
 
 def test_a_sealed_record_that_vouches_for_nothing(folder):
-    (folder.path / "manifest.json").write_bytes(page(sealed({"format": "toy-1"})))
-    with pytest.raises(IntegrityError, match="of another format"):
+    (folder.path / "manifest.json").write_bytes(json_file(sealed({"format": "toy-1"})))
+    with pytest.raises(IntegrityError, match="it has another format"):
         RunFolder.open(folder.path)
 
 
@@ -138,11 +138,11 @@ def test_a_sealed_record_that_vouches_for_nothing(folder):
 def test_no_write_leaves_the_folder_through_a_link(name, folder, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (folder.path / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(IntegrityError, match="expected a folder, found a link"):
+    with pytest.raises(IntegrityError, match="expected a folder, got a link"):
         RunFolder.open(folder.path)
 
 
 def test_first_files_do_not_depend_on_the_host():
-    one, two = (first_files(MANIFEST, CONFIG, {"started": day}) for day in ("today", "tomorrow"))
+    one, two = (initial_files(MANIFEST, CONFIG, {"started": day}) for day in ("today", "tomorrow"))
     assert one["manifest.json"] == two["manifest.json"]
     assert one["machine.json"] != two["machine.json"]

@@ -20,7 +20,7 @@ def ledger(scratch: Path) -> tuple[Callable[[bytes], None], list[bytes]]:
     import json
 
     import fedrela
-    from fedrela.core.ledger import Ledger, _record_digest, undo
+    from fedrela.core.ledger import Ledger, record_digest, undo
     from fedrela.errors import FedrelaError
 
     def target(data: bytes) -> None:
@@ -29,7 +29,7 @@ def ledger(scratch: Path) -> tuple[Callable[[bytes], None], list[bytes]]:
         if data[:1] == b"s":
             with contextlib.suppress(Exception):
                 record = json.loads(body)
-                body = json.dumps(record | {"sha256": _record_digest(record)}).encode()
+                body = json.dumps(record | {"sha256": record_digest(record)}).encode()
         path.write_bytes(body)
         with contextlib.suppress(FedrelaError):
             undo(Ledger.load(path))
@@ -49,8 +49,8 @@ def checkpoint(scratch: Path) -> tuple[Callable[[bytes], None], list[bytes]]:
     import numpy as np
 
     from fedrela.errors import FedrelaError
-    from fedrela.runfolder.checkpoints import ARRAYS, MANIFEST, RECORD, Checkpoints, _fact
-    from fedrela.runfolder.records import page, sealed
+    from fedrela.runfolder.checkpoints import ARRAYS, MANIFEST, RECORD, Checkpoints, _file_record
+    from fedrela.runfolder.records import json_file, sealed
 
     assert PARTS == (ARRAYS, RECORD, MANIFEST)
     there = Checkpoints(scratch / "sound", "run", scratch / "log")
@@ -67,8 +67,8 @@ def checkpoint(scratch: Path) -> tuple[Callable[[bytes], None], list[bytes]]:
         with contextlib.suppress(ValueError, TypeError, AttributeError):
             manifest = json.loads((place / MANIFEST).read_bytes())
             if name != MANIFEST:
-                manifest["files"] = {each: _fact(place / each) for each in (ARRAYS, RECORD)}
-            (place / MANIFEST).write_bytes(page(sealed({k: v for k, v in manifest.items() if k != "sha256"})))
+                manifest["files"] = {each: _file_record(place / each) for each in (ARRAYS, RECORD)}
+            (place / MANIFEST).write_bytes(json_file(sealed({k: v for k, v in manifest.items() if k != "sha256"})))
         with contextlib.suppress(FedrelaError):
             Checkpoints(scratch / "tried", "run", scratch / "log").load()
 

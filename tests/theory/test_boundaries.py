@@ -168,7 +168,9 @@ def test_heterogeneity_raises_the_threshold_wherever_the_printed_one_is_above_1(
 
 
 def test_the_error_of_the_printed_formula_grows_with_heterogeneity():
-    errors = [theory.print_error(20, a, minority=1 / 16, samples=3_200, rho=0.3, draws=100) for a in (100, 1, 0.3, 0.1)]
+    errors = [
+        theory.printed_error(20, a, minority=1 / 16, samples=3_200, rho=0.3, draws=100) for a in (100, 1, 0.3, 0.1)
+    ]
     assert errors == sorted(errors)
     assert errors[0] == pytest.approx(1.03, abs=0.02)
     assert errors[-1] > 20

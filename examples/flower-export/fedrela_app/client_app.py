@@ -1,4 +1,4 @@
-"""The app of every client: data, model and algorithm as fedrela_app/config.toml describes them."""
+"""The clients' app: data, model and algorithm as fedrela_app/config.toml describes them."""
 
 from pathlib import Path
 

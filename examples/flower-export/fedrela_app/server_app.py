@@ -1,4 +1,4 @@
-"""The app of the server: it carries out fedrela_app/config.toml with the clients that are connected."""
+"""The server's app: it runs fedrela_app/config.toml with the clients that are connected."""
 
 from pathlib import Path
 
@@ -13,9 +13,9 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Start the run, or resume the one that is there."""
-    said = context.run_config
+    """Start the run, or resume an interrupted one."""
+    options = context.run_config
     config = load_config(Path(__file__).with_name("config.toml"))
-    names = {"out": str(said["out"]), "experiment": str(said["experiment"])}
-    result = serve(config, grid, patience=float(said["patience"]), **names)
+    given = {"out": str(options["out"]), "experiment": str(options["experiment"])}
+    result = serve(config, grid, timeout=float(options["timeout"]), **given)
     print(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange, Sizes
-from fedrela.parts import check_kind, find_part
+from fedrela.components import check_component, find_component
 
 __all__ = ["ALGORITHMS", "Algorithm", "ArraySpec", "Exchange", "Sizes", "find_algorithm"]
 
@@ -39,7 +39,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 
 def find_algorithm(name: object) -> type[Algorithm]:
     """Return the class of an algorithm: one of `ALGORITHMS`, ``"package.module:Name"``, or of an installed package."""
-    found: type[Algorithm] = find_part("algorithms", name, ALGORITHMS)
-    right = isinstance(found, type) and issubclass(found, Algorithm)
-    check_kind(name, found, right, "a class derived from fedrela.algorithms.Algorithm")
-    return found
+    algorithm: type[Algorithm] = find_component("algorithms", name, ALGORITHMS)
+    is_algorithm = isinstance(algorithm, type) and issubclass(algorithm, Algorithm)
+    check_component(name, algorithm, is_algorithm, "a class derived from fedrela.algorithms.Algorithm")
+    return algorithm

@@ -1,4 +1,4 @@
-"""The weighted mean of uploads, with the same bits whatever the order of their arrival.
+"""The weighted mean of uploads, with the same bits whatever the order of arrival.
 
 The sum is taken in float64 over clients in the order of their ids, in pieces that stay in the processor's cache.
 """
@@ -33,11 +33,11 @@ def equal_weights(uploads: Sequence[Upload]) -> NDArray[np.float64]:
     return np.full(len(uploads), 1 / len(uploads))
 
 
-def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, place: slice = WHOLE) -> NDArray[np.float64]:
+def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, part: slice = WHOLE) -> NDArray[np.float64]:
     """Return sum_i w_i a_i of one array in float64; with weights that sum to 1 it is their mean.
 
-    Uploads are in ascending order of the clients' ids, with one weight each; `place` is a part of a vector, such as its
-    trained values alone.
+    Uploads are in ascending order of the clients' ids, with one weight each; `part` selects a part of a vector, such as
+    its trained values.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, place
     """
     if not uploads or any(a.client >= b.client for a, b in pairwise(uploads)):
         raise ArgumentError("uploads: expected at least one, in ascending order of the clients' ids")
-    arrays = [upload.arrays[name][place] if place != WHOLE else upload.arrays[name] for upload in uploads]
+    arrays = [upload.arrays[name][part] if part != WHOLE else upload.arrays[name] for upload in uploads]
     flat = [array.reshape(-1) for array in arrays]
     factors = np.asarray(weights, np.float64)
     result, scratch = np.zeros(flat[0].size), np.empty(PIECE)

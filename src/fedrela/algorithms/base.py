@@ -1,6 +1,6 @@
-"""The contract of an algorithm. The engine knows this class alone, and none of the algorithms.
+"""The contract of an algorithm. The engine depends on this class only, and on no algorithm.
 
-In a round the server chooses clients and sends them the shared arrays, what `broadcast` returns, and to each client its
+In a round the server chooses clients and sends them the shared arrays, what `broadcast` returns, and each client its
 own `message`. Exchanges that are due come first. Each client then trains (`prepare`, `client`) and sends its shared
 arrays and what `sends` declares. From these the server computes the next shared arrays (`server`). Evaluation and
 re-labelling use `logits`. The defaults below are FedAvg.
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """Shape and dtype of one array that is sent or kept."""
+    """Shape and dtype of an array that is sent or kept."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
@@ -51,7 +51,7 @@ class Sizes:
     """What the shapes of an algorithm's arrays may depend on."""
 
     shared: int  # values in the vector of shared arrays
-    trained: int  # how many leading ones of them are trained
+    trained: int  # how many of them, the first ones, are trained
     classes: int  # C
     features: int  # width of the features, 0 if the model has no split
     clients: int  # K
@@ -139,19 +139,19 @@ class Algorithm:
 
     def disclosed(self) -> dict[str, str]:
         """Return all that leaves a client beyond weights and number of samples, by name, with what it reveals."""
-        names, words = [*self.uploads, *(exchange.name for exchange in self.exchanges())], dict(self.discloses)
-        return {name: words.get(name, "") for name in names if name != "weights"}
+        names, reveals = [*self.uploads, *(exchange.name for exchange in self.exchanges())], dict(self.discloses)
+        return {name: reveals.get(name, "") for name in names if name != "weights"}
 
     def answers(self, exchange: str, sizes: Sizes) -> ArraySpecs:
         """Return what leaves a client in an exchange."""
         return {}
 
     def answer(self, exchange: str, context: ClientContext) -> Arrays:
-        """Return a client's answer; no other change to the context is kept."""
+        """Return a client's answer; changes to the context are discarded."""
         return {}
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
-        """Take the clients' answers, which are the uploads of this context, into the server's state."""
+        """Update the server's state with the clients' answers, which are the uploads of this context."""
 
     def prepare(self, context: ClientContext) -> Samples:
         """Return what the client trains on: its samples, or resampled, mixed or augmented ones."""
@@ -167,7 +167,7 @@ class Algorithm:
         return context.average()
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return the logits by which the method is evaluated and re-labels, in evaluation mode."""
+        """Return the logits used for evaluation and re-labelling; the module is in evaluation mode."""
         scores: Tensor = module(x)
         return scores
 

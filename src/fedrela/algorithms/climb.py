@@ -1,4 +1,4 @@
-"""CLIMB: weigh clients so that no client's loss stays far above the mean.
+"""CLIMB: weight clients so that no client's loss stays far above the mean.
 
 Shen et al., An agnostic approach to federated learning with class imbalance, ICLR 2022.
 
@@ -86,7 +86,7 @@ def not_below_zero(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Climb(Algorithm):
-    """Weighs clients so that no client's loss stays far above the mean."""
+    """Weights clients so that no client's loss stays far above the mean."""
 
     name = "climb"
     label = "CLIMB"
@@ -127,9 +127,9 @@ class Climb(Algorithm):
     def absorb(self, exchange: str, context: ServerContext) -> None:
         """Finish the last outer round with its dual step, then set the weights of this one."""
         state, params = context.state, self.params
-        known = ~np.isnan(state["losses"])
-        if known.any():  # a client that did not answer counts as the mean
-            F = np.where(known, state["losses"], state["losses"][known].mean())
+        answered = ~np.isnan(state["losses"])
+        if answered.any():  # a client that did not answer counts as the mean
+            F = np.where(answered, state["losses"], state["losses"][answered].mean())
             state["lam"] = dual_step(state["lam"], F, lr=params.lambda_lr, eps=params.eps, cap=params.cap)
         w = client_weights(state["lam"])
         state["weights"] = not_below_zero(w) if params.weights == "intended" else w
@@ -138,7 +138,7 @@ class Climb(Algorithm):
             state["losses"][upload.client] = upload.arrays["loss"]
 
     def message(self, state: Arrays, client: int) -> Arrays:
-        """Return w_i, if the client weighs its loss itself."""
+        """Return w_i, if the client weights its loss itself."""
         return {"weight": state["weights"][client : client + 1]} if self.params.core == "fedpd" else {}
 
     def client(self, context: ClientContext) -> None:

@@ -1,4 +1,4 @@
-"""What an algorithm is given in a round: the context of one client, and the context of the server."""
+"""What an algorithm gets in a round: the context of one client, and the context of the server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ClientContext:
     received: Arrays = field(default_factory=dict)  # what the server sent beside the weights
     state: dict[str, NDArray[Any]] = field(default_factory=dict)  # from its last round; kept for its next
     steps: int = 0  # taken so far; a client without a step sends nothing
-    scores: NDArray[np.float32] | None = None  # receives each sample's logits of the last epoch, (n, C), if wanted
+    scores: NDArray[np.float32] | None = None  # filled with each sample's logits of the last epoch, (n, C), if set
 
     def stream(self, purpose: str) -> np.random.Generator:
         """Return this client's random generator of this round for a purpose."""
@@ -54,7 +54,7 @@ class ClientContext:
         return self.tensor(self.state[name]) if self.state else torch.zeros_like(self.model.weights)
 
     def features(self) -> Tensor:
-        """Return the features of all samples without views by the present model, in evaluation mode."""
+        """Return the current model's features of all samples without views, in evaluation mode."""
         module: Any = self.model.module.eval()
         with torch.no_grad():
             starts = range(0, len(self.samples), FORWARD)
@@ -74,7 +74,7 @@ class ClientContext:
         groups: Sequence[Group] = (),
         local: Local | None = None,
     ) -> None:
-        """Train the model on the samples, by the configured loss unless another is given; see `local.train`."""
+        """Train the model on the samples, with the configured loss unless another is given; see `local.train`."""
         self.steps += train(
             self.model,
             self.samples,
@@ -102,7 +102,7 @@ class ServerContext:
     lr: float  # the clients' learning rate in this round
     state: dict[str, NDArray[Any]]  # what the server keeps between rounds; may be changed
     model: FlatModel  # the server's own model, loaded with `weights`, for a server that trains
-    auxiliary: tuple[Tensor, Tensor] | None = None  # inputs and labels of the balanced set that was asked for
+    auxiliary: tuple[Tensor, Tensor] | None = None  # inputs and labels of the auxiliary set, if the algorithm has one
 
     def stream(self, purpose: str) -> np.random.Generator:
         """Return the server's random generator of this round for a purpose."""
@@ -123,9 +123,9 @@ class ServerContext:
         return weighted_sum(self.uploads, "weights", chosen, slice(self.trained))
 
     def train(self, model: FlatModel, x: Tensor, y: Tensor, local: Local, subject: int = 0) -> None:
-        """Train a model in place, by cross-entropy, on inputs and labels that the server holds.
+        """Train a model in place, with cross-entropy, on inputs and labels of the server.
 
-        `subject` tells several trainings of one round apart.
+        `subject` distinguishes several trainings in one round.
         """
         seed = int(self.stream("practice").integers(2**62))
         samples = Samples.ready(x, y.cpu().numpy(), model.vector.device, x.dtype)

@@ -60,9 +60,9 @@ def head_gradients(features: Tensor, labels: Tensor, weight: Tensor, bias: Tenso
     return error.transpose(-1, -2) @ features / features.shape[-2], error.mean(dim=-2)
 
 
-def match_loss(real: tuple[Tensor, Tensor], made: tuple[Tensor, Tensor]) -> Tensor:
+def match_loss(real: tuple[Tensor, Tensor], synthetic: tuple[Tensor, Tensor]) -> Tensor:
     """Return sum over rows of (1 - cos) for weights (..., C, d), plus (1 - cos) for biases (..., C)."""
-    return sum(((1 - _cosine(a, b)).sum() for a, b in zip(real, made, strict=True)), real[0].new_zeros(()))
+    return sum(((1 - _cosine(a, b)).sum() for a, b in zip(real, synthetic, strict=True)), real[0].new_zeros(()))
 
 
 def _cosine(a: Tensor, b: Tensor) -> Tensor:
@@ -137,13 +137,13 @@ class Creff(Algorithm):
         blocks, rows = np.zeros((C, C, d), np.float32), np.zeros((C, C), np.float32)
         rng, labels, params = context.stream("class gradients"), context.samples.labels, self.params
         for c in np.unique(labels).tolist():
-            mine = np.flatnonzero(labels == c)
-            draws = np.stack([rng.permutation(mine)[: params.images] for _ in range(params.repeats)])
-            used, places = np.unique(draws, return_inverse=True)  # the draws overlap
+            members = np.flatnonzero(labels == c)
+            draws = np.stack([rng.permutation(members)[: params.images] for _ in range(params.repeats)])
+            used, positions = np.unique(draws, return_inverse=True)  # the draws overlap
             with torch.no_grad():
-                f = module.features(context.samples.scaled(used))[torch.from_numpy(places.reshape(draws.shape))]
-                found = head_gradients(f, torch.full(draws.shape[1:], c, device=f.device), weight, bias)
-            blocks[c], rows[c] = (part.mean(dim=0).cpu().numpy() for part in found)
+                f = module.features(context.samples.scaled(used))[torch.from_numpy(positions.reshape(draws.shape))]
+                gradients = head_gradients(f, torch.full(draws.shape[1:], c, device=f.device), weight, bias)
+            blocks[c], rows[c] = (gradient.mean(dim=0).cpu().numpy() for gradient in gradients)
         present = (np.bincount(labels, minlength=C) > 0).astype(np.float32)
         return {"gradient_weight": blocks, "gradient_bias": rows, "present": present}
 

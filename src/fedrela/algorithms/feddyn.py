@@ -57,7 +57,7 @@ class FedDyn(Algorithm):
         return {"h": ArraySpec((sizes.trained,), sizes.dtype)}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
-        """Return h = 0, the model to score, and n_mean, not known yet."""
+        """Return h = 0, the model to score, and n_mean, still unknown."""
         weights = [p.detach().cpu().numpy().ravel() for p in model.parameters() if p.requires_grad]
         return {"h": np.zeros(sizes.trained), "average": np.concatenate(weights), "mean_samples": np.zeros(())}
 
@@ -66,7 +66,7 @@ class FedDyn(Algorithm):
         return (Exchange("samples", "all", every=0),) if self.params.scaling == "samples" else ()
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
-        """Keep the mean number of samples."""
+        """Store the mean number of samples."""
         context.state["mean_samples"] = np.array(np.mean([upload.samples for upload in context.uploads]))
 
     def broadcast(self, state: Arrays) -> Arrays:

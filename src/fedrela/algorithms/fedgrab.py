@@ -29,7 +29,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 from fedrela.algorithms.base import Algorithm, ArraySpec, Batch, ClientContext, Sizes
 from fedrela.options import Options, option
 
-KEPT = ("u", "error", "former", "positive", "negative")
+STATE = ("u", "error", "former", "positive", "negative")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Balancer:
     """The controllers, one per class."""
 
     def __init__(self, classes: int) -> None:
-        self.state, self.active = {name: np.zeros(classes) for name in KEPT}, np.ones(classes, bool)
+        self.state, self.active = {name: np.zeros(classes) for name in STATE}, np.ones(classes, bool)
 
     def step(self) -> NDArray[np.float64]:
         """Feed the current errors to the controllers and return their outputs u."""
@@ -104,7 +104,7 @@ class FedGrab(Algorithm):
 
     def keeps(self, sizes: Sizes) -> dict[str, ArraySpec]:
         """Return the controllers."""
-        return {name: ArraySpec((sizes.classes,), "float64") for name in KEPT}
+        return {name: ArraySpec((sizes.classes,), "float64") for name in STATE}
 
     def client(self, context: ClientContext) -> None:
         """Train with multiplied gradients."""

@@ -78,15 +78,15 @@ class FedLoge(Algorithm):
         model: Any = context.model.module
         model.local_head.present.copy_(torch.from_numpy(context.counts > 0))
 
-        def three(batch: Batch) -> Tensor:
+        def loss(batch: Batch) -> Tensor:
             f = batch.features()
             fixed = f.detach()
-            beside = [cross_entropy(head(fixed), batch.y) for head in (model.auxiliary_head, model.local_head)]
+            of_heads = [cross_entropy(head(fixed), batch.y) for head in (model.auxiliary_head, model.local_head)]
             if context.scores is not None:
                 batch.scores = self._scored(model, fixed)
-            return cross_entropy(model.head(f), batch.y) + sum(beside)
+            return cross_entropy(model.head(f), batch.y) + sum(of_heads)
 
-        context.train(loss=three, groups=[Group("auxiliary_head"), Group("local_head")])
+        context.train(loss=loss, groups=[Group("auxiliary_head"), Group("local_head")])
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the realigned auxiliary head's logits, or the frame's."""

@@ -114,7 +114,7 @@ class FedMix(Algorithm):
 
 
 def in_weights_alone(value: Tensor, module: nn.Module) -> Tensor:
-    """Return the value with its gradient in the weights alone; that in the input would be a tenth of the work.
+    """Return the value with its gradient in the weights only, which saves a tenth of the work.
 
     >>> x, module = torch.ones(1, 2, requires_grad=True), nn.Linear(2, 1)
     >>> in_weights_alone(module(x).sum(), module).backward()

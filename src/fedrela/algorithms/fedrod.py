@@ -58,8 +58,8 @@ class FedRod(Algorithm):
         def both(batch: Batch) -> Tensor:
             f = batch.features()
             generic = batch.head(f)
-            mine = cross_entropy(generic.detach() + personal(f.detach()), batch.y)
-            return balanced_softmax(generic, batch.y, counts, floor=floor) + mine
+            personal_loss = cross_entropy(generic.detach() + personal(f.detach()), batch.y)
+            return balanced_softmax(generic, batch.y, counts, floor=floor) + personal_loss
 
         context.train(loss=both, groups=[Group("personal_head", momentum=0.0, weight_decay=0.0)])
 

@@ -1,7 +1,7 @@
 """Local training: a client's samples, the batches they become, and the one training loop.
 
-Per batch: loss, gradient, correction, clipping, step, after-step. An algorithm fills the slots it needs; a penalty on
-the weights is a correction by its gradient. Whatever enters before the step also enters the momentum.
+Per batch: loss, gradient, correction, clipping, step, after-step. An algorithm sets what it needs; a penalty on the
+weights is a correction by its gradient. Everything before the step also enters the momentum.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Batch:
     module
         The model in training.
     x
-        Its input, scaled; samples with several views have all of them, one view after the other.
+        Its input, scaled; if samples have several views, one view of all samples after the other.
     y
         The current labels.
     at
@@ -100,9 +100,9 @@ class Samples:
     Attributes
     ----------
     inputs
-        Stored samples of any number of clients, raw, on the CPU or on the model's device.
+        Stored samples of one or more clients, raw, on the CPU or on the model's device.
     index
-        Rows of `inputs` that are this client's.
+        This client's rows of `inputs`.
     labels
         Their current labels.
     scaling
@@ -148,17 +148,18 @@ class Samples:
         self, module: nn.Module, order: NDArray[np.int64], size: int, rng: np.random.Generator | None
     ) -> Iterator[Batch]:
         """Yield the batches of one epoch; the last one may be smaller."""
-        labels = torch.from_numpy(self.labels[order]).to(self.device)
+        labels = torch.split(torch.from_numpy(self.labels[order]).to(self.device), size)
         ready = self._ready(order)
-        for start in range(0, len(order), size):
+        inputs = None if ready is None else torch.split(ready, size)
+        for number, start in enumerate(range(0, len(order), size)):
             at = order[start : start + size]
-            if ready is not None:
-                x = ready[start : start + size]
+            if inputs is not None:
+                x = inputs[number]
             elif self.view is not None and rng is not None:
                 x = self.as_input(self.view(self.raw(at), rng))
             else:
                 x = self.scaled(at)
-            yield Batch(module, x, labels[start : start + size], at)
+            yield Batch(module, x, labels[number], at)
 
     def _ready(self, order: NDArray[np.int64]) -> Tensor | None:
         """Return all samples in this order, if they need no view and fit into `READY_BYTES`."""
@@ -169,14 +170,14 @@ class Samples:
 
 @dataclass(frozen=True)
 class Group:
-    """A part of the model with its own optimiser; an option that is None is the same as for the rest.
+    """A module of the model with its own optimiser, like a parameter group of PyTorch.
 
     Attributes
     ----------
     part
         Name of the module.
     lr, momentum, weight_decay
-        Options of its steps.
+        Options of its optimiser; None for those of the rest of the model.
     """
 
     part: str
@@ -186,7 +187,7 @@ class Group:
 
 
 def on_logits(function: Callable[[Tensor, Tensor], Tensor]) -> Loss:
-    """Return a loss of logits and labels as a loss of a batch."""
+    """Convert a loss of logits and labels to a loss of a batch."""
     return lambda batch: function(batch.forward(), batch.y)
 
 
@@ -223,11 +224,11 @@ def train(
     after_step
         Called with all trained weights after each step; changes them in place.
     groups
-        Parts with their own optimisers.
+        Modules with their own optimisers.
     scores
-        Filled with each sample's logits in the last epoch, (n, C), if the loss leaves them in the batch.
+        Filled with each sample's logits in the last epoch, (n, C), if the loss stores them in the batch.
     """
-    steppers = _steppers(model, local, groups)
+    optimizers = _optimizers(model, local, groups)
     order, view = rng("order"), None if samples.view is None else rng("view")
     smallest = 2 if any(isinstance(part, _BatchNorm) for part in model.parts) else 1
     model.train()
@@ -235,18 +236,18 @@ def train(
     with torch.no_grad(), lower_precision(model.vector.device, local.precision):
         fill_gradient = model.recorder.bind(loss)
         for epoch in range(local.epochs):
-            wanted = scores is not None and epoch == local.epochs - 1
-            found = []  # read after the epoch: reading makes the host wait for a GPU
+            collect = scores is not None and epoch == local.epochs - 1
+            collected = []  # copied after the epoch: copying makes the CPU wait for a GPU
             for batch in samples.epoch(model.module, order.permutation(len(samples)), local.batch_size, view):
                 if len(batch.x) < smallest:
                     continue
                 fill_gradient(batch)
-                _step(model, correct, after_step, steppers, local.clip)
+                _step(model, correct, after_step, optimizers, local.clip)
                 steps += 1
-                if wanted and batch.scores is not None and len(batch.scores) == len(batch.at):
-                    found.append((batch.at, batch.scores.detach()))
+                if collect and batch.scores is not None and len(batch.scores) == len(batch.at):
+                    collected.append((batch.at, batch.scores.detach()))
             if scores is not None:
-                for at, logits in found:
+                for at, logits in collected:
                     scores[at] = logits.float().cpu().numpy()
     if not model.attached():
         raise ArgumentError(f"{type(model.module).__name__}: training replaced its gradients; keep them in place")
@@ -257,15 +258,15 @@ def _step(
     model: FlatModel,
     correct: Correction | None,
     after_step: AfterStep | None,
-    steppers: Sequence[Sgd],
+    optimizers: Sequence[Sgd],
     clip: float,
 ) -> None:
     if correct is not None:
         correct(model.gradient, model.weights)
-    for stepper in steppers:
+    for optimizer in optimizers:
         if clip:
-            clip_norm(stepper.gradient, clip)
-        stepper.step()
+            clip_norm(optimizer.gradient, clip)
+        optimizer.step()
     if after_step is not None:
         after_step(model.weights)
 
@@ -281,37 +282,38 @@ def clip_norm(gradient: Tensor, limit: float) -> None:
     gradient.mul_((limit / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp(max=1.0))
 
 
-def _steppers(model: FlatModel, local: Local, groups: Sequence[Group]) -> list[Sgd]:
-    """Return the optimiser of the model, then those of the groups; the last client's where the options are the same."""
+def _optimizers(model: FlatModel, local: Local, groups: Sequence[Group]) -> list[Sgd]:
+    """Return the optimiser of the model, then those of the groups; reuse the last ones if the options are the same."""
     key = local.lr, local.momentum, local.weight_decay, *groups
-    if model.steppers is not None and model.steppers[0] == key:
-        for stepper in model.steppers[1]:
-            stepper.restart()
-        return model.steppers[1]
-    places = [_place(model, group.part) for group in groups]
+    if model.optimizers is not None and model.optimizers[0] == key:
+        for optimizer in model.optimizers[1]:
+            optimizer.restart()
+        return model.optimizers[1]
+    spans = [_span(model, group.part) for group in groups]
     end = model.layout.trained
-    ordered = sorted((place.start, place.stop) for place in places)
+    ordered = sorted((span.start, span.stop) for span in spans)
     if any(stop != start for (_, stop), (start, _) in pairwise([*ordered, (end, end)])):
-        raise ArgumentError("groups: parts with their own steps must be the last trained arrays of the model")
-    steppers = []
-    for group, place in zip((local, *groups), (slice(0, ordered[0][0] if ordered else end), *places), strict=True):
+        raise ArgumentError("groups: modules with their own optimisers must be the last trained arrays of the model")
+    optimizers = []
+    for group, span in zip((local, *groups), (slice(0, ordered[0][0] if ordered else end), *spans), strict=True):
         own = {name: getattr(group, name) for name in STEP_OPTIONS}
-        chosen = {name: getattr(local, name) if value is None else value for name, value in own.items()}
-        steppers.append(Sgd(model.weights[place], model.gradient[place], **chosen))
-    model.steppers = key, steppers
-    return steppers
+        options = {name: getattr(local, name) if value is None else value for name, value in own.items()}
+        padded = None if groups else model.padded
+        optimizers.append(Sgd(model.weights[span], model.gradient[span], **options, padded=padded))
+    model.optimizers = key, optimizers
+    return optimizers
 
 
-def _place(model: FlatModel, part: str) -> slice:
-    """Return where the trained arrays of a module lie."""
-    chosen = [e for e in model.layout.entries if e.kind == "parameter" and e.name.startswith(f"{part}.")]
-    if not chosen:
-        raise ArgumentError(f"groups: the model has no trained part {part!r}")
-    return slice(chosen[0].place.start, chosen[-1].place.stop)  # a module's parameters lie together
+def _span(model: FlatModel, part: str) -> slice:
+    """Return the position of a module's trained arrays in the vector."""
+    entries = [e for e in model.layout.entries if e.kind == "parameter" and e.name.startswith(f"{part}.")]
+    if not entries:
+        raise ArgumentError(f"groups: the model has no trained module {part!r}")
+    return slice(entries[0].span.start, entries[-1].span.stop)  # a module's parameters are contiguous
 
 
 def normalizer(steps: int, *, momentum: float = 0.0, lr: float | None = None, mu: float = 0.0) -> float:
-    """Return a, the L1 norm of the vector that weighs a client's gradients in its path x - y = lr sum_k a_k g_k.
+    """Return a, the L1 norm of the weights of a client's gradients in its path x - y = lr sum_k a_k g_k.
 
     With a constant gradient g of the loss the client moves by -lr a g. With momentum rho and a proximal term mu a step
     is m <- rho m + 1 - lr mu a, a <- a + m. In closed form, plain SGD: a = tau; momentum alone:

@@ -60,16 +60,16 @@ class Moon(Algorithm):
 
     def _train(self, context: ClientContext) -> None:
         mu, temperature, loss, frozen = self.params.mu, self.params.temperature, context.loss(), _frozen(context)
-        known = None if context.samples.view else [_all_features(context, vector) for vector in frozen]
+        cached = None if context.samples.view else [_all_features(context, vector) for vector in frozen]
 
         def objective(batch: Batch) -> Tensor:
-            if known is not None:
-                others = torch.stack([z[batch.at] for z in known])
+            if cached is not None:
+                others = torch.stack([z[batch.at] for z in cached])
             else:
                 others = torch.stack([_features(context, vector, batch.x) for vector in frozen])
             z = batch.features()
-            near: Tensor = mu * contrastive(z, others[0], others[1:], temperature)
-            return loss(batch.head(z), batch.y) + near
+            term: Tensor = mu * contrastive(z, others[0], others[1:], temperature)
+            return loss(batch.head(z), batch.y) + term
 
         context.train(loss=objective)
 

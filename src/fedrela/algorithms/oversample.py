@@ -36,13 +36,13 @@ class Oversample(Algorithm):
     def prepare(self, context: ClientContext) -> Samples:
         """Return all samples and repeated ones of the rarer classes."""
         samples, rng = context.samples, context.stream("oversample")
-        wanted = int(self.params.ratio * context.counts.max())
-        more = [
-            rng.choice(np.flatnonzero(samples.labels == c), wanted - n)
+        size = int(self.params.ratio * context.counts.max())
+        repeats = [
+            rng.choice(np.flatnonzero(samples.labels == c), size - n)
             for c, n in enumerate(context.counts.tolist())
-            if 0 < n < wanted
+            if 0 < n < size
         ]
-        if not more:
+        if not repeats:
             return samples
-        at = np.concatenate([np.arange(len(samples)), *more])
+        at = np.concatenate([np.arange(len(samples)), *repeats])
         return replace(samples, index=samples.index[at], labels=samples.labels[at])

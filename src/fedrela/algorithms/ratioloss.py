@@ -1,4 +1,4 @@
-"""Ratio Loss: weigh classes by how strongly a balanced probe set on the server moves the classifier.
+"""Ratio Loss: weight classes by how strongly a balanced probe set on the server moves the classifier.
 
 Wang et al., Addressing class imbalance in federated learning, AAAI 2021.
 
@@ -108,7 +108,7 @@ def head_gradients(module: Any, x: Tensor, y: Tensor) -> NDArray[np.float64]:
 
 
 class RatioLoss(Algorithm):
-    """Weighs classes by how a balanced probe set on the server moves the classifier."""
+    """Weights classes by how a balanced probe set on the server moves the classifier."""
 
     name = "ratioloss"
     label = "Ratio Loss"

@@ -1,4 +1,4 @@
-"""Re-weighting: weigh each class by the inverse of the client's class count.
+"""Re-weighting: weight each class by the inverse of the client's class count.
 
 The standard remedy of imbalanced learning, applied by every client locally.
 
@@ -27,7 +27,7 @@ class ReweightParams(Options):
 
 
 class Reweight(Algorithm):
-    """Weighs each class by the inverse of the client's class count."""
+    """Weights each class by the inverse of the client's class count."""
 
     name = "reweight"
     label = "Re-weighting"

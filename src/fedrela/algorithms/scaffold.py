@@ -68,17 +68,17 @@ class Scaffold(Algorithm):
     def client(self, context: ClientContext) -> Arrays:
         """Train along g + c - c_i, then update c_i."""
         y, lr = context.model.weights, context.local.lr
-        x, mine = y.clone(), context.state_vector("control")
-        drift = context.tensor(context.received["control"]) - mine
+        x, c_i = y.clone(), context.state_vector("control")
+        drift = context.tensor(context.received["control"]) - c_i
         if self.params.correction == "gradient":
             context.train(correct=lambda gradient, _: gradient.add_(drift))
             length = lr * normalizer(context.steps, momentum=context.local.momentum)
         else:
             context.train(after_step=lambda weights: weights.sub_(drift, alpha=lr))
             length = lr * context.steps
-        new = (x - y) / length - drift if length else mine  # with lr = 0 the path says nothing about the gradient
+        new = (x - y) / length - drift if length else c_i  # with lr = 0 the path says nothing about the gradient
         context.state["control"] = new.cpu().numpy()
-        return {"control": (new - mine).cpu().numpy()}
+        return {"control": (new - c_i).cpu().numpy()}
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by lr_g mean (y_i - x), and update c."""

@@ -68,7 +68,7 @@ class Smote(Algorithm):
         """Train; in the space of features the head also trains on synthetic ones."""
         if not self._in_features(context):
             return context.train()
-        made, labels = self._made_features(context)
+        synthetic, labels = self._synthetic_features(context)
         loss, rng = context.loss(), context.stream("made features")
         share = len(labels) / len(context.samples)
 
@@ -78,12 +78,12 @@ class Smote(Algorithm):
             if number:
                 at = torch.from_numpy(rng.integers(len(labels), size=number))
                 split: Any = batch.module
-                value = value + number / len(batch.y) * cross_entropy(split.head(made[at]), labels[at])
+                value = value + number / len(batch.y) * cross_entropy(split.head(synthetic[at]), labels[at])
             return value
 
         context.train(loss=both)
 
-    def _made_features(self, context: ClientContext) -> tuple[Tensor, Tensor]:
+    def _synthetic_features(self, context: ClientContext) -> tuple[Tensor, Tensor]:
         filled, labels = self._fill(context, context.features().cpu().numpy())
         n, vector = len(context.samples), context.model.vector
         return torch.from_numpy(filled[n:]).to(vector), torch.from_numpy(labels[n:]).to(vector.device)
@@ -91,26 +91,25 @@ class Smote(Algorithm):
     def _fill(self, context: ClientContext, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the rows followed by synthetic ones, and the labels of all."""
         labels, rng = context.samples.labels, context.stream("smote")
-        wanted = int(self.params.ratio * context.counts.max())
-        lacking = {c: wanted - n for c, n in enumerate(context.counts.tolist()) if 0 < n < wanted}
-        made, of = [rows], [labels]
-        for c, number in lacking.items():
-            mine = rows[labels == c]
-            made.append(_between(mine, number, self.params.neighbours, rng))
-            of.append(np.full(number, c, np.int64))
-        return np.concatenate(made), np.concatenate(of)
+        size = int(self.params.ratio * context.counts.max())
+        missing = {c: size - n for c, n in enumerate(context.counts.tolist()) if 0 < n < size}
+        all_rows, all_labels = [rows], [labels]
+        for c, number in missing.items():
+            all_rows.append(_synthesise(rows[labels == c], number, self.params.neighbours, rng))
+            all_labels.append(np.full(number, c, np.int64))
+        return np.concatenate(all_rows), np.concatenate(all_labels)
 
 
-def _between(rows: NDArray[Any], number: int, neighbours: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Return rows between neighbours of one class, by imbalanced-learn."""
+def _synthesise(rows: NDArray[Any], number: int, neighbours: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Return rows between neighbours of one class, from imbalanced-learn."""
     if len(rows) == 1:
         return np.repeat(rows, number, axis=0)
     try:
         from imblearn.over_sampling import SMOTE
     except ImportError as error:
         raise ArgumentError("smote: requires imbalanced-learn; pip install 'fedrela[imblearn]'") from error
-    near, seed = min(neighbours, len(rows) - 1), int(rng.integers(2**31))
-    sampler = SMOTE(sampling_strategy={1: len(rows) + number}, k_neighbors=near, random_state=seed)
+    k, seed = min(neighbours, len(rows) - 1), int(rng.integers(2**31))
+    sampler = SMOTE(sampling_strategy={1: len(rows) + number}, k_neighbors=k, random_state=seed)
     # Its interface requires a second, larger class: copies of a row that it then ignores.
     others = np.repeat(rows[:1], len(rows) + number, axis=0)
     x = np.concatenate([rows, others])

@@ -1,4 +1,4 @@
-"""``fedrela audit FILE``: a page for people to look at before any label is changed."""
+"""``fedrela audit FILE``: a page to review before any label is changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest_file, safe_path, write_bytes
 from fedrela.text import printable
 
-USUAL_TAU = 0.05
+DEFAULT_TAU = 0.05
 SIDE = 96  # pixels of a thumbnail
 Images = Annotated[
     Path | None,
@@ -46,14 +46,14 @@ def audit(
     force: Annotated[bool, FORCE] = False,
     **flags: Any,
 ) -> None:
-    """Write a page that shows what re-labelling would do, for people to look at before anything is changed.
+    """Write a page that shows what re-labelling would do, to review before anything is changed.
 
     [bold]Example[/]: fedrela audit clinic.csv --images scans --forbid disease:healthy
 
     STEM.audit.html has the expected moves at several tau, flows from class to class, the agreement of model and labels
-    by class, warnings, and the most probable moves by id, with thumbnails where --images names a folder. Flows and rows
-    use the first --tau given, or 0.05. The page is one file that needs no network. It shows your ids, so only
-    you may read it. No label is changed; fedrela relabel with the same options does that.
+    by class, warnings, and the most probable moves by id, with thumbnails if --images names a folder. Flows and rows
+    use the first --tau given, or 0.05. The page is one file that needs no network. It shows your ids, so it is readable
+    by you alone. No label is changed; fedrela relabel with the same options does that.
     """
     taus, reading = tau or core.TAUS, take_reading(flags)
     keywords = parsed(flags)
@@ -66,7 +66,7 @@ def audit(
         raise ArgumentError(f"expected a folder, got {images}", argument="--images")
     data = read_file(file, reading)
     allowed = allowed_moves(data, forbid)
-    at = 0 if tau else taus.index(USUAL_TAU)
+    at = 0 if tau else taus.index(DEFAULT_TAU)
     page, expected = _page(data, allowed, taus, at, images, rows, keywords, forbid)
     try:
         write_bytes(path, page.encode(), overwrite=force, private=True)

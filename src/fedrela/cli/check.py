@@ -16,16 +16,16 @@ from fedrela.text import plural, printable
 if TYPE_CHECKING:
     from fedrela.experiment.schema import Config
 
-MOST_LINES = 50  # problems printed per file; the rest is counted
+MOST_LINES = 50  # problems printed per file; the others are counted
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration, .toml.", show_default=False)]
 Target = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)]
-Private = Annotated[bool, typer.Option("--private", help="Each node reads data of its own.")]
+Private = Annotated[bool, typer.Option("--private", help="Each node reads its own data.")]
 Show = Annotated[bool, typer.Option("--show", help="Print every key with its value or default, and what it means.")]
 
 
 def check(config: ConfigFile, show: Show = False) -> None:
-    """Check a configuration without running it: every key, type, range and name, and which of them exclude each other.
+    """Check a configuration without running it: every key, type, range and name, and conflicts between keys.
 
     [bold]Example[/]: fedrela check run.toml; fedrela check run.toml --show > full.toml
 
@@ -60,7 +60,7 @@ def check(config: ConfigFile, show: Show = False) -> None:
         for what, time in disclosures(loaded):
             print_line(console(), printable(f"  {what}: {time}"))
         if may := ", ".join(loaded.algorithm.make().disclosed()):
-            print_line(console(), f"a node may refuse {may}, in its policy; it is then left out, and the run continues")
+            print_line(console(), f"a node's policy may refuse {may}; the run then continues without that node")
         if not loaded.federation.keys:
             what = "any node that the SuperLink admits may take any name; for trials only"
             print_line(console(), f"note: federation.keys is empty: {what}", "yellow")
@@ -90,7 +90,7 @@ def _relabelling(config: Config) -> str:
         return "no re-labelling"
     again = f" and every {plural(relabel.period, 'round')}" if relabel.period else ""
     own = len(relabel.tau) - 1 if isinstance(relabel.tau, Mapping) else 0
-    others = f", another for {plural(own, 'client')}" if own else ""
+    others = f", different for {plural(own, 'client')}" if own else ""
     first = relabel.schedule.first(config.train.rounds)
     return f"re-labelling in round {first:,}{again} (tau {relabel.tau_of():g}{others})"
 
@@ -105,7 +105,7 @@ def export_flower(target: Target, config: ConfigFile, private: Private = False) 
     needs pip install fedrela\[flower] and the data that CONFIG names.
 
     With --private each node reads its own data, which its own node.toml names, and the server has none or only a test
-    set. CONFIG then has the table \[federation]; fedrela data split writes an example, fedrela node check tries a node.
+    set. CONFIG then has the table \[federation]; fedrela data split writes an example; fedrela node check checks it.
     """
     from fedrela.experiment.flower_app import export_flower
     from fedrela.experiment.load import load_config

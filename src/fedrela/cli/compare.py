@@ -30,7 +30,7 @@ DemoSeeds = Annotated[
 ]
 NEXT = (  # what `demo` ends with
     "open the report in a browser: which labels moved, and what that did to each class",
-    "fedrela init; fedrela run digits.toml    one of these runs, from a configuration that you can change",
+    "fedrela init; fedrela run digits.toml    one of these runs, from a configuration that you can edit",
     "fedrela init --kind tables               the same for a table of your own; --kind images: for images of your own",
 )
 
@@ -85,7 +85,7 @@ def _with_options(config: Config, seeds: int | None, arms: str | None = None) ->
 
 def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
     """Print the paper's table, the table of arms, and whether each difference is within noise; return the summary."""
-    from fedrela.plots.runs import arm_words
+    from fedrela.plots.runs import arm_label
     from fedrela.report.compare import arms_table, compare_table
 
     changes = list(comparison.changes())
@@ -93,7 +93,7 @@ def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
         print_report_table(screen, compare_table(comparison.record))
     print_report_table(screen, arms_table(comparison.record))
     for baseline, base, treated, words in changes:
-        print_line(screen, printable(f"{baseline}: {arm_words(treated)} against {arm_words(base)}: {words}."))
+        print_line(screen, printable(f"{baseline}: {arm_label(treated)} against {arm_label(base)}: {words}."))
     for baseline, why in comparison.failures.items():
         print_error(f"{baseline}: left out because one of its runs failed: {why}")
     return comparison.record
@@ -107,7 +107,7 @@ def demo(out: DemoOut = Path("runs/demo"), seeds: DemoSeeds = 3) -> None:
     Digits 0, 1 and 2 are rare in training (imbalance ratio 20), and ten clients hold different shares of each class.
     FedAvg trains for 60 rounds; with FedReLa, clients re-label in round 48. Four arms share the first 47 rounds of each
     seed, so that the effects of re-labelling and of the official code's learning-rate drop can be told apart. Finished
-    runs in the folder are not run again. It is a fedrela compare; fedrela init --kind compare has more baselines.
+    runs in the folder are not repeated. The demo is a fedrela compare; fedrela init --kind compare has more baselines.
     """
     from fedrela.experiment import start_early
 
@@ -133,7 +133,7 @@ def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run:
     [bold]Example[/]: fedrela init --kind sweep; fedrela sweep sweep.toml --out runs/tau --dry-run
 
     The table \[sweep] of CONFIG lists values for keys of other tables, such as "relabel.tau" = \[0.01, 0.03, 0.05];
-    \[compare] may name several seeds, baselines and arms. No run is done twice: run the same command to continue after
+    \[compare] may name several seeds, baselines and arms. No run is repeated: run the same command to continue after
     Ctrl-C, also with more values, keys or seeds. It ends with a table, the values that validation would choose
     (data.validation must be above 0), their test accuracy, and report.html. A failed run is named (exit code 1).
     """
@@ -157,11 +157,11 @@ def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run:
 
 def _show_sweep(screen: Console, result: Sweep) -> dict[str, Any]:
     """Print one row per combination, and the values that validation would choose; return the summary."""
-    from fedrela.report.sweep import choice_words, sweep_table
+    from fedrela.report.sweep import choice_sentence, sweep_table
 
     print_report_table(screen, _narrow(sweep_table(result.record)))
     for choice in result.choice:
-        print_line(screen, printable(choice_words(result.record, choice)))
+        print_line(screen, printable(choice_sentence(result.record, choice)))
     if not result.choice:
         print_line(screen, printable(result.record["why_no_choice"]))
     return result.record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,7 @@ MOST_CLASSES = 20
 PROTOCOLS = ("counts", "fedloge", "fedrela-release")
 
 HELP = """
-List data sources, fetch data sets, look at a configuration's federation, and split it.
+List data sources, fetch data sets, show a configuration's federation, and split it.
 
 [bold]Example[/]: fedrela data list; fedrela data fetch cifar10; fedrela data show run.toml --picture clients.svg;
 fedrela data split run.toml parts
@@ -66,7 +65,7 @@ def list_sources() -> None:
     print_text_table(screen, ("source", "fetch", "what it is"), rows)
     rows = [(name, spec.files, ", ".join(spec.options) or "-") for name, spec in SOURCES.items()]
     print_text_table(screen, ("source", "looked for", "options"), rows)
-    print_line(screen, "ROOT is the key root of the table [data], by default the folder data of the working directory.")
+    print_line(screen, "ROOT is the key root of [data], by default the folder data in the working directory.")
     print_line(screen, "Options go into data.options. fedrela data fetch NAME gets the sources marked yes.")
 
 
@@ -111,16 +110,16 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     facts = heterogeneity_facts(federation.client_counts)
     if picture is not None:
         recipe, names = federation.recipe, federation.source.class_names
-        title = f"{federation.source.name}: {_plan(recipe.imbalance)}; {_plan(recipe.partition)}"
+        title = f"{federation.source.name}: {_describe(recipe.imbalance)}; {_describe(recipe.partition)}"
         draw = partial(client_classes, federation.client_counts, names=names, groups=groups)
         write_plot(picture, draw, title=title, overwrite=force)
     screen = console()
-    _show_what(screen, federation)
+    _show_summary(screen, federation)
     _show_classes(screen, federation, [groups.names[g] for g in groups.of_class])
     print_line(screen, "groups: " + ", ".join(f"{name} {plural(size, 'class')}" for name, size in groups.sizes.items()))
     print_line(screen)
     rows = _client_rows(federation) + facts
-    print_table(screen, ("clients", "here", "what it means"), rows, words=("clients", "what it means"))
+    print_table(screen, ("clients", "here", "what it means"), rows, left=("clients", "what it means"))
     if federation.note:
         print_line(screen)
         print_line(screen, f"note: partition: {printable(federation.note)}", "yellow")
@@ -150,30 +149,36 @@ def split(config: ConfigFile, target: Target) -> None:
     print_line(screen, f"agreed   {printable(target / 'config.toml')}")
 
 
-def _plan(plan: Any) -> str:
-    """Return the kind of a plan, and what it says beyond the defaults."""
+def _describe(plan: Any) -> str:
+    """Return the kind of a plan, and the options that are not defaults."""
     said = [plan.kind]
     for field in fields(plan):
         value = getattr(plan, field.name)
         if field.name not in ("kind", "clients") and value != field.default:
             values = value if isinstance(value, tuple) else (value,)
-            words = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in values)
-            said.append(printable(f"{field.name} {words}", LONGEST_NAME))
+            text = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in values)
+            said.append(printable(f"{field.name} {text}", LONGEST_NAME))
     return ", ".join(said)
 
 
-def _show_what(screen: Console, federation: Federation) -> None:
+def _show_summary(screen: Console, federation: Federation) -> None:
     source, recipe = federation.source, federation.recipe
     shape = source.x_train.shape[1:]
     sizes = "x".join(map(str, shape))
     form = f"images of {sizes}" if source.is_image else f"arrays of {sizes}"
     form = plural(shape[0], "feature") if source.numeric is not None else form
-    chosen, there = int(federation.class_counts.sum()), int(federation.available.sum())
-    train = f"{chosen:,} training samples" if chosen == there else f"{chosen:,} of {there:,} training samples"
+    kept, available = int(federation.class_counts.sum()), int(federation.available.sum())
+    of_all = "" if kept == available else f" of {available:,}"
     clients, classes = plural(len(federation.shards), "client"), plural(source.num_classes, "class")
     test = plural(len(source.y_test), "test sample")
-    print_line(screen, f"{printable(source.name)}: {train} ({form}), {classes}, {clients}; {test}", "bold")
-    print_line(screen, f"imbalance {_plan(recipe.imbalance)}; partition {_plan(recipe.partition)}; seed {recipe.seed}")
+    print_line(
+        screen,
+        f"{printable(source.name)}: {kept:,}{of_all} training samples ({form}), {classes}, {clients}; {test}",
+        "bold",
+    )
+    print_line(
+        screen, f"imbalance {_describe(recipe.imbalance)}; partition {_describe(recipe.partition)}; seed {recipe.seed}"
+    )
     if source.feature_names:
         print_line(screen, printable(column_kinds(source.feature_names)))
     print_line(screen)
@@ -195,7 +200,7 @@ def _show_classes(screen: Console, federation: Federation, groups: list[str]) ->
         gap = (f"... {len(rows) - MOST_CLASSES:,} more", "", "", "", "", "")
         rows = [rows[c] for c in order[:half]] + [gap] + [rows[c] for c in order[-half:]]
     columns = ("class", "group", "in the source", "kept", "clients with it", "effective clients")
-    print_table(screen, columns, rows, words=("class", "group"))
+    print_table(screen, columns, rows, left=("class", "group"))
     print_line(screen)
 
 
@@ -213,6 +218,5 @@ def _client_rows(federation: Federation) -> list[tuple[str, str, str]]:
     return rows
 
 
-VERBS: dict[str, Callable[..., None]] = {"list": list_sources, "fetch": fetch, "show": show, "split": split}
-for name, verb in VERBS.items():
-    app.command(name, help=help_text(verb.__doc__))(verb)
+for name, command in (("list", list_sources), ("fetch", fetch), ("show", show), ("split", split)):
+    app.command(name, help=help_text(command.__doc__))(command)

@@ -7,12 +7,12 @@ from fedrela.text import printable
 
 
 def doctor() -> None:
-    """Show what a bug report needs: versions, cores, memory, device, folders, data sets and optional parts.
+    """Show what a bug report needs: versions, processor, memory, device, folders, data sets and optional packages.
 
     [bold]Example[/]: fedrela doctor
 
     The lines are a Markdown list, to paste as they are. Data sets are looked for where a configuration without
-    data.root looks: in the folder data of the working directory, and where the system's packages put them.
+    data.root looks: in the folder data in the working directory, and where the system's packages put them.
     """
     from fedrela.experiment.doctor import facts
 

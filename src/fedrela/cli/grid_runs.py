@@ -1,4 +1,4 @@
-"""What `compare`, `sweep` and `reproduce` share: carry out many runs, show the time left, write the documents."""
+"""What `compare`, `sweep` and `reproduce` share: many runs, the time left, tables and report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 60  # characters of the name of a run
 
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of all runs.", show_default="runs/VERB/NAME")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="The folder of all runs.", show_default="runs/COMMAND/NAME")
+]
 Seeds = Annotated[
     int | None,
     typer.Option(metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=1000, show_default="as configured"),
@@ -39,7 +41,7 @@ def execute(
     workers: int | str | None = None,
     dry_run: bool = False,
 ) -> None:
-    """Carry out what is left of a grid and write its documents; a failed run gives exit code 1.
+    """Run what is left of a grid, and write its tables and report; a failed run gives exit code 1.
 
     `conclude` prints the result and returns its summary.
     """
@@ -51,7 +53,7 @@ def execute(
     print_line(screen)
     summary = conclude()
     print_line(screen)
-    _write_documents(screen, grid, summary)
+    _write_results(screen, grid, summary)
     if grid.failures:
         failed = plural(len({cell.name for cell in grid.cells} & set(grid.failures)), "run")
         print_error(f"{grid.out}: {failed} failed; run the same command to try again")
@@ -66,7 +68,7 @@ def print_size(screen: Console, grid: Grid) -> None:
     print_line(screen, f"{plural(runs, 'run')}, {plural(grid.rounds, 'round')}{shared}")
     if finished := len({cell.name for cell in grid.cells if grid.is_done(cell)}):
         done = f"{finished} of {plural(runs, 'run')} are finished in {printable(grid.out)}"
-        print_line(screen, f"{done} and will not be run again")
+        print_line(screen, f"{done} and will not be repeated")
 
 
 def _print_runs(screen: Console, grid: Grid) -> None:
@@ -84,10 +86,10 @@ def _print_runs(screen: Console, grid: Grid) -> None:
     ]
     columns = ("", "baseline", "arm", "seed", "values", "folder")
     widen(screen)
-    print_table(screen, columns, rows, words=("", "baseline", "arm", "values", "folder"))
+    print_table(screen, columns, rows, left=("", "baseline", "arm", "values", "folder"))
 
 
-def _write_documents(screen: Console, grid: Grid, summary: Mapping[str, Any]) -> None:
+def _write_results(screen: Console, grid: Grid, summary: Mapping[str, Any]) -> None:
     """Write the tables and the report of a grid, and say where they are."""
     from fedrela.report.grid_page import all_tables
     from fedrela.report.writing import write_report
@@ -101,7 +103,7 @@ def _write_documents(screen: Console, grid: Grid, summary: Mapping[str, Any]) ->
 
 
 def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> None:
-    """Carry out what is left of a grid and show progress; runs that failed are in ``grid.failures``."""
+    """Run what is left of a grid and show progress; failed runs are in ``grid.failures``."""
     from fedrela.experiment import open_executor
 
     grid.begin()

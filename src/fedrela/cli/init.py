@@ -21,7 +21,8 @@ from fedrela.text import printable
 
 STARTERS = files("fedrela.cli") / "starters"
 NAME = re.compile(r"[\w.-]+")
-VERBS = {"compare": "compare", "sweep": "sweep"}  # what a starter is for, if not for run
+GRIDS = ("compare", "sweep")  # starters that are not for fedrela run
+OWN = {"tables": "your own table", "images": "your own images, one folder per class,"}  # what replaces made-up data
 LOOK_ALIKE, TRAIN, TEST = {"three": 3, "eight": 8, "nine": 9}, {"three": 100, "eight": 100, "nine": 10}, 30
 
 
@@ -64,8 +65,11 @@ def init(file: File = None, kind: KindOption = Kind.digits) -> None:
         _write_images(written[1])
     write_bytes(path, starter(kind, path.stem).encode(), overwrite=False)
     screen = console()
-    print_line(screen, f"wrote  {printable(', '.join(map(str, written)))}")
-    print_line(screen, f"next   fedrela {VERBS.get(kind, 'run')} {printable(path)}")
+    shown = [f"{each}/" if each.is_dir() else str(each) for each in written]
+    print_line(screen, f"wrote  {printable(', '.join(shown))}")
+    if kind in OWN:
+        print_line(screen, f"data   {printable(shown[1])} is an example: put {OWN[kind]} in its place")
+    print_line(screen, f"next   fedrela {kind if kind in GRIDS else 'run'} {printable(path)}")
 
 
 def starter(kind: str, name: str) -> str:

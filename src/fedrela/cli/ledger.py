@@ -1,4 +1,4 @@
-"""``fedrela ledger show | verify | undo``: what was done to labels, whether the record is sound, and the way back."""
+"""``fedrela ledger show | verify | undo``: which labels were changed, whether the record is sound, and undo."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from fedrela import core
+from fedrela.cli.relabel import show_flows
 from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
 from fedrela.core.audit_log import LOG, PASS, AuditLog, Entry, ledgers_at
 from fedrela.core.audit_log import verify as compare_with_log
@@ -22,7 +23,7 @@ from fedrela.files import digest, write_bytes
 from fedrela.text import listed, plural, printable, probability
 
 HELP = """
-Show what was done to labels, check that the record is sound, and take it back.
+Show which labels were changed, verify the record, and undo the changes.
 
 [bold]Example[/]: fedrela ledger show clinic.ledger.json; fedrela ledger verify clinic.ledger.json --data clinic.csv;
 fedrela ledger undo clinic.ledger.json --reason "the ward coded wrongly until May"
@@ -54,11 +55,17 @@ Data = Annotated[
 ]
 Forward = Annotated[
     str | None,
-    typer.Option(metavar="MODULE:NAME", help="Your function of model and batch, if it was given.", show_default=False),
+    typer.Option(
+        metavar="MODULE:NAME",
+        help="Your function of model and batch, if you gave one to the plug-in.",
+        show_default=False,
+    ),
 ]
 Label = Annotated[
     str | None,
-    typer.Option(metavar="KEY", help="Key or position of the label, if it was given.", show_default=False),
+    typer.Option(
+        metavar="KEY", help="Key or position of the label, if you gave it to the plug-in.", show_default=False
+    ),
 ]
 Outputs = Annotated[
     str | None,
@@ -133,13 +140,10 @@ def _names(ledger: core.Ledger) -> list[str]:
 
 
 def _show_moves(screen: Console, ledger: core.Ledger, most: int) -> None:
-    names, flow = _names(ledger), ledger.flow
+    names = _names(ledger)
     if not len(ledger):
         return
-    pairs = sorted(np.argwhere(flow).tolist(), key=lambda pair: -flow[tuple(pair)])
-    rows = [(names[a], names[b], f"{flow[a, b]:,}") for a, b in pairs[:20]]
-    print_table(screen, ("from", "to", "moved"), rows, words=("from", "to"))
-    print_line(screen)
+    show_flows(screen, names, ledger)
     order = np.argsort(-ledger.rho, kind="stable")[:most]
     which = [printable(ledger.ids[i], LONGEST_NAME) if ledger.ids else str(i) for i in ledger.index]
     cells = [
@@ -153,21 +157,21 @@ def _show_moves(screen: Console, ledger: core.Ledger, most: int) -> None:
         for k in order
     ]
     if cells:
-        print_table(screen, ("id", "from", "to", "posterior", "rho"), cells, words=("id", "from", "to"))
+        print_table(screen, ("id", "from", "to", "posterior", "rho"), cells, left=("id", "from", "to"))
         left = f"... and {len(ledger) - len(cells):,} more" if len(ledger) > len(cells) else ""
         print_line(screen, left, "dim")
 
 
 def _show_log(screen: Console, entries: list[Entry]) -> None:
     if not entries:
-        print_line(screen, "no log beside it")
+        print_line(screen, "there is no log beside it")
         return
     rows = [
         (str(entry["number"]), entry["time"], printable(entry["event"], 20),
          ", ".join(f"{key} {printable(value, 80)}" for key, value in entry.items() if key not in HIDDEN))
         for entry in entries
     ]  # fmt: skip
-    print_table(screen, ("entry", "time", "event", "what"), rows, words=("time", "event", "what"))
+    print_table(screen, ("entry", "time", "event", "what"), rows, left=("time", "event", "what"))
     print_line(screen, f"head {entries[-1]['sha256']}")
 
 
@@ -181,7 +185,7 @@ def verify(
     outputs: Outputs = None,
     head: Head = "",
 ) -> None:
-    """Check that nobody changed a ledger, and that its moves are those that model and data give.
+    """Check that a ledger was not tampered with, and that model and data give the same moves.
 
     [bold]Example[/]: fedrela ledger verify clinic.ledger.json --data clinic.csv; fedrela ledger verify labels/icu/3
     --model round-40.safetensors --net task:Net --data rows.npz
@@ -196,7 +200,7 @@ def verify(
     if (model is None) != (net is None) or (model is not None and data is None):
         raise ArgumentError("--model, --net and --data belong together: the weights, the model class, the rows")
     if outputs is not None and model is None:
-        raise ArgumentError("--outputs is what the model returns; give --model, --net and --data, too")
+        raise ArgumentError("--outputs says what the model returns; give --model, --net and --data too")
     log, ledgers = ledgers_at(path)
     screen, said = console(), compare_with_log(log, ledgers, head)
     replays = _replays(log, ledgers, data, model, net, {"forward": forward, "label": label, "outputs": outputs})
@@ -227,17 +231,20 @@ def _replays(
     if data is None:
         return {}
     if model is None or net is None:
-        return {name: partial(_replayed, each, log.made().get(name, {}), Path(data)) for name, each in ledgers.items()}
-    from fedrela.parts import import_part
+        return {
+            name: partial(_replayed, each, log.ledger_entries().get(name, {}), Path(data))
+            for name, each in ledgers.items()
+        }
+    from fedrela.components import import_object
     from fedrela.plugin.ledger_replay import load_model, load_rows, made_by, replay_pass
 
     if how["forward"]:
-        how["forward"] = import_part(how["forward"])
+        how["forward"] = import_object(how["forward"])
     if how["label"] and how["label"].isdecimal():
         how["label"] = int(how["label"])
-    judge, rows = load_model(net, model), load_rows(data)
-    own = {name: each for name, each in ledgers.items() if made_by(judge, each)} or ledgers
-    return {name: partial(replay_pass, each, judge, rows, **how) for name, each in own.items()}
+    network, rows = load_model(net, model), load_rows(data)
+    own = {name: each for name, each in ledgers.items() if made_by(network, each)} or ledgers
+    return {name: partial(replay_pass, each, network, rows, **how) for name, each in own.items()}
 
 
 def _replayed(ledger: core.Ledger, entry: Entry, data: Path) -> core.Ledger:
@@ -258,12 +265,12 @@ def _replayed(ledger: core.Ledger, entry: Entry, data: Path) -> core.Ledger:
 
 
 def undo(path: Ledgers, reason: Reason) -> None:
-    """Take a re-labelling back, with a reason, which becomes an entry of the log.
+    """Undo a re-labelling; the reason becomes an entry in the log.
 
     [bold]Example[/]: fedrela ledger undo clinic.ledger.json --reason "the ward coded wrongly until May"
 
-    For the ledger of fedrela relabel the original labels go to STEM.original.csv, with their ids. A client's folder of
-    the plug-in goes back to the original labels for good, from the client's next round on. Nothing is deleted.
+    For a ledger of fedrela relabel, the original labels are written to STEM.original.csv, with their ids. A client of
+    the plug-in, named by its folder, returns to its original labels from its next round on. Nothing is deleted.
     """
     if not reason.strip():
         raise ArgumentError("expected a reason, got nothing", argument="--reason")
@@ -273,11 +280,11 @@ def undo(path: Ledgers, reason: Reason) -> None:
     folder = path if path.is_dir() else path.parent
     if (folder.parent / "manifest.json").exists():
         raise ArgumentError(
-            f"{path}: belongs to a run folder, whose labels nobody else uses; fedrela.undo returns them"
+            f"{path}: belongs to a run folder, where there is nothing to undo; fedrela.undo returns the original labels"
         )
     compare_with_log(log, ledgers)
-    if (undone := log.undone()) is not None:
-        raise DataError(f"{path}: was undone already on {undone['time']}: {printable(undone.get('reason'), 80)}")
+    if (undone := log.last_undo()) is not None:
+        raise DataError(f"{path}: was already undone on {undone['time']}: {printable(undone.get('reason'), 80)}")
     if path.is_dir() or PASS.fullmatch(path.name):
         from fedrela.plugin.store import LabelStore
 
@@ -304,5 +311,5 @@ def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str)
     return target
 
 
-for verb in (show, verify, undo):
-    app.command(verb.__name__, help=help_text(verb.__doc__))(verb)
+for command in (show, verify, undo):
+    app.command(command.__name__, help=help_text(command.__doc__))(command)

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from fedrela.arguments import check_choice
 from fedrela.cli.terminal import console, print_line, print_table, print_text_table
+from fedrela.components import installed_components
 from fedrela.core import REALLOCATORS
 from fedrela.data.sources import SOURCES
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.options import expected, options_of
-from fedrela.parts import installed_parts
 
 What = Annotated[
     str | None,
@@ -28,7 +28,7 @@ def list_names(what: What = None, model: Model = "mlp") -> None:
 
     For each algorithm: its paper; what a client sends, receives and stores between rounds besides the weights, in bytes
     for the model of --model on 32x32x3 images and 10 classes; and its parameters with the official defaults. A
-    parameter that allows several names selects between the paper and what an original code does differently.
+    parameter with several named values selects between the paper and the original code where they differ.
 
     [bold]Example[/]: fedrela list; fedrela list algorithms --model resnet8
     """
@@ -39,7 +39,7 @@ def list_names(what: What = None, model: Model = "mlp") -> None:
         if number:
             print_line(screen)
         TABLES[name](screen, model)
-        if others := installed_parts("reallocators" if name == "methods" else name):
+        if others := installed_components("reallocators" if name == "methods" else name):
             print_line(screen, f"From installed packages: {', '.join(others)}.")
 
 
@@ -71,7 +71,7 @@ def _models(screen: Console, _: str) -> None:
         size = model_size(name)
         rows.append((name, options or "-", "-" if size is None else f"{size:,}", spec.description))
     columns = ("model", "options", "parameters", "what it is")
-    print_table(screen, columns, rows, words=("model", "options", "what it is"))
+    print_table(screen, columns, rows, left=("model", "options", "what it is"))
     print_line(screen)
     print_line(screen, "A model and its options are keys of [model]; parameters for 32x32x3 and 10 classes.", "dim")
 
@@ -96,7 +96,7 @@ def _tables(screen: Console, _: str) -> None:
         (table.label, str(len(table.cells)), str(sum(bool(entry.doubtful) for entry in table.cells)), table.caption)
         for table in paper_tables()
     ]
-    print_table(screen, columns, rows, words=("table", "what it shows"))
+    print_table(screen, columns, rows, left=("table", "what it shows"))
     print_line(screen)
     print_line(screen, "fedrela reproduce TABLE runs one; doubtful entries contradict others of the paper.", "dim")
 

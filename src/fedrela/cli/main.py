@@ -1,16 +1,20 @@
-"""The entry point: joins the verbs, and turns every error into one line and an exit code."""
+"""The entry point: joins the commands, and turns every error into one line and an exit code."""
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import contextlib
+import errno
 import io
 import os
 import re
 import signal
 import sys
 import threading
+import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Annotated, Any
@@ -24,6 +28,8 @@ from fedrela.errors import DataError, FedrelaError
 from fedrela.text import printable
 
 INTERRUPTED = 130
+ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+REPEATED = 5.0  # seconds after a signal within which others do not disturb the clean-up
 PLAIN = "fedrela.plain"  # how what a terminal cannot encode is printed
 ASCII = {"±": "+/-", "τ": "tau", "ρ": "rho", "α": "alpha", "…": "...", "†": "*", "→": "->", "–": "-", "\xa0": " "}
 
@@ -33,16 +39,16 @@ UsageError: Any = typer.BadParameter.__base__
 HELP = """
 FedReLa (ICML 2026): re-labelling against class imbalance in federated learning.
 
-[bold]Start here[/]: fedrela demo shows it work; fedrela init, then fedrela run digits.toml, trains a federation;
+[bold]Start here[/]: fedrela demo shows it at work; fedrela init, then fedrela run digits.toml, trains a federation;
 fedrela preview clinic.csv, then fedrela relabel clinic.csv --tau 0.03, re-labels a file of your own.
 
 [bold]Exit codes[/]: 0 done, 1 unexpected, 2 usage or configuration, 3 data (a refusal too), 4 integrity, 5 busy or too
 few clients, 130 interrupted.
 """
 
-# Verbs in the order of the help page: the function in `fedrela.cli`, whose docstring is the verb's help, and the first
-# sentence of that. The help page needs no more, so a module is loaded when its verb is called.
-VERBS = {
+# Commands in the order of the help page: the function in `fedrela.cli`, whose docstring is the command's help, and the
+# first sentence of that help. The help page needs no more, so a module is loaded only when its command is called.
+COMMANDS = {
     "demo": (
         "compare.demo",
         "Show what FedReLa does in federated training, on scikit-learn's digits, within a minute or two.",
@@ -51,10 +57,10 @@ VERBS = {
     "preview": ("relabel.preview", "Show how many labels would move at several tau, on average; nothing is written."),
     "audit": (
         "audit.audit",
-        "Write a page that shows what re-labelling would do, for people to look at before anything is changed.",
+        "Write a page that shows what re-labelling would do, to review before anything is changed.",
     ),
     "relabel": ("relabel.relabel", "Re-label the majority-class samples that look most like a rarer class."),
-    "ledger": ("ledger.app", "Show what was done to labels, check that the record is sound, and take it back."),
+    "ledger": ("ledger.app", "Show which labels were changed, verify the record, and undo the changes."),
     "run": (
         "run.run",
         "Train one federation, and write rounds, checkpoints, changed labels, result and report into one run folder.",
@@ -70,16 +76,16 @@ VERBS = {
     ),
     "reproduce": (
         "reproduce.reproduce",
-        "Run a table of the paper again, and show published and measured values side by side in the paper's layout.",
+        "Re-run a table of the paper, and show published and measured values side by side in the paper's layout.",
     ),
-    "results": ("results.app", "Run studies whose results are kept with the code, and run recorded ones again."),
+    "results": ("results.app", "Run studies whose results are kept with the code, and repeat recorded runs."),
     "report": (
         "report.report",
         "Write the report of a run, a comparison, a sweep or a reproduction: one HTML page, from its folder alone.",
     ),
     "theory": (
         "theory.theory",
-        "Show the paper's theory on two Gaussians: how clients and their aggregate decide, with and without "
+        "Show the paper's theory on two Gaussians: clients' boundaries and their aggregate, with and without "
         "re-labelling.",
     ),
     "export-flower": (
@@ -88,8 +94,7 @@ VERBS = {
     ),
     "check": (
         "check.check",
-        "Check a configuration without running it: every key, type, range and name, and which of them exclude each "
-        "other.",
+        "Check a configuration without running it: every key, type, range and name, and conflicts between keys.",
     ),
     "list": (
         "list.list_names",
@@ -97,35 +102,35 @@ VERBS = {
     ),
     "doctor": (
         "doctor.doctor",
-        "Show what a bug report needs: versions, cores, memory, device, folders, data sets and optional parts.",
+        "Show what a bug report needs: versions, processor, memory, device, folders, data sets and optional packages.",
     ),
-    "node": ("node.app", "Look at a private node before it joins a federation; nothing is connected."),
-    "data": ("data.app", "List data sources, fetch data sets, look at a configuration's federation, and split it."),
+    "node": ("node.app", "Check a private node before it joins a federation; no connection is made."),
+    "data": ("data.app", "List data sources, fetch data sets, show a configuration's federation, and split it."),
 }
 
 
 READ_POSTERIORS = ("preview", "audit", "relabel")  # whose help explains the files
 
 
-class Verbs(TyperGroup):
-    """The verbs, each of which is loaded when it is called."""
+class LazyGroup(TyperGroup):
+    """The commands, each loaded when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the verb that the arguments name, and the arguments that are left."""
+        """Return the command that the arguments name, and the remaining arguments."""
         name, known, left = super().resolve_command(ctx, args)
-        return name, load_verb(name) if name and known else known, left
+        return name, load_command(name) if name and known else known, left
 
 
-def load_verb(name: str) -> Any:
-    """Return the command of a verb, or the group of verbs that it is."""
-    home, _, attribute = VERBS[name][0].partition(".")
+def load_command(name: str) -> Any:
+    """Return a command, or a group of commands, by its name."""
+    home, _, attribute = COMMANDS[name][0].partition(".")
     module = import_module(f"fedrela.cli.{home}")
-    verb = getattr(module, attribute)
-    if not isinstance(verb, typer.Typer):
+    found = getattr(module, attribute)
+    if not isinstance(found, typer.Typer):
         formats = import_module("fedrela.cli.posterior_options").FILE_FORMATS if name in READ_POSTERIORS else ""
-        verb, function = new_app(), verb
-        verb.command(name, help=help_text(f"{function.__doc__}{formats}"))(function)
-    return typer.main.get_command(verb)
+        found, function = new_app(), found
+        found.command(name, help=help_text(f"{function.__doc__}{formats}"))(function)
+    return typer.main.get_command(found)
 
 
 def new_app(**options: Any) -> typer.Typer:
@@ -133,8 +138,8 @@ def new_app(**options: Any) -> typer.Typer:
     return typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False, **options)
 
 
-app = new_app(no_args_is_help=True, cls=Verbs)
-for name, (_, summary) in VERBS.items():
+app = new_app(no_args_is_help=True, cls=LazyGroup)
+for name, (_, summary) in COMMANDS.items():
     app.command(name, help=summary)(lambda: None)
 
 
@@ -145,31 +150,47 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback(help=help_text(HELP))
-def options_before_the_verb(
+def global_options(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Store what `main` needs to know when a verb fails."""
+    """Store what `main` needs to know when a command fails."""
     context.obj["debug"] = debug
 
 
 def main() -> int:
     """Run the command line with `sys.argv` and return the exit code."""
     session = {"debug": False}
+    _fill_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN)
     try:
-        with _interruptible():
+        with _interruptible(), warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print_error(message)
             code = _run(session)
         sys.stdout.flush()  # here, and not at exit, where a closed pipe could no longer be caught
     except BrokenPipeError:
-        _forget_standard_output()
+        _discard_standard_output()
         return 1
+    except OSError as error:  # of the flush
+        _discard_standard_output()
+        return _fail(session, error, _refusal(error), DataError.exit_code)
     return code
+
+
+def _fill_standard_streams() -> None:
+    """Let a stream that the caller has closed lead nowhere, so that no file that is opened later takes its place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -185,26 +206,42 @@ codecs.register_error(PLAIN, _plain)
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let what systemd, SLURM, containers and closed terminals send end a verb as Ctrl-C does, unless it is ignored."""
+    """Let SIGTERM and SIGHUP, as systemd, SLURM and closed terminals send them, end a command as Ctrl-C does.
+
+    Signals often come again at once, and to every process of the group: they do not cut the clean-up short.
+    """
+    latest = -REPEATED
 
     def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
+        nonlocal latest
+        if time.monotonic() - latest >= REPEATED:
+            latest = time.monotonic()
+            raise KeyboardInterrupt
 
-    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        known = []
-    taken = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores SIGHUP
+    is_main = threading.current_thread() is threading.main_thread()
+    former = {number: signal.getsignal(number) for number in ENDING if is_main}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    taken = [number for number in former if former[number] in usual]  # nohup ignores SIGHUP
     for number in taken:
         signal.signal(number, interrupt)
     try:
         yield
     finally:
         for number in taken:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, former[number])
+        atexit.unregister(_ignore_signals)
+        if latest > 0:
+            atexit.register(_ignore_signals)  # now: what is registered last is called first
+
+
+def _ignore_signals() -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _run(session: dict[str, bool]) -> int:
     try:
+        os.getcwd()  # where this folder has been removed, torch ends the process
         command = typer.main.get_command(app)
         code = command.main(sys.argv[1:], prog_name="fedrela", standalone_mode=False, obj=session)
     except FedrelaError as error:
@@ -218,10 +255,9 @@ def _run(session: dict[str, bool]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.filename is None or error.strerror is None:
+        if error.strerror is None:
             return _unexpected(session, error)
-        path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else error.filename
-        return _fail(session, error, f"{path}: {error.strerror}; choose another path", DataError.exit_code)
+        return _fail(session, error, _refusal(error), DataError.exit_code)
     except Exception as error:  # the user sees one line, never a traceback
         return _unexpected(session, error)
     if code == INTERRUPTED:
@@ -229,8 +265,22 @@ def _run(session: dict[str, bool]) -> int:
     return code or 0
 
 
+def _refusal(error: OSError) -> str:
+    """Return what the system refused, and what to do."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"{error.strerror}; allow more (ulimit -n), or use fewer workers"
+    if error.filename is None:
+        known = {errno.ENOSPC: "; free space, or send the output elsewhere", errno.ENOENT: "; change to another folder"}
+        return f"the system refused: {error.strerror}{known.get(error.errno or 0, '')}"
+    path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else error.filename
+    return f"{path}: {error.strerror}; choose another path"
+
+
 def _unexpected(session: dict[str, bool], error: Exception) -> int:
-    hint = "" if session["debug"] else "; fedrela --debug VERB ... shows the traceback"
+    if isinstance(error, MemoryError) or re.search("can't allocate memory|out of memory", str(error)):  # or of torch
+        what = "out of memory; use fewer workers, a smaller model or fewer samples"
+        return _fail(session, error, what, DataError.exit_code)
+    hint = "" if session["debug"] else "; fedrela --debug COMMAND ... shows the traceback"
     return _fail(session, error, f"unexpected {type(error).__name__}: {error}{hint}", 1)
 
 
@@ -252,7 +302,7 @@ def _usage(error: Any) -> int:
     return int(error.exit_code)
 
 
-def _forget_standard_output() -> None:
+def _discard_standard_output() -> None:
     """Point standard output nowhere, so that Python does not complain about the closed pipe at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

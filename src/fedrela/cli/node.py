@@ -15,7 +15,7 @@ from fedrela.errors import DataError
 from fedrela.text import plural, printable
 
 HELP = """
-Look at a private node before it joins a federation; nothing is connected.
+Check a private node before it joins a federation; no connection is made.
 
 [bold]Example[/]: fedrela node check node.toml app/fedrela_app/config.toml
 """
@@ -39,36 +39,36 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
 
     [bold]Example[/]: fedrela node check node.toml config.toml --model runs/clinic
 
-    Nothing is connected and nothing is written. Data that do not fit are an error of one line (exit code 3), and so is
+    No connection is made and nothing is written. Data that do not fit are a one-line error (exit code 3), and so is
     a policy that keeps the node out. With --model, FedReLa's expected moves with that model are shown for several tau.
     """
     from fedrela.experiment.disclosure import disclosures, preview_at_node
     from fedrela.experiment.flower_app import check_key, node_number
     from fedrela.experiment.load import load_config, load_node
     from fedrela.experiment.node import class_table, load_samples
-    from fedrela.experiment.private import agreed_on, check_trainable, refusal, within_policy
+    from fedrela.experiment.private import check_trainable, federation_of, refusal, within_policy
 
     loaded, own = load_config(config), load_node(node)
-    federation, number = agreed_on(loaded), node_number(loaded, name or own.name or "")
+    federation, number = federation_of(loaded), node_number(loaded, name or own.name or "")
     with progress_bar(f"reading {node}"):
         samples = load_samples(own, loaded)
     check_trainable(samples)
-    within_policy(loaded, own)
+    within_policy(loaded, own, number)
     check_key(loaded, own, number)
     screen, who = console(), federation.nodes[number]
     print_line(screen, f"{printable(who)}: client {number} of {len(federation.nodes)}; its data fit", "bold")
     print_line(screen)
     rows = [(printable(c, LONGEST_NAME), f"{a:,}", f"{b:,}") for c, a, b in class_table(federation.classes, samples)]
     rows.append(("all", f"{len(samples.y_train):,}", f"{len(samples.y_test):,}"))
-    print_table(screen, ("class", "to train on", "to test on"), rows, words=("class",))
+    print_table(screen, ("class", "to train on", "to test on"), rows, left=("class",))
     print_line(screen)
-    print_table(screen, ("what leaves this node", "when"), disclosures(loaded, own.policy), words=("when",))
+    print_table(screen, ("what leaves this node", "when"), disclosures(loaded, own.policy), left=("when",))
     print_line(screen)
-    print_line(screen, "Samples, labels, what was re-labelled and the ledger of it stay here.")
+    print_line(screen, "Samples, labels, changed labels and the ledger stay here.")
     if federation.evaluate != "server" and not len(samples.y_test):
         print_line(screen, "note: nodes score the model, and this one has no test samples; see test_share", "yellow")
     if reason := refusal(loaded, own.policy):
-        raise DataError(f"{node}: {reason}; it could not take part")
+        raise DataError(f"{node}: {reason}; it cannot take part")
     if model is not None:
         found = preview_at_node(loaded, own, samples, number, model)
         print_line(screen)

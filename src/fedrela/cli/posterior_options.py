@@ -1,4 +1,4 @@
-"""What the verbs that read a posterior file share: the file, how to read it, and moves that must not happen."""
+"""What the commands that read a posterior file share: the file, how to read it, and moves that must not happen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from fedrela.data.posterior_tables import Reading, ordinal
+from fedrela.data.posterior_tables import ColumnOptions, ordinal
 from fedrela.data.posteriors import PosteriorFile, read_posteriors
 from fedrela.errors import ArgumentError
 from fedrela.text import nearest_hint, shown
@@ -30,10 +30,10 @@ Forbid = Annotated[
 ]
 
 FILE_FORMATS = """
-[bold].csv, .parquet[/]: one probability column per class and a label column, and perhaps ids. The label column is
+[bold].csv, .parquet[/]: one probability column per class, a label column, and optionally ids. The label column is
 called label, labels, y, class or target, or is the last. The index of a pandas frame, or a column called id, ids, index
-or row_id, is the row id. Every other column is a class of its name; where that cannot be, an error names the option
-that settles it. Without a header the last column is the label and the classes are 0, 1, 2 ... Labels are class names or
+or row_id, is the row id. Every other column is the class of that name; if it cannot be one, the error names the
+option to use. Without a header the last column is the label and the classes are 0, 1, 2 ... Labels are class names or
 numbers from 0.
 
 [bold].npz[/]: arrays 'posterior' (n, C) and 'labels' (n,); optionally 'class_names' (C,), 'ids' (n,), and as booleans
@@ -41,10 +41,10 @@ numbers from 0.
 """
 
 READING: dict[str, tuple[Any, str, str]] = {
-    "label_column": (str | None, "NAME", "The label column; a column is named, or numbered from 0."),
+    "label_column": (str | None, "NAME", "The label column, by name or by number from 0."),
     "id": (str | None, "NAME", "The column that names the rows, such as a patient's number."),
     "classes": (str | None, "A,B,...", "The classes, in order; columns of other names are left out."),
-    "prefix": (str | None, "TEXT", "What the columns of the classes begin with, such as p_."),
+    "prefix": (str | None, "TEXT", "Prefix of the class columns, such as p_."),
     "ignore": (list[str] | None, "NAME", "A column to leave out. Repeatable."),
 }
 
@@ -58,21 +58,19 @@ def reading_flags() -> list[inspect.Parameter]:
     return made
 
 
-def take_reading(flags: dict[str, Any]) -> Reading:
+def take_reading(flags: dict[str, Any]) -> ColumnOptions:
     """Take the flags of `reading_flags` out of `flags` and return what they say."""
     given = {name: flags.pop(name) for name in READING}
     classes = given.pop("classes")
     names = tuple(name.strip() for name in next(csv.reader([classes], skipinitialspace=True))) if classes else ()
     if "" in names or len(set(names)) < len(names):
-        raise ArgumentError(
-            f"expected different names with commas between them, got {shown(classes)}", argument="--classes"
-        )
-    return Reading(
+        raise ArgumentError(f"expected distinct names, separated by commas, got {shown(classes)}", argument="--classes")
+    return ColumnOptions(
         **given | {"classes": names, "prefix": given["prefix"] or "", "ignore": tuple(given["ignore"] or ())}
     )
 
 
-def read_file(file: Path, reading: Reading) -> PosteriorFile:
+def read_file(file: Path, reading: ColumnOptions) -> PosteriorFile:
     """Return what a posterior file holds."""
     return read_posteriors(file, **vars(reading))
 

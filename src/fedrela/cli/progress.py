@@ -83,7 +83,7 @@ def open_logs(tensorboard: Path | None, mlflow: str | None, wandb: Path | None, 
 
 
 @dataclass
-class Standing:
+class RunStatus:
     """The state of a run of `rounds` rounds after the rounds added so far."""
 
     rounds: int
@@ -115,61 +115,61 @@ class RunProgress(contextlib.ExitStack):
     def __init__(self, screen: Console, logs: Sequence[Log]) -> None:
         super().__init__()
         self._screen, self._logs = screen, logs
-        self._standing: Standing | None = None
+        self._status: RunStatus | None = None
         self._show: Callable[[], None] = lambda: None
 
-    def __call__(self, execution: RecordedRun, done: RoundRecord | None) -> None:
+    def __call__(self, recorded: RecordedRun, done: RoundRecord | None) -> None:
         """Show the start, or a round."""
-        if done is None or self._standing is None:
-            self._start(execution)
+        if done is None or self._status is None:
+            self._start(recorded)
             return
-        self._standing.add(done)
+        self._status.add(done)
         self._show()
         for log in self._logs:
             log.add_round(done.as_record())
 
     def finish(self, folder: Path, rounds: int) -> None:
         """Say which clients were lost, and end the logs; TensorBoard gets the plots of the finished run."""
-        if self._standing is not None and (lost := lost_clients(self._standing)):
+        if self._status is not None and (lost := lost_clients(self._status)):
             print_line(self._screen, lost, "yellow")
         for log in self._logs:
             log.close(folder, rounds)
 
-    def _start(self, execution: RecordedRun) -> None:
-        for line in _setting(execution):
+    def _start(self, recorded: RecordedRun) -> None:
+        for line in _setting(recorded):
             print_line(self._screen, printable(line))
-        plan = execution.run.plan
-        self._standing = Standing(plan.train.rounds)
-        for record in execution.folder.rounds():
-            self._standing.add(RoundRecord.from_record(record))
+        plan = recorded.run.plan
+        self._status = RunStatus(plan.train.rounds)
+        for record in recorded.folder.rounds():
+            self._status.add(RoundRecord.from_record(record))
         first = plan.relabel.schedule.first(plan.train.rounds) if plan.relabel.enabled else None
-        self._show = self.enter_context(show_rounds(self._screen, self._standing, first))
+        self._show = self.enter_context(show_rounds(self._screen, self._status, first))
 
 
-def _setting(execution: RecordedRun) -> Iterator[str]:
+def _setting(recorded: RecordedRun) -> Iterator[str]:
     """Yield where and with how many workers a run is carried out."""
-    run, done = execution.run, execution.run.state.round
+    run, done = recorded.run, recorded.run.state.round
     who = "clients on Flower" if run.executor.remote_clients else plural(run.executor.size, "worker")
-    yield f"run folder {execution.folder.path}; {who}" + (f"; continues after round {done}" if done else "")
-    if names := execution.folder.manifest["data"]["feature_names"]:
+    yield f"run folder {recorded.folder.path}; {who}" + (f"; continues after round {done}" if done else "")
+    if names := recorded.folder.manifest["data"]["feature_names"]:
         yield column_kinds(names)
     if run.note:
         yield f"note: {run.note}"
-    if note := execution.folder.manifest["data"]["note"]:
+    if note := recorded.folder.manifest["data"]["note"]:
         yield f"note: partition: {note}"
 
 
 @contextlib.contextmanager
-def show_rounds(out: Console, standing: Standing, first: int | None) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each round that `standing` took in; `first` is the first re-labelling round."""
+def show_rounds(out: Console, status: RunStatus, first: int | None) -> Iterator[Callable[[], None]]:
+    """Give a function to call after each round that `status` took in; `first` is the first re-labelling round."""
     if can_redraw(out):
-        with RoundsBar(out, standing, first) as bar:
-            yield bar.show_standing
+        with RoundsBar(out, status, first) as bar:
+            yield bar.show_status
     else:
-        yield _plain_rounds(out, standing, first)
+        yield _plain_rounds(out, status, first)
 
 
-def _plain_rounds(out: Console, now: Standing, first: int | None) -> Callable[[], None]:
+def _plain_rounds(out: Console, now: RunStatus, first: int | None) -> Callable[[], None]:
     """Return what writes a line for the first round, the first re-labelling one, the last, and about ten others."""
     before, began = now.round, time.monotonic()
     step = max(1, round(now.rounds / (PLAIN_LINES + 1)))
@@ -189,8 +189,8 @@ def _plain_rounds(out: Console, now: Standing, first: int | None) -> Callable[[]
 class RoundsBar(Progress):
     """A bar over all rounds with a mark where re-labelling begins, and below it the accuracies so far."""
 
-    def __init__(self, out: Console, standing: Standing, first: int | None) -> None:
-        self._standing, self._first = standing, first
+    def __init__(self, out: Console, status: RunStatus, first: int | None) -> None:
+        self._status, self._first = status, first
         super().__init__(
             TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
             MarkedBar(first, out.encoding),
@@ -201,11 +201,11 @@ class RoundsBar(Progress):
             transient=True,
             speed_estimate_period=ALL_ROUNDS,
         )
-        self._task = self.add_task("", total=standing.rounds, completed=standing.round)
+        self._task = self.add_task("", total=status.rounds, completed=status.round)
 
-    def show_standing(self) -> None:
+    def show_status(self) -> None:
         """Show the round just done."""
-        self.update(self._task, completed=self._standing.round)
+        self.update(self._task, completed=self._status.round)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """Return the bar and the lines below it."""
@@ -213,7 +213,7 @@ class RoundsBar(Progress):
         yield from map(Text, self._lines())
 
     def _lines(self) -> Iterator[str]:
-        now = self._standing
+        now = self._status
         yield "   ".join(_accuracies(now)) or "no accuracy yet"
         if now.relabelled:
             clients = plural(len(now.relabelled), "client")
@@ -244,20 +244,20 @@ class MarkedBar(ProgressColumn):
         return bar
 
 
-def lost_clients(standing: Standing) -> str:
+def lost_clients(status: RunStatus) -> str:
     """Return how many updates were excluded and why the last one was; empty if none was."""
-    if not standing.lost:
+    if not status.lost:
         return ""
-    round, client, reason = standing.lost[-1]
-    updates, clients = plural(len(standing.lost), "update"), plural(len({of for _, of, _ in standing.lost}), "client")
-    skipped = f"; {plural(standing.skipped, 'round')} skipped" if standing.skipped else ""
+    round, client, reason = status.lost[-1]
+    updates, clients = plural(len(status.lost), "update"), plural(len({of for _, of, _ in status.lost}), "client")
+    skipped = f"; {plural(status.skipped, 'round')} skipped" if status.skipped else ""
     who = "an unknown client" if client is None else f"client {client}"
     why = f"{who} in round {round}: {printable(reason, LONGEST_REASON)}"
     return f"excluded {updates} of {clients}, last {why}{skipped}"
 
 
-def _accuracies(standing: Standing) -> list[str]:
-    if standing.accuracy is None:
+def _accuracies(status: RunStatus) -> list[str]:
+    if status.accuracy is None:
         return []
-    shares = {"overall": standing.accuracy["overall"], **standing.accuracy["groups"]}
+    shares = {"overall": status.accuracy["overall"], **status.accuracy["groups"]}
     return [f"{name} {percent(share)}" for name, share in shares.items()]

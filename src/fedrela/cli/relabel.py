@@ -31,7 +31,7 @@ from fedrela.core.audit_log import AuditLog, log_beside, record_ledger
 from fedrela.core.ledger import arrays_digest
 from fedrela.core.limits import Limits
 from fedrela.core.relabel_options import PreviewKeywords, RelabelKeywords, RelabelOptions, show_keywords
-from fedrela.data.posterior_tables import Reading
+from fedrela.data.posterior_tables import ColumnOptions
 from fedrela.data.posteriors import PosteriorFile, encode_columns
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest, digest_file, write_bytes
@@ -52,13 +52,13 @@ METAVARS = {
 }
 LISTS = ("keep", "class_tau")  # flags that are given several times
 LIMITS_IN_FORCE = ("max_fraction", "forbidden", "ineligible", "absent", "class_tau")
-OTHERWISE = ("allowed", "forbidden")  # --forbid says these
+SET_BY_FORBID = ("allowed", "forbidden")  # these have no flags of their own
 
 
 def flags(*names: str) -> list[inspect.Parameter]:
     """Return options of `RelabelOptions` as flags of a command; help, values and defaults are those declared there."""
     made = []
-    for each in [each for each in options_of(RelabelOptions) if each.name in names and each.name not in OTHERWISE]:
+    for each in [each for each in options_of(RelabelOptions) if each.name in names and each.name not in SET_BY_FORBID]:
         info = typer.Option(
             metavar=METAVARS.get(each.name) or "|".join(each.choices),
             help=f"{each.help[0].upper()}{each.help[1:]}.{' Repeatable.' if each.name in LISTS else ''}",
@@ -99,7 +99,7 @@ def _class_tau(text: str) -> tuple[str, float]:
 
 SEED = typer.Option(metavar="NUMBER", min=0, help="Seed of the draws: same seed, same labels.", rich_help_panel=METHOD)
 OUT = typer.Option(metavar="DIR", help="Folder for the results.", show_default="the folder of FILE")
-LEDGER_FORMAT = typer.Option(metavar="|".join(LEDGER_FORMATS), help="json to read, npz for size.")
+LEDGER_FORMAT = typer.Option(metavar="|".join(LEDGER_FORMATS), help="json for reading, npz for size.")
 DRY_RUN = typer.Option("--dry-run", help="Show the same tables, write nothing.")
 FORCE = typer.Option("--force", help="Overwrite the results of an earlier run.")
 Taus = Annotated[
@@ -150,7 +150,7 @@ def show_preview(path: object, names: list[str], expected: core.Preview) -> None
         (f"{row['tau']:g}", f"{row['moves']:,.1f}", f"{row['share']:.2%}", _top(row["into"], names))
         for row in expected.rows()
     ]
-    print_table(screen, ("tau", "expected moves", "share", "mostly to"), rows, words=("tau", "mostly to"))
+    print_table(screen, ("tau", "expected moves", "share", "mostly to"), rows, left=("tau", "mostly to"))
     print_line(screen)
     agreement = "unknown" if np.isnan(expected.agreement) else f"{expected.agreement:.1%}"
     kappa = "not defined" if np.isnan(expected.kappa) else f"{expected.kappa:.2f}"
@@ -243,7 +243,7 @@ def _own_ledger(data: PosteriorFile, done: core.Relabelling, preset: str) -> cor
 def _write(
     labels_path: Path,
     ledger_path: Path,
-    source: tuple[PosteriorFile, Reading],
+    source: tuple[PosteriorFile, ColumnOptions],
     done: core.Relabelling,
     ledger: core.Ledger,
     force: bool,
@@ -272,19 +272,19 @@ def _show(screen: Console, data: PosteriorFile, done: core.Relabelling) -> None:
     print_line(screen, f"{printable(data.path)}: {n:,} samples, {len(names):,} classes, tau {tau:g}", "bold")
     print_line(screen)
     if m:
-        _show_moves(screen, names, done.ledger)
+        show_flows(screen, names, done.ledger)
         _show_counts(screen, names, done)
     print_line(screen, f"moved {m:,} of {n:,} labels ({done.share:.2%})", "bold")
     for note in done.ledger.notes:
         print_line(screen, f"note: {printable(note)}")
 
 
-def _show_moves(screen: Console, names: list[str], ledger: core.Ledger) -> None:
-    """Moves from class to class, the most frequent first."""
+def show_flows(screen: Console, names: list[str], ledger: core.Ledger) -> None:
+    """Print the moves from class to class, the most frequent first."""
     pairs, moves = np.unique(np.stack([ledger.old, ledger.new], axis=1), axis=0, return_counts=True)
     order = np.argsort(-moves, kind="stable")[:MOST_ROWS]
     rows = [(names[pairs[k, 0]], names[pairs[k, 1]], f"{moves[k]:,}") for k in order]
-    print_table(screen, ("from", "to", "moved"), rows, words=("from", "to"))
+    print_table(screen, ("from", "to", "moved"), rows, left=("from", "to"))
     _end_table(screen, len(pairs), "pairs of classes")
 
 
@@ -295,7 +295,7 @@ def _show_counts(screen: Console, names: list[str], done: core.Relabelling) -> N
     change = after - before
     order = np.argsort(-np.abs(change), kind="stable") if len(names) > MOST_ROWS else range(len(names))
     rows = [(names[c], f"{before[c]:,}", f"{after[c]:,}", f"{change[c]:+,}") for c in order[:MOST_ROWS]]
-    print_table(screen, ("class", "before", "after", "change"), rows, words=("class",))
+    print_table(screen, ("class", "before", "after", "change"), rows, left=("class",))
     _end_table(screen, len(names), "classes, with smaller changes or none")
 
 

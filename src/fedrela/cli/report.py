@@ -16,9 +16,9 @@ from fedrela.runfolder import RunFolder
 from fedrela.text import printable
 
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="A run folder, or one of several runs.", show_default=False)
+    Path, typer.Argument(metavar="FOLDER", help="A run folder, or the folder of several runs.", show_default=False)
 ]
-NoSamples = Annotated[bool, typer.Option("--no-samples", help="Show no sample.")]
+NoSamples = Annotated[bool, typer.Option("--no-samples", help="Leave samples out of the page.")]
 Strip = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Copy the folder without samples to a new one.", show_default=False)
 ]
@@ -29,7 +29,7 @@ Formats = Annotated[
     list[str] | None,
     typer.Option("--format", metavar="svg|png|pdf", help="Format of the plots. Repeatable.", show_default="svg"),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite plots that are there already.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing plots.")]
 
 
 def report(
@@ -58,12 +58,12 @@ def report(
     from fedrela.runfolder.grids import copy_without_samples
 
     if format and figures is None:
-        raise ArgumentError("--format: applies to plots; --figures DIR says where they go")
+        raise ArgumentError("applies to plots; name a folder for them with --figures", argument="--format")
     check_formats(format or ())
     if strip is not None and os.path.lexists(strip):
         raise ArgumentError(f"--strip: {strip}: exists already; remove it or choose another place")
-    screen, there = console(), open_folder(folder)
-    if (mlflow or wandb) and not isinstance(there, RunFolder):
+    screen, opened = console(), open_folder(folder)
+    if (mlflow or wandb) and not isinstance(opened, RunFolder):
         raise ArgumentError(f"{folder}: --mlflow and --wandb take one run; name a folder of its runs")
     open_logs(tensorboard, None, None, "")
     with progress_bar(f"reading {folder}"):
@@ -72,15 +72,15 @@ def report(
             plots = write_figures(folder, figures, format or ("svg",), overwrite=force)
             lines.append(f"figures  {figures}, {len(plots)} files")
         if strip is not None:
-            copy_without_samples(there, strip)
+            copy_without_samples(opened, strip)
             write_report(strip, samples=False)
             lines.append(f"copy     {strip}, without samples")
         if tensorboard is not None:
-            write_tensorboard(there, tensorboard)
+            write_tensorboard(opened, tensorboard)
             lines.append(f"events   {tensorboard}: tensorboard --logdir {tensorboard}")
-        if isinstance(there, RunFolder):
-            write_trackers(there, mlflow, wandb)
+        if isinstance(opened, RunFolder):
+            write_trackers(opened, mlflow, wandb)
     for line in lines:
         print_line(screen, printable(line))
-    if isinstance(there, RunFolder) and there.status == "done":
-        there.final_checkpoint()  # last: a lost model is an error, but no reason not to write the page
+    if isinstance(opened, RunFolder) and opened.status == "done":
+        opened.final_checkpoint()  # last: a lost model is an error, but no reason not to write the page

@@ -60,7 +60,7 @@ def reproduce(
     toml: Toml = False,
     run: RunName = "",
 ) -> None:
-    """Run a table of the paper again, and show published and measured values side by side in the paper's layout.
+    """Re-run a table of the paper, and show published and measured values side by side in the paper's layout.
 
     [bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data;
     fedrela reproduce tab:lt --protocol both; fedrela reproduce tab:lt --dry-run --toml > run.toml;
@@ -71,8 +71,8 @@ def reproduce(
     published setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round;
     published does what the official code does, and lists every setting that differs; both shows the gains of the two
     side by side. The output says which settings are ours because the paper does not state them, and marks entries that
-    contradict others. --baselines puts further algorithms into the table, with nothing published beside them; --with
-    puts a model, a source or a re-allocator of your own in place of the paper's. Without NAME the tables are listed;
+    contradict others. --baselines adds algorithms to the table, without published values; --with replaces the
+    paper's model, source or re-allocator by your own. Without NAME the tables are listed;
     all runs every table, and tables share runs. Ctrl-C loses nothing: run the same command to continue.
     """
     from fedrela.reproduction.baselines import with_baselines, with_changes
@@ -143,7 +143,7 @@ def _print_toml(plan: Reproduction, run: str) -> None:
 
 def _list_tables(screen: Console) -> None:
     """Print every table with the runs and the time that each scale takes."""
-    from fedrela.reproduction.estimate import GPU_WORDS, expected_seconds, gpu_hours
+    from fedrela.reproduction.estimate import GPU_ASSUMPTION, expected_seconds, gpu_hours
     from fedrela.reproduction.measurement import Reproduction
     from fedrela.reproduction.paper_table import SCALES, paper_tables
 
@@ -158,16 +158,16 @@ def _list_tables(screen: Console) -> None:
                 row += [str(runs), paper or duration(seeds * expected_seconds(tasks))]
             rows.append(row)
     columns = [name for scale in reversed(SCALES) for name in (scale, "GPU" if scale == "paper" else "time")]
-    print_table(screen, ("table", "entries", *columns), rows, words=("table",))
+    print_table(screen, ("table", "entries", *columns), rows, left=("table",))
     print_line(screen)
     print_line(screen, "Runs of each scale's selection of entries; --all takes every entry. Times are estimated from a")
-    print_line(screen, f"short trial of this processor; GPU: hours of one, {GPU_WORDS}.")
+    print_line(screen, f"short trial of this processor; GPU: hours of one, {GPU_ASSUMPTION}.")
     print_line(screen, "See also fedrela list tables.")
 
 
 def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None, planned: set[Path]) -> None:
     """Say what is run, what is reduced in it, and how long what is not `planned` already will take."""
-    from fedrela.reproduction.estimate import GPU_WORDS, expected_seconds, gpu_hours
+    from fedrela.reproduction.estimate import GPU_ASSUMPTION, expected_seconds, gpu_hours
 
     table, seeds = plan.table, ", ".join(map(str, plan.seeds))
     protocol = "" if plan.protocol == "matched" else f", protocol {plan.protocol}"
@@ -181,7 +181,7 @@ def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None, 
     tasks = [task for task in left if task.out not in planned]
     planned.update(task.out for task in tasks)
     if plan.scale == "paper":
-        print_line(screen, f"estimated time {gpu_hours(tasks):,.0f} hours of one GPU, {GPU_WORDS}")
+        print_line(screen, f"estimated time {gpu_hours(tasks):,.0f} hours of one GPU, {GPU_ASSUMPTION}")
     else:
         expected = duration(expected_seconds(tasks, workers))
         print_line(screen, f"estimated time {expected}, from a short trial of this processor")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fedrela.reproduction.studies import Queued, Study
 
 HELP = """
-Run studies whose results are kept with the code, and run recorded ones again.
+Run studies whose results are kept with the code, and repeat recorded runs.
 
 [bold]Example[/]: fedrela results list; fedrela results run; fedrela results verify results/mammography --cells 2
 """
@@ -32,7 +32,7 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A study, or the 
 OneStudy = Annotated[Path, typer.Argument(metavar="STUDY", help="The folder of a study.", show_default=False)]
 Store = Annotated[Path, typer.Option(metavar="DIR", help="The folder of all runs.")]
 Cells = Annotated[int, typer.Option(metavar="NUMBER", help="Number of runs to repeat.", min=1)]
-Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Chooses which runs.", min=0)]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the choice of runs.", min=0)]
 MostSeeds = Annotated[
     int | None, typer.Option("--seeds", metavar="NUMBER", help="Only the first seeds of each study.", min=1)
 ]
@@ -48,7 +48,7 @@ def run(
     FOLDER has study.toml (a configuration as for compare or sweep, or the name of a table of the paper), or queue.toml,
     which lists such folders. When a run ends, its record is written to summary.json there: accuracies, digests of
     configuration and weights, versions. A recorded run is never repeated, even if its run folder is gone. Ctrl-C
-    loses nothing. Data sets are looked for in the folder data of the working directory.
+    loses nothing. Data sets are looked for in the folder data in the working directory.
     """
     from fedrela.reproduction.studies import Study
 
@@ -58,7 +58,7 @@ def run(
         tried.add(queued)
         try:
             failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, number)
-        except FedrelaError as error:  # such as data that are not here: the other studies can be run
+        except FedrelaError as error:  # such as missing data: the other studies can be run
             print_error(f"{queued.folder}: {error}")
             failed += 1
     if failed:
@@ -77,7 +77,7 @@ def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | 
 
     failed = 0
     study.write()  # without records of runs that it no longer has
-    print_line(screen, printable(f"{study.name}: {_standing(study)}"), "bold")
+    print_line(screen, printable(f"{study.name}: {_status(study)}"), "bold")
     for grid in study.grids(seeds):
         engine = grid.cells[0].config.engine
         opened = open_executor(workers or engine.workers, engine.device)
@@ -85,11 +85,11 @@ def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | 
             for progress in study.run(grid, executor):
                 show(progress)
         failed += len(grid.failures)
-    print_line(screen, printable(f"{study.name}: {_standing(study)}"))
+    print_line(screen, printable(f"{study.name}: {_status(study)}"))
     return failed
 
 
-def _standing(study: Study) -> str:
+def _status(study: Study) -> str:
     done = len(study.cells) - len(study.remaining())
     return f"{done} of {plural(len(study.cells), 'run')} recorded"
 
@@ -107,10 +107,10 @@ def list_studies(folder: Folder = Path("results")) -> None:
             study = Study(queued.folder)
             try:
                 runs = f"{len(study.cells) - len(study.remaining())} / {len(study.cells)}"
-            except DataError:  # the selection that it waits for
+            except DataError:  # it waits for another study, which selects its values
                 runs = "waits"
             rows.append((study.name, runs, f"{queued.minutes:g}", queued.title))
-    print_table(console(), ("study", "runs", "core minutes", "what"), rows, words=("study", "what"))
+    print_table(console(), ("study", "runs", "core minutes", "what"), rows, left=("study", "what"))
 
 
 def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers = None) -> None:
@@ -123,19 +123,19 @@ def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers =
     """
     from fedrela.reproduction import studies
 
-    screen, there, wrong, number = console(), studies.Study(study), 0, read_workers(workers)
+    screen, recorded, wrong, number = console(), studies.Study(study), 0, read_workers(workers)
 
     def tell(cell: Cell) -> None:
         values = "".join(f", {key} = {value}" for key, value in cell.values.items())
         print_line(screen, printable(f"{cell.baseline}, {cell.arm}, seed {cell.seed}{values}", 160), "bold")
 
     with scratch() as folder:
-        for check in studies.verify(there, cells, seed, folder, tell, number):
+        for check in studies.verify(recorded, cells, seed, folder, tell, number):
             wrong += not check.same
             print_line(screen, f"  {'as recorded' if check.same else 'NOT as recorded'}: {check.words}")
     if wrong:
         raise IntegrityError(f"{study}: {wrong} of {plural(cells, 'run')} are not as recorded")
 
 
-for name, verb in (("run", run), ("list", list_studies), ("verify", verify)):
-    app.command(name, help=help_text(verb.__doc__))(verb)
+for name, command in (("run", run), ("list", list_studies), ("verify", verify)):
+    app.command(name, help=help_text(command.__doc__))(command)

@@ -21,9 +21,9 @@ from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile, describe
 from fedrela.cli.progress import RunProgress, StageBar, open_logs, progress_bar
 from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
+from fedrela.components import imported_modules
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.files import first_free
-from fedrela.parts import modules_named
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.names import REPORT
 from fedrela.text import percent, plural, printable, shown
@@ -42,7 +42,7 @@ Workers = Annotated[
     str | None,
     typer.Option(metavar="NUMBER", help="Processes that train; auto: one per core.", show_default="as configured"),
 ]
-EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What carries out the run.")]
+EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="Which engine runs it.")]
 TensorBoard = Annotated[Path | None, typer.Option(metavar="DIR", help="Write TensorBoard events.", show_default=False)]
 MLflow = Annotated[str | None, typer.Option(metavar="URI", help="Log to MLflow.", show_default=False)]
 Wandb = Annotated[
@@ -94,28 +94,28 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     [bold]Example[/]: fedrela resume runs/digits
 
     It ends with the same bytes as a run that was never interrupted. For a finished run, the result is shown; a run that
-    another process works on is left alone (exit code 5). Parts of your own that the run's config.toml names as
-    module:name are imported, which runs their code; the modules are named first.
+    another process is working on is left alone (exit code 5). Your own code that the run's config.toml names as
+    module:name is imported, which runs it; the modules are listed first.
     """
-    there, number = RunFolder.open(folder), read_workers(workers)
-    status = there.status
+    opened, number = RunFolder.open(folder), read_workers(workers)
+    status = opened.status
     if status == "done":
         from fedrela.experiment.result import Result
 
-        there.check()
+        opened.check()
         screen = console()
-        print_line(screen, f"{printable(there.path)}: already done", "bold")
+        print_line(screen, f"{printable(opened.path)}: already done", "bold")
         print_line(screen)
-        _print_result(screen, Result.load(there.path))
-        there.final_checkpoint()  # last, so that a lost model is an error, and what is left is shown
+        _print_result(screen, Result.load(opened.path))
+        opened.final_checkpoint()  # last, so that a lost model is an error, and what is left is shown
         return
-    if there.running:
+    if opened.running:
         raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
-    if modules := sorted({*modules_named(tomllib.loads(there.read("config.toml").decode()))}):
+    if modules := sorted({*imported_modules(tomllib.loads(opened.read("config.toml").decode()))}):
         print_line(console(), printable(f"{folder}: imports {', '.join(modules)}, which its config.toml names"))
     from fedrela import experiment
 
-    on_flower = there.read_json("machine.json").get("remote_clients")
+    on_flower = opened.read_json("machine.json").get("remote_clients")
     if on_flower and not (folder / "clients").is_dir():
         raise ArgumentError(f"{folder}: its clients are Flower nodes; continue it with the same `flwr run`")
     if not on_flower:
@@ -123,7 +123,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     with progress_bar(f"reading {folder}"):
         from fedrela.experiment.runner import config_of
 
-        config = config_of(there)
+        config = config_of(opened)
     heading = f"{folder}: {describe(config)}"
     if on_flower:
         _simulate(heading, config, folder, number)
@@ -161,13 +161,13 @@ def _execute(heading: str, folder: Path, opener: Opener, events: Sequence[Log] =
     """Open a run, show its rounds, and print its result."""
 
     def work(progress: RunProgress) -> Result:
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             with progress_bar("preparing") as bar:
-                execution = held.enter_context(opener(bar))
-            progress(execution, None)
-            for done in execution.rounds():
-                progress(execution, done.record)
-            return execution.finish()
+                recorded = stack.enter_context(opener(bar))
+            progress(recorded, None)
+            for done in recorded.rounds():
+                progress(recorded, done.record)
+            return recorded.finish()
 
     _show(heading, folder, work, events)
 
@@ -219,7 +219,7 @@ def _print_result(out: Console, result: Result) -> None:
     """Print the accuracies of a finished run, the labels moved, where its files are, and what to do next."""
     folder, report = RunFolder.open(result.folder), result.folder / REPORT
     rows = [(name, percent(share)) for name, share in _accuracies(result).items()]
-    print_table(out, ("accuracy", f"after round {result.rounds}"), rows, words=("accuracy",))
+    print_table(out, ("accuracy", f"after round {result.rounds}"), rows, left=("accuracy",))
     print_line(out)
     samples, clients = sum(folder.manifest["data"]["client_sizes"]), len(folder.ledgers())
     if result.moved is None:

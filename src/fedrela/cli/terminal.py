@@ -64,12 +64,12 @@ def print_error(text: object) -> None:
 
 
 def print_table(
-    out: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: Sequence[str] = ()
+    out: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()
 ) -> None:
-    """Write a table; the columns in `words` hold text and are left-aligned, all others are right-aligned."""
+    """Write a table; the columns in `left` are left-aligned, all others right-aligned."""
     table = Table(header_style="dim", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for column in columns:
-        table.add_column(column, justify="left" if column in words else "right", overflow="fold")
+        table.add_column(column, justify="left" if column in left else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
     if out.is_terminal:
@@ -83,7 +83,7 @@ def print_table(
 
 def print_text_table(screen: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Write a table whose columns all hold text, and an empty line."""
-    print_table(screen, columns, rows, words=columns)
+    print_table(screen, columns, rows, left=columns)
     print_line(screen)
 
 
@@ -91,7 +91,7 @@ def print_report_table(screen: Console, table: ReportTable) -> None:
     """Write a table of a report with its caption."""
     widen(screen)
     rows = [[printable(cell) for cell in row] for row in table.rows]
-    print_table(screen, [printable(column) for column in table.columns], rows, words=table.words)
+    print_table(screen, [printable(column) for column in table.columns], rows, left=table.left)
     print_line(screen, printable(table.caption), "dim")
     print_line(screen)
 

@@ -22,7 +22,7 @@ from fedrela.theory import Clients, TwoGaussians
 
 ALPHAS = (100.0, 1.0, 0.3, 0.1)
 
-NumClients = Annotated[int, typer.Option("--clients", metavar="NUMBER", min=1, max=10_000, help="Clients.")]
+NumClients = Annotated[int, typer.Option("--clients", metavar="NUMBER", min=1, max=10_000, help="Number of clients.")]
 Alpha = Annotated[
     float, typer.Option(metavar="NUMBER", min=0.001, max=1e6, help="Concentration of each class's Dirichlet.")
 ]
@@ -50,14 +50,14 @@ def theory(
     format: Format = "svg",
     force: Force = False,
 ) -> None:
-    """Show the paper's theory on two Gaussians: how clients and their aggregate decide, with and without re-labelling.
+    """Show the paper's theory on two Gaussians: clients' boundaries and their aggregate, with and without re-labelling.
 
     [bold]Example[/]: fedrela theory; fedrela theory --alpha 1 --rho 0.2 --out theory --format pdf
 
     A boundary is a threshold on P_j / P_l, the likelihood ratio of the rare class j and the frequent class l: above it
-    a model says j. The threshold is 1 for equal classes; a higher one gives the rare class less room. Shown are the
-    formulas as printed and as they hold, with the recall of both classes. DIR gets two figures: boundaries and
-    posteriors.
+    a model says j. The threshold is 1 for equal classes; a higher one gives the rare class less room. The tables have
+    the formulas as printed and corrected, with the recall of both classes. Two figures, boundaries and posteriors, are
+    written to DIR.
     """
     from fedrela.plots import boundaries, posteriors
     from fedrela.report.writing import check_formats, write_plot
@@ -79,7 +79,9 @@ def theory(
     print_line(screen, f"{plural(len(made.weights), 'client')}, {samples:,} samples, {minority:.4g} of class j", "bold")
     print_line(screen, f"Dirichlet {alpha:g}; classes {distance:g} apart; rho {rho:g}; seed {seed}")
     _show_boundaries(screen, made, rho, TwoGaussians(distance))
-    _show_errors(screen, partial(lemmas.print_error, clients, minority=minority, samples=samples, rho=rho, draws=draws))
+    _show_errors(
+        screen, partial(lemmas.printed_error, clients, minority=minority, samples=samples, rho=rho, draws=draws)
+    )
     _show_example(screen)
     for path in figures:
         print_line(screen, f"figure  {printable(path)}")
@@ -106,7 +108,7 @@ def _show_boundaries(screen: Console, clients: Clients, rho: float, gaussians: T
         recalls = [gaussians.recalls(each) for each in found]
         shares = [f"{side[c]:.1%}" for c in (0, 1) for side in recalls]
         shown.append((words, *(f"{each:.4g}" for each in found), *shares))
-    print_table(screen, columns, shown, words=("boundary",))
+    print_table(screen, columns, shown, left=("boundary",))
     print_line(screen)
     print_line(
         screen,
@@ -131,5 +133,5 @@ def _show_example(screen: Console) -> None:
         numbers = (*found.local, found.bayes, found.printed, found.corrected, found.true, found.parameters)
         rows.append((words, *(f"{each:.4g}" for each in numbers)))
     columns = ("Example 1", "client 1", "client 2", "all data", "printed", "exchanged", "true", "parameters")
-    print_table(screen, columns, rows, words=("Example 1",))
+    print_table(screen, columns, rows, left=("Example 1",))
     print_line(screen)

@@ -1,6 +1,6 @@
-"""The method itself: NumPy only, no knowledge of any federated algorithm.
+"""The method itself: NumPy only, and independent of any federated algorithm.
 
-Read `equations` for Section 4 of the paper, and `relabelling` for how they compose; `reallocators` has the others.
+Read `equations` for Section 4 of the paper, and `relabelling` for how they compose; `reallocators` has alternatives.
 """
 
 from fedrela.core.candidates import Candidates

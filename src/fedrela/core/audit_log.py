@@ -2,8 +2,8 @@
 
 Every entry holds the digest of the one before it, and its own. An entry that was changed, removed or inserted
 breaks the chain at that line. A ledger's entry holds the ledger's digest, so a ledger that was replaced, even with a
-matching digest, no longer matches its log. Whoever rewrites the whole log leaves a chain that holds: keep its last
-digest, the head, in a place of its own, and compare.
+matching digest, no longer matches its log. Rewriting the whole log leaves an intact chain: keep its last digest, the
+head, elsewhere, and compare.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fedrela.core.ledger import Ledger
+from fedrela.core.ledger import Ledger, record_digest
 from fedrela.errors import DataError, IntegrityError
-from fedrela.files import append_line, digest, digest_file, open_plain
+from fedrela.files import append_line, digest_file, read_plain
 
 LARGEST = 1 << 28  # bytes
 LOG = "log.jsonl"  # of a client's folder
 PASS = re.compile(r"pass-([0-9]{4,})\.json")  # a ledger in a client's folder
-NOTHING = "0" * 64  # in place of a digest before the first entry
+NO_ENTRY = "0" * 64  # the previous digest of the first entry
 Entry = dict[str, Any]
 
 
@@ -37,10 +37,10 @@ class AuditLog:
 
         def line(before: bytes) -> bytes:
             entries = self._parse(before)
-            previous = entries[-1]["sha256"] if entries else NOTHING
+            previous = entries[-1]["sha256"] if entries else NO_ENTRY
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             added.update(number=len(entries) + 1, time=stamp, event=event, **facts, previous=previous)
-            added["sha256"] = _digest(added)
+            added["sha256"] = record_digest(added)
             return json.dumps(added).encode() + b"\n"
 
         append_line(self.path, line)
@@ -51,30 +51,30 @@ class AuditLog:
         if not self.path.exists():
             return []
         try:
-            with open_plain(self.path) as file:
-                return self._parse(file.read())
+            return self._parse(read_plain(self.path, LARGEST))
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {error.strerror}") from None
 
-    def made(self) -> dict[str, Entry]:
-        """Return the newest entry of every ledger file that the log names, by the file's name."""
+    def ledger_entries(self) -> dict[str, Entry]:
+        """Return the newest entry of every ledger file in the log, by file name."""
         return {entry["ledger"]: entry for entry in self.entries() if "ledger_sha256" in entry}
 
-    def undone(self) -> Entry | None:
-        """Return the undo after which no label was changed, or None."""
+    def last_undo(self) -> Entry | None:
+        """Return the undo that no re-labelling followed, or None."""
         last = [entry for entry in self.entries() if entry["event"] in ("relabel", "undo")][-1:]
         return last[0] if last and last[0]["event"] == "undo" else None
 
     def _parse(self, data: bytes) -> list[Entry]:
         entries: list[Entry] = []
-        previous = NOTHING
+        previous = NO_ENTRY
         for number, line in enumerate(data.split(b"\n"), 1):
             try:
                 entry = json.loads(line)
-                sound = entry["sha256"] == _digest(entry) and entry["number"] == len(entries) + 1
-            except (ValueError, KeyError, TypeError, RecursionError):
+                body = {key: value for key, value in entry.items() if key != "sha256"}
+                valid = entry["sha256"] == record_digest(body) and entry["number"] == len(entries) + 1
+            except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # empty, or cut by a kill: nothing refers to it, or the next entry breaks the chain
-            if not sound or entry["previous"] != previous:
+            if not valid or entry["previous"] != previous:
                 raise IntegrityError(
                     f"{self.path}:{number}: the chain of entries is broken: one was changed or removed"
                 )
@@ -83,22 +83,17 @@ class AuditLog:
         return entries
 
 
-def _digest(entry: Entry) -> str:
-    held = {key: value for key, value in entry.items() if key != "sha256"}
-    return digest(json.dumps(held, sort_keys=True, separators=(",", ":")).encode())
-
-
 def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "", **facts: Any) -> Entry:
     """Add the entry of a ledger that was written as the file `name`; by default it is a relabel or a refusal."""
     event = event or ("relabel" if ledger.refusal is None else "refusal")
-    known = {"samples": int(ledger.original.size), "moved": len(ledger), "labels_sha256": ledger.labels_sha256}
-    known["bytes_sha256"] = digest_file(log.path.parent / name)
-    return log.append(event, ledger=name, ledger_sha256=ledger.sha256, **known, **facts)
+    summary = {"samples": int(ledger.original.size), "moved": len(ledger), "labels_sha256": ledger.labels_sha256}
+    summary["bytes_sha256"] = digest_file(log.path.parent / name)
+    return log.append(event, ledger=name, ledger_sha256=ledger.sha256, **summary, **facts)
 
 
 def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> bool:
     """Return whether the log has an entry for the ledger file `name`; an `IntegrityError` if it is another ledger's."""
-    entry = log.made().get(name)
+    entry = log.ledger_entries().get(name)
     if entry is not None and entry["ledger_sha256"] != ledger.sha256:
         raise IntegrityError(
             f"{log.path.parent / name}: not the ledger of {entry['moved']} moves that entry {entry['number']} of "
@@ -125,47 +120,46 @@ def ledgers_at(path: str | Path) -> tuple[AuditLog, dict[str, Ledger]]:
     names = sorted(each.name for each in path.iterdir() if PASS.fullmatch(each.name))
     log = AuditLog(path / LOG)
     if not names and not log.entries():
-        raise DataError(
-            f"{path}: no ledger here; expected a ledger file, or the folder of a client with pass-0001.json"
-        )
+        raise DataError(f"{path}: no ledger here; expected a ledger file, or a client's folder with pass-0001.json")
     return log, {name: Ledger.load(path / name) for name in names}
 
 
 def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[str]:
     """Compare ledgers with their log, and return the findings as sentences; an `IntegrityError` if they differ.
 
-    `head` is a noted digest of the log's last entry at that time; the log may have grown since.
+    `head` is the digest of the log's last entry at an earlier time; the log may have grown since.
     """
-    entries, said = log.entries(), []
-    known = [entry["sha256"] for entry in entries]
-    if head and head not in known:
+    entries, findings = log.entries(), []
+    digests = [entry["sha256"] for entry in entries]
+    if head and head not in digests:
         raise IntegrityError(f"{log.path}: no entry has the digest {head}: the log was rewritten or cut short")
     for name, ledger in ledgers.items():
         if check_ledger(log, name, ledger):
-            entry = log.made()[name]
-            said.append(f"{name}: as entry {entry['number']} recorded it on {entry['time']}: {len(ledger)} moves")
+            entry = log.ledger_entries()[name]
+            findings.append(f"{name}: matches entry {entry['number']} of {entry['time']}: {len(ledger)} moves")
             if entry["event"] == "found":
-                said.append(
-                    f"{name}: entered when it was found, not when it was made: a writer was killed, or a log removed"
+                findings.append(
+                    f"{name}: logged when it was found, not when it was made: "
+                    "its writer was killed, or the log was removed"
                 )
         elif ledger.provenance is not None or entries:
             raise IntegrityError(
                 f"{log.path.parent / name}: has no entry in {log.path.name}: the log was removed or cut short"
             )
         else:
-            said.append(f"{name}: has no log; its own digest fits: {len(ledger)} moves")
-    for name, entry in log.made().items():
-        _check_files(log.path.parent, name, entry, said)
-    if (undone := log.undone()) is not None:
-        said.append(f"undone on {undone['time']}, entry {undone['number']}: {undone.get('reason')}")
+            findings.append(f"{name}: has no log; matches its own digest: {len(ledger)} moves")
+    for name, entry in log.ledger_entries().items():
+        _check_files(log.path.parent, name, entry, findings)
+    if (undone := log.last_undo()) is not None:
+        findings.append(f"undone on {undone['time']}, entry {undone['number']}: {undone.get('reason')}")
     if entries:
-        words = "entry" if len(entries) == 1 else "entries"
-        said.append(f"{log.path.name}: {len(entries)} {words}, unbroken; head {known[-1]}")
-    return said
+        noun = "entry" if len(entries) == 1 else "entries"
+        findings.append(f"{log.path.name}: {len(entries)} {noun}, unbroken; head {digests[-1]}")
+    return findings
 
 
-def _check_files(folder: Path, name: str, entry: Entry, said: list[str]) -> None:
-    """Compare the files of an entry with what it says of them."""
+def _check_files(folder: Path, name: str, entry: Entry, findings: list[str]) -> None:
+    """Compare the files of an entry with what it recorded."""
     if not (folder / name).exists():
         raise IntegrityError(f"{folder / name}: was removed; entry {entry['number']} recorded it on {entry['time']}")
     if digest_file(folder / name) != entry.get("bytes_sha256", digest_file(folder / name)):
@@ -176,8 +170,8 @@ def _check_files(folder: Path, name: str, entry: Entry, said: list[str]) -> None
     if output is None:
         return
     if not (folder / output).is_file():
-        said.append(f"{output}: is not there any more")
+        findings.append(f"{output}: no longer exists")
     elif digest_file(folder / output) != entry["output_sha256"]:
         raise IntegrityError(f"{folder / output}: was changed after entry {entry['number']} of {entry['time']}")
     else:
-        said.append(f"{output}: unchanged")
+        findings.append(f"{output}: unchanged")

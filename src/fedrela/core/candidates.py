@@ -21,7 +21,7 @@ from fedrela.text import plural
 TRANSPOSE_COLUMNS, TRANSPOSE_ROWS = 8, 512  # a tile of this size is transposed within the cache
 CACHE_NUMBERS = 65_536  # a block of at most this many numbers stays in a core's cache through all equations
 
-Found = tuple[Ints, Floats]  # for one class: places in the order of samples, and scores
+ClassCandidates = tuple[Ints, Floats]  # of one class: positions in the order of samples, and scores
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Candidates:
 
 
 def rank_within(group: NDArray[Any], *keys: NDArray[Any]) -> Ints:
-    """Return the place of each item in its group, sorted by `keys`, of which the first counts most.
+    """Return the rank of each item in its group, sorted by `keys`, the first of which is the primary key.
 
     >>> rank_within(np.array([0, 1, 0, 1]), np.array([0.5, 0.2, 0.1, 0.3])).tolist()
     [1, 0, 0, 1]
@@ -77,7 +77,7 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
     taus = options.taus(C)
     formula = eq.raw_probability if options.normalize == "none" else eq.probability
     threshold = np.empty(C)
-    found: list[Found] = []
+    per_class: list[ClassCandidates] = []
     flat = 0
     for columns, block in _column_blocks(Q, groups.order):
         score, spread = _score(block, groups, options.normalize, spread_rule)
@@ -87,11 +87,11 @@ def find_candidates(Q: NDArray[Any], y: NDArray[Any], options: RelabelOptions) -
         for c in range(columns.start, columns.stop):
             z = score[c - columns.start, : reach[c]]
             above = np.flatnonzero(z > threshold[c])
-            found.append((above, z[above]))
+            per_class.append((above, z[above]))
     notes = tuple(_notes(int((groups.sizes < 2).sum()), flat))
-    place, z, target = _join(found)
-    rho = formula(z, threshold[target], eq.weight_gain(varpi[target], source[place]))
-    return Candidates(groups.order[place], target, z, rho, threshold, varpi, notes)
+    position, z, target = _join(per_class)
+    rho = formula(z, threshold[target], eq.weight_gain(varpi[target], source[position]))
+    return Candidates(groups.order[position], target, z, rho, threshold, varpi, notes)
 
 
 def _notes(small: int, flat: int) -> Iterator[str]:
@@ -101,16 +101,16 @@ def _notes(small: int, flat: int) -> Iterator[str]:
         yield f"no spread: score 0 for {plural(flat, '(class, column) pair')}"
 
 
-def _join(found: list[Found]) -> tuple[Ints, Floats, Ints]:
-    """Join the candidates of all classes: places, scores, and classes."""
-    place, score = (np.concatenate(part) for part in zip(*found, strict=True))
-    return place, score, np.repeat(np.arange(len(found)), [part[0].size for part in found])
+def _join(per_class: list[ClassCandidates]) -> tuple[Ints, Floats, Ints]:
+    """Join the candidates of all classes: positions, scores, and classes."""
+    position, score = (np.concatenate(part) for part in zip(*per_class, strict=True))
+    return position, score, np.repeat(np.arange(len(per_class)), [part[0].size for part in per_class])
 
 
 def no_candidates(C: int) -> Candidates:
-    """Return no candidates at all, with thresholds that nothing passes and equal weights."""
-    none, nothing = np.empty(0, np.intp), np.empty(0)
-    return Candidates(none, none, nothing, nothing, np.full(C, np.inf), np.ones(C))
+    """Return no candidates, with infinite thresholds and equal weights."""
+    ints, floats = np.empty(0, np.intp), np.empty(0)
+    return Candidates(ints, ints, floats, floats, np.full(C, np.inf), np.ones(C))
 
 
 def _column_blocks(Q: NDArray[Any], order: Ints) -> Iterator[tuple[slice, Floats]]:

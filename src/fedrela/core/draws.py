@@ -1,9 +1,8 @@
 """From candidates to moves: the last lines of the paper's Algorithm 1.
 
-A Bernoulli draw per candidate, one target per sample, and a cap on the whole, which the paper does not have. At most
+A Bernoulli draw per candidate, one target per sample, and an overall cap, which the paper does not have. At most
 floor(tau * n) samples move into one class: the threshold itself, equation (7) with ``"higher"`` or ``"order"``,
-guarantees that. Also here: what the draws do on average, for a preview, and the control that moves random samples
-instead.
+guarantees that. Also here: the expected moves, for a preview, and the control that moves random samples instead.
 """
 
 from __future__ import annotations
@@ -20,54 +19,54 @@ from fedrela.core.equations import Floats, Ints
 from fedrela.core.ledger import Ledger
 
 
-def draw_hits(found: Candidates, draws: Floats | np.random.Generator) -> NDArray[np.bool_]:
+def draw_hits(candidates: Candidates, draws: Floats | np.random.Generator) -> NDArray[np.bool_]:
     """U ~ Bernoulli(rho), one draw per candidate: read from an array (n, C), or drawn in the order of candidates."""
     if isinstance(draws, np.random.Generator):
-        return draws.random(found.rho.size) < found.rho
-    return draws[found.sample, found.target] < found.rho
+        return draws.random(candidates.rho.size) < candidates.rho
+    return draws[candidates.sample, candidates.target] < candidates.rho
 
 
-def choose_targets(found: Candidates, hits: NDArray[np.bool_], target: str) -> Ints:
+def choose_targets(candidates: Candidates, hits: NDArray[np.bool_], target: str) -> Ints:
     """Pick for every sample with a successful draw the candidate it moves to: indices, ascending by sample.
 
     With the target ``"argmax"`` it is the class with the largest rho of all, as the paper says; with ``"winner"`` the
     largest among the classes whose own draw succeeded, as the official code does. Ties go to the lowest class.
     """
-    n = int(found.sample.max(initial=-1)) + 1
-    score = found.rho if target == "argmax" else np.where(hits, found.rho, 0.0)
+    n = int(candidates.sample.max(initial=-1)) + 1
+    score = candidates.rho if target == "argmax" else np.where(hits, candidates.rho, 0.0)
     best = np.zeros(n)
-    np.maximum.at(best, found.sample, score)
-    level = np.flatnonzero(score == best[found.sample])[::-1]  # classes descending: the lowest is written last
+    np.maximum.at(best, candidates.sample, score)
+    ties = np.flatnonzero(score == best[candidates.sample])[::-1]  # classes descending: the lowest is written last
     choice = np.empty(n, np.intp)
-    choice[found.sample[level]] = level
+    choice[candidates.sample[ties]] = ties
     moves = np.zeros(n, bool)
-    moves[found.sample[hits]] = True
+    moves[candidates.sample[hits]] = True
     return choice[moves]
 
 
-def cap(found: Candidates, chosen: Ints, limit: int) -> Ints:
+def cap(candidates: Candidates, chosen: Ints, limit: int) -> Ints:
     """Keep at most `limit` of the chosen moves: those with the largest rho, ties to the lowest sample."""
     if chosen.size <= limit:
         return chosen
-    largest_first = np.argsort(-found.rho[chosen], kind="stable")
+    largest_first = np.argsort(-candidates.rho[chosen], kind="stable")
     return chosen[np.sort(largest_first[:limit])]
 
 
-def expected_flow(found: Candidates, y: NDArray[Any], target: str) -> Floats:
+def expected_flow(candidates: Candidates, y: NDArray[Any], target: str) -> Floats:
     """Return the expected number of moves from class a to class b as ``(C, C)``, before any cap.
 
     A sample moves with probability ``1 - prod(1 - rho)``. Under ``"argmax"`` all of that goes to its largest rho;
     under ``"winner"`` class c gets ``rho_c * prod(1 - rho)`` over the classes ranked above c.
     """
-    flow = np.zeros((found.threshold.size, found.threshold.size))
+    flow = np.zeros((candidates.threshold.size, candidates.threshold.size))
     if target == "argmax":
-        chosen = choose_targets(found, np.ones(found.rho.size, bool), target)
+        chosen = choose_targets(candidates, np.ones(candidates.rho.size, bool), target)
         kept = np.ones(y.size)
-        np.multiply.at(kept, found.sample, 1.0 - found.rho)
-        mover = found.sample[chosen]
-        np.add.at(flow, (y[mover], found.target[chosen]), 1.0 - kept[mover])
+        np.multiply.at(kept, candidates.sample, 1.0 - candidates.rho)
+        mover = candidates.sample[chosen]
+        np.add.at(flow, (y[mover], candidates.target[chosen]), 1.0 - kept[mover])
         return flow
-    ranked = found.take(np.lexsort((found.target, -found.rho, found.sample)))
+    ranked = candidates.take(np.lexsort((candidates.target, -candidates.rho, candidates.sample)))
     np.add.at(flow, (y[ranked.sample], ranked.target), ranked.rho * _kept_before(ranked))
     return flow
 

@@ -49,8 +49,8 @@ class ClassGroups:
         sizes = sizes[sizes > 0]
         return cls(np.argsort(rank[y], kind="stable"), frequent_first[: sizes.size], np.cumsum(sizes) - sizes, sizes)
 
-    def spread_out(self, per_class: Floats) -> Floats:
-        """Repeat a ``(columns, present classes)`` table so that every sample has its class's value."""
+    def per_sample(self, per_class: Floats) -> Floats:
+        """Expand ``(columns, present classes)`` to ``(columns, samples)``: every sample has its class's value."""
         return np.repeat(per_class, self.sizes, axis=1)
 
 
@@ -76,10 +76,10 @@ def class_deviations(centred: Floats, mu: Floats, groups: ClassGroups, spread: s
 def z_scores(Q: Floats, groups: ClassGroups, spread: str) -> tuple[Floats, Floats]:
     """Equation (5): z = (Q - mu) / sigma within each class, and 0 where sigma is 0; returns z and sigma."""
     mu = class_means(Q, groups)
-    centred = Q - groups.spread_out(mu)
+    centred = Q - groups.per_sample(mu)
     sigma = class_deviations(centred, mu, groups, spread)
     inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=sigma > 0)
-    centred *= groups.spread_out(inverse)
+    centred *= groups.per_sample(inverse)
     return centred, sigma
 
 
@@ -87,8 +87,8 @@ def minmax_scores(Q: Floats, groups: ClassGroups) -> tuple[Floats, Floats]:
     """Ablation `tab:norm_ablation`: (Q - min) / (max - min) within each class in place of z; 0 where max = min."""
     low = np.minimum.reduceat(Q, groups.starts, axis=1)
     width = np.maximum.reduceat(Q, groups.starts, axis=1) - low
-    score = Q - groups.spread_out(low)
-    wide = groups.spread_out(width)
+    score = Q - groups.per_sample(low)
+    wide = groups.per_sample(width)
     return np.divide(score, wide, out=np.zeros_like(Q), where=wide > 0), width
 
 
@@ -121,13 +121,13 @@ def quantile_rank(n: int, tau: float, rule: str) -> tuple[int, int, float]:
     if rule == "order":
         rank = n - 1 - min(int(tau * n), n - 1)
         return rank, rank, 0.0
-    place = (n - 1) * (1.0 - tau)
+    position = (n - 1) * (1.0 - tau)
     if rule == "higher":
-        # Rounding of (n - 1)(1 - tau) must not let one sample more through than floor(tau * n).
-        rank = max(int(np.ceil(place)), n - 1 - int(tau * n))
+        # Rounding of (n - 1)(1 - tau) must not let more samples through than floor(tau * n).
+        rank = max(int(np.ceil(position)), n - 1 - int(tau * n))
         return rank, rank, 0.0
-    lower = int(np.floor(place))
-    return lower, min(lower + 1, n - 1), place - lower
+    lower = int(np.floor(position))
+    return lower, min(lower + 1, n - 1), position - lower
 
 
 def quantile_threshold(Z: Floats, tau: float | Floats, rule: str) -> Floats:

@@ -1,7 +1,7 @@
-"""Every value that enters the core is checked here.
+"""Checks of every value that enters the core.
 
 A wrong *argument* (``tau = 5``, lengths that differ) is a mistake in the calling code and raises `ArgumentError`. A bad
-*value* (NaN in a posterior, a label out of range) comes from data or from a received model, and leads to a `Refusal`:
+*value* (NaN in a posterior, a label out of range) comes from the data or from a received model and gives a `Refusal`:
 nothing is re-labelled, and the reason and the row are recorded.
 """
 
@@ -20,7 +20,7 @@ ROW_SUM_TOLERANCE = 0.05  # people round their probabilities
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why nothing was re-labelled, and the first sample that shows it (None if there is none)."""
+    """Why nothing was re-labelled, and the first offending sample (None if there is none)."""
 
     reason: str
     detail: str
@@ -32,7 +32,7 @@ class Refusal:
 
 
 def as_array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Return `value` as an array, without a copy where it is one already, or raise."""
+    """Return `value` as an array, without a copy if it already is one, or raise."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -89,7 +89,7 @@ def as_labels(labels: ArrayLike) -> NDArray[Any]:
 
 
 def check_seed(seed: Any) -> np.random.Generator:
-    """Return the generator that a seed names, or raise."""
+    """Return the generator of a seed, or raise."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
@@ -97,7 +97,7 @@ def check_seed(seed: Any) -> np.random.Generator:
 
 
 def check_array(name: str, value: ArrayLike, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-    """Return `value` as an array of that shape and kind (booleans stay booleans), or raise."""
+    """Return `value` as an array of that shape and dtype, or raise; booleans are not converted to numbers or back."""
     array = as_array(name, value)
     if array.shape != shape:
         raise ArgumentError(f"expected shape {shape}, got {array.shape}", argument=name)

@@ -1,8 +1,8 @@
 """The ledger: the original labels, every move with its scores, and `undo`.
 
-A ledger carries a digest of the original labels, and its file a digest of everything. A ledger that contradicts itself,
-its digest or the labels shown to it raises `IntegrityError`. A file is one record, as JSON for people or as npz for
-size, never a pickle; its digest covers the record, not the bytes, so both forms carry the same digest.
+A ledger holds a digest of the original labels, and its file a digest of everything. A ledger that contradicts itself,
+its digest or the labels passed to `undo` raises `IntegrityError`. A file is one record, as readable JSON or as compact
+npz, never a pickle; its digest covers the record, not the bytes, so both forms have the same digest.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import digest, open_plain, write_bytes
+from fedrela.files import digest, read_arrays, read_plain, write_bytes
 from fedrela.text import shown
 
 FORMAT = "fedrela-ledger-1"
+LARGEST = 1 << 30  # bytes of a file, and of what it unpacks to
 MOVES = {"index": np.int64, "old": np.int64, "new": np.int64, "posterior": float, "z": float, "rho": float}
 
 
@@ -52,7 +53,7 @@ def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where the moves of a ledger come from, for whoever checks or replays them; None where unknown.
+    """Where the moves of a ledger come from, to check or replay them; None where unknown.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Provenance:
     inputs_sha256
         Digest of what the model scored, in the order of the rows.
     agreement
-        Share of the original labels that the model would give itself.
+        Share of the original labels that the model predicts.
     """
 
     version: str | None = None
@@ -93,7 +94,7 @@ class Ledger:
     original
         The labels as they were given, read-only.
     index, old, new
-        One entry per moved sample, ascending by index.
+        Index, old and new class of every moved sample, ascending by index.
     posterior, z, rho
         For the same samples: posterior, score and re-labelling probability of the new class.
     options
@@ -102,7 +103,7 @@ class Ledger:
     notes
         What was unusual, but no reason to refuse.
     refusal
-        Why nothing was re-labelled, or None.
+        Why re-labelling was refused, or None.
     labels_sha256
         Digest of the original labels.
     class_names
@@ -146,7 +147,7 @@ class Ledger:
     @property
     def sha256(self) -> str:
         """Digest of the whole ledger, the same for both forms of its file."""
-        return _record_digest(to_record(self))
+        return record_digest(to_record(self))
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -163,14 +164,17 @@ class Ledger:
         return flow
 
     def for_rows(self, ids: Sequence[str]) -> Ledger:
-        """Return the same ledger for rows in the order of `ids`; a `DataError` where they are not the same rows."""
-        place = {name: row for row, name in enumerate(self.ids)}
-        if not self.ids or len(ids) != len(self.ids) or place.keys() != set(ids):
-            strange = next((name for name in ids if name not in place), None)
-            reason = "it has no row ids" if not self.ids else f"{len(place)} rows, given {len(set(ids))} different ones"
-            reason = f"no row {shown(strange)}" if self.ids and strange is not None else reason
+        """Return the same ledger for rows in the order of `ids`; a `DataError` if they are not the same rows."""
+        row_number = {name: row for row, name in enumerate(self.ids)}
+        if not self.ids or len(ids) != len(self.ids) or row_number.keys() != set(ids):
+            unknown = next((name for name in ids if name not in row_number), None)
+            reason = f"expected {len(row_number)} rows, got {len(set(ids))} distinct ids"
+            if not self.ids:
+                reason = "it has no row ids"
+            elif unknown is not None:
+                reason = f"no row {shown(unknown)}"
             raise DataError(f"ledger: made for other rows: {reason}")
-        order = np.array([place[name] for name in ids], np.int64)
+        order = np.array([row_number[name] for name in ids], np.int64)
         row_of = np.empty_like(order)
         row_of[order] = np.arange(order.size)
         ascending = np.argsort(row_of[self.index])
@@ -182,7 +186,7 @@ class Ledger:
         return replace(self, original=original, index=index, ids=tuple(ids), options=options, labels_sha256="", **moves)
 
     def check(self) -> None:
-        """Raise an `IntegrityError` where the ledger contradicts itself."""
+        """Raise an `IntegrityError` if the ledger contradicts itself."""
         if labels_digest(self.original) != self.labels_sha256:
             raise IntegrityError("ledger: the original labels do not match their digest")
         if len({getattr(self, name).shape for name in MOVES}) != 1 or self.index.ndim != 1:
@@ -195,20 +199,20 @@ class Ledger:
         if bool(np.any((self.new < 0) | (self.new >= self.num_classes) | (self.new == self.old))):
             raise IntegrityError("ledger: a move does not end in another class")
         if self.ids and (len(self.ids) != self.original.size or len(set(self.ids)) != len(self.ids)):
-            raise IntegrityError("ledger: its row ids are not one per label, all different")
+            raise IntegrityError("ledger: its row ids are not one per label, all distinct")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the ledger as ``.json`` (to read) or ``.npz`` (compact), by the ending of `path`; it is private."""
+        """Write the ledger as ``.json`` (readable) or ``.npz`` (compact), by suffix; only its owner may read it."""
         path = Path(path)
-        record = to_record(self)
-        record["sha256"] = _record_digest(record)
-        if path.suffix == ".json":
-            data = (json.dumps(record) + "\n").encode()
-        elif path.suffix == ".npz":
-            data = _npz_bytes(record)
-        else:
+        if path.suffix not in (".json", ".npz"):
             raise ArgumentError(f"{path}: a ledger is saved as .json or .npz")
-        write_bytes(path, data, overwrite=overwrite, private=True)
+        write_bytes(path, self.as_bytes(path.suffix), overwrite=overwrite, private=True)
+
+    def as_bytes(self, suffix: str = ".json") -> bytes:
+        """Return what `save` writes to a file with this suffix."""
+        record = to_record(self)
+        record["sha256"] = record_digest(record)
+        return (json.dumps(record) + "\n").encode() if suffix == ".json" else _npz_bytes(record)
 
     @classmethod
     def load(cls, path: str | Path) -> Ledger:
@@ -250,12 +254,12 @@ def undo(ledger: Ledger | str | Path, labels: ArrayLike | None = None) -> NDArra
         if now.dtype.kind in "OTU" and ledger.class_names:
             original, new = (np.array(ledger.class_names)[codes] for codes in (original, new))
         if not np.array_equal(now, new) and not np.array_equal(now, original):
-            raise IntegrityError("ledger: these labels are not the ones it led to; is it another client's ledger?")
+            raise IntegrityError("ledger: it did not produce these labels; is it another client's ledger?")
     return original
 
 
 def to_record(ledger: Ledger) -> dict[str, Any]:
-    """Return a ledger as plain values; ids and provenance are there if the ledger has them."""
+    """Return a ledger as plain values, with ids and provenance if it has them."""
     record = {
         "format": FORMAT,
         "num_classes": ledger.num_classes,
@@ -280,23 +284,23 @@ def _read_record(path: Path) -> dict[str, Any]:
     if path.suffix not in (".json", ".npz"):
         raise ArgumentError(f"{path}: a ledger is a .json or .npz file")
     try:
-        with open_plain(path) as file:
-            data = file.read()
+        data = read_plain(path, LARGEST)
     except OSError as error:
         why = "a link; name the file itself" if path.is_symlink() else error.strerror
         raise DataError(f"{path}: cannot be read: {why}") from None
     try:
         record = json.loads(data) if path.suffix == ".json" else _npz_record(data)
         claimed = record.pop("sha256")
-        sound = record["format"] == FORMAT and _record_digest(record) == claimed
-    except Exception as error:  # json, zipfile and NumPy answer damaged bytes with many kinds
+        valid = record["format"] == FORMAT and record_digest(record) == claimed
+    except Exception as error:  # json, zipfile and NumPy raise many kinds of exception for damaged bytes
         raise IntegrityError(f"{path}: not a ledger: {type(error).__name__}") from None
-    if not sound:
+    if not valid:
         raise IntegrityError(f"{path}: the ledger does not match its digest; it was changed or damaged")
     return record
 
 
-def _record_digest(record: dict[str, Any]) -> str:
+def record_digest(record: dict[str, Any]) -> str:
+    """SHA-256 of a record as canonical JSON."""
     return digest(json.dumps(record, sort_keys=True, separators=(",", ":")).encode())
 
 
@@ -311,10 +315,10 @@ def _npz_bytes(record: dict[str, Any]) -> bytes:
 
 
 def _npz_record(data: bytes) -> dict[str, Any]:
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        record: dict[str, Any] = json.loads(arrays["record"].tobytes())
-        record["labels"] = arrays["labels"].tolist()
-        record["moves"] = {name: arrays[name].tolist() for name in MOVES}
+    arrays = read_arrays(data, LARGEST)
+    record: dict[str, Any] = json.loads(arrays["record"].tobytes())
+    record["labels"] = arrays["labels"].tolist()
+    record["moves"] = {name: arrays[name].tolist() for name in MOVES}
     return record
 
 

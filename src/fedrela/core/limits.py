@@ -1,6 +1,6 @@
-"""The owner's limits on moves, declared once: `relabel`, `preview`, a client's policy and configurations take these.
+"""The owner's limits on moves, declared once for `relabel`, `preview`, a client's policy and configurations.
 
-Classes are named by number from 0, or by name where class names are known.
+Classes are given by number from 0, or by name if there are class names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _check_class(value: Any, item: tuple[int, ...]) -> None:
 
 
 def _check_allowed(value: Any) -> Pairs | NDArray[Any] | None:
-    """Return pairs, or a matrix as it was given; `relabel` knows which shape it must have."""
+    """Return pairs, or a matrix as it was given; `relabel` checks its shape."""
     first = value[0] if isinstance(value, list | tuple) and value else None
     first = first[0] if isinstance(first, list | tuple) and first else first
     if value is None or isinstance(value, np.ndarray):
@@ -52,7 +52,7 @@ def _check_allowed(value: Any) -> Pairs | NDArray[Any] | None:
 
 
 def _check_keep(value: Any) -> tuple[int | str, ...]:
-    """Return rows by number or id; booleans, one per row, say which."""
+    """Return rows by number or id, sorted; booleans, one per row, become numbers."""
     if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 1:
         value = np.flatnonzero(value)
     rows = value.tolist() if isinstance(value, np.ndarray) else value
@@ -93,7 +93,7 @@ class Limits(Options):
         (), "moves that may not happen, as pairs of classes [from, to]", check=check_pairs, form=PAIRS
     )
     keep: Any = option(  # noqa: RUF009
-        (), "rows whose label is proven and stays", check=_check_keep, form="a list of rows, by number or id"
+        (), "rows whose labels are verified and stay", check=_check_keep, form="a list of rows, by number or id"
     )
     absent: bool = option(True, "false: no move into a class that the client does not have")
     class_tau: Mapping[str, float] | None = option(
@@ -103,14 +103,19 @@ class Limits(Options):
         form="a table class -> fraction from 0 to 1",
     )
 
+    def check_no_matrix(self) -> None:
+        """Raise if `allowed` is a matrix, which belongs to arrays and not to a file."""
+        if isinstance(self.allowed, np.ndarray):
+            raise ArgumentError(f"expected {PAIRS}, got booleans", argument="allowed")
+
     def numbered(self, names: Sequence[str]) -> Self:
         """Return the same limits with numbers in place of class names."""
         changed: dict[str, Any] = {}
-        for what in ("allowed", "forbidden"):
-            pairs = getattr(self, what)
+        for limit in ("allowed", "forbidden"):
+            pairs = getattr(self, limit)
             if pairs is not None and not isinstance(pairs, np.ndarray):
-                changed[what] = tuple(
-                    (class_number(a, names, what, (i, 0)), class_number(b, names, what, (i, 1)))
+                changed[limit] = tuple(
+                    (class_number(a, names, limit, (i, 0)), class_number(b, names, limit, (i, 1)))
                     for i, (a, b) in enumerate(pairs)
                 )
         if self.class_tau is not None:
@@ -126,26 +131,26 @@ class Limits(Options):
             return None
         else:
             may = np.full((C, C), self.allowed is None)
-        for what, value in (("allowed", True), ("forbidden", False)):
-            pairs = getattr(self, what)
+        for limit, value in (("allowed", True), ("forbidden", False)):
+            pairs = getattr(self, limit)
             for i, pair in enumerate(() if pairs is None or isinstance(pairs, np.ndarray) else pairs):
                 for j, c in enumerate(pair):
                     if not isinstance(c, int) or c >= C:
-                        raise ArgumentError(f"expected classes from 0 to {C - 1}, got {c}", argument=what, item=(i, j))
+                        raise ArgumentError(f"expected classes from 0 to {C - 1}, got {c}", argument=limit, item=(i, j))
                 may[pair] = value
         return may
 
     def kept_rows(self, n: int, ids: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Return which of `n` rows keep their labels; rows are named by their ids, if they have any."""
+        """Return which of `n` rows keep their labels; rows are given by their ids, if they have any."""
         kept = np.zeros(n, np.bool_)
-        place = {name: row for row, name in enumerate(ids)}
+        row_number = {name: row for row, name in enumerate(ids)}
         for i, row in enumerate(self.keep):
             text = str(row)
-            at = place.get(text, n) if ids else int(text) if text.isascii() and text.isdecimal() else n
-            if at >= n:
-                known = "one of the ids" if ids else f"a row from 0 to {n - 1}"
-                raise ArgumentError(f"expected {known}, got {shown(row)}", argument="keep", item=(i,))
-            kept[at] = True
+            number = row_number.get(text, n) if ids else int(text) if text.isascii() and text.isdecimal() else n
+            if number >= n:
+                expected = "one of the ids" if ids else f"a row from 0 to {n - 1}"
+                raise ArgumentError(f"expected {expected}, got {shown(row)}", argument="keep", item=(i,))
+            kept[number] = True
         return kept
 
     def class_taus(self, tau: float, C: int) -> NDArray[np.float64]:
@@ -159,16 +164,57 @@ class Limits(Options):
         return taus
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnerLimits(Limits):
+    """Which moves the owner of the data permits, and how many.
+
+    >>> ours, theirs = OwnerLimits(tau=0.2, forbidden=[(2, 0)]), OwnerLimits(tau=0.05, class_tau={1: 0.1})
+    >>> both = ours.stricter(theirs)
+    >>> both.tau, both.forbidden, both.class_tau
+    (0.05, ((2, 0),), {'1': 0.1})
+    """
+
+    enabled: bool = option(True, "false: train on the original labels, even if new ones were made before")
+    tau: float = option(1.0, "largest tau", ge=0, le=1)
+    max_fraction: float = option(1.0, "largest share of a client's labels that may change", ge=0, le=1)
+    min_agreement: float = option(0.0, "if the model confirms a smaller share of the labels, none moves", ge=0, le=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_no_matrix()
+
+    def stricter(self, other: Self) -> Self:
+        """Return the limits that permit what both permit."""
+        allowed = [set(each.allowed) for each in (self, other) if each.allowed is not None]
+        classes = {*(self.class_tau or ()), *(other.class_tau or ())}
+        return replace(
+            self,
+            enabled=self.enabled and other.enabled,
+            tau=min(self.tau, other.tau),
+            max_fraction=min(self.max_fraction, other.max_fraction),
+            min_agreement=max(self.min_agreement, other.min_agreement),
+            allowed=sorted(set.intersection(*allowed), key=str) if allowed else None,
+            forbidden=sorted({*self.forbidden, *other.forbidden}, key=str),
+            keep={*self.keep, *other.keep},
+            absent=self.absent and other.absent,
+            class_tau={c: min(self.tau_of(c), other.tau_of(c)) for c in classes},
+        )
+
+    def tau_of(self, c: str) -> float:
+        """Return the largest tau of a class."""
+        return (self.class_tau or {}).get(c, self.tau)
+
+
 def class_number(value: Class, names: Sequence[str], argument: str, item: tuple[int | str, ...] = ()) -> int:
     """Return the number of a class that is given by name or by number."""
     if isinstance(value, int):
         if str(value) in names and list(names).index(str(value)) != value:
-            what = f"{value} is the name of a class, and the number of another; write {str(value)!r} for the name"
+            what = f"{value} is the name of one class and the number of another; write {str(value)!r} for the name"
             raise ArgumentError(what, argument=argument, item=item)
         return value
     if value in names:
         return list(names).index(value)
-    if value.isascii() and value.isdecimal() and argument == "class_tau":  # the keys of a table are texts
+    if value.isascii() and value.isdecimal() and argument == "class_tau":  # the keys of a table are strings
         return int(value)
     hint = nearest_hint(value, names) if names else "; give class_names in the order of the posterior's columns"
     raise ArgumentError(f"unknown class {shown(value)}{hint}", argument=argument, item=item)

@@ -1,4 +1,4 @@
-"""What a notebook shows: small HTML tables with all foreign text escaped, without colours, and data frames."""
+"""Output for notebooks: small HTML tables with all untrusted text escaped, and data frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_NAME = 60  # characters
 
 
 def safe(text: object, longest: int = 1000) -> str:
-    r"""Return foreign text for HTML: `printable`, and escaped.
+    r"""Return untrusted text for HTML: `printable`, and escaped.
 
     >>> safe("<b>\x00 cats & dogs")
     '&lt;b&gt;\\x00 cats &amp; dogs'
@@ -27,13 +27,13 @@ def safe(text: object, longest: int = 1000) -> str:
     return escape(printable(text, longest))
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1) -> str:
-    """Return a table; the first `words` columns are left-aligned, all others right-aligned, and all text is escaped.
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> str:
+    """Return a table; the first `left` columns are left-aligned, all others right-aligned, and all text is escaped.
 
     >>> table(["class"], [["<cat>"]])[-70:]
     '<tr><td style="text-align: left">&lt;cat&gt;</td></tr></tbody></table>'
     """
-    sides = ["left" if place < words else "right" for place in range(len(columns))]
+    sides = ["left" if j < left else "right" for j in range(len(columns))]
     head = _cells("th", sides, columns)
     body = "".join(f"<tr>{_cells('td', sides, row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -79,8 +79,8 @@ def moves_html(ledger: Ledger) -> str:
 
 def _pairs(ledger: Ledger) -> list[str]:
     """Return a table of the pairs of classes with most moves, and how many more there are."""
-    known = len(ledger.class_names) == ledger.num_classes
-    names = ledger.class_names if known else range(ledger.num_classes)
+    has_names = len(ledger.class_names) == ledger.num_classes
+    names = ledger.class_names if has_names else range(ledger.num_classes)
     pairs, pair_of, counts = np.unique(
         np.stack([ledger.old, ledger.new], axis=1), axis=0, return_inverse=True, return_counts=True
     )
@@ -90,8 +90,8 @@ def _pairs(ledger: Ledger) -> list[str]:
         (names[pairs[p, 0]], names[pairs[p, 1]], int(counts[p]), probability(posterior[p]), probability(rho[p]))
         for p in most[:LONGEST_TABLE]
     ]
-    shown = [table(["old", "new", "samples", "mean posterior", "mean rho"], rows, words=2)]
+    parts = [table(["old", "new", "samples", "mean posterior", "mean rho"], rows, left=2)]
     if most.size > LONGEST_TABLE:
-        left = int(counts[most[LONGEST_TABLE:]].sum())
-        shown.append(f"<p>and {left:,} between {most.size - LONGEST_TABLE:,} further pairs of classes</p>")
-    return shown
+        more = int(counts[most[LONGEST_TABLE:]].sum())
+        parts.append(f"<p>and {more:,} between {most.size - LONGEST_TABLE:,} further pairs of classes</p>")
+    return parts

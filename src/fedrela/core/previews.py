@@ -1,4 +1,4 @@
-"""What a re-labelling would do on average, before any label changes, and warnings where it would do harm."""
+"""The expected effect of a re-labelling before any label changes, with warnings if it would do harm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fedrela.text import probability
 
 TAUS = (0.01, 0.03, 0.05, 0.1, 0.2)
 USUAL_SHARE = 0.30  # a larger expected share of changed labels gives a warning
-POOR_AGREEMENT, POOR_KAPPA = 0.60, 0.20  # a model below both hardly knows the labels
+POOR_AGREEMENT, POOR_KAPPA = 0.60, 0.20  # below both, the model is hardly better than chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class Preview:
     flow
         Expected moves from class to class at each tau before `max_fraction`, ``(T, C, C)``.
     agreement
-        Share of samples whose label is the model's first choice.
+        Share of samples whose label is the model's prediction.
     kappa
-        The same corrected for chance (Cohen's kappa); NaN where chance alone always agrees.
+        The same corrected for chance (Cohen's kappa); NaN if chance alone always agrees.
     warnings
         Reasons against re-labelling these data.
     refusal, refused_at
@@ -119,36 +119,28 @@ def preview(
     if not isinstance(taus, Iterable):
         raise ArgumentError(f"expected a list of fractions, got {taus!r}", argument="taus")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
-    shared = check_inputs(
-        posterior,
-        labels,
-        RelabelOptions(**options),
-        num_classes=num_classes,
-        eligible=eligible,
-        class_names=class_names,
-        ids=ids,
-    )
-    flow = np.zeros((values.size, shared.C, shared.C))
-    if shared.refusal is not None:
-        counts = np.zeros(shared.C, np.int64)
-        return Preview(values, counts, flow, np.nan, np.nan, (), str(shared.refusal), shared.refusal.index)
-    for place, tau in enumerate(values):
-        found = shared.candidates(replace(shared.options, tau=tau), np.random.default_rng(0))
-        flow[place] = expected_flow(found, shared.y, shared.options.variant(shared.C).target)
-    counts = np.bincount(shared.y, minlength=shared.C).astype(np.int64)
-    agreement, kappa = _agreement(shared)
-    said = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, shared.options.max_fraction)
-    return Preview(values, counts, flow, agreement, kappa, said, None, None)
+    inputs = check_inputs(posterior, labels, RelabelOptions(**options), num_classes, eligible, class_names, ids)
+    flow = np.zeros((values.size, inputs.C, inputs.C))
+    if inputs.refusal is not None:
+        counts = np.zeros(inputs.C, np.int64)
+        return Preview(values, counts, flow, np.nan, np.nan, (), str(inputs.refusal), inputs.refusal.index)
+    for t, tau in enumerate(values):
+        candidates = inputs.candidates(replace(inputs.options, tau=tau), np.random.default_rng(0))
+        flow[t] = expected_flow(candidates, inputs.y, inputs.options.variant(inputs.C).target)
+    counts = np.bincount(inputs.y, minlength=inputs.C).astype(np.int64)
+    agreement, kappa = _agreement(inputs)
+    warnings = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, inputs.options.max_fraction)
+    return Preview(values, counts, flow, agreement, kappa, warnings, None, None)
 
 
-def _agreement(shared: Inputs) -> tuple[float, float]:
-    """Return the share of labels the model would give itself, plain and as Cohen's kappa."""
-    n = shared.y.size
+def _agreement(inputs: Inputs) -> tuple[float, float]:
+    """Return the share of labels that the model predicts, and Cohen's kappa."""
+    n = inputs.y.size
     if n == 0:
         return np.nan, np.nan
-    choice = shared.Q.argmax(axis=1)
-    agreement = float(np.mean(choice == shared.y))
-    shares = [np.bincount(values, minlength=shared.C) / n for values in (choice, shared.y)]
+    predicted = inputs.Q.argmax(axis=1)
+    agreement = float(np.mean(predicted == inputs.y))
+    shares = [np.bincount(classes, minlength=inputs.C) / n for classes in (predicted, inputs.y)]
     chance = float(shares[0] @ shares[1])
     return agreement, (agreement - chance) / (1.0 - chance) if chance < 1.0 else np.nan
 
@@ -156,18 +148,18 @@ def _agreement(shared: Inputs) -> tuple[float, float]:
 def _warnings(
     taus: Floats, total: Floats, counts: NDArray[np.int64], agreement: float, kappa: float, max_fraction: float
 ) -> tuple[str, ...]:
-    n, said = int(counts.sum()), []
+    n, warnings = int(counts.sum()), []
     if agreement < POOR_AGREEMENT and not kappa >= POOR_KAPPA:
-        said.append(
+        warnings.append(
             f"the model agrees with {agreement:.1%} of the labels, hardly more than chance; "
-            "a poor model moves more labels than a good one: re-label later, or check the class order"
+            "a poor model moves more labels than a good one: re-label later, or check the order of the classes"
         )
     if np.count_nonzero(counts) == 1 and counts.size > 1:
         only = f"one class only: all {n} samples are of class {int(np.argmax(counts))}"
-        said.append(f"{only}, every move adds a class that these data do not have")
+        warnings.append(f"{only}, so every move adds a class that these data do not have")
     if (large := total > USUAL_SHARE * n).any():
         tau, share = taus[large.argmax()], total[large.argmax()] / n
-        said.append(f"at tau {tau:g} {share:.0%} of the labels would change, more than usual (30%)")
+        warnings.append(f"at tau {tau:g} {share:.0%} of the labels would change, more than usual (30%)")
     if (capped := total > max_fraction * n).any():
-        said.append(f"at tau {taus[capped.argmax()]:g} max_fraction {max_fraction:g} is expected to bind")
-    return tuple(said)
+        warnings.append(f"at tau {taus[capped.argmax()]:g} max_fraction {max_fraction:g} is expected to bind")
+    return tuple(warnings)

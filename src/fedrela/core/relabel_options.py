@@ -1,7 +1,7 @@
-"""The options of a re-labelling, declared once: `relabel`, `preview`, configurations and the command line take these.
+"""The options of a re-labelling, declared once for `relabel`, `preview`, configurations and the command line.
 
-Where the paper and the official code differ, the difference is one of three options: spread, threshold and target. A
-preset fixes all three, and an option that is given overrides the preset for that one alone.
+The paper and the official code differ in three options: spread, threshold and target. A preset fixes all three; giving
+one of them overrides the preset for that option alone.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class RelabelOptions(Limits):
     max_fraction: float = _fraction(1.0, "largest share of the labels that may change")
     method: Any = option(  # noqa: RUF009
         "fedrela",
-        "who proposes the moves: the paper's equations, another re-allocator, or your own as module:Name",
+        "what proposes the moves: the paper's equations, another re-allocator, or your own as module:Name",
         choices=_methods,
         check=_check_method,
         form="the name of a re-allocator",
@@ -154,12 +154,12 @@ class RelabelOptions(Limits):
 
     def variant(self, num_classes: int) -> Variant:
         """Return spread, threshold and target: as given, or those of the preset."""
-        usual = PRESETS[self.preset]
-        threshold = self.threshold if isinstance(self.threshold, str) else usual.threshold
+        preset = PRESETS[self.preset]
+        threshold = self.threshold if isinstance(self.threshold, str) else preset.threshold
         if not isinstance(self.threshold, str | None):
             z = np.asarray(self.threshold, np.float64)
             threshold = check_array("threshold", z if z.ndim else np.full(num_classes, z), (num_classes,), np.float64)
-        return Variant(self.spread or usual.spread, threshold, self.target or usual.target)
+        return Variant(self.spread or preset.spread, threshold, self.target or preset.target)
 
     def taus(self, num_classes: int) -> NDArray[np.float64]:
         """Return tau of every class, ``(C,)``."""
@@ -185,7 +185,7 @@ class RelabelOptions(Limits):
 
 
 class PreviewKeywords(TypedDict, total=False):
-    """`RelabelOptions` without tau, as type checkers want the keywords of `preview`."""
+    """`RelabelOptions` without tau, for type checkers: the keywords of `preview`."""
 
     preset: str
     spread: str | None
@@ -203,7 +203,7 @@ class PreviewKeywords(TypedDict, total=False):
 
 
 class RelabelKeywords(PreviewKeywords, total=False):
-    """`RelabelOptions` as type checkers want the keywords of `relabel`."""
+    """`RelabelOptions` for type checkers: the keywords of `relabel`."""
 
     tau: float
 
@@ -221,10 +221,10 @@ def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = F
 
     def show(function: Function) -> Function:
         signature = inspect.signature(function, eval_str=evaluate)
-        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        together = sorted([*own, *parameters], key=lambda each: each.kind)
+        explicit = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        merged = sorted([*explicit, *parameters], key=lambda each: each.kind)
         # inspect reads the attribute from any function, but the type of functions does not declare it.
-        function.__signature__ = signature.replace(parameters=together)  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=merged)  # type: ignore[attr-defined]
         return function
 
     return show
@@ -232,5 +232,5 @@ def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = F
 
 def keyword_parameters(*names: str) -> list[inspect.Parameter]:
     """Return options of `RelabelOptions` as parameters of a function."""
-    known = inspect.signature(RelabelOptions).parameters
-    return [known[name] for name in names]
+    parameters = inspect.signature(RelabelOptions).parameters
+    return [parameters[name] for name in names]

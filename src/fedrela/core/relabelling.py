@@ -118,18 +118,18 @@ def relabel(
     normalize : {"zscore", "minmax", "none"}
         The paper's standardisation, or one of its ablations.
     method : str, Reallocator or a class of one
-        Who proposes the moves: the paper's equations ``"fedrela"``, ``"margin"``, ``"confident"``, ``"random"``, or one
-        of your own, also by name as ``"package.module:Name"``; see `fedrela.core.Reallocator`.
+        What proposes the moves: the paper's equations ``"fedrela"``, ``"margin"``, ``"confident"``, ``"random"``, or
+        your own re-allocator, also by name as ``"package.module:Name"``; see `fedrela.core.Reallocator`.
     params : dict, optional
         The method's own parameters.
     max_fraction : float in [0, 1]
         At most floor(max_fraction * n) labels change: those with the largest rho.
     allowed : (C, C) booleans, or pairs of classes, optional
-        Allowed moves, from the class of the row to the class of the column; or all of them as pairs (from, to).
+        Allowed moves, from the class of the row to the class of the column; or all allowed moves as pairs (from, to).
     forbidden : pairs of classes, optional
         Moves that may not happen.
     keep : row numbers or ids, or (n,) booleans, optional
-        Rows whose label is proven and stays.
+        Rows whose labels are verified and stay.
     absent : bool
         False for no move into a class of which there is no sample.
     class_tau : table class -> float in [0, 1], optional
@@ -148,7 +148,7 @@ def relabel(
     Returns
     -------
     Relabelling
-        After a bad value (NaN, a row that is not a probability distribution, a label out of range) the labels are
+        If a value is bad (NaN, a row that is not a probability distribution, a label out of range), the labels are
         unchanged, and `refusal` says why and where.
 
     Raises
@@ -162,7 +162,7 @@ def relabel(
 
     Examples
     --------
-    Four samples look like class 0, one of them a little like class 1, which is rarer:
+    Four samples look like class 0, one of them also a little like class 1, which is rarer:
 
     >>> import fedrela
     >>> posterior = [[0.99, 0.01], [0.98, 0.02], [0.97, 0.03], [0.6, 0.4], [0.2, 0.8]]
@@ -170,45 +170,37 @@ def relabel(
     >>> done.labels.tolist(), done.moved.tolist()
     ([0, 0, 0, 1, 1], [3])
     """
-    shared = check_inputs(
-        posterior,
-        labels,
-        RelabelOptions(**options),
-        num_classes=num_classes,
-        eligible=eligible,
-        class_names=class_names,
-        ids=ids,
-    )
-    shape = (shared.y.size, shared.C)
+    inputs = check_inputs(posterior, labels, RelabelOptions(**options), num_classes, eligible, class_names, ids)
+    shape = (inputs.y.size, inputs.C)
     rng = checks.check_seed(seed)
     draws = rng if uniforms is None else checks.check_array("uniforms", uniforms, shape, np.float64)
-    found = shared.candidates(shared.options, rng)
-    drawn = choose_targets(found, draw_hits(found, draws), shared.options.variant(shared.C).target)
-    chosen = cap(found, drawn, int(shared.options.max_fraction * shared.y.size))
-    index, new = found.sample[chosen], found.target[chosen]
-    reason = shared.refusal
+    candidates = inputs.candidates(inputs.options, rng)
+    drawn = choose_targets(candidates, draw_hits(candidates, draws), inputs.options.variant(inputs.C).target)
+    chosen = cap(candidates, drawn, int(inputs.options.max_fraction * inputs.y.size))
+    index, new = candidates.sample[chosen], candidates.target[chosen]
+    refusal = inputs.refusal
     ledger = Ledger(
-        original=shared.y,
-        num_classes=shared.C,
+        original=inputs.y,
+        num_classes=inputs.C,
         index=index.astype(np.int64),
-        old=shared.y[index].astype(np.int64),
+        old=inputs.y[index].astype(np.int64),
         new=new.astype(np.int64),
-        posterior=shared.Q[index, new].astype(np.float64) if index.size else np.empty(0),
-        z=found.score[chosen],
-        rho=found.rho[chosen],
-        options=shared.as_record() | {"seed": seed if uniforms is None and isinstance(seed, int) else None},
-        notes=() if reason else _notes(found, shared.y, capped=chosen.size < drawn.size),
-        refusal=str(reason) if reason else None,
+        posterior=inputs.Q[index, new].astype(np.float64) if index.size else np.empty(0),
+        z=candidates.score[chosen],
+        rho=candidates.rho[chosen],
+        options=inputs.as_record() | {"seed": seed if uniforms is None and isinstance(seed, int) else None},
+        notes=() if refusal else _notes(candidates, inputs.y, capped=chosen.size < drawn.size),
+        refusal=str(refusal) if refusal else None,
         class_names=tuple(class_names),
         ids=tuple(ids),
     )
-    where = reason.index if reason else None
-    return Relabelling(ledger.labels, index, found.threshold, found.varpi, ledger.refusal, where, ledger, found)
+    row, threshold = refusal.index if refusal else None, candidates.threshold
+    return Relabelling(ledger.labels, index, threshold, candidates.varpi, ledger.refusal, row, ledger, candidates)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The checked arguments that `relabel` and `preview` share; `refusal` where values are bad."""
+    """The checked arguments that `relabel` and `preview` share; `refusal` is set if values are bad."""
 
     Q: NDArray[Any]
     y: NDArray[Any]
@@ -219,38 +211,38 @@ class Inputs:
     refusal: checks.Refusal | None
 
     def candidates(self, options: RelabelOptions, rng: np.random.Generator) -> Candidates:
-        """Return the pairs that may move under `options` and the owner's rules: none where values are bad."""
+        """Return the pairs that may move under `options` and the owner's limits: none if values are bad."""
         if self.refusal:
             return no_candidates(self.C)
         method = options.reallocator()
-        found = proposal(method, self.Q, self.y, self.C, options, rng)
+        candidates = proposal(method, self.Q, self.y, self.C, options, rng)
         if self.allowed is not None:
-            found = found.take(self.allowed[self.y[found.sample], found.target])
+            candidates = candidates.take(self.allowed[self.y[candidates.sample], candidates.target])
         if self.eligible is not None:
-            found = found.take(self.eligible[found.sample])
+            candidates = candidates.take(self.eligible[candidates.sample])
         if not options.absent:
-            found = found.take(np.bincount(self.y, minlength=self.C)[found.target] > 0)
-        return found if method.own_budget else found.largest((options.taus(self.C) * self.y.size).astype(np.intp))
+            candidates = candidates.take(np.bincount(self.y, minlength=self.C)[candidates.target] > 0)
+        limit = (options.taus(self.C) * self.y.size).astype(np.intp)
+        return candidates if method.own_budget else candidates.largest(limit)
 
     def as_record(self) -> dict[str, Any]:
-        """Return the options and the owner's rules as plain values, for the ledger."""
+        """Return the options and the owner's limits as plain values, for the ledger."""
         forbidden = [] if self.allowed is None else np.argwhere(~self.allowed & ~np.eye(self.C, dtype=bool)).tolist()
-        kept = [] if self.eligible is None else np.flatnonzero(~self.eligible).tolist()
-        which = {"ineligible_rows": kept} if 0 < len(kept) < self.y.size else {}
-        return self.options.as_record(self.C) | {"forbidden": forbidden, "ineligible": len(kept), **which}
+        rows = [] if self.eligible is None else np.flatnonzero(~self.eligible).tolist()
+        which = {"ineligible_rows": rows} if 0 < len(rows) < self.y.size else {}
+        return self.options.as_record(self.C) | {"forbidden": forbidden, "ineligible": len(rows), **which}
 
 
 def check_inputs(
     posterior: ArrayLike,
     labels: ArrayLike,
     options: RelabelOptions,
-    *,
     num_classes: int | None,
     eligible: ArrayLike | None,
     class_names: Sequence[str],
     ids: Sequence[str],
 ) -> Inputs:
-    """Check everything: raise for a wrong argument, record a refusal for a bad value."""
+    """Check all arguments: raise if one is wrong, record a refusal if a value is bad."""
     y = checks.as_labels(labels)
     Q = checks.as_array("posterior", posterior)
     if Q.ndim > 0 and Q.shape[0] != y.size:
@@ -264,23 +256,23 @@ def check_inputs(
             raise ArgumentError(
                 f"expected {size} distinct strings, got {len(set(texts))} in {len(texts)}", argument=name
             )
-    given = options.numbered(class_names)
-    for check in (given.variant, given.taus):  # raise if an option is given for another number of classes
+    options = options.numbered(class_names)
+    for check in (options.variant, options.taus):  # raise if an option is for another number of classes
         check(C)
-    moves = given.allowed_moves(C)
-    free = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
-    if given.keep:
-        free = ~given.kept_rows(y.size, ids) & (True if free is None else free)
+    allowed = options.allowed_moves(C)
+    may_move = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
+    if options.keep:
+        may_move = ~options.kept_rows(y.size, ids) & (True if may_move is None else may_move)
     refusal = checks.refuse_posterior(Q, C) or checks.refuse_labels(y, C)
-    return Inputs(Q, y, C, given, moves, free, refusal)
+    return Inputs(Q, y, C, options, allowed, may_move, refusal)
 
 
-def _notes(found: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:
+def _notes(candidates: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:
     """Return what is unusual about the data but no reason to refuse."""
-    said = []
-    if y.size and found.threshold.size > 1 and np.all(y == y[0]):
-        said.append(f"one class only: all {y.size} samples are of class {y[0]}")
-    said += found.notes
+    notes = []
+    if y.size and candidates.threshold.size > 1 and np.all(y == y[0]):
+        notes.append(f"one class only: all {y.size} samples are of class {y[0]}")
+    notes += candidates.notes
     if capped:
-        said.append("cap reached: max_fraction kept the moves with the largest rho")
-    return tuple(said)
+        notes.append("cap reached: max_fraction kept the moves with the largest rho")
+    return tuple(notes)

@@ -1,4 +1,4 @@
-"""When a client re-labels: once at round T, or again every P rounds, and what a client not sampled then does."""
+"""When a client re-labels: once at round T, or every P rounds from T on; and when clients not sampled then do."""
 
 from __future__ import annotations
 
@@ -36,12 +36,10 @@ class Schedule:
     late: bool = True
 
     def __post_init__(self) -> None:
-        whole, share = type(self.start) is int, type(self.start) is float
-        if not (whole and self.start >= 1) and not (share and 0 < self.start <= 1):
-            raise ArgumentError(
-                f"expected a round >= 1 or a share of the rounds in (0, 1], got {self.start!r}",
-                argument="start",
-            )
+        is_round, is_share = type(self.start) is int, type(self.start) is float
+        if not (is_round and self.start >= 1) and not (is_share and 0 < self.start <= 1):
+            what = f"expected a round >= 1 or a share of the rounds in (0, 1], got {self.start!r}"
+            raise ArgumentError(what, argument="start")
         if type(self.period) is not int or self.period < 0:
             raise ArgumentError(f"expected 0 (one shot) or a number of rounds, got {self.period!r}", argument="period")
 

@@ -1,4 +1,4 @@
-"""From raw data sets to client shards. NumPy only; knows no torch."""
+"""From raw data sets to client shards, with NumPy only."""
 
 from fedrela.data.imbalance import (
     Imbalance,

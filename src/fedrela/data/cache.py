@@ -1,13 +1,13 @@
-"""Decoded arrays on disk: addressed by what they were made from, written whole, read back memory-mapped.
+"""A cache of decoded arrays on disk, addressed by content, written atomically, read back memory-mapped.
 
-An entry's address is the SHA-256 of the source files, the decoding options and a format version, so an entry never
-grows stale: other bytes or other options have another address. Each array is filled under a temporary name and renamed
+An entry's address is the SHA-256 of the source files, the decoding options and a format version, so an entry is never
+stale: different bytes or options have a different address. Each array is filled under a temporary name and renamed
 when it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
-reader keeps the file it has mapped. Beside each array lies its digest, which is checked at every read: a damaged
-entry is rebuilt, with a warning.
+reader keeps the file it has mapped. Beside each array is its digest, which is checked at every read: a damaged entry is
+rebuilt, with a warning.
 
-Hashing a large set at every start would cost as much as decoding it, so the digest of a list of files is remembered
-under their names, sizes, inodes and times of change.
+Hashing a large data set at every start would cost as much as decoding it, so the digest of a list of files is cached
+under their names, sizes, inodes and modification times.
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fedrela.errors import DataError
-from fedrela.files import NewArrayFile, digest, digest_file, sweep, write_bytes
+from fedrela.files import (
+    NewArrayFile,
+    digest,
+    digest_file,
+    open_plain,
+    read_plain,
+    remove_temporary,
+    size_and_digest,
+    write_bytes,
+)
 
 PathOrNone = str | Path | None
 Progress = Callable[[int, int, str], None]
@@ -35,7 +44,7 @@ NewArray = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
 
 FORMAT = 1
 BLOCK = 1 << 20
-SETTLED_SECONDS = 2.0  # a file changed later than this could change again without a new time of change
+SETTLED_SECONDS = 2.0  # a file modified less than this ago could change again without a new modification time
 ABANDONED_SECONDS = 86_400.0
 
 
@@ -58,11 +67,11 @@ def cached_arrays(
     folder: PathOrNone = None,
     progress: Progress | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays `names` decoded from `files`, read-only and memory-mapped, from the cache if they are there.
+    """Return the arrays `names` decoded from `files`, read-only and memory-mapped, from the cache if it has them.
 
-    `files` are what is decoded, in the order that matters, and `options` everything else that the result depends on, as
-    plain JSON values. File names in the cache begin with `label`. `make` is called with ``new(name, shape, dtype)``,
-    which returns an array on disk to fill, and makes every name. `progress` is called with (done, total, what).
+    `files` are what is decoded, in a fixed order, and `options` everything else that the result depends on, as plain
+    JSON values. File names in the cache begin with `label`. `make` is called with ``new(name, shape, dtype)``, which
+    returns an array on disk, and fills one for every name. `progress` is called with (done, total, what).
     """
     root = cache_folder(folder)
     record = {"format": FORMAT, "files": files_digest(files, folder=root, progress=progress), "options": dict(options)}
@@ -71,7 +80,7 @@ def cached_arrays(
     arrays = _read_entry(paths)
     if arrays is None:
         for path in paths.values():
-            if path.exists() and seal_of(path).exists() and not _matches(path):
+            if os.path.lexists(path) and os.path.lexists(digest_path(path)) and not _matches(path):
                 warnings.warn(f"{path}: does not match its digest; decoded again", stacklevel=2)
         _write_entry(paths, make)
         arrays = _read_entry(paths)
@@ -84,25 +93,27 @@ def _read_entry(paths: Mapping[str, Path]) -> dict[str, NDArray[Any]] | None:
     arrays: dict[str, NDArray[Any]] = {}
     for name, path in paths.items():
         try:
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 np.lib.format.read_magic(file)  # numpy.load would open a .zip file too
             arrays[name] = array = np.load(path, "r", allow_pickle=False)
-            whole = path.stat().st_size == array.offset + array.nbytes
-            whole = whole and _matches(path)
+            is_valid = path.stat().st_size == array.offset + array.nbytes and _matches(path)
         except Exception:  # NumPy raises many kinds of exception for a damaged header; all mean: rebuild
             return None
-        if not whole:
+        if not is_valid:
             return None
     return arrays
 
 
-def seal_of(path: Path) -> Path:
+def digest_path(path: Path) -> Path:
     """Return the path of the digest of a cached array."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def _matches(path: Path) -> bool:
-    return seal_of(path).read_bytes() == digest_file(path).encode()
+    try:
+        return read_plain(digest_path(path), 64) == size_and_digest(path)[1].encode()
+    except OSError:  # a pipe or a device, too
+        return False
 
 
 def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) -> None:
@@ -116,13 +127,13 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
 
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        sweep(folder, older=ABANDONED_SECONDS)
+        remove_temporary(folder, older=ABANDONED_SECONDS)
     try:
         make(new)
         with _writing(folder):
             for name in paths:
                 new_files[name].finish()
-                write_bytes(seal_of(paths[name]), digest_file(paths[name]).encode())
+                write_bytes(digest_path(paths[name]), digest_file(paths[name]).encode())
     finally:
         for new_file in new_files.values():
             new_file.discard()
@@ -133,34 +144,34 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "free space or name another folder with the option cache or XDG_CACHE_HOME"
-        raise DataError(f"{folder}: cannot hold decoded arrays: {error.strerror}; {advice}") from None
+        advice = "free space, or choose another folder with the option cache or XDG_CACHE_HOME"
+        raise DataError(f"{folder}: cannot store decoded arrays: {error.strerror}; {advice}") from None
 
 
 def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: Progress | None = None) -> str:
-    """SHA-256 over the contents of `files` in their order, remembered in the cache folder."""
+    """SHA-256 over the contents of `files` in their order, cached in the cache folder."""
     try:
-        facts = [(path, path.stat()) for path in files]
+        stats = [(path, path.stat()) for path in files]
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be read: {error.strerror}") from None
-    latest = max((fact.st_mtime for _, fact in facts), default=0.0)
+    latest = max((stat.st_mtime for _, stat in stats), default=0.0)
     settled = latest < time.time() - SETTLED_SECONDS
-    stamp = [(os.path.abspath(path), f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino) for path, f in facts]
-    memory = cache_folder(folder) / f"digest-{digest(json.dumps(stamp).encode())}"
+    stamp = [(os.path.abspath(path), f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino) for path, f in stats]
+    memo = cache_folder(folder) / f"digest-{digest(json.dumps(stamp).encode())}"
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        if settled and re.fullmatch("[0-9a-f]{64}", remembered := memory.read_text("ascii")):
-            return remembered
-    total, done = sum(fact.st_size for _, fact in facts), 0
+        if settled and re.fullmatch("[0-9a-f]{64}", cached := read_plain(memo, 64).decode("ascii")):
+            return cached
+    total, done = sum(stat.st_size for _, stat in stats), 0
     overall = hashlib.sha256()
-    for path, fact in facts:
+    for path, stat in stats:
         try:
             overall.update(bytes.fromhex(digest_file(path)))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-        done += fact.st_size
+        done += stat.st_size
         if progress:
             progress(done, total, "hashing")
     if settled:
-        with contextlib.suppress(OSError):  # a cache that cannot be written makes it slower, not wrong
-            write_bytes(memory, overall.hexdigest().encode())
+        with contextlib.suppress(OSError):  # without a writable cache this is slower, not wrong
+            write_bytes(memo, overall.hexdigest().encode())
     return overall.hexdigest()

@@ -1,4 +1,4 @@
-"""Checks of the arguments of imbalance, partitions and sources, before anything is drawn."""
+"""Argument checks of imbalance, partitions and sources."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def check_clients(samples: int, clients: int, min_size: int) -> int:
     """Return the number of clients, or raise if they cannot all have `min_size` samples."""
     clients, min_size = check_integer("clients", clients, 1), check_integer("min_size", min_size, 0)
     if min_size * clients > samples:
-        needed = f"{clients} clients with {min_size} samples each need {min_size * clients}"
+        required = f"{clients} clients with {min_size} samples each need {min_size * clients}"
         key, advice = ("min_size", "min_size or clients") if min_size > 1 else ("clients", "clients")
-        raise ArgumentError(f"{needed}, there are {samples}; lower {advice}", argument=key)
+        raise ArgumentError(f"{required}, there are {samples}; lower {advice}", argument=key)
     return clients
 
 

@@ -1,11 +1,11 @@
 """``fedrela data fetch``: download the files of a source, check them, unpack the archive.
 
-pooch retries, compares the digest, and gives a file its name once it is right. Added here: where files go, which
-addresses are allowed (https, or http on this machine, also after a redirect), resuming an interrupted download,
-and a helpful message without a network.
+pooch retries, checks the digest, and renames a file once it is complete. This module adds where files go, which URLs
+are allowed (https, or http on this machine, also after a redirect), resumed downloads, and a helpful message without a
+network.
 
 An archive becomes regular files and folders with plain names inside one new folder, or nothing at all. Names that could
-leave the folder, links, devices and permissions are refused or dropped, though its published digest was checked before.
+leave the folder, links, devices and permissions are refused or dropped, even though its published digest was checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fedrela.text import not_one_of, one_line, printable
 
 Progress = Callable[[int, int | None], None]
 
-CHUNK = 1 << 12  # bytes; what a cut connection loses at most
+CHUNK = 1 << 12  # bytes; the most that a lost connection costs
 RETRIES = 2
 
 
@@ -42,15 +42,15 @@ def fetch(
 ) -> Path:
     """Download the files of a source below `root`, where it looks for them, and return their folder.
 
-    A file that is there already, put by hand for instance, is checked and not downloaded; an archive is unpacked
-    beside itself and kept. `base_url` is another address that has the same files under the same names, such as a local
-    mirror. An attempt is given up after `timeout` seconds of silence and repeated `retries` times. `progress` is called
-    with (done, total) in bytes; every stage, the download of a file or the unpacking, restarts from 0.
+    A file that exists already, for example one copied there by hand, is checked and not downloaded; an archive is
+    unpacked beside itself and kept. `base_url` is another URL with the same files under the same names, such as a local
+    mirror. An attempt times out after `timeout` seconds without data and is repeated `retries` times. `progress` is
+    called with (done, total) in bytes; every stage, the download of a file or the unpacking, restarts from 0.
     """
-    known = {key: spec.download for key, spec in SOURCES.items() if spec.download}
-    if name not in known:
-        raise ArgumentError(not_one_of(name, known), argument="name")
-    download = known[name]
+    downloads = {key: spec.download for key, spec in SOURCES.items() if spec.download}
+    if name not in downloads:
+        raise ArgumentError(not_one_of(name, downloads), argument="name")
+    download = downloads[name]
     folder = Path(root) / download.path
     try:
         if download.folder is not None and (folder / download.folder).is_dir():
@@ -66,18 +66,18 @@ def fetch(
 
 
 def _obtain(transfer: _Transfer, retries: int) -> None:
-    """Make sure that a file is there and right."""
+    """Download a file unless it exists, and check its digest."""
     path, expected = transfer.path, transfer.file.sha256
     if path.exists():
-        if (found := digest_file(path)) != expected:
-            what = f"SHA-256 {expected} is published, the file has {found}"
+        if (actual := digest_file(path)) != expected:
+            what = f"expected the published SHA-256 {expected}, got {actual}"
             raise IntegrityError(f"{path}: {what}; remove it and fetch again")
         return
     if not is_allowed(transfer.url):
-        raise ArgumentError(f"{transfer.url}: expected an https address (http only on this machine)")
+        raise ArgumentError(f"{transfer.url}: expected an https URL (http only on this machine)")
     import pooch
 
-    pooch.get_logger().setLevel("WARNING")  # the progress callback says the rest
+    pooch.get_logger().setLevel("WARNING")  # the progress callback reports the rest
     names = {"registry": {path.name: expected}, "urls": {path.name: transfer.url}}
     try:
         pooch.create(path.parent, base_url="", retry_if_failed=retries, **names).fetch(path.name, downloader=transfer)
@@ -110,7 +110,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class _Transfer:
-    """The download of one file: called by pooch, and what its HTTP downloader writes to.
+    """The download of one file: pooch calls it, and pooch's HTTP downloader writes to it.
 
     The bytes go to a `PartialFile`, which survives a failure, so that the next attempt requests only the rest.
     """
@@ -121,11 +121,11 @@ class _Transfer:
 
     def failure(self, what: str) -> DataError:
         """Return the error for a download that did not work."""
-        return DataError(f"{self.url}: {what}; try again, or get the file by other means and put it at {self.path}")
+        return DataError(f"{self.url}: {what}; try again, or copy the file to {self.path} by other means")
 
     def mismatch(self, what: str) -> IntegrityError:
         """Return the error for a server that sent the wrong bytes."""
-        return IntegrityError(f"{self.url}: {what}; nothing was kept; try again, or put the right file at {self.path}")
+        return IntegrityError(f"{self.url}: {what}; discarded; try again, or copy the right file to {self.path}")
 
     def __call__(self, url: str, output_file: str, _: Any) -> None:
         """Complete the part and rename it to `output_file`, whose digest pooch checks."""
@@ -133,7 +133,7 @@ class _Transfer:
             if self._part.size != self.file.size:
                 self._receive()
             if self._part.size < self.file.size:
-                raise self.failure(f"the answer ended after {self._part.size} of {self.file.size} bytes")
+                raise self.failure(f"the response ended after {self._part.size} of {self.file.size} bytes")
             self._part.finish(Path(output_file))
 
     def _receive(self) -> None:
@@ -156,7 +156,7 @@ class _Transfer:
                 self._response.close()
 
     def _check(self, response: Any, **_: object) -> None:
-        """Look at an answer before its redirect is followed or its content is read."""
+        """Check a response before its redirect is followed or its content is read."""
         self._response, status = response, response.status_code
         if response.is_redirect:
             location = response.headers["Location"]
@@ -173,7 +173,7 @@ class _Transfer:
         elif status == 416:
             self._part.restart()
         elif status < 400:
-            raise self.failure(f"HTTP {status} is not the answer to the request")
+            raise self.failure(f"unexpected HTTP status {status}")
 
     def _check_length(self, length: str | None) -> None:
         if length is None:
@@ -181,13 +181,13 @@ class _Transfer:
         offered = self._part.size + int(length) if length.isascii() and length.isdigit() else 0
         if offered != self.file.size:
             self._part.restart()
-            raise self.mismatch(f"{offered} bytes are offered where {self.file.size} were published")
+            raise self.mismatch(f"expected {self.file.size} bytes, as published, the server offers {offered}")
 
     def write(self, chunk: bytes) -> None:
         """Add bytes to the part; called by pooch's downloader."""
         if self._part.size + len(chunk) > self.file.size:
             self._part.restart()
-            raise self.mismatch(f"more bytes came than the {self.file.size} that were published")
+            raise self.mismatch(f"the server sent more than the published {self.file.size} bytes")
         self._part.append(chunk)
         self._progress(self._part.size, self.file.size)
 
@@ -204,15 +204,15 @@ def _same_scheme(url: str, location: str) -> bool:
 
 
 def _reason(error: Exception, timeout: float) -> str:
-    """Describe what the network library raised, briefly and on one line."""
+    """Describe an error of the network library in one short line."""
     response = getattr(error, "response", None)
-    if response is not None and response.status_code >= 400:  # the server's own words are not repeated
+    if response is not None and response.status_code >= 400:  # the server's own message is not repeated
         code = response.status_code
         return f"HTTP {code}" + (f" {HTTPStatus(code).phrase}" if code in set(HTTPStatus) else "")
     cause: BaseException | None = error
     while cause is not None:  # from the library's errors down to the system's
         if isinstance(cause, TimeoutError):
-            return f"no answer within {timeout:g} seconds"
+            return f"no response within {timeout:g} seconds"
         if isinstance(cause, OSError) and cause.strerror:
             return printable(cause.strerror, 200)
         error_text, cause = str(cause) or type(cause).__name__, cause.__cause__ or cause.__context__
@@ -224,8 +224,8 @@ def unpack(
 ) -> Path:
     """Unpack a ``.tar``, ``.tar.gz``, ``.tgz`` or ``.zip`` file into the new folder `target` and return it.
 
-    After an error there is no `target`. With `top`, all entries have to lie in the folder of that name, and its content
-    becomes the content of `target`. `progress` is called with the bytes of the archive read so far, and its size.
+    After an error there is no `target`. With `top`, all entries must be in the folder of that name, and its content
+    becomes the content of `target`. `progress` is called with the number of bytes read from the archive, and its size.
     """
     archive, name = Path(archive), str(archive).lower()
     if not name.endswith((".tar", ".tar.gz", ".tgz", ".zip")):
@@ -274,11 +274,11 @@ def _extract_zip(archive: Path, folder: Path, top: str | None, report: Callable[
 
 
 def _inner_name(folder: Path, name: str, top: str | None, is_folder: bool) -> str:
-    """Return the name of an entry below `top`, empty for `top` itself; raise where it is not a plain path in there."""
+    """Return the name of an entry below `top`, empty for `top` itself; raise if it is not a plain path below `top`."""
     safe_path(folder, name)
     if top is None:
         return name
     first, _, rest = name.partition("/")
     if first != top or not (rest or is_folder):
-        raise DataError(f"{name!r}: lies outside the folder {top!r}")
+        raise DataError(f"{name!r}: outside the folder {top!r}")
     return rest

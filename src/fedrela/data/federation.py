@@ -28,10 +28,10 @@ FORMAT = "fedrela-federation-1"
 BLOCK_BYTES = 1 << 24
 ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 
-MODES = ("pooled", "local", "none")  # of standardising
+MODES = ("pooled", "local", "none")  # of standardisation
 
-AS_IT_IS = Imbalance()
-TEN_CLIENTS = PartitionPlan("dirichlet", clients=10, alpha=0.3)
+NO_IMBALANCE = Imbalance()
+DEFAULT_PARTITION = PartitionPlan("dirichlet", clients=10, alpha=0.3)
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Recipe:
     """Everything a federation depends on besides its source."""
 
     seed: int = 1
-    imbalance: Imbalance = AS_IT_IS
-    partition: PartitionPlan = TEN_CLIENTS
+    imbalance: Imbalance = NO_IMBALANCE
+    partition: PartitionPlan = DEFAULT_PARTITION
     validation: float = 0.0
     standardize: str = "pooled"
 
@@ -96,13 +96,13 @@ class Federation:
 
     @property
     def selected_counts(self) -> NDArray[np.int64]:
-        """Samples of each client by class, those held back for validation included, ``(K, C)``."""
+        """Samples of each client by class, including those held out for validation, ``(K, C)``."""
         return self.client_counts + _count(self.y_train, [s.validation for s in self.shards], self.source.num_classes)
 
     def manifest(self) -> dict[str, Any]:
-        """Return digests and counts from which `rebuild` makes the same federation, or notices that it cannot."""
+        """Return the digests and counts from which `rebuild` builds the same federation, or detects a difference."""
         arrays = {name: getattr(self.source, name) for name in ARRAYS}
-        made = {} if self.x_train is self.source.x_train else {"x_train": self.x_train, "x_test": self.x_test}
+        new = {} if self.x_train is self.source.x_train else {"x_train": self.x_train, "x_test": self.x_test}
         return {
             "format": FORMAT,
             "source": self.source.name,
@@ -110,7 +110,7 @@ class Federation:
             "class_names": list(self.source.class_names),
             "feature_names": list(self.source.feature_names),
             "arrays": {k: array_record(v) for k, v in arrays.items() if v is not None},
-            "standardized": {k: array_record(v) for k, v in made.items()},
+            "standardized": {k: array_record(v) for k, v in new.items()},
             "recipe": asdict(self.recipe),
             "clients": len(self.shards),
             "class_counts": self.class_counts.tolist(),
@@ -138,7 +138,7 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
     partition = recipe.partition.apply(labels, ids, seed=recipe.seed)
     parts = [chosen.indices[part] for part in partition]
     pairs = zip(*hold_out(parts, recipe.validation, seed=recipe.seed), strict=True)
-    shards = tuple(Shard(k, train, held) for k, (train, held) in enumerate(pairs))
+    shards = tuple(Shard(k, train, validation) for k, (train, validation) in enumerate(pairs))
     x_train, x_test = source.x_train, source.x_test
     if source.numeric is not None:
         x_train, x_test = standardize_table(x_train, x_test, source.numeric, shards, recipe.standardize)
@@ -158,30 +158,42 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
 
 
 def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:
-    """Rebuild the federation of a manifest; data or a result that differs is an `IntegrityError`.
+    """Rebuild the federation of a manifest; different data or a different result is an `IntegrityError`.
 
-    Pass `source` if the manifest cannot name it, and `root` if the files of a named source have moved.
+    Pass `source` if the manifest does not name it, and `root` if the files of a named source have moved.
     """
     origin = manifest.get("origin")
     if source is None:
         if not isinstance(origin, Mapping):
-            raise ArgumentError("the manifest names no source to load; pass the source itself", argument="source")
+            raise ArgumentError("the manifest does not name its source; pass the source itself", argument="source")
         source = load(origin["source"], root, **origin["options"])
     try:
         stored = dict(manifest["recipe"])
         tables = {"imbalance": Imbalance(**stored["imbalance"]), "partition": PartitionPlan(**stored["partition"])}
         federation = build_federation(source, Recipe(**{**stored, **tables}), origin=origin)
-        wanted, found = dict(manifest), federation.manifest()
+        expected, actual = dict(manifest), federation.manifest()
     except (KeyError, TypeError, ValueError) as error:
-        raise IntegrityError(f"federation: the manifest cannot be followed: {error}") from None
-    for key in found:
-        if json.dumps(wanted.get(key), sort_keys=True) != json.dumps(found[key], sort_keys=True):
-            raise IntegrityError(f"federation: {key} differs from the manifest; are the data or the version different?")
+        raise IntegrityError(f"federation: invalid manifest: {error}") from None
+    if (key := _difference(expected, json.loads(json.dumps(actual)))) is not None:
+        advice = "restore the data and the version to resume, or start a new run in another folder"
+        raise IntegrityError(f"federation: {key} is not what the run started with; {advice}")
     return federation
 
 
+def _difference(expected: Any, actual: Mapping[str, Any]) -> str | None:
+    """Return the first key whose value differs, with its parents: ``"source.x_train"``."""
+    for key, value in actual.items():
+        other = expected.get(key) if isinstance(expected, Mapping) else None
+        if isinstance(value, dict) and isinstance(other, dict):
+            if (inner := _difference(other, value)) is not None:
+                return f"{key}.{inner}"
+        elif value != other:
+            return key
+    return None
+
+
 def array_record(array: NDArray[Any]) -> dict[str, Any]:
-    """Return shape, dtype and SHA-256 of an array; large ones are read in blocks, memory-mapped ones from disk.
+    """Return shape, dtype and SHA-256 of an array, which is read in blocks.
 
     >>> array_record(np.arange(3, dtype=np.int64))["shape"]
     [3]
@@ -194,7 +206,7 @@ def array_record(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def shards_digest(shards: Sequence[Shard]) -> str:
-    """SHA-256 over the sample indices of all clients, each list with its length before it."""
+    """SHA-256 over the sample indices of all clients, each list preceded by its length."""
     digest = hashlib.sha256()
     for shard in shards:
         for part in (shard.train, shard.validation):
@@ -252,16 +264,16 @@ def standardize_table(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Standardise the numeric columns of a table, with statistics of the clients' training samples alone.
 
-    `mode` "pooled": with the merged statistics of all clients. "local": every client with its own, the test set with
-    the merged ones. "none": nothing is done.
+    `mode` is "pooled" (merged statistics of all clients), "local" (every client its own, the test set the merged ones)
+    or "none".
     """
     if mode == "none" or not numeric.any():
         return x_train, x_test
     new_train, new_test = x_train.copy(), x_test.copy()
     own = [Moments.of(x_train[np.ix_(shard.train, numeric)]) for shard in shards]
-    everyone = reduce(Moments.merge, own)
+    pooled = reduce(Moments.merge, own)
     for shard, moments in zip(shards, own, strict=True):
         rows = np.ix_(np.concatenate([shard.train, shard.validation]), numeric)
-        new_train[rows] = (moments if mode == "local" else everyone).standardize(x_train[rows])
-    new_test[:, numeric] = everyone.standardize(x_test[:, numeric])
+        new_train[rows] = (moments if mode == "local" else pooled).standardize(x_train[rows])
+    new_test[:, numeric] = pooled.standardize(x_test[:, numeric])
     return new_train, new_test

@@ -1,4 +1,4 @@
-"""Global imbalance: how many samples of each class are left, and which."""
+"""Global imbalance: how many samples of each class are kept, and which."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
     if len(set(ids)) != len(ids) or any(not 0 <= c < num_classes for c in ids):
         raise ArgumentError(f"expected different class ids from 0 to {num_classes - 1}, got {ids}", argument="minority")
     if side == "first":
-        what = f"only a share of the classes has one, but minority names {ids}"
+        what = f"applies only to a share of the classes, but minority is {ids}"
         raise ArgumentError(f"{what}; leave it out", argument="side")
     return np.array(ids, np.int64)
 
 
 def class_order(num_classes: int, order: str | Sequence[int] = "natural", *, seed: int = 0) -> NDArray[np.int64]:
-    """Return the classes from head to tail: the class at place 0 gets the first count of a profile.
+    """Return the classes from head to tail: the first class gets the first count of a profile.
 
     `order` is ``"natural"`` (by id), ``"random"`` (drawn from `seed`), or every class id once.
 
@@ -120,12 +120,12 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
     >>> subsample([0, 0, 1, 1, 1], [2, 1], seed=1).tolist()[:2]
     [0, 1]
     """
-    wanted, seed = np.asarray(counts), check_integer("seed", seed, 0)
-    if wanted.ndim != 1 or wanted.dtype.kind not in "iu" or (wanted.size and wanted.min() < 0):
-        raise ArgumentError(f"expected one integer >= 0 per class, got {wanted.tolist()}", argument="counts")
-    y = check_labels(labels, wanted.size)
+    numbers, seed = np.asarray(counts), check_integer("seed", seed, 0)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers.size and numbers.min() < 0):
+        raise ArgumentError(f"expected one integer >= 0 per class, got {numbers.tolist()}", argument="counts")
+    y = check_labels(labels, numbers.size)
     kept = [np.empty(0, np.int64)]
-    for c, number in enumerate(wanted):
+    for c, number in enumerate(numbers):
         ids = np.flatnonzero(y == c)
         if number > ids.size:
             what = f"class {c} has {ids.size} samples, {number} were requested"
@@ -135,7 +135,7 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
 
 
 class Selection(NamedTuple):
-    """What imbalance leaves: sorted sample indices, the count of every class, minority ids where they are defined."""
+    """The samples that imbalance keeps: sorted indices, the count of every class, minority ids if they are defined."""
 
     indices: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -168,10 +168,10 @@ def _check_order(value: Any) -> str | tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Imbalance(Options):
-    """Global imbalance: how many samples of each class are left; each kind has options of its own.
+    """Global imbalance: how many samples of each class are kept; each kind has its own options.
 
-    A share of minority classes is taken along `order`; named ids are ids whatever the order. In a balanced data set the
-    `largest` that is taken by default is the size of a class, as in the official code.
+    A share of minority classes follows `order`; explicit ids do not. In a balanced data set, `largest` defaults to the
+    size of a class, as in the official code.
     """
 
     kind: str = option(
@@ -207,7 +207,7 @@ class Imbalance(Options):
         return unused_by_kind(self, KINDS)
 
     def apply(self, labels: ArrayLike, num_classes: int, *, seed: int) -> Selection:
-        """Choose the samples that stay.
+        """Choose the samples to keep.
 
         >>> Imbalance("step", ratio=3, minority=(1,)).apply([0, 0, 0, 1, 1, 1], 2, seed=1).counts.tolist()
         [3, 1]
@@ -238,7 +238,7 @@ class Imbalance(Options):
         return counts
 
     def _feasible(self, order: Ints, available: Ints) -> int:
-        """Largest count of a head class with which no class lacks samples; counts never fall as it grows."""
+        """Return the largest count of a head class for which every class has enough samples, by bisection."""
         sizes = range(1, int(available.max()) + 1)
         return bisect_left(sizes, True, key=lambda largest: bool((self._counts(order, largest) > available).any()))
 

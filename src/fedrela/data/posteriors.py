@@ -1,7 +1,7 @@
 """Posterior files: a model's class probabilities with the labels, as ``.csv``, ``.parquet`` or ``.npz``.
 
-The reader checks the form of a file. Whether its numbers are probabilities is for `fedrela.relabel` to check, so NaN or
-a row that does not sum to 1 is read.
+The reader checks the form of a file. Whether its numbers are probabilities is for `fedrela.relabel` to check, so NaN
+and rows that do not sum to 1 are read as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Relabelling
-from fedrela.data.posterior_tables import Reading, read_csv, read_parquet
+from fedrela.data.posterior_tables import ColumnOptions, read_csv, read_parquet
 from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.data.sources.reading import Npz
 from fedrela.errors import ArgumentError, DataError
@@ -32,14 +32,14 @@ class PosteriorFile:
     posterior: NDArray[Any]  # (n, C)
     labels: NDArray[Any]  # class ids (n,)
     class_names: tuple[str, ...]
-    allowed: NDArray[Any] | None = None  # rules that an .npz may carry, in the sense of `fedrela.relabel`
+    allowed: NDArray[Any] | None = None  # as in `fedrela.relabel`, if an .npz file has them
     eligible: NDArray[Any] | None = None
     ids: tuple[str, ...] = ()  # the owner's name of every row
     names_as_labels: bool = False  # whether the label column holds class names and not ids
     lines: NDArray[np.int64] | None = None  # line, from 1, on which each row of a CSV file begins
 
     def place(self, row: int | None) -> str:
-        """Where a row lies: ``FILE:LINE`` for CSV, else the file."""
+        """Return the position of a row: ``FILE:LINE`` for CSV, else the file."""
         return str(self.path) if row is None or self.lines is None else f"{self.path}:{self.lines[row]}"
 
     def results(self, done: Relabelling) -> dict[str, Any]:
@@ -52,8 +52,8 @@ class PosteriorFile:
         moved, rho = np.zeros(n, np.bool_), np.zeros(n)
         np.maximum.at(rho, done.candidates.sample, done.candidates.rho)
         moved[done.ledger.index], rho[done.ledger.index] = True, done.ledger.rho
-        words: Sequence[Any] = self.class_names if self.names_as_labels else range(len(self.class_names))
-        old, new = ([words[c] for c in labels.tolist()] for labels in (self.labels, done.labels))
+        classes: Sequence[Any] = self.class_names if self.names_as_labels else range(len(self.class_names))
+        old, new = ([classes[c] for c in labels.tolist()] for labels in (self.labels, done.labels))
         table = self.path.suffix.lower() != ".npz"
         return {
             "id": list(self.ids) or list(range(n)),
@@ -82,19 +82,19 @@ def encode_columns(columns: Mapping[str, Any], ending: str) -> bytes:
 
 
 def _csv_field(value: Any) -> str:
-    """Quote a word if necessary; unlike the csv module, also for a carriage return before a plain newline."""
-    word = value if isinstance(value, str) else str(value).lower() if isinstance(value, np.bool_) else repr(value)
+    """Return a cell, quoted if necessary; unlike the csv module, also for a carriage return before a plain newline."""
+    cell = value if isinstance(value, str) else str(value).lower() if isinstance(value, np.bool_) else repr(value)
     if isinstance(value, np.floating):
-        word = repr(float(value))
-    return word if word and not set(word) & set(',"\r\n') else '"' + word.replace('"', '""') + '"'
+        cell = repr(float(value))
+    return cell if cell and not set(cell) & set(',"\r\n') else '"' + cell.replace('"', '""') + '"'
 
 
 def read_posteriors(path: str | Path, **options: Any) -> PosteriorFile:
-    """Read a posterior file, by its ending.
+    """Read a posterior file by its suffix.
 
     It is ``.npz`` with the arrays `posterior` (n, C) and `labels` (n,), and optionally `class_names` (C,), `ids` (n,),
     `allowed` (C, C) and `eligible` (n,); or a table, ``.csv`` or ``.parquet``, with one probability column per class
-    and a label column. Of a table `options` may name the columns, by name or by number from 0:
+    and a label column. For a table, `options` may choose columns by name or by number from 0:
 
     - `label_column`, by default the one called label, labels, y, class or target, else the last;
     - `id`, by default the index of a pandas frame, or the column called id, ids, index or row_id;
@@ -109,7 +109,7 @@ def read_posteriors(path: str | Path, **options: Any) -> PosteriorFile:
         for name in (name for name, value in options.items() if value):
             raise ArgumentError(f"{path}: {name} is for .csv and .parquet files; an .npz has named arrays")
         return _read_npz(path)
-    table = (read_csv if kind == ".csv" else read_parquet)(path, Reading(**options))
+    table = (read_csv if kind == ".csv" else read_parquet)(path, ColumnOptions(**options))
     names = table.layout.class_names
     return PosteriorFile(
         path, table.posterior, table.labels, names, None, None, table.ids, table.names_as_labels, table.lines
@@ -122,12 +122,12 @@ def _read_npz(path: Path) -> PosteriorFile:
         if key not in archive.names:
             has = ", ".join(repr(name[:40]) for name in sorted(archive.names)[:6]) or "nothing"
             raise DataError(f"{path}: {key}: this array is missing; the file has {has}")
-    Q = archive.read("posterior")
-    if Q.ndim != 2 or not 2 <= Q.shape[1] <= MOST_CLASSES:
-        raise DataError(f"{path}: posterior: expected shape (n, C), C from 2 to {MOST_CLASSES}, got {Q.shape}")
-    n, C = Q.shape
+    shape = archive.header("posterior").shape
+    if len(shape) != 2 or not 2 <= shape[1] <= MOST_CLASSES:
+        raise DataError(f"{path}: posterior: expected shape (n, C), C from 2 to {MOST_CLASSES}, got {shape}")
+    n, C = shape
     arrays = {}
-    for key, shape, kinds, words in (
+    for key, shape, kinds, expected in (
         ("labels", (n,), "iu", "integers"),
         ("class_names", (C,), "U", "text"),
         ("allowed", (C, C), "b", "booleans"),
@@ -135,15 +135,16 @@ def _read_npz(path: Path) -> PosteriorFile:
         ("ids", (n,), "Uiu", "text or integers"),
     ):
         if key in archive.names:
-            value = arrays[key] = archive.read(key)
-            if value.shape != shape or value.dtype.kind not in kinds:
-                came = f"{value.dtype} of shape {value.shape}"
-                raise DataError(f"{path}: {key}: expected {words} of shape {shape}, got {came}")
+            header = archive.header(key)  # checked before anything is unpacked
+            if header.shape != shape or header.dtype.kind not in kinds:
+                got = f"{header.dtype} of shape {header.shape}"
+                raise DataError(f"{path}: {key}: expected {expected} of shape {shape}, got {got}")
+            arrays[key] = archive.read(key)
     names = tuple(arrays["class_names"].tolist() if "class_names" in arrays else map(str, range(C)))
     ids = tuple(map(str, arrays["ids"].tolist() if "ids" in arrays else ()))
-    for key, found, wanted in (("class_names", names, C), ("ids", ids, len(ids))):
-        if len(set(found)) < wanted:
-            raise DataError(f"{path}: {key}: expected {wanted} different names, got {len(set(found))}")
+    for key, values, number in (("class_names", names, C), ("ids", ids, len(ids))):
+        if len(set(values)) < number:
+            raise DataError(f"{path}: {key}: expected {number} distinct names, got {len(set(values))}")
     y = arrays["labels"]
     y = y if np.iinfo(y.dtype).max >= C - 1 else y.astype(np.int64)  # room for every class a label may move to
-    return PosteriorFile(path, Q, y, names, arrays.get("allowed"), arrays.get("eligible"), ids)
+    return PosteriorFile(path, archive.read("posterior"), y, names, arrays.get("allowed"), arrays.get("eligible"), ids)

@@ -1,11 +1,11 @@
-"""Which uploads of a round are averaged: a bad one is left out, and does no harm to the others.
+"""Which uploads of a round are averaged: a bad one is left out, without harm to the others.
 
 Each upload is checked by itself against what the algorithm declares. One that fails is left out with a reason, as if it
-had never been sent. Only two rules look at more than one upload: a sender may not send two different ones, and its
-change may not be far larger than the changes of the others.
+had never been sent. Only two rules compare uploads: a sender may not send two different ones, and its change may not be
+far larger than the changes of the others.
 
-Some things cannot be seen here and are admitted: arrays of equal shape that were swapped, zeros, values too small to
-matter, a false number of samples where the server does not know the true one, and any poison within these limits.
+Some errors cannot be detected here and are admitted: swapped arrays of equal shape, zeros, values too small to matter,
+a false number of samples if the server does not know the true one, and any poisoning within these limits.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from fedrela.records import Upload
 from fedrela.text import printable
 
 INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
-LARGEST_WHOLE = 2**53  # float64 holds every integer up to here
+LARGEST_INTEGER = 2**53  # float64 represents every integer up to here
 LARGEST_SQUARE = float(np.finfo(np.float32).max)  # of a norm: beyond it float32 arithmetic overflows
 LONGEST_TEXT = 60  # of what a sender wrote, in a reason
 BLOCK = 80_000  # values that stay in the processor's cache
 PIECE = 10_000  # values; BLAS may share a longer dot product among threads, and bits would depend on their number
-FEWEST = 3  # uploads, for a median of the others to mean something
+FEWEST = 3  # uploads, for the median of the others to be meaningful
 
 Expected = Mapping[int, int | None]
 
@@ -56,17 +56,17 @@ def admit(
     reference: NDArray[Any] | None,
     norm_limit: float = 50.0,
 ) -> Admission:
-    """Check the uploads of one round; the result does not depend on the order in which they came.
+    """Check the uploads of one round; the result does not depend on the order of arrival.
 
-    `uploads` is whatever arrived; nothing in it can raise. A late upload of another round is left out and does no harm.
-    Identical copies from one sender count once. Where its uploads for this round differ, or one of them is malformed,
-    none of them counts: which came first is chance, and must not decide.
+    `uploads` is whatever arrived; nothing in it can raise. A late upload of another round is left out. Identical copies
+    from one sender count once. If its uploads for this round differ, or one of them is malformed, none of them counts:
+    which arrived first is chance, and must not decide.
 
-    `expected` has the clients chosen, each with its n_k, or None if the server does not know it; `specs` is what the
+    `expected` has the chosen clients, each with its n_k, or None if the server does not know it; `specs` is what the
     algorithm declares that a client sends. `reference` are the weights that the clients received; None, as for the
-    answers of an exchange, means no norms and no limit by them. An upload is left out where ||weights - reference|| is
-    beyond `norm_limit` times the median of the other uploads' norms. 0 is off, and so are fewer than three uploads, and
-    a median of 0.
+    answers of an exchange, means neither norms nor a limit. An upload is left out if ||weights - reference|| exceeds
+    `norm_limit` times the median of the other uploads' norms. There is no limit if `norm_limit` is 0, with fewer than
+    three uploads, or if the median is 0.
     """
     excluded: list[tuple[int | None, str]] = []
     sent: dict[int, list[object]] = {}
@@ -80,9 +80,9 @@ def admit(
     norms: dict[int, float] = {}
     for client in sorted(sent):
         checked = [_check_content(each, client, round, expected[client], specs, reference) for each in sent[client]]
-        passed = [each for each in checked if not isinstance(each, str)]
-        if len(passed) == len(checked) and all(_same(passed[0][0], copy) for copy, _ in passed[1:]):
-            admitted[client], norms[client] = passed[0]
+        valid = [each for each in checked if not isinstance(each, str)]
+        if len(valid) == len(checked) and all(_same(valid[0][0], copy) for copy, _ in valid[1:]):
+            admitted[client], norms[client] = valid[0]
         else:
             excluded += [(client, each if isinstance(each, str) else "sent twice") for each in checked]
     for client, times in _too_large(norms, norm_limit).items():
@@ -92,22 +92,22 @@ def admit(
     return Admission(tuple(admitted.values()), tuple(excluded), norms if reference is not None else {})
 
 
-def _whole(value: object) -> int | None:
-    """Return an integer from 0 to the largest one as int, or None for anything else, True and 1.0 included."""
+def _as_int(value: object) -> int | None:
+    """Return an integer from 0 to the largest one as int, or None for anything else, including True and 1.0."""
     number = int(value) if type(value) in INTEGERS else -1  # type: ignore[call-overload]  # no bool passes the test
-    return number if 0 <= number <= LARGEST_WHOLE else None
+    return number if 0 <= number <= LARGEST_INTEGER else None
 
 
 def _address(upload: object, round: int, expected: Expected) -> tuple[int | None, str]:
     """Return the sender, None if unknown, and why its upload does not belong to this round; empty if it does."""
     if type(upload) is not Upload:
         return None, "not an upload"
-    client = _whole(getattr(upload, "client", None))
+    client = _as_int(getattr(upload, "client", None))
     if client is None:
         return None, "unknown sender"
     if client not in expected:
         return client, "sender not chosen"
-    return client, "" if _whole(getattr(upload, "round", None)) == round else "wrong round"
+    return client, "" if _as_int(getattr(upload, "round", None)) == round else "wrong round"
 
 
 def _check_content(
@@ -115,7 +115,7 @@ def _check_content(
 ) -> tuple[Upload, float] | str:
     """Return the upload in plain form and its norm (0 without a reference), or why it is left out."""
     try:
-        count = _whole(getattr(upload, "samples", None))
+        count = _as_int(getattr(upload, "samples", None))
         if not count:
             raise _RefusedError("wrong number of samples")
         if samples is not None and count != samples:
@@ -162,7 +162,7 @@ def _check_array(name: str, values: NDArray[Any], spec: ArraySpec) -> None:
 
 
 def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> float:
-    """Return ||values - origin||^2, which shows every value that is not finite; 0 for integers."""
+    """Return ||values - origin||^2, which is not finite if a value is not; 0 for integers."""
     if values.dtype.kind != "f":
         return 0.0
     flat = values.reshape(-1).astype(np.promote_types(values.dtype, np.float32), copy=False)
@@ -172,10 +172,10 @@ def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> flo
             block = flat[start : start + BLOCK]
             if origin is not None:
                 block = block - origin[start : start + BLOCK]
-            pieces = (block[place : place + PIECE] for place in range(0, block.size, PIECE))
+            pieces = (block[at : at + PIECE] for at in range(0, block.size, PIECE))
             square += sum(float(piece.dot(piece)) for piece in pieces)
     if not square <= LARGEST_SQUARE:
-        raise _RefusedError(f"{'absurd magnitude' if np.isfinite(values).all() else 'not finite'}: {name}")
+        raise _RefusedError(f"{'values too large' if np.isfinite(values).all() else 'not finite'}: {name}")
     return square
 
 
@@ -192,8 +192,8 @@ def _too_large(norms: Mapping[int, float], limit: float) -> dict[int, float]:
     ordered = sorted((norm, client) for client, norm in norms.items())
     middle = {(len(norms) - 2) // 2, (len(norms) - 1) // 2}
     beyond = {}
-    for place, (norm, client) in enumerate(ordered):
-        median = statistics.fmean(ordered[k + (k >= place)][0] for k in middle)
+    for rank, (norm, client) in enumerate(ordered):
+        median = statistics.fmean(ordered[k + (k >= rank)][0] for k in middle)
         if 0 < limit * median < norm:
             beyond[client] = norm / median
     return beyond

@@ -1,4 +1,4 @@
-"""A client's work: one resident model per process, which every client of that process uses in turn."""
+"""A client's work, with one resident model per process that its clients use in turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend o
 
 @dataclass(frozen=True)
 class ClientSetup:
-    """What a process needs to do the work of clients; it is sent to each process once per run."""
+    """What a process needs for the work of clients; sent to each process once per run."""
 
     plan: Plan
     arrays: RunArrays
@@ -42,17 +42,18 @@ class ClientSetup:
     test: ArrayHandle
     index: ArrayHandle  # sample ids of all clients, one client after the other
     starts: NDArray[np.int64]  # where each client's ids begin
-    validation: NDArray[np.int64]  # ids of the samples held back
+    validation: NDArray[np.int64]  # ids of the validation samples
     current_labels: RowsHandle  # by sample id
-    client_state: RowsHandle | None  # one row per client; None if nothing is kept here
+    client_state: RowsHandle | None  # one row per client; None if there is none here
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, arrays: RunArrays, memory: SharedMemory, with_state: bool) -> ClientSetup:
         """Write the data of a run, the original labels as current ones, and empty client states to shared memory."""
-        labels = memory.make("current_labels", {"labels": ArraySpec(problem.y_train.shape, "int64")})
+        labels = memory.allocate("current_labels", {"labels": ArraySpec(problem.y_train.shape, "int64")})
         labels.row()["labels"][...] = problem.y_train
         lengths = [len(shard.train) for shard in problem.shards]
         empty = np.empty(0, np.int64)
+        state = memory.allocate("client_state", arrays.client_state, len(lengths)) if with_state else None
         return cls(
             plan=plan,
             arrays=arrays,
@@ -64,12 +65,12 @@ class ClientSetup:
             starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             validation=np.concatenate([empty, *(shard.validation for shard in problem.shards)]),
             current_labels=labels.handle,
-            client_state=memory.make("client_state", arrays.client_state, len(lengths)).handle if with_state else None,
+            client_state=state.handle if state else None,
         )
 
 
 def make_model(plan: Plan, num_classes: int) -> FlatModel:
-    """Return what clients train, on one vector; equal in every process, even if torch's own generator is used."""
+    """Return the model that clients train, on one vector; the same in every process, even if it draws from torch."""
     algorithm = plan.algorithm
     with seeded(plan.seed, "module"):
         module = plan.make()
@@ -85,7 +86,7 @@ def _own_code(*parts: object) -> bool:
 
 
 class ClientRunner:
-    """Carries out tasks. The server's process has one too, which scores and lends its model to a server that trains."""
+    """Carries out tasks. The server's process has one too: it scores, and a server that trains uses its model."""
 
     def __init__(self, setup: ClientSetup, model: FlatModel | None = None) -> None:
         plan = setup.plan
@@ -108,9 +109,9 @@ class ClientRunner:
     def create(cls, problem: Problem, plan: Plan, memory: SharedMemory, keeps_state: bool = True) -> ClientRunner:
         """Return a runner for the clients of a problem, with their data in shared memory."""
         if plan.algorithm.needs_images and not problem.is_image:
-            raise ArgumentError(f"{plan.algorithm.name}: needs images of bytes to augment; these samples are not")
+            raise ArgumentError(f"{plan.algorithm.name}: expected uint8 images to augment, got other samples")
         if plan.algorithm.mixes_inputs and problem.x_train.dtype == np.int64:
-            raise ArgumentError(f"{plan.algorithm.name}: mixes samples, which integers (token ids) do not allow")
+            raise ArgumentError(f"{plan.algorithm.name}: mixes samples, which is impossible with integers (token ids)")
         model = make_model(plan, problem.num_classes)
         arrays = RunArrays.of(problem, plan, model)
         with_state = keeps_state and bool(arrays.client_state)
@@ -124,10 +125,10 @@ class ClientRunner:
             return work[task.kind](task)
 
     def shared(self, handle: RowsHandle) -> SharedArrays:
-        """Return shared arrays, attached at their first use."""
-        if handle.place not in self._attached:
-            self._attached[handle.place] = SharedArrays.attach(handle)
-        return self._attached[handle.place]
+        """Return shared arrays, which are attached when first used."""
+        if handle.region not in self._attached:
+            self._attached[handle.region] = SharedArrays.attach(handle)
+        return self._attached[handle.region]
 
     def samples_of(self, client: int) -> NDArray[np.int64]:
         """Return the ids of a client's samples."""
@@ -135,7 +136,7 @@ class ClientRunner:
         return self._index[starts[client] : starts[client + 1]].copy()
 
     def load(self, weights: NDArray[Any], private: NDArray[Any] | None = None) -> None:
-        """Load shared and private arrays, by default the initial ones, so that nothing is left of other clients."""
+        """Load shared and private arrays, by default the initial private ones, and reset everything else."""
         self.split.shared.write(self.model, weights)
         self.split.private.write(self.model, self.first_private if private is None else private)
         self._frozen.write(self.model, self._first_frozen)
@@ -223,7 +224,7 @@ class ClientRunner:
         return logits
 
     def context(self, task: Task, labels: NDArray[np.int64]) -> ClientContext:
-        """Return what the algorithm is given at a client, with its part of these labels of all samples."""
+        """Return the algorithm's context of a client; `labels` are those of all samples."""
         setup, plan = self.setup, self.plan
         state = self._receive(task)
         index = self.samples_of(task.client)
@@ -255,7 +256,7 @@ class ClientRunner:
         return self.shared(self.setup.client_state).row(task.client) if self.setup.client_state else {}
 
     def _received(self, task: Task) -> dict[str, NDArray[Any]]:
-        """Return copies of what was sent beside the weights: what one client writes to them is its own."""
+        """Return copies of what was sent beside the weights, so that clients cannot change each other's."""
         sent = self.shared(task.broadcast).row() | dict(task.message)
         return {name: np.array(array) for name, array in sent.items() if name != "weights"}
 

@@ -33,7 +33,7 @@ def relabel_client(
 ) -> ClientRelabelling:
     """Re-label a client's samples, which hold their original labels, by the model as it was received.
 
-    If they were collected, `scores` are the logits of the client's last training epoch, (n, C).
+    `scores` are the logits of the client's last training epoch, (n, C), if they were collected.
     """
     start = time.perf_counter()
     original, classes = context.samples.labels, context.counts.size
@@ -98,7 +98,7 @@ def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _eligible(Q: NDArray[np.float64], labels: NDArray[np.int64], floor: float) -> NDArray[np.bool_] | None:
-    """Return no sample if the model confirms too few labels: it cannot be trusted with the others then."""
+    """Return that no sample may move if the model confirms too few labels, since it is not reliable then."""
     if floor == 0 or not len(labels) or float((Q.argmax(axis=1) == labels).mean()) >= floor:
         return None
     return np.zeros(len(labels), bool)

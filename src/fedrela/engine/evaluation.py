@@ -22,7 +22,7 @@ def evaluate(run: Run, subject: str = "test") -> Scores | None:
     labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.runner.setup.validation]
     if not len(labels):
         return None
-    scores = run.memory.make(f"scores {subject}", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
+    scores = run.memory.allocate(f"scores {subject}", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
     broadcast, round = run.write_broadcast().handle, run.state.round
     batches = range(-(-len(labels) // SCORE_BATCH))
     _finish(run, [Task("score", round, 0, broadcast, scores.handle, row, subject=subject) for row in batches])
@@ -37,7 +37,7 @@ def own_scores(classes: int) -> dict[str, ArraySpec]:
 def _evaluate_at_clients(run: Run) -> Scores | None:
     """Have all clients score the model on their own samples, and add up their reports."""
     specs, round = own_scores(run.problem.num_classes), run.state.round
-    output = run.memory.make("scores own", specs, run.clients)
+    output = run.memory.allocate("scores own", specs, run.clients)
     tasks = run.tasks("score_own", round, range(run.clients), output)
     collected = run.collect(tasks, output, specs, run.plan.train.deadline)
     everybody = dict.fromkeys(range(run.clients))
@@ -73,7 +73,7 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
 def _evaluate_client(run: Run, client: int) -> Scores:
     """Score the test set with a client's own model."""
     labels = run.problem.y_test
-    scores = run.memory.make("scores local", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
+    scores = run.memory.allocate("scores local", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
     _finish(run, run.tasks("score_local", run.state.round, [client], scores))
     return score(scores.row()["scores"], labels, None)
 

@@ -1,6 +1,6 @@
 """What a run learns from, and how: its data, its plan, and the arrays that follow from both.
 
-The experiment makes data and plan; the engine knows no data set and no configuration file.
+The experiment builds data and plan; the engine knows neither data sets nor configuration files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fedrela.models.inputs import Scaling
 from fedrela.models.layout import Layout, ParameterSplit
 from fedrela.records import Shard
 
-STATE = "client_state."  # before the names of a client's new state in a row of uploads
+STATE = "client_state."  # prefix of the names of a client's new state in a row of uploads
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Plan:
     train: TrainOptions
     relabel: RelabelPlan
     algorithm: Algorithm
-    make: Callable[[], nn.Module]  # makes the model, to which the algorithm may add
+    make: Callable[[], nn.Module]  # builds the model, to which the algorithm may add
     device: str = "cpu"
 
     def local(self, round: int) -> Local:

@@ -50,9 +50,8 @@ class RoundResult:
 def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | None = None) -> RoundResult:
     """Carry out the next round.
 
-    Failures that depend on chance are noted in `folder` before anything depends on them. Clients of `missing` failed in
-    this round before the run was interrupted, and are not asked again: the outcome is fixed, so the others have no
-    deadline.
+    Transient failures are recorded in `folder` before anything depends on them. Clients of `missing` failed in this
+    round before the run was interrupted, and are not asked again: the outcome is fixed, so the others have no deadline.
     """
     round, missing = run.state.round + 1, missing or {}
     deadline = 0.0 if missing else run.plan.train.deadline
@@ -92,7 +91,7 @@ def next_round(run: Run, folder: RunFolder | None = None, missing: Failures | No
 
 def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures, deadline: float) -> Collected:
     """Have the chosen clients re-label if due, and train; the largest start first."""
-    output = run.memory.make("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
+    output = run.memory.allocate("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
     empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if run.samples[client] == 0}
     failed = {**failed, **empty}
     tasks = run.tasks("train", round, [client for client in chosen if client not in failed], output)
@@ -103,7 +102,7 @@ def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures,
 
 
 def keep_results(run: Run, round: int, collected: Collected, admission: Admission) -> None:
-    """Keep the new labels and states of the admitted clients, and drop those of the others."""
+    """Keep the new labels and states of the admitted clients, and discard those of the others."""
     state = run.state
     state.skipped = 0
     admitted = [upload.client for upload in admission.admitted]
@@ -151,7 +150,7 @@ def _timed(timing: Timing) -> Iterator[None]:
 
 
 def _note_failures(folder: RunFolder | None, round: int, failed: Failures, missing: Failures) -> None:
-    """Note failures that a resumed run might not meet again, before anything depends on them."""
+    """Record failures that a resumed run might not repeat, before anything depends on them."""
     new = {client: each for client, each in failed.items() if client not in missing and each.kind.is_transient}
     if folder is not None and new:
         folder.note_exclusions(round, new)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
-from fedrela.core.limits import PAIRS
 from fedrela.core.reallocators import reallocator
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, WrongKeyError
@@ -45,11 +44,11 @@ def check_milestones(value: Any) -> tuple[int | float, ...]:
     """Return distinct rounds, or shares of the rounds, as a tuple."""
     if not isinstance(value, list | tuple):
         raise ArgumentError(f"expected a list of rounds, or of shares of them, got {shown(value)}")
-    for i, moment in enumerate(value):
-        whole, share = type(moment) is int, type(moment) is float
-        if not (whole and 1 <= moment <= MOST_ROUNDS) and not (share and 0 < moment < 1):
+    for i, milestone in enumerate(value):
+        is_round, is_share = type(milestone) is int, type(milestone) is float
+        if not (is_round and 1 <= milestone <= MOST_ROUNDS) and not (is_share and 0 < milestone < 1):
             what = "expected a round from 1, or a share of the rounds above 0 and below 1"
-            raise ArgumentError(f"{what}, got {shown(moment)}", item=(i,))
+            raise ArgumentError(f"{what}, got {shown(milestone)}", item=(i,))
     if len(set(value)) < len(value):
         raise ArgumentError("expected distinct milestones, got one twice")
     return tuple(value)
@@ -106,9 +105,9 @@ class TrainOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for i, moment in enumerate(self.milestones):
-            if moment > self.rounds:
-                what = f"expected a round up to the last one, {self.rounds}, got {shown(moment)}"
+        for i, milestone in enumerate(self.milestones):
+            if milestone > self.rounds:
+                what = f"expected a round up to the last one, {self.rounds}, got {shown(milestone)}"
                 raise ArgumentError(what, argument="milestones", item=(i,))
 
     def unused(self) -> dict[str, str]:
@@ -200,8 +199,7 @@ class RelabelPlan(RelabelOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.allowed, np.ndarray):
-            raise ArgumentError(f"expected {PAIRS}, got booleans", argument="allowed")
+        self.check_no_matrix()
 
     @property
     def schedule(self) -> Schedule:
@@ -209,7 +207,7 @@ class RelabelPlan(RelabelOptions):
         return Schedule(start=self.start, period=self.period, late=self.late)
 
     def unused(self) -> dict[str, str]:
-        """Return the options of passes that are not made, and those that the method does not look at."""
+        """Return the options of passes if there are none, and those that the method ignores."""
         unused = dict.fromkeys(reallocator(self.method).unused, f"method {self.method!r} does not use it")
         passes = PASSES if self.collected else ()
         return unused | dict.fromkeys(passes, "with collected = true there is no pass to set this for")
@@ -220,7 +218,7 @@ class RelabelPlan(RelabelOptions):
         return options | {"tau": self.tau_of(client)}
 
     def tau_of(self, client: int | None = None) -> float:
-        """Return the tau of a client, or with None of all clients that have none of their own."""
+        """Return the tau of a client, or for None that of clients without their own."""
         return self.tau.get(str(client), self.tau[OTHERS]) if isinstance(self.tau, Mapping) else self.tau
 
     def due(self, round: int, rounds: int, last: int | None) -> bool:

@@ -20,7 +20,7 @@ from fedrela.models.runtime import one_thread, torch_stream
 from fedrela.records import Failure, FailureKind, Upload
 
 Result = TypeVar("Result")
-LARGEST = 1e12  # far beyond what any model learns with; from there on float32 sums overflow
+LARGEST = 1e12  # far beyond any useful weight; above it float32 sums overflow
 
 
 def hold_exchanges(
@@ -28,7 +28,7 @@ def hold_exchanges(
 ) -> dict[int, Failure]:
     """Hold every exchange that precedes the training of this round, and return the clients that failed in one.
 
-    They sit out the rest of the round. Those of `missing` that failed in an exchange before are not asked again.
+    They are left out of the rest of the round. Clients of `missing` that failed in an exchange are not asked again.
     """
     failed = {client: failure for client, failure in missing.items() if failure.exchange}
     for exchange in run.plan.algorithm.exchanges():
@@ -42,7 +42,7 @@ def hold_exchanges(
 def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: float) -> dict[int, Failure]:
     algorithm, name = run.plan.algorithm, exchange.name
     specs = dict(algorithm.answers(name, run.arrays.sizes))
-    answers = run.memory.make(f"exchange {name}", specs, len(asked))
+    answers = run.memory.allocate(f"exchange {name}", specs, len(asked))
     collected = run.collect(run.tasks("ask", round, asked, answers, name), answers, specs, deadline)
     expected = {client: run.samples[client] for client in asked}
     admission = admit(collected.uploads, round=round, expected=expected, specs=specs, reference=None, norm_limit=0.0)
@@ -74,7 +74,7 @@ def _on_server(
 ) -> Result:
     """Run server code on one thread, with its own random numbers.
 
-    The state is kept as copies: an array of the model or of an upload would change later.
+    The state is copied, since arrays of the model or of uploads change later.
     """
     plan, runner, weights = run.plan, run.runner, run.state.weights.view()
     weights.flags.writeable = False

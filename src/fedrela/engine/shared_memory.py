@@ -1,7 +1,7 @@
-"""Arrays that several processes see: inputs to read, and rows of named arrays to exchange.
+"""Arrays shared by several processes: inputs to read, and rows of named arrays to exchange.
 
-The bytes lie in shared memory if they fit, otherwise in a mapped file. They have no name in either, so they vanish
-with the last process that maps them, even after a kill.
+The bytes are in shared memory if they fit, otherwise in a mapped file. Either is unlinked at once, so it vanishes with
+the last process that maps it, even after a kill.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ ALIGNMENT = 64  # bytes, one cache line
 
 
 class Block:
-    """Bytes that another process made and still holds at `place`; see `create`."""
+    """Bytes that a process created and others map, by their `region`; see `create`."""
 
-    def __init__(self, place: FileRegion, file: MappedFile | None = None) -> None:
-        self.place = place  # small, hashable, can be pickled
+    def __init__(self, region: FileRegion, file: MappedFile | None = None) -> None:
+        self.region = region  # small, hashable, can be pickled
         self._file = file
-        self._bytes: mmap.mmap | None = place.map(writable=True)
+        self._bytes: mmap.mmap | None = region.map(writable=True)
 
     @classmethod
     def create(cls, size: int, *, folder: str | Path | None = None, limit: int = LIMIT) -> Block:
-        """Make a block of zeros, of `size` bytes.
+        """Create a block of zeros, of `size` bytes.
 
-        It lies in shared memory or, if that has no room or the block is larger than `limit`, in a file in `folder`,
-        by default the folder for temporary files.
+        It is in shared memory or, if that is full or the block is larger than `limit`, in a file in `folder`, by
+        default the folder for temporary files.
         """
         size = max(size, 1)  # an empty file cannot be mapped
         file = None
-        with contextlib.suppress(DataError, OSError):  # there is no such folder, or another process took the space
+        with contextlib.suppress(DataError, OSError):  # no such folder, or another process took the space
             if size <= min(limit, shutil.disk_usage(SHARED_MEMORY).free):
                 file = MappedFile(SHARED_MEMORY, size)
         file = file or MappedFile(folder or tempfile.gettempdir(), size)
-        return cls(file.place, file)
+        return cls(file.region, file)
 
     def array(self, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array on the block's own bytes from `offset` on."""
         if self._bytes is None:
-            raise ArgumentError("it is closed; make another", argument="block")
+            raise ArgumentError("it is closed; create another", argument="block")
         return np.frombuffer(self._bytes, dtype, math.prod(shape), offset).reshape(shape)
 
     def close(self) -> None:
-        """Release the block; no other process can attach it then, and its memory is freed with the last array on it."""
+        """Release the block; no other process can map it then, and its memory is freed with the last array on it."""
         self._bytes = None
         if self._file is not None:
             self._file.close()
@@ -68,14 +68,14 @@ class Block:
 class ArrayHandle:
     """Where workers find an array to read; see `SharedMemory.share`."""
 
-    place: FileRegion
+    region: FileRegion
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     def open(self) -> NDArray[Any]:
         """Return the array, read-only, without a copy."""
-        data = self.place.map(writable=False)
+        data = self.region.map(writable=False)
         return np.frombuffer(data, self.dtype, math.prod(self.shape), self.offset).reshape(self.shape)
 
 
@@ -83,7 +83,7 @@ class ArrayHandle:
 class RowsHandle:
     """How another process finds `SharedArrays`."""
 
-    place: FileRegion
+    region: FileRegion
     specs: ArraySpecs
 
 
@@ -102,18 +102,18 @@ class SharedArrays:
 
     @classmethod
     def create(cls, specs: ArraySpecs, rows: int = 1, folder: Path | None = None) -> SharedArrays:
-        """Make rows of zeros."""
+        """Create rows of zeros."""
         return cls(Block.create(_offsets(specs)[1] * rows, folder=folder), specs, rows)
 
     @classmethod
     def attach(cls, handle: RowsHandle) -> SharedArrays:
-        """Open what another process made."""
-        return cls(Block(handle.place), handle.specs)
+        """Open what another process created."""
+        return cls(Block(handle.region), handle.specs)
 
     @property
     def handle(self) -> RowsHandle:
         """How another process finds it."""
-        return RowsHandle(self.block.place, self.specs)
+        return RowsHandle(self.block.region, self.specs)
 
     def row(self, index: int = 0) -> dict[str, NDArray[Any]]:
         """Return the arrays of a row, as views."""
@@ -129,7 +129,7 @@ class SharedArrays:
 
 
 class SharedMemory:
-    """The shared arrays of a run by name, and arrays to read; in `folder` lies what is too large for shared memory."""
+    """The shared arrays of a run by name, and arrays to read; `folder` is for what is too large for shared memory."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -139,34 +139,34 @@ class SharedMemory:
     def __getitem__(self, name: str) -> SharedArrays:
         return self._arrays[name]
 
-    def make(self, name: str, specs: ArraySpecs, rows: int = 1) -> SharedArrays:
+    def allocate(self, name: str, specs: ArraySpecs, rows: int = 1) -> SharedArrays:
         """Return the arrays of that name, recreated if their specs changed or there are too few rows."""
-        there = self._arrays.get(name)
-        if there is None or there.specs != specs or there.rows < rows:
-            if there is not None:
-                there.close()
+        arrays = self._arrays.get(name)
+        if arrays is None or arrays.specs != specs or arrays.rows < rows:
+            if arrays is not None:
+                arrays.close()
             self._arrays[name] = SharedArrays.create(specs, rows, self.folder)
         return self._arrays[name]
 
     def write_broadcast(self, arrays: Mapping[str, NDArray[Any]]) -> SharedArrays:
         """Write the arrays that every client receives to shared memory."""
         specs = {name: ArraySpec(array.shape, str(array.dtype)) for name, array in arrays.items()}
-        broadcast = self.make("broadcast", specs)
+        broadcast = self.allocate("broadcast", specs)
         for name, target in broadcast.row().items():
             target[...] = arrays[name]
         return broadcast
 
     def share(self, array: NDArray[Any]) -> ArrayHandle:
-        """Make an array readable in workers: one that is mapped from a file on disk stays there, others are copied."""
+        """Make an array readable in workers: one that is mapped from a file is not copied, others are."""
         if array.dtype.hasobject:
             raise ArgumentError(f"expected an array of plain values, got {array.dtype}; convert it", argument="share")
-        found = _on_disk(array)
-        if found is None:
+        location = _on_disk(array)
+        if location is None:
             block = Block.create(array.nbytes, folder=self.folder)
             block.array(0, array.shape, array.dtype)[...] = array
             self._copies.append(block)
-            found = block.place, 0
-        return ArrayHandle(*found, array.shape, array.dtype)
+            location = block.region, 0
+        return ArrayHandle(*location, array.shape, array.dtype)
 
     def close(self) -> None:
         """Release everything; workers that have not opened it yet can no longer do so."""
@@ -175,16 +175,16 @@ class SharedMemory:
 
 
 def copy_declared(owner: str, target: Mapping[str, NDArray[Any]], arrays: Mapping[str, Any], specs: ArraySpecs) -> None:
-    """Copy arrays into a row; names, shapes and dtypes must be the declared ones, else the error names the owner."""
+    """Copy arrays into a row; names, shapes and dtypes must be as declared, else the error names the owner."""
     if set(arrays) != set(specs):
-        odd = sorted(set(arrays) ^ set(specs))[0]
-        what = "is declared but missing" if odd in specs else "is not declared"
-        raise ArgumentError(f"{owner}: {odd!r} {what}")
+        name = sorted(set(arrays) ^ set(specs))[0]
+        what = "is declared but missing" if name in specs else "is not declared"
+        raise ArgumentError(f"{owner}: {name!r} {what}")
     for name, spec in specs.items():
         array = np.asarray(arrays[name])
         if array.shape != spec.shape or array.dtype != spec.dtype:
             got = f"got {array.dtype} of shape {array.shape}"
-            raise ArgumentError(f"{owner}: {name!r}: {spec.dtype} of shape {spec.shape} is declared, {got}")
+            raise ArgumentError(f"{owner}: {name!r}: expected {spec.dtype} of shape {spec.shape}, {got}")
         target[name][...] = array
 
 

@@ -1,6 +1,6 @@
-"""A run in progress: what it learns, how and with whom, and the server's state, which changes from round to round.
+"""A run in progress: its data, plan and executor, and the server's state, which changes from round to round.
 
-Also its whole state as a checkpoint, and back.
+Also how its whole state is saved as a checkpoint, and restored.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Collected:
 
 
 class Run:
-    """One federated run in progress: what to learn from, how, and which executor does the clients' work.
+    """One federated run in progress: its data, its plan, and the executor of the clients' work.
 
-    If the plan cannot be sent to other processes, this process does the work, and `note` says so. `folder` holds
+    If the plan cannot be sent to other processes, this process does the work, and `note` says so. `folder` is for
     arrays that are too large for shared memory.
     """
 
@@ -102,7 +102,7 @@ class Run:
     def tasks(
         self, kind: TaskKind, round: int, clients: Iterable[int], output: SharedArrays, subject: str = ""
     ) -> list[Task]:
-        """Return a task for each of these clients, with a row of `output`; what they receive is written now."""
+        """Write what clients receive to shared memory, and return a task with a row of `output` for each of them."""
         plan, state, broadcast = self.plan, self.state, self.write_broadcast().handle
         return [
             Task(
@@ -143,7 +143,7 @@ def _load(executor: Executor, runner: ClientRunner) -> tuple[Executor, str]:
             executor.load(ClientRunner, runner.setup)
             return executor, note
         except CannotSendError as error:
-            executor, note = SerialExecutor(), f"runs in one process, since this cannot be sent to another: {error}"
+            executor, note = SerialExecutor(), f"runs in one process, since its work cannot be sent to another: {error}"
     executor.load(lambda runner: runner, runner)
     return executor, note
 
@@ -173,8 +173,8 @@ def restore_checkpoint(run: Run, checkpoint: Checkpoint) -> None:
     """Put a run into the state of a checkpoint; one that does not fit the run is an `IntegrityError`."""
     remote = bool(checkpoint.record.get("remote_clients"))
     if remote != run.executor.remote_clients:
-        clients = "a Flower grid's" if remote else "this machine's"
-        raise ArgumentError(f"checkpoint of round {checkpoint.round}: its clients are {clients}; resume it in that way")
+        engine = "on a Flower grid" if remote else "with the embedded engine"
+        raise ArgumentError(f"checkpoint of round {checkpoint.round}: its clients run {engine}; resume it {engine}")
     try:
         _restore(run, checkpoint)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:

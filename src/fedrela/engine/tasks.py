@@ -1,4 +1,4 @@
-"""What an executor is asked to do, and what it returns besides the arrays in shared memory."""
+"""Tasks for an executor, and their results besides the arrays in shared memory."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Task:
     round: int
     client: int
     broadcast: RowsHandle  # what every client receives
-    output: RowsHandle  # where the resulting arrays belong, in this row
-    row: int
+    output: RowsHandle  # where the resulting arrays go
+    row: int  # of the output
     message: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what this client alone receives
     has_state: bool = False  # whether the client has a state from an earlier round
     relabel: bool = False  # whether re-labelling is due
@@ -73,7 +73,7 @@ class NoSamplesError(FedrelaError):
 
 
 def failure_of(error: Exception) -> Failure:
-    r"""Return the failure that an error of a client's work is, its type and message on one line.
+    r"""Return an error of a client's work as a failure, with its type and message on one line.
 
     >>> failure_of(ValueError("two\n  lines"))
     Failure(kind=<FailureKind.ERROR: 'error'>, detail='ValueError: two lines', exchange='')

@@ -1,7 +1,7 @@
-"""Matched arms: what is compared with what, so that the effect of re-labelling can be separated from the rest.
+"""Matched arms: what is compared with what, to isolate the effect of re-labelling.
 
-The official code lowers the learning rate together with re-labelling, so that their effects cannot be separated. The
-four matched arms cross the two; ``random`` moves as many labels between the same classes, of samples drawn at random.
+The official code lowers the learning rate together with re-labelling, which confounds the two. The four matched arms
+cross them; ``random`` moves as many labels between the same classes, but of random samples.
 """
 
 from __future__ import annotations

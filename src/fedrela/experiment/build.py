@@ -14,7 +14,7 @@ from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, Recipe, build_federation
 from fedrela.data.sources import Source, find_source, load
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.toml.reader import placed
+from fedrela.experiment.toml.reader import error_line
 from fedrela.experiment.toml.writer import KeyPath
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.text import printable
@@ -26,14 +26,14 @@ LONGEST_MESSAGE = 2000  # characters; messages about data hold whole paths
 
 
 @contextlib.contextmanager
-def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> Iterator[None]:
-    r"""Re-raise an `ArgumentError` or a `DataError` of the block: the same class, with position and key in front.
+def errors_at(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> Iterator[None]:
+    r"""Re-raise an `ArgumentError` or a `DataError` of the block with its position and key in front.
 
-    `keys` has the key of the configuration that each argument comes from; `otherwise` is for errors about no argument.
+    `keys` maps arguments to keys of the configuration; `otherwise` is the key for errors about no argument.
 
     >>> from fedrela.experiment.load import parse_config
     >>> config = parse_config("[data]\nroot = 'x'", name="run.toml")
-    >>> with located(config, {"label": ("data", "options", "label")}, ("data", "root")):
+    >>> with errors_at(config, {"label": ("data", "options", "label")}, ("data", "root")):
     ...     raise DataError("x: no such file")
     Traceback (most recent call last):
     ...
@@ -48,28 +48,28 @@ def located(config: Config, keys: Mapping[str, KeyPath], otherwise: KeyPath) -> 
         position = positions.of(path).value if positions else None
         what = printable(error.reason if known else str(error), LONGEST_MESSAGE)
         kind = DataError if isinstance(error, DataError) else ArgumentError
-        raise kind(placed(config.origin.name, what, position, path)) from error
+        raise kind(error_line(config.origin.name, what, position, path)) from error
 
 
 def build_data(config: Config, *, source: Source | None = None, progress: Progress | None = None) -> Federation:
     """Build the federation that the ``[data]`` table describes, possibly from a user-supplied source.
 
     `progress` is called with (done, total, what) while files are decoded. An error is one line, ``file:line:column:
-    key: what is wrong``, if the data cannot be read or do not allow what is asked of them.
+    key: what is wrong``, if the data cannot be read or do not fit the configuration.
     """
     data = config.data
     files: KeyPath = ("data", "source" if data.root is None else "root")
     origin = None
     if source is None:
         if not config.simulates:
-            what = "it names none to simulate; fedrela export-flower DIR CONFIG --private is for private nodes"
+            what = "names no data to simulate with; fedrela export-flower DIR CONFIG --private is for private nodes"
             raise ArgumentError(f"{config.origin.name}: data.source: {what}")
         origin = {"source": data.source, "options": dict(data.options)}
         options: dict[str, KeyPath] = {name: ("data", "options", name) for name in find_source(data.source).options}
-        with located(config, options | {"root": ("data", "root")}, files):
+        with errors_at(config, options | {"root": ("data", "root")}, files):
             source = load(data.source, data.root, progress=progress, **data.options)
     recipe = Recipe(config.seed, data.imbalance, data.partition, data.validation, data.standardize)
-    with located(config, _recipe_keys(recipe), files):
+    with errors_at(config, _recipe_keys(recipe), files):
         return build_federation(source, recipe, origin=origin)
 
 

@@ -13,7 +13,7 @@ from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import ARMS, PAIRS
 from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.load import config_sha256, config_toml
-from fedrela.experiment.overlay import laid_over, nested, overlay
+from fedrela.experiment.overlay import merge, nested, overlay
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
@@ -74,8 +74,8 @@ class Comparison(GridSummary):
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
     """Run a comparison below the folder `out`, or what is left of it there; parameters as for `run`.
 
-    What is compared stands in the table ``[compare]``. It is an error if every baseline failed; if only some
-    did, the summary has the reasons.
+    The table ``[compare]`` says what is compared. It is an error if every baseline failed; if only some did, the
+    summary has the reasons.
     """
     plan = Compare(as_config(config), out)
     plan.grid.complete(workers)
@@ -147,7 +147,7 @@ def base_digest(config: Config) -> str:
     return config_sha256(overlay(config, {"seed": 1, "report": ReportConfig().model_dump()}))
 
 
-ACT_WITHOUT = ("enabled", "lr_scale", "collected")  # keys of [relabel] that affect even a run that re-labels nothing
+ALWAYS_ACTIVE = ("enabled", "lr_scale", "collected")  # keys of [relabel] that affect even a run that re-labels nothing
 
 
 def cells_of(
@@ -156,18 +156,18 @@ def cells_of(
 ) -> Iterator[Cell]:  # fmt: skip
     """Yield every run: each baseline, by label what it changes, with each point's values, in each arm, with each seed.
 
-    An arm that is none of `ARMS` leaves ``[relabel]`` as it is.
+    An arm that is not in `ARMS` leaves ``[relabel]`` as it is.
     """
     for (label, changes), values, arm, seed in itertools.product(baselines.items(), points, arms, seeds):
         last = {"seed": seed, **({"relabel": ARMS[arm].relabel()} if arm in ARMS else {})}
-        made = overlay(config, laid_over(laid_over(changes, nested(values)), last))
+        made = overlay(config, merge(merge(changes, nested(values)), last))
         yield Cell(_without_idle_keys(made, values), label, arm, seed, values)
 
 
 def _without_idle_keys(config: Config, values: Record) -> Config:
-    """Return a run with defaults for swept keys that cannot change it, since it does not re-label: one run for all."""
-    acting = {*ACT_WITHOUT, *(() if config.relabel.lr_scale == 1 else ("start",))}
-    idle = {key.split(".")[1] for key in values if key.startswith("relabel.")} - acting
+    """Reset swept keys that have no effect on a run without re-labelling, so that all their values share one run."""
+    active = {*ALWAYS_ACTIVE, *(() if config.relabel.lr_scale == 1 else ("start",))}
+    idle = {key.split(".")[1] for key in values if key.startswith("relabel.")} - active
     if config.relabel.enabled or not idle:
         return config
     return overlay(config, {"relabel": {name: getattr(RelabelPlan(), name) for name in idle}})

@@ -17,7 +17,14 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.engine.tasks import Task
 from fedrela.errors import DataError
 from fedrela.experiment.node import NodeSamples
-from fedrela.experiment.private import COUNTS, agreed_on, at_node, recorded_statistics, statistics_specs, within_policy
+from fedrela.experiment.private import (
+    COUNTS,
+    at_node,
+    federation_of,
+    recorded_statistics,
+    statistics_specs,
+    within_policy,
+)
 from fedrela.experiment.registries import when
 from fedrela.experiment.runner import build_plan
 from fedrela.experiment.schema import Config
@@ -38,7 +45,7 @@ def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[
     means (averages of its samples, and the shares of all classes in them): once, all clients
     statistics (count, mean, squares of its samples): once, before the first round
     """
-    federation, train = agreed_on(config), "after training in each of its rounds"
+    federation, train = federation_of(config), "after training in each of its rounds"
     policy = policy or NodePolicy(counts=True, confusion=True)
     algorithm = config.algorithm.make()
     times = {exchange.name: when(exchange) for exchange in algorithm.exchanges()}
@@ -58,8 +65,8 @@ def disclosures(config: Config, policy: NodePolicy | None = None) -> list[tuple[
 
 
 def _statistics(config: Config, run: RunFolder) -> dict[str, NDArray[Any]]:
-    """Return the statistics that a run started with; for images, a simulation has them as its scaling constants."""
-    agreed, federation = recorded_statistics(run.manifest), agreed_on(config)
+    """Return the statistics that a run started with; for images, a simulation records them as scaling constants."""
+    agreed, federation = recorded_statistics(run.manifest), federation_of(config)
     if "count" not in statistics_specs(config) or "count" in agreed:
         return agreed
     if not federation.has_channels:
@@ -70,7 +77,7 @@ def _statistics(config: Config, run: RunFolder) -> dict[str, NDArray[Any]]:
 
 def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, client: int, folder: Path) -> Preview:
     """Return what FedReLa would move at a node, on average, with the newest model of the run in a folder."""
-    run, own = RunFolder.open(folder), within_policy(config, node)
+    run, own = RunFolder.open(folder), within_policy(config, node, client)
     saved = run.load_checkpoint()
     if saved is None:
         raise DataError(f"{folder}: holds no model yet")

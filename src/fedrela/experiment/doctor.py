@@ -1,4 +1,4 @@
-"""What a bug report should say about a machine: versions, cores, memory, device, folders, data sets, optional parts."""
+"""What a bug report should say about a machine: versions, hardware, folders, data sets, packages."""
 
 from __future__ import annotations
 
@@ -12,24 +12,32 @@ from fedrela.data.cache import cache_folder
 from fedrela.data.sources import SOURCES
 from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.errors import FedrelaError
-from fedrela.models.runtime import device_of
+from fedrela.models.runtime import device_of, processor
 
-NEEDED = ("numpy", "torch", "safetensors", "pydantic", "typer", "rich", "jinja2", "pillow", "scikit-learn", "scipy",
+REQUIRED = ("numpy", "torch", "safetensors", "pydantic", "typer", "rich", "jinja2", "pillow", "scikit-learn", "scipy",
           "matplotlib", "pooch")  # fmt: skip
-OPTIONAL = ("flwr", "ray", "tensorboard", "pandas", "imbalanced-learn", "mlflow", "wandb", "datasets", "flwr-datasets")
+OPTIONAL = {  # and what installs it, where that is an extra of ours
+    "flwr": "fedrela[flower]", "ray": "fedrela[flower-sim]", "tensorboard": "fedrela[tensorboard]",
+    "pyarrow": "fedrela[parquet]", "imbalanced-learn": "fedrela[imblearn]", "pandas": "", "mlflow": "", "wandb": "",
+    "datasets": "", "flwr-datasets": "",
+}  # fmt: skip
 
 
 def facts() -> Iterator[tuple[str, str]]:
-    """Yield name and value of every fact, without user or machine names, or paths other than those of data."""
+    """Yield the name and value of every fact; no user or machine names, and no paths but those of data."""
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
     yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield "processor", processor()
     yield "cores", f"{usable_cores()} usable of {os.cpu_count()}"
     yield "memory", memory()
     yield "device", device_of("auto")
-    yield "packages", ", ".join(_versions(NEEDED))
-    yield "optional", ", ".join(_versions(OPTIONAL))
+    yield "packages", ", ".join(f"{name} {_version(name) or 'missing'}" for name in REQUIRED)
+    installed = {name: _version(name) for name in OPTIONAL}
+    yield "optional packages", ", ".join(f"{name} {found}" for name, found in installed.items() if found) or "none"
+    missing = [f"{name} ({extra})" if extra else name for name, extra in OPTIONAL.items() if not installed[name]]
+    yield "not installed", ", ".join(missing) or "none"
     folder = cache_folder()
-    yield "cache", f"{_short(folder)} ({'there' if folder.is_dir() else 'not made yet'})"
+    yield "cache", f"{_short(folder)} ({'exists' if folder.is_dir() else 'not created yet'})"
     yield "data sets", ", ".join(_data_sets())
 
 
@@ -42,16 +50,15 @@ def memory() -> str:
     return "unknown"
 
 
-def _versions(names: tuple[str, ...]) -> Iterator[str]:
-    for name in names:
-        try:
-            yield f"{name} {version(name)}"
-        except PackageNotFoundError:
-            yield f"{name} missing"
+def _version(name: str) -> str | None:
+    """Return the version of a package, or None without it."""
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return None
 
 
 def _data_sets() -> Iterator[str]:
-    """Yield every source that is read from known files, with where these are in the usual folders."""
+    """Yield every source with files of its own, and the folder where they were found."""
     for name, spec in SOURCES.items():
         if spec.find is None:
             continue

@@ -19,13 +19,13 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, load_node, parse_config
-from fedrela.experiment.node import MisfitError, load_samples
+from fedrela.experiment.node import MismatchError, load_samples
 from fedrela.experiment.private import (
     PrivateFederation,
-    agreed_on,
     at_node,
     at_server,
     check_trainable,
+    federation_of,
     merged_statistics,
     own_statistics,
     recorded_statistics,
@@ -57,12 +57,12 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
 STATE = ".fedrela-client"  # folder of a node's own state, unless it names another
-PATIENCE = 600.0  # seconds
+TIMEOUT = 600.0  # seconds
 Watch = Callable[[RecordedRun, RoundRecord | None], None]
 
 
 def client_app(config: Config, state: str = STATE) -> Any:
-    """Return the ``ClientApp`` of every client; data and model are made at its first message.
+    """Return the ``ClientApp`` of every client, which builds data and model at its first message.
 
     `state` is a folder of the client's own, which must outlive the process; ``state-dir`` in a node's configuration
     names another.
@@ -78,7 +78,7 @@ def _simulated(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 
 @lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
 def flower_client(text: str, state: str) -> FlowerClient:
-    """Return what carries out the tasks of clients in this process; if the data cannot be read, they take no part."""
+    """Return what runs the tasks of clients in this process; if the data cannot be read, they do not take part."""
     from fedrela.flower.client_app import FlowerClient
 
     config = parse_config(text)
@@ -97,7 +97,7 @@ def _runner(config: Config, federation: Federation | PrivateFederation) -> tuple
 
 
 def _no_runner(_: Any) -> tuple[ClientRunner, SharedMemory]:
-    raise DataError("takes no part")  # a client has reported its own reason already
+    raise DataError("does not take part")  # the client has already reported why
 
 
 def data_sha256(manifest: Mapping[str, Any]) -> str:
@@ -106,7 +106,7 @@ def data_sha256(manifest: Mapping[str, Any]) -> str:
 
 
 def private_client_app(config: Config, state: str = STATE) -> Any:
-    """Return the ``ClientApp`` of a private node, which reads its own samples alone.
+    """Return the ``ClientApp`` of a private node, which reads only its own samples.
 
     The node's configuration names its file with ``data``, and its name and private key with ``name`` and ``key``
     unless the file does; `state` as in `client_app`.
@@ -117,13 +117,13 @@ def private_client_app(config: Config, state: str = STATE) -> Any:
 
 
 def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
-    said = {key: str(node.get(key, "")) for key in ("name", "key")}
-    return private_client(text, state, str(node.get("data", "node.toml")), **said)
+    own = {key: str(node.get(key, "")) for key in ("name", "key")}
+    return private_client(text, state, str(node.get("data", "node.toml")), **own)
 
 
 @lru_cache(maxsize=64)  # nodes of one process, as in tests
 def private_client(text: str, state: str, data: str, name: str = "", key: str = "") -> FlowerClient:
-    """Return what carries out the tasks of a private node; an error in its data or policy excludes it."""
+    """Return what runs the tasks of a private node; an error in its data or policy excludes it."""
     from fedrela.flower.client_app import FlowerClient, PrivateNode
     from fedrela.flower.keys import signer
 
@@ -133,13 +133,13 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
     try:
         node = load_node(data)
         if own_key := node.key or (Path(key) if key else None):
-            client = partial(client, sign=signer(own_key))  # first: a reason to be out counts with it, too
-        samples, own = load_samples(node, config), within_policy(config, node)
+            client = partial(client, sign=signer(own_key))  # first: a refusal is signed too
+        samples, own = load_samples(node, config), within_policy(config, node, number)
         check_trainable(samples)
-    except MisfitError as error:
+    except MismatchError as error:
         return client(_no_runner, refusal=str(error))
-    except Exception as error:  # in reading, perhaps by a function of the node's own: it may name a value
-        LOG.error("fedrela: takes no part: %s", one_line(error))
+    except Exception as error:  # perhaps of the node's own function: the message may name a value
+        LOG.error("fedrela: cannot take part: %s", one_line(error))
         return client(_no_runner, refusal="its file or its data cannot be read; its own log says why")
     tell = partial(own_statistics, config, node, samples)
     alone = PrivateNode(samples.sha256, tell, samples.y_test, node.policy.confusion)
@@ -152,7 +152,7 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
 
 def node_number(config: Config, name: str) -> int:
     """Return the number of a node in the roster."""
-    nodes = agreed_on(config).nodes
+    nodes = federation_of(config).nodes
     if name not in nodes:
         hint = nearest_hint(name, nodes)
         raise ArgumentError(f"expected a name of federation.nodes, got {name!r}{hint}", argument="name")
@@ -161,22 +161,22 @@ def node_number(config: Config, name: str) -> int:
 
 def check_key(config: Config, node: NodeConfig, number: int) -> None:
     """Raise if the private key that a node's file names does not belong to its public key in the roster."""
-    name, text = agreed_on(config).nodes[number], b"fedrela node check"
-    public = agreed_on(config).keys.get(name)
+    name, text = federation_of(config).nodes[number], b"fedrela node check"
+    public = federation_of(config).keys.get(name)
     if public and node.key:
         from fedrela.flower.keys import signer, verified
 
         if not verified(public, signer(node.key)(text), text):
-            raise MisfitError(f"{node.key}: is not the private key of {name!r} in federation.keys")
+            raise MismatchError(f"{node.key}: is not the private key of {name!r} in federation.keys")
 
 
 def serve(
-    config: Config, grid: Any, *, out: str | Path, experiment: str, patience: float = PATIENCE,
+    config: Config, grid: Any, *, out: str | Path, experiment: str, timeout: float = TIMEOUT,
     watch: Watch | None = None, private: bool = False, data: str | Path | None = None,
 ) -> Result:  # fmt: skip
     """Run the clients' configuration on the Flower grid that a ``ServerApp`` is given, or resume the run in `out`.
 
-    Clients store their states under the name `experiment`; use the same to resume. `patience` is how many seconds to
+    Clients store their states under the name `experiment`; use the same to resume. `timeout` is how many seconds to
     wait for clients to connect, and for replies if ``train.deadline`` is 0. `watch` is called with the run before its
     first round, and after each. With `private` nodes the server has no samples but those that the file `data` names.
     """
@@ -184,9 +184,9 @@ def serve(
 
     check_servable(config)
     keys = {} if config.federation is None else config.federation.keys
-    numbers = {agreed_on(config).nodes.index(name): key for name, key in keys.items()} if private else {}
+    numbers = {federation_of(config).nodes.index(name): key for name, key in keys.items()} if private else {}
     executor = FlowerExecutor(
-        grid, experiment=experiment, fingerprint=config_sha256(config), patience=patience, keys=numbers
+        grid, experiment=experiment, fingerprint=config_sha256(config), timeout=timeout, keys=numbers
     )
     federation = _server_part(config, executor, out, data) if private else None
     with begin_or_resume(config, out=out, executor=executor, federation=federation) as recorded:
@@ -210,11 +210,11 @@ def _server_part(
     """Return the server's part, after the exchange of statistics, or with those that the run in `out` started with."""
     samples = load_samples(load_node(data), config) if data is not None and Path(data).exists() else None
     if run_status(out) != "missing":
-        there = RunFolder.open(out)
-        check_same_config(there, config)
-        executor.agreed = recorded_statistics(there.manifest)
+        run_folder = RunFolder.open(out)
+        check_same_config(run_folder, config)
+        executor.agreed = recorded_statistics(run_folder.manifest)
     elif wants_statistics(config):
-        reported = executor.statistics(len(agreed_on(config).nodes), statistics_specs(config))
+        reported = executor.statistics(len(federation_of(config).nodes), statistics_specs(config))
         executor.agreed = merged_statistics(config, reported)
     return at_server(config, samples, executor.agreed)
 
@@ -235,7 +235,7 @@ def simulate(
 
 
 def check_servable(config: Config) -> None:
-    """Raise if a configuration asks for what remote clients do not do."""
+    """Raise if a configuration asks for something that remote clients cannot do."""
     if config.train.local_test:
         what = "remote clients do not score their own models; leave it out"
         raise WrongConfigError([Fault(("train", "local_test"), what)], config.origin)
@@ -251,9 +251,9 @@ PLACES = {
 
 
 def export_flower(config: Config, target: str | Path, *, private: bool = False) -> Path:
-    """Write a Flower app that carries out a configuration to a new folder.
+    """Write a Flower app that runs a configuration to a new folder.
 
-    Every node must be able to read the data that it names, or with `private` its own, which a file of its own names.
+    Every node must be able to read the data that it names, or with `private` its own data, named in its own file.
     """
     target, name = Path(target), _name(config, Path(target))
     check_servable(config)
@@ -262,14 +262,14 @@ def export_flower(config: Config, target: str | Path, *, private: bool = False) 
         if private:
             data: Any = {"standardize": config.data.standardize, "scaling": config.data.scaling}  # all that nodes need
             config = config.model_copy(update={"data": DataConfig(**data)})
-            own, described = _private_words(list(agreed_on(config).nodes)), config.as_table() | {"data": data}
+            values, described = _private_values(list(federation_of(config).nodes)), config.as_table() | {"data": data}
         else:
-            own, described = _client_words(len(build_data(config).shards)), config.as_table()
-        words = {"name": name, "out": f"runs/{name}-{config_sha256(config)[:12]}"} | own
+            values, described = _client_values(len(build_data(config).shards)), config.as_table()
+        values |= {"name": name, "out": f"runs/{name}-{config_sha256(config)[:12]}"}
         make_folder(folder / APP)
         for file, place in PLACES.items():
             template = "README-private.md" if private and file == "README.md" else file
-            text = Template((TEMPLATES / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
+            text = Template((TEMPLATES / f"{template}.in").read_text(encoding="utf-8")).substitute(values)
             write_new(folder / place / file, [text.encode()])
         write_new(folder / APP / "__init__.py", [b'"""A fedrela run as a Flower app."""\n'])
         write_new(folder / APP / "config.toml", [toml_text(described).encode()])
@@ -292,8 +292,8 @@ key="$client" node="name='$client' data='$data'"
 OPTIONS = "--superlink, --port, --state, --keys or --insecure"
 
 
-def _client_words(clients: int) -> dict[str, Any]:
-    """Return what the templates say of clients that take their shards of one data set."""
+def _client_values(clients: int) -> dict[str, Any]:
+    """Return the values of the templates for clients that share one data set."""
     return {
         "clients": clients,
         "last": clients - 1,
@@ -311,14 +311,14 @@ def _client_words(clients: int) -> dict[str, Any]:
     }
 
 
-def _private_words(nodes: list[str]) -> dict[str, Any]:
-    """Return what the templates say of private nodes."""
+def _private_values(nodes: list[str]) -> dict[str, Any]:
+    """Return the values of the templates for private nodes."""
     return {
         "clients": len(nodes),
         "first": nodes[0],
         "about_client": "the samples that its own node.toml names; all else as fedrela_app/config.toml says",
         "client_app": "private_client_app",
-        "server_data": ', "data": str(said["data"]), "private": True',
+        "server_data": ', "data": str(options["data"]), "private": True',
         "server_key": 'data = "server.toml"       # names the server\'s own test samples; none where it is not there\n',
         "usage": "NAME [--data node.toml]",
         "who": NAMED.replace("NAMES", " ".join(nodes)),

@@ -1,8 +1,8 @@
-"""Many runs below one folder: shared rounds once, nothing twice, and an interrupted grid continues where it stopped.
+"""Many runs below one folder: shared rounds are trained once, and an interrupted grid continues where it stopped.
 
-Nothing in ``[relabel]`` acts before its first round, except that posteriors may be collected. So all runs that differ
-in nothing else continue from one prefix, up to the round before their own first one, and equal the same runs done
-alone, byte for byte. A longer prefix continues from a shorter one.
+Nothing in ``[relabel]`` has an effect before its first round, except that posteriors may be collected. So all runs that
+differ in nothing else continue from one prefix, up to the round before their own first one, and equal the same runs
+done alone, byte for byte. A longer prefix continues from a shorter one.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class GridSummary:
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read the results; a `DataError` if not all runs are finished."""
-        there = GridFolder.open(folder)
-        return cls(there.path, there.summary(cls.kind))
+        opened = GridFolder.open(folder)
+        return cls(opened.path, opened.summary(cls.kind))
 
     def to_dict(self) -> Record:
         """Return a copy of ``summary.json`` as plain numbers, strings, lists and dictionaries."""
@@ -61,7 +61,7 @@ def address(config: Config) -> str:
 
 
 def prefix_rounds(config: Config) -> int:
-    """Return how many rounds lie before the first one of re-labelling."""
+    """Return the number of rounds before the first round of re-labelling."""
     return config.relabel.schedule.first(config.train.rounds) - 1
 
 
@@ -144,7 +144,7 @@ class Grid:
 
     `name` and `about` are what else ``grid.json`` says, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest
     of what must be the same to continue in a folder; ``config``, the TOML text that it was made from; and ``facts``.
-    With `shared` the runs lie in the folder above, the store of several grids.
+    With `shared` the runs are in the folder above, which several grids share.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class Grid:
         return sum(task.rounds for task in self.tasks)
 
     def run(self, executor: Executor) -> Iterator[Progress]:
-        """Carry out what is not done yet, with the folder locked; a run that fails is noted in `failures`.
+        """Run what is not done yet, with the folder locked; a failed run is noted in `failures`.
 
         While at least as many tasks are ready as a pool has workers, each worker does whole tasks; the clients of what
         is left share the workers. Either way the results are the same, byte for byte.
@@ -213,7 +213,7 @@ class Grid:
                 ready = [task for task in left if task.prefix not in waiting]
                 several = []
                 if isinstance(executor, Pool) and (several := self._several(ready, executor.size)):
-                    yield from self._at_once(several, left, executor)
+                    yield from self._in_parallel(several, left, executor)
                 for task in [task for task in several or ready[:1] if task in left]:
                     left.remove(task)
                     try:
@@ -226,8 +226,8 @@ class Grid:
         sound = [task for task in ready if task.prefix is None or task.prefix.name not in self.failures]
         return sound[: len(sound) // workers * workers]
 
-    def _at_once(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
-        """Carry out tasks side by side and take them from those `left`; one that a worker cannot do stays there."""
+    def _in_parallel(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
+        """Run tasks in parallel and remove them from `left`; a task that a worker cannot do stays there."""
         try:
             pool.load(_segment_worker, None)
         except CannotSendError:
@@ -244,7 +244,7 @@ class Grid:
                     yield Progress(task, outcome[0], outcome[1], tuple(left))
 
     def complete(self, workers: int | str | None = None) -> None:
-        """Carry out what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
+        """Run what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
         engine = self.cells[0].config.engine
         with open_executor(engine.workers if workers is None else workers, engine.device) as (executor, _):
             for _ in self.run(executor):
@@ -257,7 +257,7 @@ class Grid:
         return summary
 
     def remaining(self) -> list[Segment]:
-        """Return the tasks that are not done, and of the prefixes only those that something continues from."""
+        """Return the tasks that are not done; prefixes only if a remaining run continues from them."""
         left: list[Segment] = []
         for task in reversed(self.tasks):
             if task.cell is not None:
@@ -292,13 +292,13 @@ def _rounds(task: Segment, executor: Executor) -> Iterator[RoundResult]:
 
 def _segment_worker(_: None) -> Callable[[Any], Any]:
     """Return what a worker does with a task."""
-    return _carry_out_alone
+    return _run_alone
 
 
-def _carry_out_alone(task: Segment) -> tuple[RoundResult | None, int] | str | None:
-    """Carry out a task in this process alone, and return its last round and how many rounds it did.
+def _run_alone(task: Segment) -> tuple[RoundResult | None, int] | str | None:
+    """Run a task in this process alone, and return its last round and the number of rounds done.
 
-    A run that failed gives the reason; None stands for another error, which shows when the task is tried again.
+    A failed run gives the reason; None stands for another error, which is raised when the task is tried again.
     """
     try:
         with SerialExecutor() as executor:

@@ -23,7 +23,7 @@ Table = TypeVar("Table", bound=ConfigTable)
 def load_config(path: str | Path) -> Config:
     """Read a TOML file, UTF-8, at most 1 MiB; paths inside it are relative to its folder.
 
-    Anything wrong is an `ArgumentError` of one line, ``file:line:column: key: what is wrong``.
+    Any error is an `ArgumentError` of one line, ``file:line:column: key: what is wrong``.
     """
     path = Path(path)
     return parse_config(read_text(path), name=str(path), folder=path.parent)
@@ -47,7 +47,7 @@ def parse_config(
 
 
 def load_node(path: str | Path) -> NodeConfig:
-    """Read a node's own file, ``node.toml``; as with `load_config`, what is wrong is an error of one line."""
+    """Read a node's own file, ``node.toml``; errors are as for `load_config`."""
     path = Path(path)
     return _parse(NodeConfig, read_text(path), str(path), path.parent)
 
@@ -97,7 +97,7 @@ def commented_toml(config: ConfigTable) -> str:
 
     >>> from fedrela.experiment.schema import Config
     >>> commented_toml(Config()).splitlines()[0]
-    'seed = 1        # seed of everything that is drawn'
+    'seed = 1        # seed of all random numbers'
     """
     return "\n".join(_commented_sections(config, ()))
 

@@ -1,4 +1,4 @@
-"""A node's own samples, in the form that the federation agreed on: its source, classes, columns and test part."""
+"""A node's own samples, converted to the federation's classes and columns and split into training and test."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DTYPES = {"images": np.uint8, "numbers": np.float32, "tokens": np.int64}
 Samples = NDArray[np.generic]
 
 
-class MisfitError(DataError):
-    """Data or a policy do not fit what was agreed on. The server is told why: the message has no value of a sample."""
+class MismatchError(DataError):
+    """Data or a policy that do not fit the federation. The server is told why: the message has no value of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def sample_form(federation: FederationConfig) -> tuple[tuple[int, ...], np.dtype
 
 
 def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
-    """Read a node's samples, and put them into the federation's form; what does not fit is a `MisfitError`.
+    """Read a node's samples in the federation's form; samples that do not fit are a `MismatchError`.
 
     The node's test samples are the test part of its source, or ``test_share`` of every class of all its samples.
     """
@@ -88,7 +88,7 @@ def _labels(source: Source, part: str, node: NodeConfig, federation: FederationC
         name = node.classes.get(word, word)
         if name not in number:
             hint = nearest_hint(name, federation.classes)
-            raise MisfitError(f"{source.name}: class {word!r} is not in the federation{hint}; map it in [classes]")
+            raise MismatchError(f"{source.name}: class {word!r} is not in the federation{hint}; map it in [classes]")
         table[c] = number[name]
     return table[y]
 
@@ -100,28 +100,28 @@ def _aligned(source: Source, part: str, federation: FederationConfig) -> Samples
         x = _columns(source, x, federation)
     shape, dtype = sample_form(federation)
     if x.shape[1:] != shape or x.dtype != dtype:
-        raise MisfitError(f"{source.name}: expected samples {dtype} {shape}, got {x.dtype} {x.shape[1:]}")
+        raise MismatchError(f"{source.name}: expected samples {dtype} {shape}, got {x.dtype} {x.shape[1:]}")
     if dtype.kind == "f" and not np.isfinite(x).all():
         row = int(np.argwhere(~np.isfinite(x))[0][0])
-        raise MisfitError(f"{source.name}: {part}ing sample {row}: expected finite numbers, got NaN or infinity")
+        raise MismatchError(f"{source.name}: {part}ing sample {row}: expected finite numbers, got NaN or infinity")
     return x
 
 
 def _columns(source: Source, x: Samples, federation: FederationConfig) -> Samples:
     """Return a table with the agreed columns; a category value that this node does not know is all zeros."""
     if source.numeric is None:
-        raise MisfitError(f"{source.name}: expected a table with columns, got samples of shape {x.shape[1:]}")
+        raise MismatchError(f"{source.name}: expected a table with columns, got samples of shape {x.shape[1:]}")
     own = {name: j for j, name in enumerate(source.feature_names)}
     wanted, stems = federation.columns, {_stem(name) for name in own}
     if unknown := [name for name in own if name not in wanted]:
         hint = nearest_hint(unknown[0], wanted) or "; name it in the option ignore to leave it out"
-        raise MisfitError(f"{source.name}: column {unknown[0]!r} is not in the federation{hint}")
+        raise MismatchError(f"{source.name}: column {unknown[0]!r} is not in the federation{hint}")
     columns = np.zeros((len(x), len(wanted)), np.float32)
     for j, name in enumerate(wanted):
         if name in own:
             columns[:, j] = x[:, own[name]]
         elif name not in federation.encoded or _stem(name) not in stems:
-            raise MisfitError(f"{source.name}: column {name!r} is missing; the federation agreed on it")
+            raise MismatchError(f"{source.name}: column {name!r} is missing; the federation has it")
     return columns
 
 

@@ -1,4 +1,4 @@
-"""A configuration with some keys changed: the basis of baselines, arms, seeds and swept values."""
+"""A configuration with some keys changed: how baselines, arms, seeds and swept values are applied."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fedrela.experiment.load import parse_config
 from fedrela.experiment.schema import Config
 
 SEVERAL = ("compare", "sweep")  # tables about several runs, which no single run has
-CHOOSERS = ("name", "kind")  # a new choice replaces the whole table, whose other keys belonged to the old one
-BELONGS = {"source": ("options", "root"), "method": ("params",)}  # keys dropped when this key changes
+SELECTORS = ("name", "kind")  # a new value replaces the whole table, whose other keys belong to the old value
+DEPENDENT = {"source": ("options", "root"), "method": ("params",)}  # keys dropped when this key changes
 
 
 def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
-    r"""Return one run's configuration: what was given, with `changes` laid over it as by `laid_over`.
+    r"""Return the configuration of one run: `config` with `changes` merged into it, see `merge`.
 
-    The tables ``[compare]`` and ``[sweep]`` do not belong to a run.
+    It has no tables ``[compare]`` and ``[sweep]``, which are about several runs.
 
     >>> config = parse_config("[algorithm]\nname = 'fedprox'\nmu = 0.1\n[relabel]\ntau = 0.1")
     >>> changed = overlay(config, {"algorithm": {"name": "fedavg"}, "relabel": {"start": 0.5}})
@@ -27,36 +27,36 @@ def overlay(config: Config, changes: Mapping[str, Any]) -> Config:
     given = config.model_dump(exclude_unset=True)
     table = {key: value for key, value in given.items() if key not in SEVERAL}
     folder = Path(config.origin.name).parent
-    return parse_config(laid_over(table, changes, config.as_table()), name=config.origin.name, folder=folder)
+    return parse_config(merge(table, changes, config.as_table()), name=config.origin.name, folder=folder)
 
 
-def laid_over(
-    table: Mapping[str, Any], changes: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+def merge(
+    table: Mapping[str, Any], changes: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a table with changes laid over it, key by key and table by table.
+    """Return a table with changes merged into it, key by key and table by table.
 
-    A change that chooses another ``name`` or ``kind`` replaces its whole table, and another ``source`` or ``method``
-    what belonged to the old one. `usual` has the values of tables that were left out.
+    A new ``name`` or ``kind`` replaces its whole table; another ``source`` or ``method`` drops the options
+    of the old one. `defaults` has the values of tables that were left out.
 
-    >>> laid_over({"model": {"name": "mlp", "hidden": [9]}, "seed": 1}, {"model": {"name": "cnn"}})
+    >>> merge({"model": {"name": "mlp", "hidden": [9]}, "seed": 1}, {"model": {"name": "cnn"}})
     {'model': {'name': 'cnn'}, 'seed': 1}
-    >>> laid_over({"source": "csv", "options": {"label": "y"}, "validation": 0.1}, {"source": "digits"})
+    >>> merge({"source": "csv", "options": {"label": "y"}, "validation": 0.1}, {"source": "digits"})
     {'source': 'digits', 'validation': 0.1}
     """
-    dropped = {key for chooser, keys in BELONGS.items() if _chooses(table, changes, (chooser,)) for key in keys}
+    dropped = {key for selector, keys in DEPENDENT.items() if _selects(table, changes, (selector,)) for key in keys}
     merged = {key: value for key, value in table.items() if key not in dropped}
     for key, value in changes.items():
-        there, default = merged.get(key), (usual or {}).get(key)
-        if there is None and isinstance(default, Mapping) and key not in dropped:
-            there = default
-        if isinstance(value, Mapping) and isinstance(there, Mapping) and not _chooses(there, value, CHOOSERS):
-            value = laid_over(there, value, default if isinstance(default, Mapping) else {})
+        current, default = merged.get(key), (defaults or {}).get(key)
+        if current is None and isinstance(default, Mapping) and key not in dropped:
+            current = default
+        if isinstance(value, Mapping) and isinstance(current, Mapping) and not _selects(current, value, SELECTORS):
+            value = merge(current, value, default if isinstance(default, Mapping) else {})
         merged[key] = value
     return merged
 
 
-def _chooses(there: Mapping[str, Any], change: Mapping[str, Any], choosers: Iterable[str]) -> bool:
-    return any(key in change and change[key] != there.get(key) for key in choosers)
+def _selects(current: Mapping[str, Any], change: Mapping[str, Any], selectors: Iterable[str]) -> bool:
+    return any(key in change and change[key] != current.get(key) for key in selectors)
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """A private federation as the engine sees it: at a node its own samples alone, at the server none or a test set.
 
-What the engine knows of a whole federation in a simulation comes from elsewhere here: number of clients, classes and
-form of the samples from the configuration; constants of scaling from the configuration, from one exchange before the
-first round, or from each node's own samples; n_k from the uploads; groups from the configuration, from the server's
-test set, or from counts that nodes agree to report.
+In a simulation the engine sees the whole federation. Here it takes the number of clients, the classes and the form of
+samples from the configuration; scaling constants from the configuration, from one exchange before the first round, or
+from each node's own samples; n_k from the uploads; groups from the configuration, from the server's test set, or from
+counts that nodes agree to report.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.algorithms import ALGORITHMS
+from fedrela.core.limits import OwnerLimits
 from fedrela.data.federation import Moments, array_record
 from fedrela.engine.problem import Problem
-from fedrela.engine.run_options import OTHERS, RelabelPlan
+from fedrela.engine.run_options import RelabelPlan
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.build import first_of_each, located
-from fedrela.experiment.node import MisfitError, NodeSamples, numeric_columns, sample_form
+from fedrela.experiment.build import errors_at, first_of_each
+from fedrela.experiment.node import MismatchError, NodeSamples, numeric_columns, sample_form
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.federation import FederationConfig, NodeConfig, NodePolicy
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.models.inputs import Scaling, pixel_sums
+from fedrela.options import options_of
 from fedrela.records import Shard
 from fedrela.text import nearest_hint
 
@@ -53,22 +55,24 @@ class PrivateFederation:
         return self.record
 
 
-def agreed_on(config: Config) -> FederationConfig:
+def federation_of(config: Config) -> FederationConfig:
     """Return the table ``[federation]``; `ArgumentError` if the configuration has none."""
     if config.federation is None:
-        raise ArgumentError(f"{config.origin.name}: has no table [federation], which names nodes, classes and samples")
+        raise ArgumentError(
+            f"{config.origin.name}: has no table [federation]; it names the nodes and classes and describes the samples"
+        )
     return config.federation
 
 
 def wants_statistics(config: Config) -> bool:
     """Whether nodes are asked for statistics before the first round."""
-    federation = agreed_on(config)
+    federation = federation_of(config)
     return _pools(config) or federation.groups == "counts"
 
 
 def _pools(config: Config) -> bool:
     """Whether inputs are scaled by statistics of all nodes."""
-    federation = agreed_on(config)
+    federation = federation_of(config)
     if federation.columns:
         numbers = bool(numeric_columns(federation).any())
         return federation.statistics and config.data.standardize == "pooled" and numbers
@@ -77,7 +81,7 @@ def _pools(config: Config) -> bool:
 
 def own_statistics(config: Config, node: NodeConfig, samples: NodeSamples) -> dict[str, NDArray[Any]]:
     """Return what a node reports in the exchange before the first round: what is requested and its policy permits."""
-    federation, reported = agreed_on(config), dict[str, NDArray[Any]]()
+    federation, reported = federation_of(config), dict[str, NDArray[Any]]()
     if _pools(config) and node.policy.statistics:
         if federation.shape and federation.form == "images":
             count, total, squares = pixel_sums(samples.x_train)
@@ -98,7 +102,7 @@ def _by_channel(x: NDArray[Any], federation: FederationConfig) -> NDArray[Any]:
 
 
 def merged_statistics(config: Config, answers: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
-    """Return the statistics of all nodes together, from what each reported, in the order of their numbers."""
+    """Merge the statistics that the nodes reported, in the order of their numbers."""
     reported, merged = [each for each in answers if "count" in each and int(each["count"])], dict[str, NDArray[Any]]()
     if _pools(config):
         if not reported:
@@ -109,7 +113,7 @@ def merged_statistics(config: Config, answers: Sequence[Arrays]) -> dict[str, ND
             parts = [Moments(int(each["count"]), each["mean"], each["squares"]) for each in reported]
             whole = reduce(Moments.merge, parts)
             merged = {"count": np.array(whole.count), "mean": whole.mean, "squares": whole.squares}
-    if agreed_on(config).groups == "counts":
+    if federation_of(config).groups == "counts":
         counts = [each[COUNTS] for each in answers if COUNTS in each]
         if not counts:
             raise DataError("federation.groups: no node agrees to report its counts; name the groups instead")
@@ -119,7 +123,7 @@ def merged_statistics(config: Config, answers: Sequence[Arrays]) -> dict[str, ND
 
 def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return shape and kind of every array that a node may report in that exchange."""
-    federation = agreed_on(config)
+    federation = federation_of(config)
     width = int(numeric_columns(federation).sum()) if federation.columns else federation.shape[0]
     specs: dict[str, tuple[tuple[int, ...], str]] = {}
     if _pools(config):
@@ -132,7 +136,7 @@ def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
 def check_trainable(samples: NodeSamples) -> None:
     """Raise if there is nothing to train on."""
     if not len(samples.y_train):
-        raise MisfitError("has no sample to train on")
+        raise MismatchError("has no training samples")
 
 
 def at_node(config: Config, samples: NodeSamples, client: int, agreed: Arrays) -> PrivateFederation:
@@ -143,12 +147,12 @@ def at_node(config: Config, samples: NodeSamples, client: int, agreed: Arrays) -
 
 def at_server(config: Config, samples: NodeSamples | None, agreed: Arrays) -> PrivateFederation:
     """Return the server's part: no client's samples, perhaps a test set, and what an algorithm's server needs."""
-    federation = agreed_on(config)
+    federation = federation_of(config)
     if samples is None:
         shape, dtype = sample_form(federation)
         samples = NodeSamples(np.empty((0, *shape), dtype), EMPTY, np.empty((0, *shape), dtype), EMPTY)
     if federation.evaluate != "clients" and not len(samples.y_test):
-        why = "the server scores the model"
+        why = "the server evaluates the model"
         raise DataError(f"federation.evaluate is {federation.evaluate!r}: {why}, so name a file with its test samples")
     part = _part(config, samples, agreed, {})
     per_class = config.algorithm.make().auxiliary
@@ -163,7 +167,7 @@ def at_server(config: Config, samples: NodeSamples | None, agreed: Arrays) -> Pr
 def _part(
     config: Config, samples: NodeSamples, agreed: Arrays, own: Mapping[int, NDArray[np.int64]]
 ) -> PrivateFederation:
-    federation = agreed_on(config)
+    federation = federation_of(config)
     x_train, x_test = _standardized(config, samples, agreed)
     held = {"server": "", "clients": "test", "both": "validation"}[federation.evaluate]
     shards = [Shard(k, own.get(k, EMPTY), EMPTY) for k in range(len(federation.nodes))]
@@ -188,7 +192,7 @@ def _part(
 
 def _standardized(config: Config, samples: NodeSamples, agreed: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return training and test samples, the numbers of a table standardised."""
-    federation, mode = agreed_on(config), config.data.standardize
+    federation, mode = federation_of(config), config.data.standardize
     parts: tuple[NDArray[Any], NDArray[Any]] = samples.x_train, samples.x_test
     if not federation.columns or mode == "none" or not numeric_columns(federation).any():
         return parts
@@ -203,25 +207,25 @@ def _standardized(config: Config, samples: NodeSamples, agreed: Arrays) -> tuple
 
 
 def _scaling(config: Config, own: NDArray[Any], agreed: Arrays) -> Scaling:
-    """Return how samples become inputs: as all nodes' samples say, as this party's do, or as ``[data]`` says."""
-    federation, wanted = agreed_on(config), config.data.scaling
-    white, dimensions = federation.white, len(federation.shape) or 1
+    """Return how samples are scaled: by the statistics of all nodes, by this party's own, or as ``[data]`` says."""
+    federation, wanted = federation_of(config), config.data.scaling
+    pixel_max, dimensions = federation.pixel_max, len(federation.shape) or 1
     if isinstance(wanted, dict):
-        unit = white if federation.shape and federation.form == "images" else 1
+        unit = pixel_max if federation.shape and federation.form == "images" else 1
         width = federation.shape[0] if federation.shape else len(federation.columns)
-        with located(config, {}, ("data", "scaling")):
+        with errors_at(config, {}, ("data", "scaling")):
             if len(wanted["mean"]) != width or not (federation.has_channels or federation.columns):
                 raise DataError(f"expected {width} channels, as samples have, got {len(wanted['mean'])}")
         mean, std = (tuple(float(value) * unit for value in wanted[name]) for name in ("mean", "std"))
-        return Scaling(mean, std, white, dimensions)
+        return Scaling(mean, std, pixel_max, dimensions)
     if wanted == "none" or not federation.has_channels:
-        return Scaling(pixel_max=white)
+        return Scaling(pixel_max=pixel_max)
     if wanted == "local":
-        return Scaling.fit(own, pixel_max=white)
+        return Scaling.fit(own, pixel_max=pixel_max)
     if "sum" in agreed:
-        return Scaling.of_sums(int(agreed["count"]), agreed["sum"], agreed["squares"], white)
+        return Scaling.of_sums(int(agreed["count"]), agreed["sum"], agreed["squares"], pixel_max)
     moments = Moments(int(agreed["count"]), agreed["mean"], agreed["squares"])
-    return Scaling(tuple(moments.mean.tolist()), tuple(moments.deviation.tolist()), white, dimensions)
+    return Scaling(tuple(moments.mean.tolist()), tuple(moments.deviation.tolist()), pixel_max, dimensions)
 
 
 def _groups(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) -> Groups:
@@ -234,7 +238,7 @@ def _groups(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) 
 
 
 def _record(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) -> dict[str, Any]:
-    """Return what a manifest holds: parties, and what is here; nothing is known about the nodes' samples."""
+    """Return what a manifest holds: the parties and this party's own data; the nodes' samples are unknown here."""
     arrays = {name: getattr(samples, name) for name in ("x_train", "y_train", "x_test", "y_test")}
     return {
         "format": FORMAT,
@@ -258,27 +262,20 @@ def recorded_statistics(manifest: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     return {name: np.array(values) for name, values in manifest["data"].get("statistics", {}).items()}
 
 
-def within_policy(config: Config, node: NodeConfig) -> Config:
-    """Return the configuration as a node carries it out: re-labelling by the stricter of federation and policy."""
-    policy, relabel = node.policy, config.relabel
-    _check_refused(config, policy)
-    for name in {name for pair in policy.forbidden for name in pair} - {*agreed_on(config).classes}:
-        raise MisfitError(f"policy.forbidden: {name!r} is not one of the federation's classes")
+def within_policy(config: Config, node: NodeConfig, client: int) -> Config:
+    """Return the configuration as a node runs it: re-labelling by the stricter of federation and policy."""
+    _check_refused(config, node.policy)
+    relabel, classes = config.relabel, federation_of(config).classes
     if relabel.keep:
-        raise MisfitError("relabel.keep: names rows of one data set; a private node names its own in [policy]")
-    tau = relabel.tau if isinstance(relabel.tau, Mapping) else {OTHERS: relabel.tau}
-    capped = {name: min(value, policy.tau) for name, value in tau.items()}
-    stricter: RelabelPlan = replace(
-        relabel,
-        enabled=relabel.enabled and policy.enabled,
-        tau=capped if isinstance(relabel.tau, Mapping) else capped[OTHERS],
-        class_tau={c: min(value, policy.tau) for c, value in (relabel.class_tau or {}).items()},
-        max_fraction=min(relabel.max_fraction, policy.max_fraction),
-        min_agreement=max(relabel.min_agreement, policy.min_agreement),
-        forbidden=(*relabel.forbidden, *policy.forbidden),
-        absent=relabel.absent and policy.absent,
-        keep=policy.keep,
-    )
+        raise MismatchError("relabel.keep: names rows of one data set; a private node names its own in [policy]")
+    names = [each.name for each in options_of(OwnerLimits)]
+    requested = {name: getattr(relabel, name) for name in names} | {"tau": relabel.tau_of(client)}
+    try:
+        policy = node.policy.numbered(classes)
+    except ArgumentError as error:
+        raise MismatchError(f"policy.{error.argument}: {error.reason}; expected the federation's classes") from None
+    both = OwnerLimits(**requested).numbered(classes).stricter(policy)
+    stricter: RelabelPlan = replace(relabel, **{name: getattr(both, name) for name in names})
     return config.model_copy(update={"relabel": stricter})
 
 
@@ -292,9 +289,9 @@ def refusal(config: Config, policy: NodePolicy) -> str:
 
 
 def _check_refused(config: Config, policy: NodePolicy) -> None:
-    """Raise if a policy refuses what no algorithm sends: a mistyped name would hold nothing back."""
+    """Raise if a policy refuses what no algorithm sends: a mistyped name would have no effect."""
     disclosed = config.algorithm.make().disclosed()
     known = {*disclosed, *(name for kind in ALGORITHMS.values() for name, _ in kind.discloses)}
     for name in policy.refuse:
         if name not in known:
-            raise MisfitError(f"policy.refuse: no algorithm sends {name!r}{nearest_hint(name, sorted(known))}")
+            raise MismatchError(f"policy.refuse: no algorithm sends {name!r}{nearest_hint(name, sorted(known))}")

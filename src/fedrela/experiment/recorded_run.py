@@ -1,7 +1,6 @@
-"""A run and its folder: rounds are written as they are done, checkpoints at intervals, results at the end.
+"""A run and its folder: rounds are written as they finish, checkpoints at intervals, results at the end.
 
-The results are those of the final model, and a record of re-labelling: metrics for the report, and a gallery of moved
-samples.
+The results are the scores of the final model, a record of re-labelling for the report, and a gallery of moved samples.
 """
 
 from __future__ import annotations
@@ -22,8 +21,10 @@ from fedrela.engine.round import RoundResult, next_round
 from fedrela.engine.state import Run, ServerState, restore_checkpoint, save_checkpoint
 from fedrela.errors import IntegrityError, TooFewClientsError
 from fedrela.experiment.result import Result
+from fedrela.files import read_plain
 from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.names import LIMIT
 from fedrela.runfolder.records import writing
 from fedrela.streams import stream
 
@@ -39,7 +40,7 @@ class RecordedRun:
     config_sha256: str
 
     def restore(self) -> None:
-        """Go back to the newest sound checkpoint, or to the beginning; what was written later is cut off."""
+        """Return to the newest valid checkpoint, or to the beginning; later records are removed."""
         saved = self.folder.load_checkpoint()
         if saved is not None:
             restore_checkpoint(self.run, saved)
@@ -72,7 +73,7 @@ class RecordedRun:
         """Score the final model, write all results and return them."""
         run, folder = self.run, self.folder
         if run.state.skipped >= run.state.round > 0:
-            few = f"every one of {run.state.round} rounds had fewer than {run.plan.train.min_clients} usable updates"
+            few = f"all {run.state.round} rounds had fewer than {run.plan.train.min_clients} usable updates"
             raise TooFewClientsError(f"{folder.path}: {few}: the model is untrained; see excluded in rounds.jsonl")
         ledgers = self._ledgers()
         found = relabelling_record(run.problem, run.state, ledgers)
@@ -113,10 +114,16 @@ class RecordedRun:
         return result
 
     def _ledgers(self) -> dict[int, Ledger]:
-        """Return every client's ledger from the folder; they must agree with what the run did."""
-        ledgers = {client: Ledger.load(path) for client, path in self.folder.ledgers()}
-        moved = {client: len(ledger) for client, ledger in ledgers.items()}
-        if moved != self.run.state.moved:
+        """Return every client's ledger from the folder; they must match the state of the run."""
+        run, ledgers = self.run, {}
+        for client, path in self.folder.ledgers():
+            ledgers[client] = ledger = Ledger.load(path)
+            rows = run.problem.shards[client].train if client < run.clients else np.zeros(0, np.int64)
+            same = np.array_equal(ledger.original, run.problem.y_train[rows])
+            same = same and np.array_equal(ledger.labels, run.current_labels[rows])
+            if not same or read_plain(path, LIMIT) != ledger.as_bytes():
+                raise IntegrityError(f"{path}: is not the ledger that this run wrote; it was changed or damaged")
+        if {client: len(ledger) for client, ledger in ledgers.items()} != run.state.moved:
             raise IntegrityError(f"{self.folder.path}: the ledgers are not those of this run")
         return ledgers
 

@@ -1,4 +1,4 @@
-"""What a configuration may name (`ALGORITHMS`, `MODELS`), what it sends, and how many bytes that takes."""
+"""The algorithms and models that a configuration may name, what an algorithm sends, and how many bytes that takes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fedrela.options import options_of
 
 __all__ = ["ALGORITHMS", "MODELS", "Traffic", "model_options", "model_size", "sent_besides_weights", "traffic"]
 
-COLOUR_PICTURE, TEN_CLASSES = (3, 32, 32), 10
+COLOUR_IMAGE, TEN_CLASSES = (3, 32, 32), 10
 CLIENTS, LARGEST = 10, 100  # an exchange's size may depend on them
 # Names do not depend on sizes, but an algorithm is asked for both at once.
-ANY_SIZES = Sizes(64, 64, TEN_CLASSES, features=8, clients=CLIENTS, inputs=COLOUR_PICTURE, largest=LARGEST)
+ANY_SIZES = Sizes(64, 64, TEN_CLASSES, features=8, clients=CLIENTS, inputs=COLOUR_IMAGE, largest=LARGEST)
 
 
 def sent_besides_weights(algorithm: str) -> list[str]:
@@ -50,7 +50,7 @@ def model_size(name: str) -> int | None:
     62006
     """
     try:
-        model = build(name, COLOUR_PICTURE, TEN_CLASSES)
+        model = build(name, COLOUR_IMAGE, TEN_CLASSES)
     except ArgumentError:
         return None
     return sum(parameter.numel() for parameter in model.parameters())
@@ -69,7 +69,7 @@ class Traffic(NamedTuple):
 def traffic(
     algorithm: str, model: str = "mlp", input_shape: tuple[int, ...] = (3, 32, 32), classes: int = 10, **options: Any
 ) -> Traffic:
-    """Return what an algorithm with its official defaults moves and keeps.
+    """Return what an algorithm with its official defaults sends, receives and stores.
 
     Examples
     --------

@@ -29,10 +29,10 @@ class Result:
     @classmethod
     def load(cls, folder: str | Path) -> Result:
         """Read the result of a finished run; an unfinished one is a `DataError`."""
-        there = RunFolder.open(folder)
-        if there.status != "done":
-            raise DataError(f"{folder}: {there.status}; resume it first")
-        return cls(there.path, there.read_json("result.json"))
+        run_folder = RunFolder.open(folder)
+        if run_folder.status != "done":
+            raise DataError(f"{folder}: {run_folder.status}; resume it first")
+        return cls(run_folder.path, run_folder.read_json("result.json"))
 
     @property
     def accuracy(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Result:
 
     @property
     def rounds(self) -> int:
-        """Rounds that were done."""
+        """Number of rounds."""
         return int(self.record["rounds"])
 
     @property
@@ -93,9 +93,9 @@ class Result:
         The names are those of a user's own module, also where that has no split and was wrapped in
         `fedrela.models.Plain`.
         """
-        there = RunFolder.open(self.folder)
-        saved = there.final_checkpoint()
-        model = there.manifest["model"]
+        run_folder = RunFolder.open(self.folder)
+        saved = run_folder.final_checkpoint()
+        model = run_folder.manifest["model"]
         entries, offset = [], 0
         for name, shape, kind in model["arrays"]:
             entries.append(LayoutEntry(name, tuple(shape), offset, kind))
@@ -114,7 +114,7 @@ class Result:
         Columns: ``round``; ``overall``, ``balanced``, ``macro_f1`` and each group, all on the test set; ``loss``;
         ``moved``, the labels changed in the round; how many clients were ``relabelled``, ``chosen``, ``admitted`` and
         ``lost``; whether the round was ``skipped``; ``validation_overall`` and ``validation_balanced`` where clients
-        hold samples back. NaN stands for what was not scored or not reported.
+        hold samples out. NaN stands for what was not scored or not reported.
         """
         return data_frame(round_columns(self.history()))
 
@@ -129,7 +129,7 @@ class Result:
         shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)
         moved = "moved labels not reported" if self.moved is None else f"{self.moved} labels moved"
         overall = self.accuracy.get("overall")
-        scored = "not scored: nobody has a test sample" if overall is None else f"{overall:.1%} overall ({shares})"
+        scored = "not evaluated: there are no test samples" if overall is None else f"{overall:.1%} overall ({shares})"
         return f"{scored}, {moved}, in {self.folder}"
 
 

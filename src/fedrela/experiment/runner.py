@@ -30,7 +30,7 @@ from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.state import Run
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.experiment.build import LONGEST_MESSAGE, build_data, first_of_each, groups_of, located
+from fedrela.experiment.build import LONGEST_MESSAGE, build_data, errors_at, first_of_each, groups_of
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.private import PrivateFederation
 from fedrela.experiment.recorded_run import RecordedRun
@@ -91,8 +91,8 @@ def run(
         return recorded.complete()
 
 
-class Given(TypedDict, total=False):
-    """What may replace what a configuration names: as for `run`, a pool of workers, a server's part."""
+class Overrides(TypedDict, total=False):
+    """Objects used in place of what a configuration names: as for `run`, an executor, a server's part."""
 
     workers: int | str | None
     model: Model | None
@@ -105,40 +105,39 @@ class Given(TypedDict, total=False):
 @contextlib.contextmanager
 def begin(
     config: Configuration, *, out: str | Path, progress: Progress | None = None, prefix: RunFolder | None = None,
-    **given: Unpack[Given],
+    **given: Unpack[Overrides],
 ) -> Iterator[RecordedRun]:  # fmt: skip
     """Yield a run at its beginning, its folder locked; parameters as for `run`.
 
-    `executor` is a pool to use instead of one for this run alone; `progress` is called while data are read. `prefix`
-    is a run that did the same up to its newest checkpoint: this one continues from there.
+    `executor` is used instead of one for this run alone; `progress` is called while data are read. `prefix` is a run
+    that is the same up to its newest checkpoint: this one continues from there.
     """
     config = as_config(config)
-    with one_thread(), contextlib.ExitStack() as held:
-        there = given.get("federation")
-        federation = build_data(config, source=given.get("source"), progress=progress) if there is None else there
-        made = _make(config, federation, held, given)
+    with one_thread(), contextlib.ExitStack() as stack:
+        federation = given.get("federation") or build_data(config, source=given.get("source"), progress=progress)
+        made = _make(config, federation, stack, given)
         manifest = manifest_of(config, federation, made)
         create = RunFolder.create if prefix is None else prefix.fork
         folder = create(out, manifest.as_record(), run_toml(config), machine_facts(config, made.executor))
-        held.enter_context(folder.locked())
+        stack.enter_context(folder.locked())
         yield _restored(config, made, folder)
 
 
 @contextlib.contextmanager
-def resume(folder: str | Path, **given: Unpack[Given]) -> Iterator[RecordedRun]:
+def resume(folder: str | Path, **given: Unpack[Overrides]) -> Iterator[RecordedRun]:
     """Yield an interrupted run at its newest checkpoint, its folder locked; parameters as for `run` and `begin`."""
-    there = RunFolder.open(folder)
-    config, source = config_of(there), given.get("source")
-    with one_thread(), there.locked(), contextlib.ExitStack() as held:
-        wanted = RunManifest.from_record(there.manifest)
+    run_folder = RunFolder.open(folder)
+    config, source = config_of(run_folder), given.get("source")
+    with one_thread(), run_folder.locked(), contextlib.ExitStack() as stack:
+        wanted = RunManifest.from_record(run_folder.manifest)
         federation: Federation | PrivateFederation | None = given.get("federation")
         if federation is None and source is None and wanted.data.get("origin") is None:
             advice = "resume it in Python, fedrela.experiment.resume(folder, source=...)"
-            raise ArgumentError(f"{folder}: it was started with a source of your own; {advice}")
+            raise ArgumentError(f"{folder}: was started with a source of your own; {advice}")
         federation = federation or rebuild(wanted.data, source=source, root=config.data.root)
-        made = _make(config, federation, held, given)
-        _check_same(there.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
-        yield _restored(config, made, there)
+        made = _make(config, federation, stack, given)
+        _check_same(run_folder.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
+        yield _restored(config, made, run_folder)
 
 
 def begin_or_resume(
@@ -159,21 +158,21 @@ def begin_or_resume(
 
 
 def check_same_config(folder: RunFolder, config: Config) -> None:
-    """Raise if the run in a folder has another configuration, and name the differences."""
+    """Raise if the run in a folder has a different configuration, and name the differences."""
     if folder.manifest["config_sha256"] == config_sha256(config):
         return
-    there, given = (
+    stored, given = (
         dict(leaves(tomllib.loads(text))) for text in (folder.read("config.toml").decode(), run_toml(config))
     )
     found = [
-        f"{key} is {given.get(key, 'left out')}, there {there.get(key, 'left out')}"
-        for key in dict.fromkeys([*given, *there])
-        if given.get(key) != there.get(key)
+        f"{key} is {given.get(key, 'left out')}, there {stored.get(key, 'left out')}"
+        for key in dict.fromkeys([*given, *stored])
+        if given.get(key) != stored.get(key)
     ]
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     what = printable(f"{', '.join(found[:MOST_NAMED])}{more}" or "its digest differs", LONGEST_MESSAGE)
     advice = "give the same configuration to resume it, or another folder to start a new run"
-    raise ArgumentError(f"{folder.path}: the run there has another configuration: {what}; {advice}")
+    raise ArgumentError(f"{folder.path}: the run there has a different configuration: {what}; {advice}")
 
 
 def run_status(folder: str | Path) -> str:
@@ -191,16 +190,18 @@ def as_config(config: Configuration) -> Config:
     return parse_config(config) if isinstance(config, Mapping) else load_config(config)
 
 
-def _make(config: Config, federation: Federation | PrivateFederation, held: contextlib.ExitStack, given: Given) -> Run:
-    """Return the run itself; `held` closes it, and its executor unless one was given."""
+def _make(
+    config: Config, federation: Federation | PrivateFederation, stack: contextlib.ExitStack, given: Overrides
+) -> Run:
+    """Return the run itself; `stack` closes it, and its executor unless one was given."""
     problem, plan = build_plan(config, federation, given.get("model"), given.get("algorithm"))
     executor, note, workers = given.get("executor"), "", given.get("workers")
     if executor is None:
         wanted = config.engine.workers if workers is None else workers
-        executor, note = held.enter_context(open_executor(wanted, config.engine.device, len(federation.shards)))
+        executor, note = stack.enter_context(open_executor(wanted, config.engine.device, len(federation.shards)))
     made = Run(problem, plan, executor)
     made.note = made.note or note
-    held.callback(made.close)
+    stack.callback(made.close)
     return made
 
 
@@ -223,7 +224,7 @@ def build_plan(
     else:
         problem = _problem(config, federation, algorithm)
     keys = {"model": ("model", "name"), **{name: ("model", name) for name in config.model.options}}
-    with located(config, keys, ("model", "name")):
+    with errors_at(config, keys, ("model", "name")):
         make = _maker(config, problem, model)
         make()
     check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=len(problem.y_train))
@@ -238,14 +239,14 @@ def build_plan(
 
 def checked_device(config: Config) -> str:
     """Return the device of a configuration; a missing one is an error with its position."""
-    with located(config, {"device": ("engine", "device")}, ("engine", "device")):
+    with errors_at(config, {"device": ("engine", "device")}, ("engine", "device")):
         return device_of(config.engine.device)
 
 
 def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:
     names, trained = federation.source.class_names, np.concatenate([shard.train for shard in federation.shards])
     if len(names) < 2:
-        with located(config, {}, ("data", "source")):
+        with errors_at(config, {}, ("data", "source")):
             raise DataError(
                 f"every sample is of the class {printable(names[0])}; expected samples of two classes or more"
             )
@@ -265,19 +266,19 @@ def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Pr
 
 def _scaling(config: Config, federation: Federation, trained: NDArray[np.int64]) -> Scaling:
     """Return how samples are scaled to inputs: by the clients' own statistics, as ``[data]`` says, or not at all."""
-    x, wanted, white = federation.x_train, config.data.scaling, federation.source.pixel_max
+    x, wanted, pixel_max = federation.x_train, config.data.scaling, federation.source.pixel_max
     if wanted == "fit":
-        return Scaling.fit(x, trained, pixel_max=white)
-    unit = white if x.dtype == np.uint8 else 1
-    with located(config, {}, ("data", "scaling")):
+        return Scaling.fit(x, trained, pixel_max=pixel_max)
+    unit = pixel_max if x.dtype == np.uint8 else 1
+    with errors_at(config, {}, ("data", "scaling")):
         if wanted == "local":
             raise ArgumentError("'local' is for private nodes, each of which scales by its own samples")
         if isinstance(wanted, str):
-            return Scaling(pixel_max=white)
+            return Scaling(pixel_max=pixel_max)
         if x.ndim < 3 or x.dtype == np.int64 or len(wanted["mean"]) != x.shape[1]:
             raise ArgumentError(f"expected one value per channel of samples {x.shape[1:]}, got {len(wanted['mean'])}")
         mean, std = (tuple(float(value) * unit for value in wanted[name]) for name in ("mean", "std"))
-        return Scaling(mean, std, white, x.ndim - 1)
+        return Scaling(mean, std, pixel_max, x.ndim - 1)
 
 
 def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[], Any]:
@@ -287,11 +288,11 @@ def _maker(config: Config, problem: Problem, model: Model | None) -> Callable[[]
     make = partial(build, table.name, *sizes, seed=config.seed, **options)
     if model is None and table.name in MODELS:
         if integers:
-            what = "takes quantities, and these samples are integers, as token ids are"
-            raise ArgumentError(f"{table.name} {what}; give them as floats, or name a model of your own")
+            what = "expected floats, got integer samples such as token ids"
+            raise ArgumentError(f"{table.name}: {what}; convert them, or name a model of your own")
         return make
     with seeded(config.seed, "model"):  # the given object, since workers may not find one of the user's own by its name
-        return contract.given(make() if model is None else model, *sizes, integers)
+        return contract.model_factory(make() if model is None else model, *sizes, integers)
 
 
 def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
@@ -336,7 +337,7 @@ def run_toml(config: Config) -> str:
 
 
 def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
-    """Return facts that are never compared: when and where the run started, on what machine and workers."""
+    """Return facts that are never compared: when and on what machine the run started, and its workers."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": platform.machine(),
@@ -358,9 +359,9 @@ def config_of(folder: RunFolder) -> Config:
 
 def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     as_stored = json.loads(json.dumps(found))  # tuples are lists there
-    for key in wanted:
+    for key in sorted(wanted, key=lambda key: key != "packages"):  # first, since all else may follow from them
         if wanted[key] != as_stored.get(key):
-            advice = "resuming needs the same, also for your own model or algorithm"
+            advice = "resuming requires the same, also of your own model or algorithm"
             if key == "packages":
                 names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]
                 now = ", ".join(f"{name} {as_stored[key].get(name)} is here" for name in names)

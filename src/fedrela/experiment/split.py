@@ -1,4 +1,4 @@
-"""The shards of a configuration as the private data of nodes: a folder for each, the server's part beside them."""
+"""The shards of a configuration as private data: one folder per node, and one for the server."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _agreed(config: Config, federation: Federation) -> FederationConfig:
     table: dict[str, Any] = {
         "nodes": tuple(f"node-{k:0{width}}" for k in range(clients)),
         "classes": source.class_names,
-        "white": source.pixel_max,
+        "pixel_max": source.pixel_max,
         "evaluate": "both" if data.validation else "server",
     }
     if source.numeric is not None:
@@ -95,7 +95,7 @@ def _agreed(config: Config, federation: Federation) -> FederationConfig:
     try:
         return FederationConfig(**table)
     except ValueError as error:
-        raise DataError(f"{source.name}: cannot be described in [federation]: {error}") from None
+        raise DataError(f"{source.name}: does not fit [federation]: {error}") from None
 
 
 def _with_constants(config: Config, federation: Federation) -> Config:

@@ -1,4 +1,4 @@
-"""Sweep keys of a configuration over values: every combination is a run, and none is done twice."""
+"""Sweep keys of a configuration over values: every combination is a run, and no run is repeated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sweep(GridSummary):
 
     @property
     def choice(self) -> list[Record]:
-        """For each baseline and arm the values that validation would choose, and what the test set says of them."""
+        """For each baseline and arm the values that validation would choose, with their test accuracy."""
         return list(self.record["choice"])
 
     def rows(self) -> list[Record]:
@@ -95,10 +95,10 @@ class SweepPlan:
 
 HELD_BACK = "balanced accuracy on the clients' validation samples"
 NO_VALIDATION = (
-    "No values can be chosen without the test set, since clients hold out no samples: data.validation is 0; with "
-    "0.1 they hold out a tenth of their samples."
+    "No values can be chosen without the test set, since clients hold out no samples; data.validation = 0.1 would hold "
+    "out a tenth of them."
 )
-ONE_RUN = "There is nothing to choose: the values change no run."
+ONE_RUN = "There is nothing to choose: these values do not affect any run."
 FAILED = "No values can be chosen: no combination has all its runs."
 
 
@@ -106,7 +106,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     """Return what ``summary.json`` says of swept keys and their values; each run must be done, or have failed."""
     results = {cell.name: grid.result(cell) for cell in grid.cells if cell.name not in grid.failures}
     if not results:
-        raise FedrelaError(f"{grid.out}: no run could be done: {next(iter(grid.failures.values()))}")
+        raise FedrelaError(f"{grid.out}: no run succeeded: {next(iter(grid.failures.values()))}")
     headline = str(next(iter(results.values())).record["headline"])
     groups = dict.fromkeys(name for result in results.values() for name in result.metric_names[:-1])
     metrics = [*groups, headline]

@@ -7,15 +7,24 @@ from fedrela.files.atomic import (
     first_free,
     make_folders,
     new_folder,
-    sweep,
+    remove_temporary,
     write_bytes,
     write_new,
 )
-from fedrela.files.lock import alone, is_taken
-from fedrela.files.reading import digest, digest_file, measure, open_plain, read_plain, safe_join, safe_path
+from fedrela.files.lock import hold_lock, is_locked
+from fedrela.files.reading import (
+    digest,
+    digest_file,
+    open_plain,
+    read_arrays,
+    read_plain,
+    safe_join,
+    safe_path,
+    size_and_digest,
+)
 
 __all__ = [
-    "NewArrayFile", "PartialFile", "alone", "append_line", "digest", "digest_file", "first_free", "is_taken",
-    "make_folders", "measure", "new_folder", "open_plain", "read_plain", "safe_join", "safe_path", "sweep",
-    "write_bytes", "write_new",
+    "NewArrayFile", "PartialFile", "append_line", "digest", "digest_file", "first_free", "hold_lock", "is_locked",
+    "make_folders", "new_folder", "open_plain", "read_arrays", "read_plain", "remove_temporary", "safe_join",
+    "safe_path", "size_and_digest", "write_bytes", "write_new",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Atomic writes of files, folders, arrays and downloads.
 
 Everything is written under a temporary name, synced, renamed to its target, and the folder is synced: at every instant
-the target is the old file or the new one, whole.
+the target is the complete old file or the complete new one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 
 from fedrela.errors import ArgumentError, BusyError, DataError
 from fedrela.files import operations
-from fedrela.files.lock import take
+from fedrela.files.lock import try_lock
 from fedrela.files.operations import open_no_link
 from fedrela.files.reading import open_plain
 
@@ -57,11 +57,11 @@ def append_line(path: Path, line_after: Callable[[bytes], bytes]) -> None:
     operations.append(path, b"", private=True)
     with open_plain(path) as file:
         for _ in range(LONGEST_WAIT):
-            if ours := take(file.fileno()):
+            if locked := try_lock(file.fileno()):
                 break
             time.sleep(0.02)
-        if not ours:
-            raise BusyError(f"{path}: another process writes it; wait until it has finished")
+        if not locked:
+            raise BusyError(f"{path}: another process is writing it; wait until it has finished")
         before = file.read()
         line = line_after(before)
         operations.append(path, line if before.endswith(b"\n") or not before else b"\n" + line)
@@ -78,7 +78,7 @@ def _put_in_place(temporary: Path, path: Path, overwrite: bool) -> None:
     if not overwrite:
         try:
             operations.link(temporary, path)
-        except OSError:  # it exists, or the file system has no hard links: look first, which leaves a gap
+        except OSError:  # it exists, or the file system has no hard links: check first, which leaves a race
             if os.path.lexists(path):
                 raise ArgumentError(f"{path}: exists already; choose another path or allow overwriting") from None
         else:
@@ -88,7 +88,7 @@ def _put_in_place(temporary: Path, path: Path, overwrite: bool) -> None:
 
 
 def make_folders(path: Path) -> None:
-    """Create a folder and its missing parents, each on disk before anything is put into it."""
+    """Create a folder and its missing parents, each on disk before its content."""
     if not path.is_dir():
         make_folders(path.parent)
         operations.make_folder(path)
@@ -97,11 +97,11 @@ def make_folders(path: Path) -> None:
 
 @contextlib.contextmanager
 def first_free(path: Path) -> Iterator[Path]:
-    """Create the folder `path`, or the first free one of path-2, path-3 and so on, and yield it to one process alone.
+    """Create the folder `path`, or the first free one of path-2, path-3 and so on, and yield it to one process only.
 
-    If it is empty in the end it is removed, and so is its parent if that was created here.
+    It is removed if it is empty in the end, and so is its parent if that was created here.
     """
-    made = [] if path.parent.exists() else [path.parent]
+    created = [] if path.parent.exists() else [path.parent]
     make_folders(path.parent)
     number, free = 1, path
     while not operations.make_new_folder(free):
@@ -111,15 +111,15 @@ def first_free(path: Path) -> Iterator[Path]:
         yield free
     finally:
         with contextlib.suppress(OSError):
-            for folder in (free, *made):
+            for folder in (free, *created):
                 operations.remove(folder)
 
 
 @contextlib.contextmanager
 def new_folder(target: str | Path) -> Iterator[Path]:
-    """Yield a new folder to fill, which becomes `target` at the end; after an error nothing of it is left.
+    """Yield a new folder to fill, which becomes `target` at the end; after an error it is removed.
 
-    Files inside are made with `write_new`. An existing target is an error.
+    Write its files with `write_new`. An existing target is an error.
     """
     target = Path(target)
     if os.path.lexists(target):
@@ -148,44 +148,44 @@ def write_new(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, a link, or a folder with all that is in it; links are not followed."""
+    """Remove a file, a link, or a folder with its content; links are not followed."""
     if path.is_dir() and not path.is_symlink():
         for entry in sorted(path.iterdir()):
             remove_tree(entry)
     operations.remove(path)
 
 
-def remove_at_once(path: Path) -> None:
-    """Remove a file or a folder, which is complete or gone at every instant."""
+def remove_atomically(path: Path) -> None:
+    """Remove a file or a folder, which at every instant is complete or gone."""
     temporary = temporary_path(path)
     operations.rename(path, temporary)
     remove_tree(temporary)
 
 
-def remove_if_there(path: Path) -> None:
+def remove_if_exists(path: Path) -> None:
     """Remove a file that may be missing."""
     if os.path.lexists(path):
         operations.remove(path)
 
 
 def discard(path: Path) -> None:
-    """Remove what is unfinished; a failure to do so is ignored."""
+    """Remove an unfinished file or folder; errors are ignored."""
     with contextlib.suppress(OSError):
         if os.path.lexists(path):
             remove_tree(path)
 
 
-def sweep(folder: Path, *, keep: str = "", older: float = 0.0) -> None:
-    """Remove what killed processes left in `folder`, at least `older` seconds ago; temporary files of `keep` stay."""
+def remove_temporary(folder: Path, *, keep: str = "", older: float = 0.0) -> None:
+    """Remove temporary files of killed processes in `folder`, at least `older` seconds old, except those of `keep`."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         name = TEMPORARY.fullmatch(path.name)
-        with contextlib.suppress(OSError):  # another process may be sweeping too
+        with contextlib.suppress(OSError):  # another process may be removing it too
             if name and name[1] != keep and (not older or path.lstat().st_mtime < time.time() - older):
                 discard(path)
 
 
 class NewArrayFile:
-    """An array on disk to fill through `array`, which becomes the .npy file `target` when it is finished."""
+    """An array on disk to fill, `array`, which becomes the .npy file `target` when it is finished."""
 
     def __init__(self, target: Path, shape: tuple[int, ...], dtype: DTypeLike) -> None:
         self.target = target
@@ -202,13 +202,13 @@ class NewArrayFile:
         _finish(self.path, self.target)
 
     def discard(self) -> None:
-        """Remove what is unfinished."""
-        remove_if_there(self.path)
+        """Remove the unfinished file."""
+        remove_if_exists(self.path)
 
 
 @operations.operation
 def map_temporary(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
-    """Create an .npy file to fill through memory."""
+    """Create a memory-mapped .npy file to fill."""
     array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
     with open(path, "r+b") as file:
         operations.reserve(file.fileno(), path.stat().st_size)
@@ -218,7 +218,7 @@ def map_temporary(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.me
 class PartialFile:
     """An unfinished file that grows beside its target, survives a failure, and is renamed at the end.
 
-    Used in a ``with`` statement, by one process at a time. An empty part is removed on the way out.
+    Used in a ``with`` statement, by one process at a time. An empty part is removed on exit.
     """
 
     def __init__(self, target: str | Path) -> None:
@@ -239,7 +239,7 @@ class PartialFile:
     def __exit__(self, *_: object) -> None:
         try:
             if self.size == 0:
-                remove_if_there(self.path)
+                remove_if_exists(self.path)
         finally:
             self._file.close()
 
@@ -249,7 +249,7 @@ class PartialFile:
         return self._file.tell()
 
     def restart(self) -> None:
-        """Drop all bytes."""
+        """Discard all bytes."""
         self._file.seek(0)
         operations.overwrite(self.path, b"")
 
@@ -271,11 +271,11 @@ def _finish(temporary: Path, target: Path) -> None:
 
 def _lock(file: BinaryIO, path: Path) -> None:
     """Hold `file` exclusively until it is closed."""
-    ours = take(file.fileno())
+    locked = try_lock(file.fileno())
     try:
-        # The former holder may have renamed the file between our open and our lock.
-        ours = ours and os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+        # The previous holder may have renamed the file between our open and our lock.
+        locked = locked and os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:
-        ours = False
-    if not ours:
-        raise BusyError(f"{path}: another process writes it; wait until it has finished")
+        locked = False
+    if not locked:
+        raise BusyError(f"{path}: another process is writing it; wait until it has finished")

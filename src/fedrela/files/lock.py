@@ -14,13 +14,13 @@ from fedrela.errors import BusyError
 from fedrela.files.operations import append, overwrite
 from fedrela.files.reading import open_plain
 
-PATIENCE = (0.02, 0.1)  # seconds: `is_taken` holds the lock for an instant, which must not look like a holder
+RETRY_SECONDS = (0.02, 0.1)  # `is_locked` holds the lock for an instant, which must not look like a holder
 
 
-def take(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
     """Lock an open file until it is closed; False if another process holds it.
 
-    If the system, or the file system, has no such lock, continue without one.
+    True as well if the operating system or the file system has no such lock.
     """
     try:
         import fcntl
@@ -35,30 +35,30 @@ def take(handle: int) -> bool:
     return True
 
 
-def is_taken(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a process holds the lock file `path` now."""
     try:
         with open_plain(path) as file:
-            return not take(file.fileno())
+            return not try_lock(file.fileno())
     except OSError:
         return False
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` while the block runs; a `BusyError` names who holds it already.
+def hold_lock(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` while the block runs; a `BusyError` names the process that holds it.
 
-    The system releases it when the process ends, however it ends. A child made by a bare fork holds it too.
+    The system releases it when the process ends, however it ends. A forked child holds it too.
     """
     append(path, b"")
     with open_plain(path) as file:
-        taken = take(file.fileno())
-        for seconds in PATIENCE:
-            if not taken:
+        locked = try_lock(file.fileno())
+        for seconds in RETRY_SECONDS:
+            if not locked:
                 time.sleep(seconds)
-                taken = take(file.fileno())
-        if not taken:
-            raise BusyError(f"{path.parent}: {_owner(file.read(1000))} uses it; wait until it has ended")
+                locked = try_lock(file.fileno())
+        if not locked:
+            raise BusyError(f"{path.parent}: {_owner(file.read(1000))} is using it; wait until it has ended")
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         owner = {"pid": os.getpid(), "machine": platform.node(), "started": started}
         overwrite(path, json.dumps(owner).encode() + b"\n")

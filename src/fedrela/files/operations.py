@@ -1,8 +1,8 @@
-"""The operations with which this package changes what is on disk.
+"""The operations that change what is on disk.
 
 Every write consists of these, and each of them can be observed: an observer is called before and after it with its
-name and arguments. A test can thus kill the process at any step, raise what a failing disk raises, write part of the
-data, or keep a log. A new write is a new step without any change to the tests.
+name and arguments. A test can thus kill the process at any step, raise the errors of a failing disk, write part of the
+data, or keep a log, and covers new writes without a change.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ open_private = functools.partial(open_no_link, mode=0o600)  # a new file is for 
 
 
 def reserve(handle: int, size: int) -> None:
-    """Claim the disk blocks of an open file now: a mapped file that finds no room later kills the process."""
+    """Reserve the disk blocks of an open file now: a full disk would later kill a process that writes to it."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(handle, 0, size)
@@ -69,14 +69,14 @@ def reserve(handle: int, size: int) -> None:
 
 @operation
 def write_temporary(path: Path, data: bytes | memoryview, *, private: bool = False) -> None:
-    """Write a file that is not there yet."""
+    """Write a file that does not exist yet."""
     with open(path, "xb", opener=open_private if private else open_no_link) as file:
         file.write(data)
 
 
 @operation
 def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None, *, private: bool = False) -> None:
-    """Add `data` to the end of a file, through `file` where it is open already; a missing file is made."""
+    """Add `data` to the end of a file, through `file` if it is open already; a missing file is created."""
     if file is not None:
         file.write(data)
         return
@@ -86,7 +86,7 @@ def append(path: Path, data: bytes | memoryview, file: BinaryIO | None = None, *
 
 @operation
 def overwrite(path: Path, data: bytes) -> None:
-    """Replace the content of a file in place: only for content that nothing depends on."""
+    """Replace the content of a file in place, which is not atomic: only for content that nothing depends on."""
     with open(path, "r+b", opener=open_no_link) as file:
         file.write(data)
         file.truncate()  # last: some file systems put a file on disk at once that was emptied first
@@ -121,13 +121,13 @@ def rename(source: Path, target: Path) -> None:
 
 @operation
 def link(source: Path, target: Path) -> None:
-    """Give a file a second name; unlike rename, this fails where the name is taken."""
+    """Give a file a second name; unlike rename, this fails if the name exists."""
     os.link(source, target)
 
 
 @operation
 def make_folder(path: Path) -> None:
-    """Make a folder where there is none."""
+    """Create a folder unless it exists."""
     try:
         path.mkdir(exist_ok=True)
     except FileExistsError:

@@ -1,16 +1,21 @@
-"""Reading files that others may have changed: plain files only, safe names, digests."""
+"""Reading untrusted files: regular files only, safe names, digests."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import re
 import stat
 import unicodedata
+import zipfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fedrela.errors import DataError
 from fedrela.files.operations import open_no_link
@@ -104,8 +109,21 @@ def read_plain(path: Path, limit: int) -> bytes:
     raise OSError(errno.EFBIG, f"more than {limit} bytes", str(path))
 
 
-def measure(path: Path, first: int | None = None) -> tuple[int, str]:
-    """Return size and SHA-256 of a plain file, or of its `first` bytes where it has as many."""
+def read_arrays(data: bytes, limit: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file; a `ValueError` if it is none, or unpacks to more than `limit` bytes."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        if size > limit:
+            raise ValueError(f"unpacks to {size} bytes, more than {limit}")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except Exception as error:  # zipfile, zlib and NumPy answer damaged bytes with many kinds
+        raise ValueError(f"not an .npz file: {type(error).__name__}: {error}") from None
+
+
+def size_and_digest(path: Path, first: int | None = None) -> tuple[int, str]:
+    """Return size and SHA-256 of a plain file, or of its `first` bytes if it has as many."""
     sha, size = hashlib.sha256(), 0
     with open_plain(path) as file:
         while block := file.read(BLOCK if first is None else min(BLOCK, first - size)):

@@ -2,8 +2,8 @@
 
 A client stores on its disk its state after each round that may still count. A round counts only when the server says so
 in a later message; until then several candidates are stored. A restarted server names an earlier round, and the client
-continues from there. So a restarted client never re-labels a second time, and a round that the server lost leaves
-nothing behind.
+continues from there. So a restarted client never re-labels a second time, and a round that the server lost has no
+effect.
 """
 
 from __future__ import annotations
@@ -26,8 +26,17 @@ from fedrela.engine.problem import STATE
 from fedrela.engine.shared_memory import SharedMemory
 from fedrela.engine.tasks import NoSamplesError, Task, failure_of
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
-from fedrela.files import alone, digest, make_folders, read_plain, safe_join, sweep, write_bytes
-from fedrela.files.atomic import remove_if_there
+from fedrela.files import (
+    digest,
+    hold_lock,
+    make_folders,
+    read_arrays,
+    read_plain,
+    remove_temporary,
+    safe_join,
+    write_bytes,
+)
+from fedrela.files.atomic import remove_if_exists
 from fedrela.flower.codec import (
     ARRAYS,
     CONFIG,
@@ -53,7 +62,7 @@ class FlowerClient:
 
     fingerprint: str  # of the configuration; a server with another one is refused
     root: str | Path  # the client's own folder, which outlives the process
-    make: Callable[[Arrays], tuple[ClientRunner, SharedMemory]]  # of the statistics that nodes agreed on, if any
+    make: Callable[[Arrays], tuple[ClientRunner, SharedMemory]]  # from the statistics of all nodes, if any
     client: int | None = None  # which client it is; None: its node says so, with partition-id
     data_sha256: str = ""  # of the data of all clients, reported to the server if they should be the same
     private: PrivateNode | None = None
@@ -64,19 +73,19 @@ class FlowerClient:
     def hello(self, message: Message, context: Context) -> Message:
         """Report which client this is, and its configuration, or why it takes no part."""
         client = self._client(context)
-        said = ConfigRecord({"client": client, "fingerprint": self.fingerprint})
+        answer = ConfigRecord({"client": client, "fingerprint": self.fingerprint})
         if self.data_sha256:
-            said["data"] = self.data_sha256
+            answer["data"] = self.data_sha256
         if self.refusal:
-            said["refused"] = self.refusal[:LONGEST_REASON]
+            answer["refused"] = self.refusal[:LONGEST_REASON]
         if self.sign is not None:
-            asked: Mapping[str, Any] = message.content.config_records.get(CONFIG, {})
-            nonce = str(asked.get("nonce", ""))
-            said["signature"] = self.sign(challenge(nonce, client, self.fingerprint, context.node_id))
-        return Message(RecordDict({CONFIG: said}), reply_to=message)
+            question: Mapping[str, Any] = message.content.config_records.get(CONFIG, {})
+            nonce = str(question.get("nonce", ""))
+            answer["signature"] = self.sign(challenge(nonce, client, self.fingerprint, context.node_id))
+        return Message(RecordDict({CONFIG: answer}), reply_to=message)
 
-    def tell_statistics(self, message: Message, context: Context) -> Message:
-        """Report what the configuration asks of every node before the first round, and the policy permits."""
+    def report_statistics(self, message: Message, context: Context) -> Message:
+        """Report what the configuration requests from every node before the first round, if the policy permits."""
         try:
             answers = {} if self.private is None or self.refusal else dict(self.private.statistics())
             content = RecordDict({ARRAYS: ArrayRecord(as_arrays(answers))})
@@ -108,7 +117,7 @@ class FlowerClient:
         return Message(content, reply_to=message)
 
     def _prepare(self, agreed: Arrays) -> None:
-        """Create the runner, at the first task or if other statistics have been agreed on since."""
+        """Create the runner, at the first task or if the statistics have changed since."""
         key = digest(b"".join(name.encode() + np.asarray(array).tobytes() for name, array in sorted(agreed.items())))
         if self._made is None or self._made[0] != key:
             self._made = (key, *self.make(agreed))
@@ -146,7 +155,7 @@ class FlowerClient:
             raise NoSamplesError("no test samples")
         broadcast = self.memory.write_broadcast(message.broadcast).handle
         classes = runner.arrays.sizes.classes
-        output = self.memory.make("scores", {"scores": ArraySpec((len(labels), classes))})
+        output = self.memory.allocate("scores", {"scores": ArraySpec((len(labels), classes))})
         for row in range(-(-len(labels) // SCORE_BATCH)):
             runner(Task("score", message.round, 0, broadcast, output.handle, row, subject="test"))
         confusion = score(output.row()["scores"], labels).confusion
@@ -179,9 +188,9 @@ class FlowerClient:
         plan, arrays, train = self.runner.plan, self.runner.arrays, message.kind == "train"
         broadcast = self.memory.write_broadcast(message.broadcast)
         if train:
-            output = self.memory.make("uploads", arrays.upload_row(with_state=True))
+            output = self.memory.allocate("uploads", arrays.upload_row(with_state=True))
         else:
-            output = self.memory.make("answer", dict(plan.algorithm.answers(message.subject, arrays.sizes)))
+            output = self.memory.allocate("answer", dict(plan.algorithm.answers(message.subject, arrays.sizes)))
         due = train and plan.relabel.due(message.round, plan.train.rounds, before.relabelled)
         return Task(
             message.kind, message.round, message.client, broadcast.handle, output.handle, 0, message=message.own,
@@ -202,7 +211,7 @@ def client_app(client: Callable[[Mapping[str, Any]], FlowerClient]) -> ClientApp
     app.train()(answer)
     app.query("ask")(answer)
     app.query("score")(answer)
-    app.query("statistics")(lambda message, context: client(context.node_config).tell_statistics(message, context))
+    app.query("statistics")(lambda message, context: client(context.node_config).report_statistics(message, context))
     app.query("hello")(lambda message, context: client(context.node_config).hello(message, context))
     return app
 
@@ -219,14 +228,14 @@ def client_of(context: Context) -> int:
 class PrivateNode:
     """What only a node has."""
 
-    sha256: str  # of its samples; kept beside its state, so that changed data are noticed
+    sha256: str  # of its samples; stored beside its state, so that changed data are detected
     statistics: Callable[[], Arrays]  # what it reports before the first round
     test_labels: NDArray[np.int64]  # of its own test samples, which are the test part of its runner
     reports_confusion: bool = False  # else hits and number of samples
 
 
 def challenge(nonce: str, client: int, fingerprint: str, node: int) -> bytes:
-    """Return what a node signs to prove its name; useless to another node or in another run."""
+    """Return what a node signs to prove its identity; useless to another node or in another run."""
     return f"fedrela hello\n{nonce}\n{client}\n{fingerprint}\n{node}".encode()
 
 
@@ -248,8 +257,8 @@ class StateStore:
         make_folders(self.path)
 
     def locked(self) -> Any:
-        """Hold a lock that no other process of this client can hold."""
-        return alone(self.path / "lock")
+        """Hold a lock that excludes other processes of this client."""
+        return hold_lock(self.path / "lock")
 
     def read(self, admitted: int) -> StoredState:
         """Return the state after the last round that counted; `IntegrityError` if it is lost."""
@@ -261,11 +270,10 @@ class StateStore:
         except OSError:
             what = f"{path}: is missing, though this round counted; restore the client's folder"
             raise IntegrityError(what) from None
-        seal, _, body = data.partition(b"\n")
-        if seal.decode("ascii", "replace") != digest(body):
+        sha256, _, body = data.partition(b"\n")
+        if sha256.decode("ascii", "replace") != digest(body):
             raise IntegrityError(f"{path}: does not match its digest; it was changed or damaged")
-        with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
-            read = {name: arrays[name] for name in arrays.files}
+        read = read_arrays(body, LARGEST)
         relabelled, labels = int(read.pop("relabelled")), read.pop("labels", None)
         return StoredState(admitted, relabelled or None, labels, read)
 
@@ -278,24 +286,24 @@ class StateStore:
         write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body)
 
     def check_data(self, sha256: str) -> None:
-        """Raise if the client's samples are not those that it started with; its labels belong to those."""
+        """Raise if the client's samples are not those that it started with, to which its labels belong."""
         path = self.path / "data.sha256"
         if not path.exists():
             write_bytes(path, sha256.encode())
-        elif (began := read_plain(path, 128).decode("ascii", "replace")) != sha256:
-            what = f"its data changed since it joined ({sha256[:8]}, not {began[:8]}); its labels are of the old data"
+        elif (first := read_plain(path, 128).decode("ascii", "replace")) != sha256:
+            what = f"its data changed since it joined ({sha256[:8]}, not {first[:8]}); its labels are of the old data"
             raise IntegrityError(f"{what}; restore the data, or use another experiment name")
 
     def remove_outdated(self, admitted: int, durable: int) -> None:
         """Remove states that can never count again: later ones that did not, and all before the last durable one."""
-        rounds = sorted(int(found[1]) for path in self.path.iterdir() if (found := _FILE.fullmatch(path.name)))
-        safe = max((r for r in rounds if r <= min(admitted, durable)), default=0)
+        rounds = sorted(int(match[1]) for path in self.path.iterdir() if (match := _FILE.fullmatch(path.name)))
+        last = max((r for r in rounds if r <= min(admitted, durable)), default=0)
         for r in rounds:
-            if r > admitted or r < safe:
-                remove_if_there(self._path(r))
+            if r > admitted or r < last:
+                remove_if_exists(self._path(r))
             if r > admitted:
-                remove_if_there(self.ledger_path(r))
-        sweep(self.path)
+                remove_if_exists(self.ledger_path(r))
+        remove_temporary(self.path)
 
     def ledger_path(self, round: int) -> Path:
         """Return the path of the ledger of a re-labelling in a round."""

@@ -1,7 +1,6 @@
-"""What travels between server and clients, as Flower's records: a task down, an upload or a failure up.
+"""Messages between server and clients, as Flower's records: a task to a client, an upload or a failure back.
 
-Nothing in a reply is trusted here: whatever is wrong with it becomes a failure, or is left to admission, never an
-exception.
+Nothing in a reply is trusted here: an error in it becomes a failure, or is left to admission, but never an exception.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from fedrela.errors import DataError
 from fedrela.records import Failure, FailureKind, Upload
 
 ARRAYS, CONFIG, METRICS = "arrays", "config", "metrics"
-OWN, AGREED = "own.", "agreed."  # before the names of arrays that one client alone receives, and of statistics
-LONGEST_REASON = 200  # characters of what a client says went wrong
+OWN, AGREED = "own.", "agreed."  # prefixes of arrays that only one client receives, and of statistics
+LONGEST_REASON = 200  # characters of a client's error message
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class TaskMessage:
     round: int
     client: int
     subject: str
-    experiment: str  # the name that client states are kept under
+    experiment: str  # the name under which client states are stored
     admitted: int  # the last round in which the client was admitted, 0 for none
     durable: int  # the last round that the server cannot lose
     broadcast: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -52,7 +51,7 @@ def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) 
     shared = as_arrays(task.broadcast) if broadcast is None else broadcast
     own = as_arrays({f"{OWN}{name}": array for name, array in task.own.items()})
     own |= as_arrays({f"{AGREED}{name}": array for name, array in task.agreed.items()})
-    subject = {"subject": task.subject} if task.subject else {}  # Flower cannot count the bytes of an empty text
+    subject = {"subject": task.subject} if task.subject else {}  # Flower cannot count the bytes of an empty string
     return RecordDict({
         ARRAYS: ArrayRecord({**shared, **own}),
         CONFIG: ConfigRecord({name: getattr(task, name) for name in PLAIN} | subject),
@@ -60,7 +59,7 @@ def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) 
 
 
 def read_task(content: RecordDict) -> TaskMessage:
-    """Return the task in a message's content; `DataError` if there is none."""
+    """Return the task in a message's content; a `DataError` if there is none."""
     try:
         config, record = content.config_records[CONFIG], content.array_records[ARRAYS]
         arrays = {name: array.numpy() for name, array in record.items()}
@@ -69,8 +68,8 @@ def read_task(content: RecordDict) -> TaskMessage:
         raise DataError(f"message: no task of a fedrela server: {type(error).__name__}: {error}") from None
     broadcast = {name: array for name, array in arrays.items() if not name.startswith((OWN, AGREED))}
     own, agreed = (
-        {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
-        for mark in (OWN, AGREED)
+        {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        for prefix in (OWN, AGREED)
     )
     return TaskMessage(**plain, broadcast=broadcast, own=own, agreed=agreed)
 
@@ -101,9 +100,9 @@ def read_reply(message: Message) -> Upload | Failure:
         if config["failed"] in (FailureKind.NO_STEP, FailureKind.NO_SAMPLES):
             return Failure(FailureKind(config["failed"]))
         return Failure(FailureKind.ERROR, str(config.get("detail", "no reason given"))[:LONGEST_REASON])
-    said: Mapping[str, Any] = content.metric_records.get(METRICS, {})
-    client, round, samples = (said.get(name) for name in ("client", "round", "num-examples"))
-    # Whatever the client says: admission checks it.
+    metrics: Mapping[str, Any] = content.metric_records.get(METRICS, {})
+    client, round, samples = (metrics.get(name) for name in ("client", "round", "num-examples"))
+    # The values may be of any type: admission checks them.
     return Upload(client, round, samples, Decoded(content.array_records.get(ARRAYS, {})))  # type: ignore[arg-type]
 
 
@@ -113,7 +112,7 @@ def as_declared(arrays: Mapping[str, Any], specs: Mapping[str, tuple[tuple[int, 
     for name, (shape, kind) in specs.items():
         try:
             array = np.asarray(arrays[name])
-        except Exception:  # missing, or whatever a sender can do to it
+        except Exception:  # missing, or malformed in any way
             continue
         if array.shape == shape and array.dtype.kind == kind and np.isfinite(array).all():
             read[name] = array
@@ -133,7 +132,7 @@ class Decoded(Mapping[str, "NDArray[Any]"]):
         return array
 
     def __contains__(self, name: object) -> bool:
-        return name in self._record  # without a look at the array itself
+        return name in self._record  # without decoding the array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._record)

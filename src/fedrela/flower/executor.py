@@ -3,7 +3,7 @@
 The engine's own round samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores at
 the server and writes the run folder. A client that is not connected, does not reply in time or fails is left out of the
 round. Flower's own ``Strategy`` sums in order of arrival, ends a run at one malformed reply, and waits forever for a
-missing node. Flower's own simulator runs it without nodes.
+missing node. With Flower's simulator it runs without nodes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from fedrela.flower.roster import Roster
 from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind, RoundRecord
 
-SHORTEST, LONGEST = 0.02, 1.0  # seconds between two polls for replies,
-PATIENT = 0.02  # and in between, this fraction of the time waited so far
+SHORTEST_POLL, LONGEST_POLL = 0.02, 1.0  # seconds between two polls for replies,
+POLL_FRACTION = 0.02  # and in between, this fraction of the time waited so far
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -51,7 +51,7 @@ class FlowerExecutor:
         The name that clients keep their states under; the same after a restart.
     fingerprint
         Digest of the configuration; clients with another one are ignored.
-    patience
+    timeout
         Seconds to wait for clients to connect, and for replies where the configuration has no deadline.
     keys
         Public keys of clients, with which they prove who they are.
@@ -60,18 +60,18 @@ class FlowerExecutor:
     remote_clients = True
 
     def __init__(
-        self, grid: Grid, *, experiment: str, fingerprint: str, patience: float = 600.0,
+        self, grid: Grid, *, experiment: str, fingerprint: str, timeout: float = 600.0,
         keys: Mapping[int, str] | None = None,
     ) -> None:  # fmt: skip
-        self._grid, self._experiment, self._patience = grid, experiment, patience
-        self.roster = Roster(grid, fingerprint, patience, keys or {})
+        self._grid, self._experiment, self._timeout = grid, experiment, timeout
+        self.roster = Roster(grid, fingerprint, timeout, keys or {})
         self.agreed: Mapping[str, Any] = {}  # statistics of all nodes, which every task carries
         self._runner: ClientRunner | None = None
         self.admitted: dict[int, int] = {}  # the last round in which each client was admitted
         self.durable = 0  # the last round that this server cannot lose
 
     def note_rounds(self, records: Iterable[RoundRecord], every: int) -> None:
-        """Note who was admitted in these rounds, some of which left a checkpoint."""
+        """Record who was admitted in these rounds, and the last of them with a checkpoint."""
         for record in records:
             self.admitted |= dict.fromkeys(record.admitted, record.round)
             if record.round % every == 0:
@@ -93,7 +93,7 @@ class FlowerExecutor:
             if position not in remote:
                 yield self._score(position, task)
         if remote:
-            yield from self._send(remote, deadline or self._patience)
+            yield from self._send(remote, deadline or self._timeout)
 
     def _score(self, position: int, task: Task) -> TaskResult:
         assert self._runner is not None  # a run loads its runner before it gives a task
@@ -114,18 +114,18 @@ class FlowerExecutor:
         broadcasts: dict[FileRegion, dict[str, Array]] = {}  # one per distinct broadcast
         for position, task in tasks.items():
             if task.client not in nodes:
-                yield TaskResult(position, failure=self.roster.absence(task.client))
+                yield TaskResult(position, failure=self.roster.why_absent(task.client))
                 continue
-            place = task.broadcast.place
-            if place not in broadcasts:
-                broadcasts[place] = as_arrays(self._runner.shared(task.broadcast).row())
+            region = task.broadcast.region
+            if region not in broadcasts:
+                broadcasts[region] = as_arrays(self._runner.shared(task.broadcast).row())
             admitted = self.admitted.get(task.client, 0)
             message = TaskMessage(
                 task.kind, task.round, task.client, task.subject, self._experiment, admitted, self.durable,
                 own=task.message, agreed=self.agreed,
             )  # fmt: skip
             sent[position] = Message(
-                as_content(message, broadcasts[place]), nodes[task.client], TYPES[task.kind],
+                as_content(message, broadcasts[region]), nodes[task.client], TYPES[task.kind],
                 group_id=str(task.round), ttl=seconds + 60,
             )  # fmt: skip
         ids = dict(zip(self._grid.push_messages(list(sent.values())), sent, strict=True))
@@ -135,9 +135,9 @@ class FlowerExecutor:
         """Ask all clients for statistics of their samples; return what each reports as declared, by client."""
         self.roster.clients = range(clients)
         nodes = self.roster.find(set(self.roster.clients))
-        asked = [Message(RecordDict(), node, "query.statistics", ttl=self._patience + 60) for node in nodes.values()]
+        asked = [Message(RecordDict(), node, "query.statistics", ttl=self._timeout + 60) for node in nodes.values()]
         reported, client_at = {}, {node: client for client, node in nodes.items()}
-        for reply in self._grid.send_and_receive(asked, timeout=self._patience):
+        for reply in self._grid.send_and_receive(asked, timeout=self._timeout):
             if not reply.has_error() and reply.metadata.src_node_id in client_at:
                 arrays = Decoded(reply.content.array_records.get(ARRAYS, {}))
                 reported[client_at[reply.metadata.src_node_id]] = as_declared(arrays, specs)
@@ -146,26 +146,26 @@ class FlowerExecutor:
     def _replies(self, positions: dict[str, int], tasks: dict[int, Task], end: float) -> Iterator[TaskResult]:
         left, began = dict(positions), time.monotonic()
         while left and (now := time.monotonic()) < end:
-            came = list(self._grid.pull_messages(list(left)))
-            for reply in came:
+            replies = list(self._grid.pull_messages(list(left)))
+            for reply in replies:
                 position = left.pop(reply.metadata.reply_to_message_id, None)
                 if position is not None:
                     yield self._result(position, tasks[position], reply)
-            if not came:
-                pause = min(max(PATIENT * (now - began), SHORTEST), LONGEST)
+            if not replies:
+                pause = min(max(POLL_FRACTION * (now - began), SHORTEST_POLL), LONGEST_POLL)
                 time.sleep(min(pause, end - now))
         for position in left.values():
-            self.roster.doubt(tasks[position].client)
+            self.roster.forget(tasks[position].client)
             yield TaskResult(position, failure=Failure(FailureKind.DEADLINE))
 
     def _result(self, position: int, task: Task, reply: Message) -> TaskResult:
-        said = read_reply(reply)
-        if isinstance(said, Failure):
-            self.roster.doubt(task.client)
-            return TaskResult(position, failure=said)
-        if said.client != task.client:  # a client may answer for itself only
+        upload = read_reply(reply)
+        if isinstance(upload, Failure):
+            self.roster.forget(task.client)
+            return TaskResult(position, failure=upload)
+        if upload.client != task.client:  # a client may only answer for itself
             return TaskResult(position, failure=Failure(FailureKind.REFUSED, "answers for another client"))
-        return TaskResult(position, ClientResult(said.samples, upload=said))
+        return TaskResult(position, ClientResult(upload.samples, upload=upload))
 
 
 def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: int) -> Any:
@@ -178,7 +178,7 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
     def main(grid: Grid, context: Context) -> None:
         try:
             done["result"] = work(grid)
-        except BaseException as error:  # in a thread of the simulator, which would report it in many lines
+        except BaseException as error:  # raised again below: the simulator's thread would print many lines
             done["error"] = error
 
     backend: Any = {"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": cores}}
@@ -191,7 +191,7 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Flower and Ray from reporting to anybody, from writing to the home folder, and from logging."""
+    """Keep Flower and Ray from sending telemetry, from writing to the home folder, and from logging."""
     logger = logging.getLogger("flwr")
     level, before = logger.level, dict(os.environ)
     with scratch() as home, warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""A node's proof of its name: a signature by its private key, checked with the public key in the roster."""
+"""A node's proof of its identity: a signature by its private key, verified with the public key in the roster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = "ecdsa (P-256, P-384, P-521) or ed25519, without a pass phrase"
 
 
 def signer(path: Path) -> Callable[[bytes], bytes]:
-    """Return what signs with the private key in a file, as ``ssh-keygen`` writes it."""
+    """Return a function that signs with the private key in a file, as written by ``ssh-keygen``."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.hashes import SHA384
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
@@ -33,7 +33,7 @@ def signer(path: Path) -> Callable[[bytes], bytes]:
 
 
 def verified(public: str, signature: Any, data: bytes) -> bool:
-    """Whether a signature is of these data by the private half of a public key, the text of a ``.pub`` file."""
+    """Whether a signature of these data belongs to a public key, given as the text of a ``.pub`` file."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.hashes import SHA384
     from cryptography.hazmat.primitives.serialization import load_ssh_public_key

@@ -1,9 +1,9 @@
 """The plug-in: a Flower mod that re-labels a client's training data, in anyone's app.
 
 It reads the round and the global model from the message, and adds nothing to what the client sends. The current labels
-go to the training function in the state of Flower's context, which never leaves the client. New labels are for training
-only: outside a training call through the mod everything here returns the original ones, so that evaluation sees those,
-whichever function loads its data.
+reach the training function through the state of Flower's context, which never leaves the client. New labels are for
+training only: outside a training call through the mod, everything here returns the original ones, so that evaluation
+uses those, whichever function loads its data.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.models.runtime import device_of
 from fedrela.plugin import dataset
 from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, training_part
-from fedrela.plugin.judge import Judge
 from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, plan_passes
 from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
+from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import LabelStore
 from fedrela.text import one_line
@@ -51,7 +51,7 @@ def relabel_mod(
     round_key: str | None = None,
     experiment: str | None = None,
     load: Callable[[nn.Module, Message], None] | None = None,
-    judge_data: Callable[..., Any] | None = None,
+    scoring_data: Callable[..., Any] | None = None,
     ids: Callable[..., Sequence[Any]] | None = None,
     class_names: Sequence[str] | None = None,
     forward: Forward | None = None,
@@ -65,7 +65,7 @@ def relabel_mod(
     Parameters
     ----------
     model
-        The model's class, or a function that makes it.
+        The model's class, or a function that creates it.
     data
         Returns the client's training data, without augmentation and in the same order every time: a data set, a
         `DataLoader`, tensors ``(X, y)``, or a tuple that begins with one of these, as the usual ``load_data`` does.
@@ -80,7 +80,7 @@ def relabel_mod(
     load
         Loads the message's arrays into the model, in place of ``load_state_dict`` of the record ``arrays`` (numbered
         arrays, as a `NumPyClient` has them, in the order of the model's ``state_dict``).
-    judge_data, ids
+    scoring_data, ids
         Functions like `data`: the rows to score, if those of `data` are augmented, and one name per row; see `OneShot`.
     class_names
         Names of the model's outputs, in their order, for the ledger and for limits that name classes.
@@ -94,31 +94,31 @@ def relabel_mod(
         overrides ``tau`` here, and so on.
     """
     plan_passes(rounds=UNLIMITED, **options)  # a wrong option raises when the app is loaded, not in a round
-    how: dict[str, Any] = {"class_names": class_names, "forward": forward, "label": label, "outputs": outputs}
-    Judge(nn.Identity, tuple, **how)
+    scoring: dict[str, Any] = {"class_names": class_names, "forward": forward, "label": label, "outputs": outputs}
+    Scorer(nn.Identity, tuple, **scoring)  # likewise
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type.split(".")[0] != "train":
             return call_next(message, context)
 
         def fetch(what: str, function: Callable[..., Any]) -> Any:
-            with same_random_numbers():  # a new model draws its weights; training must not notice
+            with same_random_numbers():  # a new model draws its weights, which must not affect training
                 return _call(what, function, context)
 
         def network() -> nn.Module:
-            made: nn.Module = fetch("model", model)
-            (load or _load)(made, message)
-            return made.to(device_of(device))
+            module: nn.Module = fetch("model", model)
+            (load or _load)(module, message)
+            return module.to(device_of(device))
 
-        judge = Judge(
+        scorer = Scorer(
             network,
-            lambda: training_part(fetch("judge_data", judge_data) if judge_data else fetch("data", data)),
-            training=(lambda: training_part(fetch("data", data))) if judge_data else None,
+            lambda: training_part(fetch("scoring_data", scoring_data) if scoring_data else fetch("data", data)),
+            training=(lambda: training_part(fetch("data", data))) if scoring_data else None,
             ids=(lambda: fetch("ids", ids)) if ids else lambda: None,
-            **how,
+            **scoring,
         )
         plan = _plan(rounds, options, context.run_config)
-        call = _TrainCall(context, experiment, plan, _round(message, round_key), judge)
+        call = _TrainCall(context, experiment, plan, _round(message, round_key), scorer)
         source = call.labels()
         with training_labels(context, call.store.experiment, source is not None):
             reply = call_next(message, context)
@@ -133,20 +133,20 @@ def relabel_mod(
 class _TrainCall:
     """One training call of one client."""
 
-    def __init__(self, context: Context, experiment: str | None, plan: PassPlan, round: int, judge: Judge) -> None:
+    def __init__(self, context: Context, experiment: str | None, plan: PassPlan, round: int, scorer: Scorer) -> None:
         self.context = context
         node, run = context.node_config, context.run_config
         name = str(run.get(PREFIX + "experiment") or experiment or f"run-{context.run_id}")
         client = str(node.get("client-id", node.get("partition-id", "client")))
         self.store = LabelStore(_path(node.get("state-dir")), name, client)
         policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
-        self.client_round = ClientRound(self.store, plan, policy, round, judge, LOG)
+        self.client_round = ClientRound(self.store, plan, policy, round, scorer, LOG)
 
     def labels(self) -> Ledger | StoredLabels | None:
         """Return the current labels, and put them into the context's state."""
         before, round = stored_labels(self.context, self.store.experiment), self.client_round.round
         if before is not None and not self.store.folder.is_dir():
-            LOG.warning("FedReLa: %s is gone; the labels of round %d stay", self.store.folder, before.round)
+            LOG.warning("FedReLa: %s is gone; the labels of round %d are kept", self.store.folder, before.round)
             return before if self.client_round.limits.enabled and before.round <= round else None
         taken_over = self._begin()
         ledger, _ = self.client_round.labels(taken_over and before is None)
@@ -158,17 +158,17 @@ class _TrainCall:
         return ledger
 
     def _begin(self) -> bool:
-        """Check what this client has in its first round; return whether it found labels of an earlier process."""
-        state, judge = self.context.state, self.client_round.judge
+        """Check this client in its first round; return whether it has labels of an earlier process."""
+        state, scorer = self.context.state, self.client_round.scorer
         checked = state.config_records.get(CHECKED)
         if self.client_round.off:
             return False
         if checked is None or checked["experiment"] != self.store.experiment:
             taken_over = self.client_round.begin()
-            seen = judge.few if self.client_round.may_make else ""
-            record: dict[str, Any] = {"experiment": self.store.experiment, "taken-over": taken_over, "rows": seen}
+            rows = scorer.sample_digest if self.client_round.may_relabel else ""
+            record: dict[str, Any] = {"experiment": self.store.experiment, "taken-over": taken_over, "rows": rows}
             checked = state[CHECKED] = ConfigRecord(record)
-        judge.seen = str(checked["rows"])
+        scorer.expected_digest = str(checked["rows"])
         return bool(checked["taken-over"])
 
 
@@ -187,8 +187,8 @@ def _plan(rounds: int | str, options: dict[str, Any], run: dict[str, Any]) -> Pa
 def _round(message: Message, key: str | None) -> int:
     """Return the round of a message: a number in its configuration, or its group, which Flower's strategies set."""
     for record in message.content.config_records.values():
-        if isinstance(found := record.get(key or ROUND), int):
-            return found
+        if isinstance(round := record.get(key or ROUND), int):
+            return round
     group = message.metadata.group_id
     if key is None and group.isascii() and group.isdecimal() and int(group) > 0:
         return int(group)
@@ -197,22 +197,22 @@ def _round(message: Message, key: str | None) -> int:
 
 
 def _call(what: str, function: Callable[..., Any], context: Context) -> Any:
-    """Call a function of the app with the arguments that its parameters name."""
+    """Call a function of the app with arguments chosen by the names of its parameters."""
     required = [
         each
         for each in inspect.signature(function).parameters.values()
         if each.default is each.empty and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
     ]
-    known: dict[str, Any] = {"context": context, "ctx": context}
+    values: dict[str, Any] = {"context": context, "ctx": context}
     for config in (context.run_config, context.node_config):
-        known |= {key.replace("-", "_"): value for key, value in config.items()}
+        values |= {key.replace("-", "_"): value for key, value in config.items()}
     for each in required:
-        if each.name not in known:
+        if each.name not in values:
             raise ArgumentError(
                 f"relabel_mod: {what}: neither the node's nor the run's configuration has {each.name!r}; "
                 "give a function of `context`"
             )
-    return function(**{each.name: known[each.name] for each in required})
+    return function(**{each.name: values[each.name] for each in required})
 
 
 def _load(model: nn.Module, message: Message) -> None:
@@ -223,7 +223,7 @@ def _load(model: nn.Module, message: Message) -> None:
     names = list(model.state_dict())
     try:
         arrays = record.to_torch_state_dict()
-        if list(arrays) == [str(place) for place in range(len(names))] and set(arrays) != set(names):
+        if list(arrays) == [str(i) for i in range(len(names))] and set(arrays) != set(names):
             arrays = OrderedDict(zip(names, arrays.values(), strict=True))  # as a NumPyClient sends them
         model.load_state_dict(arrays)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -261,7 +261,7 @@ def stored_labels(context: Context, experiment: str) -> StoredLabels | None:
 
 @contextlib.contextmanager
 def training_labels(context: Context, experiment: str, available: bool) -> Iterator[None]:
-    """Let the training function inside find the stored labels; warn if it did not ask for them."""
+    """Make the stored labels available to the training function inside; warn if it did not use them."""
     if available:
         context.state[TRAINING] = ConfigRecord({"experiment": experiment, "asked": False})
     try:
@@ -286,14 +286,14 @@ def _current_labels(context: Context) -> StoredLabels | None:
 def labels_for(context: Context, original: Any) -> Any:
     """Return the labels to train on in this round: new ones, or `original` itself.
 
-    The labels of the client's training data are a list, an array or a tensor; the result has the same type. Other
-    labels than those that the new ones were made for raise a `DataError`.
+    `original` are the labels of the client's training data, as a list, an array or a tensor; the result has the same
+    type. Labels of other data raise a `DataError`.
     """
     source = _current_labels(context)
     if source is None:
         return original
     if not np.array_equal(as_classes(original), source.original):
-        raise DataError("labels_for: the new labels were made for other data than these")
+        raise DataError("labels_for: the new labels were made for other data")
     return cast_like(original, source.labels)
 
 

@@ -14,8 +14,8 @@ from fedrela.metrics.groups import Groups
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EVEN_WITHIN = 1.2  # a test set is balanced if its class counts differ by at most this factor
-NO_ANSWER = -1
+BALANCED_WITHIN = 1.2  # a test set is balanced if its class counts differ by at most this factor
+NO_PREDICTION = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Scores:
     per_class : (C,)
         Recall: fraction of a class's samples predicted correctly; NaN for a class without any.
     groups
-        Fraction of the samples of a group's classes predicted correctly; None for a group without any (0 in the
+        Fraction of the samples of a group's classes predicted correctly; None for a group without samples (0 in the
         official code).
     macro_f1
         Mean of ``2 TP / (2 TP + FP + FN)`` over the classes with test samples or predictions.
@@ -66,18 +66,18 @@ class Scores:
         """Return plain values for JSON; what is undefined or not finite is None."""
         record: dict[str, Any] = {
             "overall": self.overall,
-            "balanced": _known(self.balanced),
+            "balanced": _finite_or_none(self.balanced),
             "per_class": [None if np.isnan(share) else share for share in self.per_class.tolist()],
             "groups": dict(self.groups),
-            "macro_f1": _known(self.macro_f1),
+            "macro_f1": _finite_or_none(self.macro_f1),
             "confusion": None if np.isnan(self.per_class).all() else self.confusion.tolist(),
-            "loss": _known(self.loss),
+            "loss": _finite_or_none(self.loss),
         }
         two_classes = self.per_class.size == 2
         return record | ({"auroc": self.auroc, "auprc": self.auprc} if two_classes else {})
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
@@ -105,19 +105,19 @@ def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) ->
     C = x.shape[1]
     y = class_ids("labels", labels, C)
     if y.size != x.shape[0] or y.size == 0:
-        raise ArgumentError(f"logits and labels: expected equally many, at least 1, got {len(x)} and {y.size}")
+        raise ArgumentError(f"logits and labels: expected the same length, at least 1, got {len(x)} and {y.size}")
     if groups is not None and groups.of_class.size != C:
         raise ArgumentError(f"groups: expected one group for each of {C} classes, got {groups.of_class.size}")
-    predicted, loss = _answers(x, y)
-    answered = predicted != NO_ANSWER
-    confusion = np.bincount(y[answered] * C + predicted[answered], minlength=C * C).reshape(C, C)
-    there = np.bincount(y, minlength=C)
-    rankings = _rankings(x, y) if C == 2 and answered.all() and there.all() else (None, None)
-    return _scores(confusion, there, groups, loss, rankings)
+    predicted, loss = _predict(x, y)
+    has_prediction = predicted != NO_PREDICTION
+    confusion = np.bincount(y[has_prediction] * C + predicted[has_prediction], minlength=C * C).reshape(C, C)
+    counts = np.bincount(y, minlength=C)
+    rankings = _rankings(x, y) if C == 2 and has_prediction.all() and counts.all() else (None, None)
+    return _scores(confusion, counts, groups, loss, rankings)
 
 
 def score_sums(confusion: Ints, hits: int, samples: int, groups: Groups | None = None) -> Scores:
-    """Score by sums over clients that scored samples of their own.
+    """Return the scores from sums over clients that scored their own samples.
 
     `confusion` is (C, C + 1): samples by true and predicted class, those without a prediction in the last column. Of
     all `samples`, including those of clients that report only hits, `hits` were predicted correctly. Loss and rankings
@@ -126,23 +126,23 @@ def score_sums(confusion: Ints, hits: int, samples: int, groups: Groups | None =
     >>> score_sums(np.array([[3, 1, 0], [0, 2, 0]]), hits=8, samples=10).overall
     0.8
     """
-    found = _scores(confusion[:, :-1], confusion.sum(axis=1), groups, float("nan"), (None, None))
-    return replace(found, overall=hits / samples, samples=samples)
+    scores = _scores(confusion[:, :-1], confusion.sum(axis=1), groups, float("nan"), (None, None))
+    return replace(scores, overall=hits / samples, samples=samples)
 
 
 def _scores(
-    confusion: Ints, there: Ints, groups: Groups | None, loss: float, rankings: tuple[float | None, float | None]
+    confusion: Ints, counts: Ints, groups: Groups | None, loss: float, rankings: tuple[float | None, float | None]
 ) -> Scores:
     """Return what follows from a confusion matrix, and from the number of samples of each class."""
-    right, said, C = confusion.diagonal(), confusion.sum(axis=0), there.size
-    per_class = np.divide(right, there, out=np.full(C, np.nan), where=there > 0)
-    known, total = there + said > 0, int(there.sum())
+    correct, predicted, C = confusion.diagonal(), confusion.sum(axis=0), counts.size
+    per_class = np.divide(correct, counts, out=np.full(C, np.nan), where=counts > 0)
+    occurs, total = counts + predicted > 0, int(counts.sum())
     return Scores(
-        overall=int(right.sum()) / max(total, 1),
-        balanced=float(per_class[there > 0].mean()) if total else float("nan"),
+        overall=int(correct.sum()) / max(total, 1),
+        balanced=float(per_class[counts > 0].mean()) if total else float("nan"),
         per_class=per_class,
-        groups={} if groups is None else _group_accuracies(groups, right, there),
-        macro_f1=float((2 * right[known] / (there + said)[known]).mean()) if total else float("nan"),
+        groups={} if groups is None else _group_accuracies(groups, correct, counts),
+        macro_f1=float((2 * correct[occurs] / (counts + predicted)[occurs]).mean()) if total else float("nan"),
         confusion=confusion,
         loss=loss,
         auroc=rankings[0],
@@ -162,7 +162,7 @@ def headline(test_counts: ArrayLike) -> str:
     """
     counts = np.asarray(test_counts)
     counts = counts[counts > 0]
-    return "balanced" if counts.size and counts.max() > EVEN_WITHIN * counts.min() else "overall"
+    return "balanced" if counts.size and counts.max() > BALANCED_WITHIN * counts.min() else "overall"
 
 
 def class_ids(name: str, values: ArrayLike, num_classes: int) -> Ints:
@@ -173,12 +173,12 @@ def class_ids(name: str, values: ArrayLike, num_classes: int) -> Ints:
     wrong = (ids < 0) | (ids >= num_classes)
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise DataError(f"{name}: expected ids from 0 to {num_classes - 1}, got {ids[i]} at place {i}")
+        raise DataError(f"{name}: expected ids from 0 to {num_classes - 1}, got {ids[i]} at index {i}")
     return ids.astype(np.int64, copy=False)
 
 
-def _answers(logits: NDArray[Any], y: Ints) -> tuple[Ints, float]:
-    """Return each row's predicted class, or NO_ANSWER, and the mean cross-entropy.
+def _predict(logits: NDArray[Any], y: Ints) -> tuple[Ints, float]:
+    """Return each row's predicted class, or NO_PREDICTION, and the mean cross-entropy.
 
     ``-log softmax(x)[y] = log sum_c exp(x_c - m) - (x_y - m)`` with m the largest logit, to avoid overflow.
     """
@@ -190,21 +190,22 @@ def _answers(logits: NDArray[Any], y: Ints) -> tuple[Ints, float]:
         x -= peak[:, None]
         own = x[rows, y]
         loss = float((np.log(np.exp(x, out=x).sum(axis=1)) - own).mean())
-    return np.where(np.isfinite(peak), best, NO_ANSWER), loss
+    return np.where(np.isfinite(peak), best, NO_PREDICTION), loss
 
 
-def _group_accuracies(groups: Groups, right: Ints, there: Ints) -> dict[str, float | None]:
-    sums = {name: [int(counts[groups.members(name)].sum()) for counts in (right, there)] for name in groups.names}
-    return {name: correct / samples if samples else None for name, (correct, samples) in sums.items()}
+def _group_accuracies(groups: Groups, correct: Ints, counts: Ints) -> dict[str, float | None]:
+    members = {name: groups.members(name) for name in groups.names}
+    sums = {name: (int(correct[ids].sum()), int(counts[ids].sum())) for name, ids in members.items()}
+    return {name: hits / samples if samples else None for name, (hits, samples) in sums.items()}
 
 
 def _rankings(logits: NDArray[Any], y: Ints) -> tuple[float, float]:
     """Return AUROC and average precision of class 1; equal scores are one step of either curve."""
     x = logits.astype(np.float64)
     with np.errstate(over="ignore"):
-        distinct, place = np.unique(x[:, 1] - x[:, 0], return_inverse=True)
-    positive = np.bincount(place[y == 1], minlength=distinct.size)[::-1]  # by decreasing score
-    negative = np.bincount(place[y == 0], minlength=distinct.size)[::-1]
+        distinct, rank = np.unique(x[:, 1] - x[:, 0], return_inverse=True)
+    positive = np.bincount(rank[y == 1], minlength=distinct.size)[::-1]  # by decreasing score
+    negative = np.bincount(rank[y == 0], minlength=distinct.size)[::-1]
     true, false = np.cumsum(positive), np.cumsum(negative)
     half_pairs, lost = 2 * int(true[-1]) * int(false[-1]), int((positive * (2 * false - negative)).sum())
     auroc = (half_pairs - lost) / half_pairs  # integers: exact except for this division

@@ -45,9 +45,9 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     order = np.argsort(-g, kind="stable")
     percent = 100.0 * np.cumsum(g[order]) / (g[order].sum() or 1.0)  # in per cent, as in the official code
     group = np.full(g.size, TAIL)
-    for place, cut in ((MEDIUM, cuts[1]), (HEAD, cuts[0])):
+    for number, cut in ((MEDIUM, cuts[1]), (HEAD, cuts[0])):
         last = int(np.argmax(percent >= 100.0 * cut))  # 0 if the share is never reached, as without samples
-        group[order[: last + 1]] = place
+        group[order[: last + 1]] = number
     return group
 
 
@@ -89,7 +89,7 @@ def evaluation_groups(
         floored local test sizes, which fits the published tables. ``"fedrela-release"``: the same, with each client's
         test samples of a class capped at those available. The last two depend on the partition.
     test_counts : (C,) integers
-        Test samples per class; required by ``"fedrela-release"``, ``"fedloge"`` assumes 10,000 in all without.
+        Test samples per class; required by ``"fedrela-release"``, while ``"fedloge"`` assumes 10,000 in all by default.
 
     Examples
     --------

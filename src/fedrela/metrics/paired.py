@@ -80,10 +80,10 @@ def paired(base: Values, treated: Values) -> Interval:
 
 
 def _mean_and_deviation(values: Values) -> tuple[float | None, float | None]:
-    known = np.array([value for value in values if value is not None], np.float64)
-    if known.size == 0 or known.size < len(values):
+    if not values or None in values:
         return None, None
-    return float(known.mean()), float(known.std(ddof=1)) if known.size > 1 else None
+    array = np.array(values, np.float64)
+    return float(array.mean()), float(array.std(ddof=1)) if array.size > 1 else None
 
 
 def is_noise(difference: Mapping[str, Any]) -> bool | None:
@@ -110,5 +110,5 @@ def in_words(difference: Mapping[str, Any]) -> str:
     if difference["mean"] is None:
         return "unknown"
     noise, (mean, low, high) = is_noise(difference), (points(difference[key]) for key in ("mean", "low", "high"))
-    found = "" if noise is None else f", {'within' if noise else 'beyond'} noise (95 % interval {low} to {high})"
-    return f"{mean} points{found}"
+    verdict = "" if noise is None else f", {'within' if noise else 'beyond'} noise (95 % interval {low} to {high})"
+    return f"{mean} points{verdict}"

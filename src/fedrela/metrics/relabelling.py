@@ -45,7 +45,7 @@ def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES, *, by_row: bool = Fals
     edges : (m,) ascending numbers
         Bin i + 1 holds ``edges[i] <= z < edges[i + 1]``; the first bin what is smaller, the last what is larger.
     by_row
-        Count each row of a table by itself.
+        Count each row of a table separately.
 
     Returns
     -------
@@ -60,15 +60,15 @@ def z_histogram(z: ArrayLike, edges: ArrayLike = Z_EDGES, *, by_row: bool = Fals
     if limits.ndim != 1 or limits.size == 0 or not (np.diff(limits) > 0).all() or not np.isfinite(limits).all():
         raise ArgumentError(f"edges: expected ascending numbers, got {limits.tolist()}")
     if np.isnan(scores).any():
-        raise ArgumentError(f"z: expected numbers, got NaN at place {int(np.argmax(np.isnan(scores)))}")
+        raise ArgumentError(f"z: expected numbers, got NaN at index {int(np.argmax(np.isnan(scores)))}")
     bins, rows = limits.size + 1, len(np.asarray(z)) if by_row else 1
-    place = np.searchsorted(limits, scores, side="right").reshape(rows, -1) + bins * np.arange(rows)[:, np.newaxis]
-    counts = np.bincount(place.ravel(), minlength=rows * bins)
+    bin_ids = np.searchsorted(limits, scores, side="right").reshape(rows, -1) + bins * np.arange(rows)[:, np.newaxis]
+    counts = np.bincount(bin_ids.ravel(), minlength=rows * bins)
     return counts.reshape(rows, bins) if by_row else counts
 
 
 def _pair(before: ArrayLike, after: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     a, b = class_ids("labels before", before, num_classes), class_ids("labels after", after, num_classes)
     if a.size != b.size:
-        raise ArgumentError(f"labels before and after: expected as many, got {a.size} and {b.size}")
+        raise ArgumentError(f"labels before and after: expected the same length, got {a.size} and {b.size}")
     return a, b

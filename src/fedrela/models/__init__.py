@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from fedrela.arguments import check_integer
+from fedrela.components import check_component, find_component
 from fedrela.errors import ArgumentError
 from fedrela.models import networks
 from fedrela.models.arrays import FlatModel
-from fedrela.models.contract import Classifier, Plain, adapt, has_split, need_split, num_features, sizes
+from fedrela.models.contract import Classifier, Plain, adapt, check_sizes, has_split, need_split, num_features
 from fedrela.models.runtime import seeded
-from fedrela.parts import check_kind, find_part
 from fedrela.text import unknown
 
 __all__ = [
@@ -92,18 +92,18 @@ def build(
     ...
     fedrela.errors.ArgumentError: model: expected one of cnn, ..., got 'resnet81'; nearest: resnet8
     """
-    known = model_options(name)
+    allowed = model_options(name)
     for option in options:
-        if option not in known:
-            raise ArgumentError(unknown("option", option, known, f"model {name!r}"), argument=option)
-    shape, classes = sizes("input_shape", input_shape), check_integer("num_classes", num_classes, 2)
+        if option not in allowed:
+            raise ArgumentError(unknown("option", option, allowed, f"model {name!r}"), argument=option)
+    shape, classes = check_sizes("input_shape", input_shape), check_integer("num_classes", num_classes, 2)
     if dtype not in (torch.float32, torch.float64):
         raise ArgumentError(f"expected torch.float32 or torch.float64, got {dtype}", argument="dtype")
     spec = find_model(name)
     with seeded(check_integer("seed", seed, 0), "model"):
         if not isinstance(spec, ModelSpec):
             if projection:
-                raise ArgumentError(f"model {name!r} is your own, and has no projection", argument="projection")
+                raise ArgumentError(f"model {name!r} is user-defined and has no projection", argument="projection")
             return spec(shape, classes, **options).to(dtype)
         body, width = spec.make(shape, **options)
         if check_integer("projection", projection, 0):
@@ -118,13 +118,14 @@ def model_options(name: str) -> dict[str, Any]:
     >>> model_options("mlp"), model_options("resnet8"), model_options("logistic")
     ({'hidden': (200,)}, {'width': 64, 'norm': 'batch'}, {})
     """
-    found = find_model(name)
-    make, given = (found.make, 1) if isinstance(found, ModelSpec) else (found, 2)
-    own = [each for each in inspect.signature(make).parameters.values() if each.kind is not each.VAR_KEYWORD][given:]
-    for option in own:
+    model = find_model(name)
+    make, skip = (model.make, 1) if isinstance(model, ModelSpec) else (model, 2)  # input shape, number of classes
+    parameters = inspect.signature(make).parameters.values()
+    options = [each for each in parameters if each.kind is not each.VAR_KEYWORD][skip:]
+    for option in options:
         if option.default is option.empty:
             raise ArgumentError(f"model {name!r}: its option {option.name} has no default", argument="model")
-    return {option.name: option.default for option in own}
+    return {option.name: option.default for option in options}
 
 
 def find_model(name: object) -> ModelSpec | Callable[..., nn.Module]:
@@ -133,9 +134,9 @@ def find_model(name: object) -> ModelSpec | Callable[..., nn.Module]:
     Your own takes the input shape and the number of classes; its further parameters, with defaults, are its options.
     """
     try:
-        found: ModelSpec | Callable[..., nn.Module] = find_part("models", name, MODELS)
-        right = isinstance(found, ModelSpec) or (callable(found) and not isinstance(found, nn.Module))
-        check_kind(name, found, right, "a function or class that makes a torch.nn.Module")
+        model: ModelSpec | Callable[..., nn.Module] = find_component("models", name, MODELS)
+        is_maker = isinstance(model, ModelSpec) or (callable(model) and not isinstance(model, nn.Module))
+        check_component(name, model, is_maker, "a function or class that makes a torch.nn.Module")
     except ArgumentError as error:
         raise ArgumentError(error.reason, argument="model") from None
-    return found
+    return model

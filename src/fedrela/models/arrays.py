@@ -22,7 +22,7 @@ from torch.nn.parameter import is_lazy
 from fedrela.errors import ArgumentError
 from fedrela.models.layout import Kind, Layout, LayoutEntry
 from fedrela.models.recording import Recorder
-from fedrela.models.sgd import Sgd
+from fedrela.models.sgd import LANES, Sgd
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -30,8 +30,8 @@ DTYPES = (torch.float32, torch.float64)
 class FlatModel:
     """A module on one flat vector.
 
-    The module can still be called, and trained by any optimiser. Three things would detach its arrays from the vectors
-    and must not be done: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
+    The module can still be called, and trained by any optimiser. Three calls would detach its arrays from the vectors
+    and are not allowed: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
     ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module to another device (do it before).
 
     All parameters and float buffers of the module have one dtype, float32 or float64, and one device. A parameter used
@@ -53,26 +53,29 @@ class FlatModel:
         self.module = module
         self.layout = _layout(named, first.dtype)
         # All values: parameters, frozen parameters, float buffers. Those that have gradients come first.
-        self.vector = torch.empty(self.layout.size, dtype=first.dtype, device=first.device)
-        self.weights = self.vector[: self.layout.trained]
-        self.gradient = torch.zeros_like(self.weights)  # of the weights
+        trained, size = self.layout.trained, self.layout.size
+        values, gradient = (torch.zeros(_padded(n), dtype=first.dtype, device=first.device) for n in (size, trained))
+        self.vector = values[:size]
+        self.weights = self.vector[:trained]
+        self.gradient = gradient[:trained]  # of the weights
+        self.padded = (values, gradient) if trained == size else None  # with zeros behind the last weight
         self.trained: list[tuple[nn.Parameter, Tensor]] = []  # with views of `gradient`
         for entry, (_, tensor, _) in zip(self.layout.entries, named, strict=True):
-            view = self.vector[entry.place].view(entry.shape)
+            view = self.vector[entry.span].view(entry.shape)
             view.copy_(tensor.detach())
             tensor.data = view
             if entry.kind == "parameter":
-                tensor.grad = self.gradient[entry.place].view(entry.shape)
+                tensor.grad = self.gradient[entry.span].view(entry.shape)
                 self.trained.append((tensor, tensor.grad))
         self._on_cpu = self.vector.numpy() if first.device.type == "cpu" else None
         self.parts = list(module.modules())
-        self.steppers: tuple[Any, list[Sgd]] | None = None  # the optimisers of the last training, by their options
+        self.optimizers: tuple[Any, list[Sgd]] | None = None  # those of the last training, with their options
         integers = [buffer for buffer in module.buffers() if not buffer.is_floating_point()]
         self._integers = [(buffer, buffer.clone()) for buffer in integers]
 
     @cached_property
     def recorder(self) -> Recorder:
-        """What computes gradients of losses."""
+        """The recorder that computes gradients of losses."""
         return Recorder(self)
 
     @property
@@ -81,7 +84,7 @@ class FlatModel:
         return self.vector.cpu().numpy() if self._on_cpu is None else self._on_cpu
 
     def train(self) -> None:
-        """Set the module to training mode; this costs nothing if it is already."""
+        """Set the module to training mode unless it is in it already, since that takes time."""
         if not all(part.training for part in self.parts):
             self.module.train()
 
@@ -109,17 +112,13 @@ class FlatModel:
         for buffer, initial in self._integers:
             buffer.copy_(initial)
 
-    def collect(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return a copy of all values as one NumPy vector, in `out` if given."""
-        if out is None:
-            return self.array.copy()
-        self.layout.check_vector(out)
-        np.copyto(out, self.array)
-        return out
+    def collect(self) -> NDArray[Any]:
+        """Return a copy of all values as one NumPy vector."""
+        return self.array.copy()
 
     @contextlib.contextmanager
     def holding(self, vector: Tensor) -> Iterator[None]:
-        """Hold other values inside the block, and restore the current ones afterwards; not during a backward pass."""
+        """Load other values inside the block, and restore the current ones afterwards; not during a backward pass."""
         before = self.vector.clone()
         with torch.no_grad():
             self.vector.copy_(vector)
@@ -150,18 +149,22 @@ def _arrays(module: nn.Module) -> Iterator[tuple[str, Any, Kind]]:
 
 def _check(module: nn.Module, named: list[tuple[str, Any, Kind]]) -> Tensor:
     """Return the first array if all have one dtype and device and at least one is trained, or raise."""
-    place = type(module).__name__
+    model = type(module).__name__
     for name, tensor, _ in named:
         if is_lazy(tensor):
-            raise ArgumentError(f"{place}: {name} has no shape yet; send one batch through the model first")
+            raise ArgumentError(f"{model}: {name} has no shape yet; pass one batch through the model first")
     if not any(kind == "parameter" for _, _, kind in named):
-        raise ArgumentError(f"{place}: has no parameter to train")
+        raise ArgumentError(f"{model}: has no parameter to train")
     first: Tensor = named[0][1]
     for name, tensor, _ in named:
         if tensor.dtype not in DTYPES or tensor.dtype != first.dtype or tensor.device != first.device:
             expected = f"{first.dtype if first.dtype in DTYPES else 'torch.float32'} on {first.device}"
-            raise ArgumentError(f"{place}: {name}: expected {expected}, got {tensor.dtype} on {tensor.device}")
+            raise ArgumentError(f"{model}: {name}: expected {expected}, got {tensor.dtype} on {tensor.device}")
     return first
+
+
+def _padded(size: int) -> int:
+    return -(-size // LANES) * LANES
 
 
 def _layout(named: list[tuple[str, Any, Kind]], dtype: torch.dtype) -> Layout:

@@ -1,9 +1,9 @@
 """Augmentation of raw images: random crop and flip, and the weak and strong views that some algorithms compare.
 
-An operation never changes its input and keeps the dtype. What differs between samples comes as an array with a row per
-sample, so a sample's result depends on its own pixels and its own row only; with the same generator, the first samples
-of a batch get the same views whatever follows them. Moves copy pixels and compute positions in integers; changes of
-grey levels take bytes with 255 as white and agree with Pillow's to within one level.
+An operation never changes its input and keeps the dtype. Parameters that differ between samples are arrays with one row
+per sample, so a sample's result depends only on its own pixels and its own row; with the same generator, the first
+samples of a batch get the same views whatever follows them. Geometric operations copy pixels and compute positions in
+integers; changes of grey levels take bytes with 255 as white and agree with Pillow's to within one level.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedrela.arguments import check_integer
 from fedrela.errors import ArgumentError
 
 PerSample = NDArray[np.float64]  # one row or value per sample
-FRACTION = 16  # bits behind the point of a coordinate, as in Pillow's nearest-neighbour transforms
+FRACTION = 16  # fractional bits of a coordinate, as in Pillow's nearest-neighbour transforms
 WEAK_DEGREES = 15.0
 GREY = 128  # fills an image that the strong view shears, shifts or rotates
 
@@ -77,10 +77,10 @@ def cropped(batch: Tensor, draws: PerSample, *, pad: int | None = None, flip: bo
 
 
 def affine(batch: Tensor, matrices: PerSample, fill: int = 0) -> Tensor:
-    """Move each image by its own matrix, nearest neighbour, `fill` where the source lies outside.
+    """Transform each image by its own matrix, nearest neighbour, with `fill` outside of the source.
 
-    Row ``(a, b, c, d, e, f)`` of ``matrices (n, 6)`` says that the pixel centred at (x, y) is copied from where
-    (a x + b y + c, d x + e y + f) lies; this is Pillow's ``transform`` with ``AFFINE`` and ``NEAREST``.
+    Row ``(a, b, c, d, e, f)`` of ``matrices (n, 6)`` copies to the pixel centred at (x, y) the pixel at
+    (a x + b y + c, d x + e y + f); this is Pillow's ``transform`` with ``AFFINE`` and ``NEAREST``.
     """
     count, channels, height, width = batch.shape
     a, b, c, d, e, f = matrices.T
@@ -91,7 +91,7 @@ def affine(batch: Tensor, matrices: PerSample, fill: int = 0) -> Tensor:
     y = torch.arange(height, device=batch.device)[:, None]
     columns = ((a_ * x + c_) + b_ * y).bitwise_right_shift_(FRACTION)
     rows = ((d_ * x + f_) + e_ * y).bitwise_right_shift_(FRACTION)
-    # A frame of one pixel around the image stands for everything outside it.
+    # A border of one pixel represents everything outside the image.
     framed = surround(batch, (1, 1, 1, 1), value=fill).flatten(2)
     index = rows.clamp_(-1, height).add_(1).mul_(width + 2).add_(columns.clamp_(-1, width).add_(1))
     return framed.gather(2, index.view(count, 1, height * width).expand(-1, channels, -1)).view(batch.shape)
@@ -240,10 +240,10 @@ class Operation(NamedTuple):
     signed: bool = False
 
 
-def _move(images: Tensor, place: int, amounts: PerSample) -> Tensor:
-    """Apply the identity matrix (1, 0, 0, 0, 1, 0) with the amounts at one place."""
+def _move(images: Tensor, entry: int, amounts: PerSample) -> Tensor:
+    """Apply the identity matrix (1, 0, 0, 0, 1, 0) with the amounts as one of its entries."""
     matrices = np.tile([1.0, 0.0, 0.0, 0.0, 1.0, 0.0], (len(amounts), 1))
-    matrices[:, place] = amounts
+    matrices[:, entry] = amounts
     return affine(images, matrices, GREY)
 
 
@@ -306,10 +306,10 @@ def autoaugment(images: Tensor, draws: PerSample) -> Tensor:
     """
     images = images.clone()
     chosen = [POLICY[int(draw * len(POLICY))] for draw in draws[:, 0]]
-    for place in (0, 1):
-        names, chances, levels = (np.array([row[3 * place + k] for row in chosen]) for k in range(3))
-        happens = draws[:, 1 + 2 * place] < chances.astype(float)
-        signs = np.where(draws[:, 2 + 2 * place] < 0.5, -1.0, 1.0)
+    for step in (0, 1):
+        names, chances, levels = (np.array([row[3 * step + k] for row in chosen]) for k in range(3))
+        happens = draws[:, 1 + 2 * step] < chances.astype(float)
+        signs = np.where(draws[:, 2 + 2 * step] < 0.5, -1.0, 1.0)
         for name in sorted(set(names[happens])):
             members = np.flatnonzero(happens & (names == name))
             operation = OPERATIONS[name]

@@ -1,7 +1,7 @@
 """The contract of a model: ``features(x) -> (B, num_features)``, a module ``head``, and logits = head(features(x)).
 
-A plain `torch.nn.Module` without that split can be trained and scored too. But an algorithm that needs
-features or replaces the head refuses it before training starts. The last functions check arguments of models.
+A plain `torch.nn.Module` without that split can be trained and scored too, but an algorithm that needs features or
+replaces the head refuses it before training starts. The last functions check arguments of models.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ class Plain(nn.Module):
 
 
 def has_split(module: nn.Module) -> bool:
-    """Whether a module declares which part computes features and which is the head."""
+    """Whether a module has separate features and head."""
     if isinstance(module, Plain):
         return False
     return callable(getattr(module, "features", None)) and isinstance(getattr(module, "head", None), nn.Module)
 
 
 def need_split(module: nn.Module, algorithm: str) -> None:
-    """Raise an error that names the algorithm if the model has no features apart from its head."""
+    """Raise an error that names the algorithm if the model does not separate features and head."""
     if not has_split(module):
         name = type(module.module if isinstance(module, Plain) else module).__name__
         raise ArgumentError(
-            f"{algorithm}: needs a model's features apart from its head, and {name} does not declare features(x) and "
+            f"{algorithm}: needs a model's features apart from its head, and {name} does not define features(x) and "
             "head; add both (see fedrela.models.contract) or choose another algorithm"
         )
 
@@ -89,7 +89,7 @@ def num_features(module: nn.Module) -> int:
 def adapt(module: nn.Module, input_shape: Sequence[int], num_classes: int, integers: bool = False) -> nn.Module:
     """Return a user's module as a model: itself if it has the split, else wrapped in `Plain`.
 
-    A batch of two zero samples goes through it in evaluation mode, so that a wrong shape is found before training. With
+    It is called with a batch of two zero samples in evaluation mode, to detect a wrong shape before training. With
     `integers` they are int64, such as token ids.
     """
     model = module if has_split(module) else Plain(module)
@@ -115,55 +115,59 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 def _probe(model: nn.Module, x: Tensor, num_classes: int) -> None:
     name = type(model.module if isinstance(model, Plain) else model).__name__
-    logits = _answer(name, model, x)
+    logits = _output(name, model, x)
     if logits.shape != (2, num_classes):
         raise ArgumentError(
-            f"{name}: expected logits of shape (batch, {num_classes}), got {_s(logits)} for two samples"
+            f"{name}: expected logits of shape (batch, {num_classes}), got {_shape(logits)} for two samples"
         )
     if isinstance(model, Plain):
         return
     width = num_features(model)
-    features = _answer(f"{name}.features", model.features, x)
+    features = _output(f"{name}.features", model.features, x)
     if features.shape != (2, width):
-        raise ArgumentError(f"{name}: expected features of shape (batch, {width}), got {_s(features)} for two samples")
-    again = _answer(f"{name}.head", model.head, features)
-    if again.shape != logits.shape or not torch.allclose(again, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
+        raise ArgumentError(
+            f"{name}: expected features of shape (batch, {width}), got {_shape(features)} for two samples"
+        )
+    of_head = _output(f"{name}.head", model.head, features)
+    if of_head.shape != logits.shape or not torch.allclose(of_head, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
         raise ArgumentError(
             f"{name}: its output is not head(features(x)); change that, or wrap it in fedrela.models.Plain to use it "
             "without features"
         )
 
 
-def _answer(name: str, part: object, x: Tensor) -> Tensor:
+def _output(name: str, part: object, x: Tensor) -> Tensor:
     try:
         out = part(x) if callable(part) else None
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise ArgumentError(f"{name}: fails on a batch of shape {_s(x)}: {reason}") from error
+        raise ArgumentError(f"{name}: fails on a batch of shape {_shape(x)}: {reason}") from error
     if not isinstance(out, Tensor):
         raise ArgumentError(f"{name}: expected one tensor as its output, got {type(out).__name__}")
     return out
 
 
-def _s(tensor: Tensor) -> str:
+def _shape(tensor: Tensor) -> str:
     return str(tuple(tensor.shape))
 
 
-def given(model: Model, input_shape: tuple[int, ...], classes: int, integers: bool = False) -> Callable[[], nn.Module]:
-    """Return a maker of copies of a module, or of the module that a function of input shape and classes makes."""
+def model_factory(
+    model: Model, input_shape: tuple[int, ...], classes: int, integers: bool = False
+) -> Callable[[], nn.Module]:
+    """Return a function that copies a user's module; `model` is the module, or a function that makes it."""
     module = model if isinstance(model, nn.Module) else model(input_shape, classes)
     return partial(copy.deepcopy, adapt(module, input_shape, classes, integers))
 
 
-def sizes(name: str, value: object) -> tuple[int, ...]:
-    """Return a list of integers as a tuple, or raise."""
+def check_sizes(name: str, value: object) -> tuple[int, ...]:
+    """Return a list of positive integers as a tuple, or raise."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ArgumentError(f"expected a list of integers, got {shown(value)}", argument=name)
-    return tuple(check_integer(f"{name}[{place}]", size) for place, size in enumerate(value))
+    return tuple(check_integer(f"{name}[{i}]", size) for i, size in enumerate(value))
 
 
-def image(model: str, input_shape: Sequence[int], smallest: int = 1) -> tuple[int, int, int]:
-    """Return an input shape as (channels, height, width), or raise if it is no image or too small."""
+def image_shape(model: str, input_shape: Sequence[int], smallest: int = 1) -> tuple[int, int, int]:
+    """Return an input shape as (channels, height, width), or raise if it is not an image or too small."""
     if len(input_shape) != 3:
         raise ArgumentError(
             f"{model}: expected images (channels, height, width), got samples of shape {tuple(input_shape)}; "

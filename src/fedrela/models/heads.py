@@ -29,7 +29,7 @@ ATTEMPTS = 100
 
 
 def with_heads(model: nn.Module, **heads: nn.Module) -> nn.Module:
-    """Return a model with another ``head``, or with more heads as its last parts, all of the model's dtype.
+    """Return a model with another ``head``, or with more heads as its last modules, all of the model's dtype.
 
     >>> model = nn.ModuleDict({"head": nn.Linear(8, 3)})
     >>> model.features = nn.Flatten()
@@ -39,11 +39,11 @@ def with_heads(model: nn.Module, **heads: nn.Module) -> nn.Module:
     """
     changed: Any = model
     if not getattr(model, "num_features", None):
-        changed.num_features = num_features(model)  # until now only the old head knew it
+        changed.num_features = num_features(model)  # so far only the old head had it
     like = next(model.parameters())
     for name, head in heads.items():
         if hasattr(type(model), name) or (name != "head" and hasattr(model, name)):
-            raise ArgumentError(f"{type(model).__name__}: has an attribute {name!r}, which a head must take; rename it")
+            raise ArgumentError(f"{type(model).__name__}: its attribute {name!r} is reserved for a head; rename it")
         setattr(model, name, head.to(like))
     return model
 
@@ -86,8 +86,8 @@ class EtfHead(nn.Module):
 
     def unit(self, features: Tensor) -> Tensor:
         """Return v, the normalised features."""
-        alone = self.training and len(features) == 1
-        return normalize(features if alone else self.norm(features), dim=1, eps=1e-8)
+        is_single = self.training and len(features) == 1
+        return normalize(features if is_single else self.norm(features), dim=1, eps=1e-8)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the cosines as logits."""
@@ -128,16 +128,16 @@ def simplex_etf(features: int, classes: int, *, seed: int) -> Tensor:
     >>> bool((gram.diagonal() - 1).abs().max() < 1e-6), round(float(gram[0, 1]), 6)
     (True, -0.25)
     """
-    d, C = check_room(features, classes)
+    d, C = _frame_shape(features, classes)
     draws = stream(check_integer("seed", seed, 0), "simplex-etf").random((d, C))
     with one_thread():
         P = torch.linalg.qr(torch.from_numpy(draws)).Q
         centred = P - P.mean(dim=1, keepdim=True)
         M: Tensor = math.sqrt(C / (C - 1)) * centred
-    return M.to(torch.float32).contiguous()  # row-major, whatever the decomposition left
+    return M.to(torch.float32).contiguous()  # row-major, whatever the layout of the decomposition
 
 
-def check_room(features: int, classes: int) -> tuple[int, int]:
+def _frame_shape(features: int, classes: int) -> tuple[int, int]:
     """Return (features, classes) if a frame of that shape exists, or raise."""
     d, C = check_integer("features", features), check_integer("classes", classes, 2)
     if d < C:
@@ -157,7 +157,7 @@ def sparse_etf(
     The fraction `beta` of its entries, below 1, is zero; `seed` decides where, and the dense frame it starts from. Adam
     takes `steps` steps at the rate `lr`; `norm` is the target of the columns' norms.
     """
-    d, C = check_room(features, classes)
+    d, C = _frame_shape(features, classes)
     check_integer("steps", steps, 0)
     check_number("beta", beta, 0, 1)
     check_number("lr", lr, 0)

@@ -35,8 +35,8 @@ class Scaling:
     dimensions: int = 3  # of one sample, the first of which are the channels
 
     def __post_init__(self) -> None:
-        good = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean + self.std))
-        if not (good and all(spread > 0 for spread in self.std)):
+        is_valid = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean + self.std))
+        if not (is_valid and all(std > 0 for std in self.std)):
             raise ArgumentError(
                 f"scaling: expected as many finite means as positive stds, got {self.mean} and {self.std}"
             )
@@ -47,10 +47,10 @@ class Scaling:
     ) -> Scaling:
         """Measure mean and population standard deviation of each channel's raw values over the training samples.
 
-        Images are uint8 ``(n, channels, height, width)``, which may be a memory-mapped file of any size; floats of more
-        than two dimensions are measured likewise, a table of floats ``(n, columns)`` is assumed to be standardised
-        already, and token ids are not quantities. `index` names the samples to measure, all by
-        default; duplicates count twice. At most `chunk` pixels, but at least one image, are in memory at once. Sums are
+        Images are uint8 ``(n, channels, height, width)`` and may be a memory-mapped file of any size; floats of more
+        than two dimensions are measured in the same way, a table of floats ``(n, columns)`` is assumed to be
+        standardised already, and token ids are not scaled. `index` selects the samples to measure, all by default;
+        duplicates count twice. At most `chunk` pixels, but at least one image, are in memory at once. Sums are
         integers, so neither `chunk` nor the order of `index` changes a bit. A constant channel gets std 1.
 
         Examples
@@ -76,7 +76,7 @@ class Scaling:
 
     @classmethod
     def of_sums(cls, count: int, total: NDArray[np.int64], squares: NDArray[np.int64], pixel_max: int = 255) -> Scaling:
-        """Return the scaling by `pixel_sums`, which may be added up over several sets of images."""
+        """Return the scaling from `pixel_sums`, which may be sums over several sets of images."""
         pairs = list(zip(total.tolist(), squares.tolist(), strict=True))  # Python's integers do not overflow
         variances = [(count * square - first * first) / count**2 for first, square in pairs]
         mean, std = tuple(first / count for first, _ in pairs), tuple(math.sqrt(v) or 1.0 for v in variances)
@@ -84,7 +84,7 @@ class Scaling:
 
     @classmethod
     def _fit_floats(cls, x: NDArray[Any], index: ArrayLike | None, chunk: int) -> Scaling:
-        """Measure each channel in two passes: the mean, then the squares of the deviations from it."""
+        """Measure each channel in two passes: the mean, then the squared deviations from it."""
         axes = (0, *range(2, x.ndim))
         count = sum(part.size for part in _chunks(x, index, chunk)) // x.shape[1]
         mean = sum(part.sum(axes, dtype=np.float64) for part in _chunks(x, index, chunk)) / max(count, 1)
@@ -133,15 +133,15 @@ def pixel_sums(
 
 
 def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[NDArray[Any]]:
-    """Yield the chosen samples in chunks of at most `chunk` pixels, in stored order."""
+    """Yield the selected samples in chunks of at most `pixels` pixels, in stored order."""
     size = max(1, pixels // max(1, math.prod(x.shape[1:])))
     if index is None:
         yield from (x[start : start + size] for start in range(0, len(x), size))
         return
-    places = np.sort(np.asarray(index).ravel())
-    if len(places) and (places.dtype.kind not in "iu" or places[0] < 0 or places[-1] >= len(x)):
-        raise ArgumentError(f"index: expected integers from 0 to {len(x) - 1}, got {places[0]} to {places[-1]}")
-    yield from (x[places[start : start + size]] for start in range(0, len(places), size))
+    rows = np.sort(np.asarray(index).ravel())
+    if len(rows) and (rows.dtype.kind not in "iu" or rows[0] < 0 or rows[-1] >= len(x)):
+        raise ArgumentError(f"index: expected integers from 0 to {len(x) - 1}, got {rows[0]} to {rows[-1]}")
+    yield from (x[rows[start : start + size]] for start in range(0, len(rows), size))
 
 
 @lru_cache(maxsize=64)

@@ -1,8 +1,8 @@
-"""Where each named array lies in one flat vector, and which arrays the federation shares.
+"""The position of each named array in one flat vector, and which arrays clients share.
 
 The layout is the fixed order in which a model is sent, averaged and digested. Shared are the trained parameters and the
-float buffers, except those of parts that the algorithm declares private. Frozen parameters are the same everywhere from
-the start and are never sent. The shared arrays lie in a vector of their own, trained ones first.
+float buffers, except those of modules that the algorithm declares private. Frozen parameters are the same everywhere
+from the start and are never sent. The shared arrays form a vector of their own, trained ones first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LayoutEntry:
     name: str
     shape: tuple[int, ...]
     offset: int
-    kind: Kind  # has a gradient; is a parameter without one; is a float buffer
+    kind: Kind  # a parameter with a gradient, a parameter without one, or a float buffer
 
     @property
     def size(self) -> int:
@@ -41,8 +41,8 @@ class LayoutEntry:
         return math.prod(self.shape)
 
     @property
-    def place(self) -> slice:
-        """Where the values lie in the vector."""
+    def span(self) -> slice:
+        """The position of the values in the vector."""
         return slice(self.offset, self.offset + self.size)
 
 
@@ -66,7 +66,7 @@ class Layout:
     def split(self, vector: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return the named arrays of a vector, as views of it."""
         self.check_vector(vector)
-        return {entry.name: vector[entry.place].reshape(entry.shape) for entry in self.entries}
+        return {entry.name: vector[entry.span].reshape(entry.shape) for entry in self.entries}
 
     def sha256(self, vector: NDArray[Any]) -> str:
         """Digest names, shapes and values, little-endian, in order."""
@@ -96,34 +96,34 @@ class ParameterSlice:
         for entry in filter(chosen, layout.entries):
             entries.append(replace(entry, offset=offset))
             offset += entry.size
-            if slices and slices[-1].stop == entry.place.start:
-                slices[-1] = slice(slices[-1].start, entry.place.stop)
+            if slices and slices[-1].stop == entry.span.start:
+                slices[-1] = slice(slices[-1].start, entry.span.stop)
             else:
-                slices.append(entry.place)
+                slices.append(entry.span)
         return cls(Layout(tuple(entries), layout.dtype), tuple(slices))
 
     def read(self, model: FlatModel, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the values of a model as one vector, in `out` if given."""
         out = np.empty(self.layout.size, self.layout.dtype) if out is None else out
         self.layout.check_vector(out)
-        at, values = 0, model.array
-        for place in self.slices:
-            end = at + place.stop - place.start
-            out[at:end] = values[place]
-            at = end
+        start, values = 0, model.array
+        for part in self.slices:
+            end = start + part.stop - part.start
+            out[start:end] = values[part]
+            start = end
         return out
 
     def write(self, model: FlatModel, vector: NDArray[Any]) -> None:
         """Copy the values of a vector into a model."""
         self.layout.check_vector(vector)
-        at, on_cpu, values = 0, model.vector.device.type == "cpu", model.array
-        for place in self.slices:
-            end = at + place.stop - place.start
+        start, on_cpu, values = 0, model.vector.device.type == "cpu", model.array
+        for part in self.slices:
+            end = start + part.stop - part.start
             if on_cpu:
-                values[place] = vector[at:end]
+                values[part] = vector[start:end]
             else:
-                model.vector[place].copy_(torch.tensor(vector[at:end]))
-            at = end
+                model.vector[part].copy_(torch.tensor(vector[start:end]))
+            start = end
 
 
 @dataclass(frozen=True)
@@ -135,20 +135,20 @@ class ParameterSplit:
 
     @classmethod
     def of(cls, layout: Layout, private: Sequence[str] = ()) -> ParameterSplit:
-        """Return the parts of a whole model's layout; `private` names modules, or arrays, that stay with the client.
+        """Split the layout of a whole model; `private` names modules, or arrays, that stay with the client.
 
         Examples
         --------
         >>> from torch import nn
         >>> from fedrela.models.arrays import FlatModel
-        >>> model = FlatModel(nn.ModuleDict({"body": nn.Linear(2, 3), "mine": nn.Linear(3, 2)}))
-        >>> split = ParameterSplit.of(model.layout, ["mine"])
+        >>> model = FlatModel(nn.ModuleDict({"body": nn.Linear(2, 3), "personal": nn.Linear(3, 2)}))
+        >>> split = ParameterSplit.of(model.layout, ["personal"])
         >>> split.shared.layout.size, split.private.layout.size
         (9, 8)
         """
         for name in private:
             if not any(_belongs(entry.name, [name]) for entry in layout.entries):
-                raise ArgumentError(f"the model has no part {name!r}", argument="private")
+                raise ArgumentError(f"the model has no module {name!r}", argument="private")
         return cls(
             ParameterSlice.of(layout, lambda entry: entry.kind != "frozen" and not _belongs(entry.name, private)),
             ParameterSlice.of(layout, lambda entry: entry.kind != "frozen" and _belongs(entry.name, private)),

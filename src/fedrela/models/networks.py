@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
-from fedrela.models.contract import image, sizes
+from fedrela.models.contract import check_sizes, image_shape
 
 Body = tuple[nn.Module, int]  # the module that makes the features, and their number
 Norm = Callable[[int], nn.Module]
@@ -37,7 +37,7 @@ def mlp(input_shape: Sequence[int], hidden: Sequence[int] = (200,)) -> Body:
     >>> mlp((1, 8, 8), hidden=[32, 16])[1]
     16
     """
-    return _dense([], math.prod(input_shape), sizes("hidden", hidden))
+    return _dense([], math.prod(input_shape), check_sizes("hidden", hidden))
 
 
 def cnn(input_shape: Sequence[int]) -> Body:
@@ -61,7 +61,7 @@ def cnn_small(input_shape: Sequence[int]) -> Body:
     One channel: 5x5 convolutions of 16 and 32 channels, 64 units. More channels: 3x3 convolutions of 32, 64 and 64
     channels, 128 units. Each convolution halves the image; large images get further ones of the last width.
     """
-    channels, height, width = image("cnn_small", input_shape)
+    channels, height, width = image_shape("cnn_small", input_shape)
     kernel, widths, units = (5, [16, 32], 64) if channels == 1 else (3, [32, 64, 64], 128)
     stages: list[nn.Module] = []
     while widths or max(height, width) > LARGEST_MAP:
@@ -75,7 +75,7 @@ def _two_stages(
     name: str, shape: Sequence[int], widths: tuple[int, int], units: list[int], smallest: int = 16, padding: int = 0
 ) -> Body:
     """Return two 5x5 convolutions with pooling and dense layers; without padding 16 pixels leave one."""
-    channels, height, width = image(name, shape, smallest)
+    channels, height, width = image_shape(name, shape, smallest)
     stages: list[nn.Module] = []
     for outputs in widths:
         stages += [nn.Conv2d(channels, outputs, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()]  # order: same values
@@ -92,11 +92,11 @@ def _dense(stages: list[nn.Module], width: int, units: Sequence[int]) -> Body:
 
 
 def small_image(name: str, blocks: tuple[int, ...], width: int) -> Callable[..., Body]:
-    """Return the function that builds the ResNet with these blocks per stage and this first width."""
-    usual = width
+    """Return the function that builds the ResNet with these blocks per stage and this width of the first stage."""
+    default = width
 
-    def body(input_shape: Sequence[int], width: int = usual, norm: str = "batch") -> Body:
-        channels = image(name, input_shape)[0]
+    def body(input_shape: Sequence[int], width: int = default, norm: str = "batch") -> Body:
+        channels = image_shape(name, input_shape)[0]
         normalize = _norm(norm, check_integer("width", width))
         stem = [_conv(channels, width, 3), normalize(width), nn.ReLU()]
         stages = _stages(blocks, width, width, partial(_basic, norm=normalize))
@@ -115,7 +115,7 @@ resnet34 = small_image("resnet34", (3, 4, 6, 3), 64)
 
 def resnet50(input_shape: Sequence[int], norm: str = "batch") -> Body:
     """Return the body of ResNet-50 for images of ImageNet's size, with the stride in the 3x3 convolution."""
-    channels = image("resnet50", input_shape)[0]
+    channels = image_shape("resnet50", input_shape)[0]
     normalize = _norm(norm, 64)
     stem = [_conv(channels, 64, 7, stride=2), normalize(64), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)]
     stages = _stages((3, 4, 6, 3), 64, 256, partial(_bottleneck, norm=normalize))
@@ -123,7 +123,7 @@ def resnet50(input_shape: Sequence[int], norm: str = "batch") -> Body:
 
 
 class ChannelsLast(nn.Sequential):
-    """Layers that see images of float32 with the channels in the last place in memory: convolutions are faster so."""
+    """Layers that process float32 images in the channels-last memory format, in which convolutions are faster."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
@@ -137,7 +137,7 @@ class ChannelsLast(nn.Sequential):
 
 
 class Flatten(nn.Module):
-    """`torch.nn.Flatten`, but gradients have the layout in memory that the layers before it work with."""
+    """`torch.nn.Flatten`, but gradients have the memory format of the layers before it."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (B, values) of (B, channels, height, width)."""
@@ -180,13 +180,13 @@ class GlobalAverage(nn.Module):
 
 def _stages(blocks: tuple[int, ...], inputs: int, width: int, block: Callable[..., Residual]) -> list[Residual]:
     """Return all blocks; `width` is the first stage's output, and the first block of a later stage halves the side."""
-    found = []
+    stages = []
     for stage, count in enumerate(blocks):
         outputs = width * 2**stage
-        for place in range(count):
-            found.append(block(inputs, outputs, 2 if stage and place == 0 else 1))
+        for i in range(count):
+            stages.append(block(inputs, outputs, 2 if stage and i == 0 else 1))
             inputs = outputs
-    return found
+    return stages
 
 
 def _basic(inputs: int, outputs: int, stride: int, norm: Norm) -> Residual:

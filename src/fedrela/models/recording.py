@@ -5,8 +5,8 @@ Each recording is replayed once beside autograd, and dropped if a single bit dif
 
 What is recorded must be a function of the batch, of the model's arrays, and of tensors that the loss refers to; these
 may differ from client to client. So the model must consist of layers of torch and of this package, without hooks, and
-the loss of functions of both that refer to nothing but tensors and plain values. A pass that looks at the value of a
-tensor is not recorded. Whatever cannot be recorded is computed by autograd.
+the loss of functions of both that refer only to tensors and plain values. A pass that reads the value of a tensor is
+not recorded. Whatever cannot be recorded is computed by autograd.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from fedrela.models.tape import CannotRecordError, NoReading, Replay, Tape
+from fedrela.models.tape import CannotRecordError, NoValueReads, Replay, Tape
 
 if TYPE_CHECKING:
     from fedrela.models.arrays import FlatModel
 
-RECORDED_AT = 3  # the batch of one shape that is recorded; earlier ones may be the only ones
-LOSS_SCALE = 1024.0  # a loss is multiplied by it in float16, and its gradient divided: small ones would become 0
-MOST = 256  # recordings of one model: beyond, losses or shapes hardly come again
+RECORDED_AT = 3  # which batch of one shape is recorded; there may be only one or two
+LOSS_SCALE = 1024.0  # in float16 the loss is multiplied and its gradient divided by it: small ones would become 0
+MOST = 256  # recordings of one model: with more, losses or shapes are unlikely to recur
 PACKAGES = {"torch", "fedrela"}
 PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size)
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -44,7 +44,8 @@ class BatchLike(Protocol):
 
 
 Loss = Callable[[Any], Tensor]
-Known = dict[Any, Replay | int | None]  # by shape of the batch: a recording, the number of batches, or None: impossible
+# By shape of the batch: a recording, the number of batches so far, or None if it cannot be recorded.
+Recordings = dict[Any, Replay | int | None]
 
 
 class Recorder:
@@ -59,8 +60,8 @@ class Recorder:
         self._attributes = [part.__dict__ for part in model.parts]
         tables = [table for part in model.parts for table in (part._parameters, part._buffers)]
         self._arrays = [(table, name, array) for table in tables for name, array in table.items() if array is not None]
-        self._places = {id(array): place for place, (_, _, array) in enumerate(self._arrays)}
-        self._known: dict[Any, Known] = {}
+        self._positions = {id(array): position for position, (_, _, array) in enumerate(self._arrays)}
+        self._recordings: dict[Any, Recordings] = {}
         self._number = 0
 
     def bind(self, loss: Loss) -> Callable[[BatchLike], None]:
@@ -71,22 +72,22 @@ class Recorder:
             key = self._describe(loss, tensors), tuple(p.requires_grad for p in self._parameters)
         except (CannotRecordError, ValueError):  # an empty cell of a closure
             return partial(self._compute, loss)
-        return partial(self._fill, loss, tensors, self._known.setdefault(key, {}))
+        return partial(self._fill, loss, tensors, self._recordings.setdefault(key, {}))
 
-    def _fill(self, loss: Loss, tensors: list[Tensor], known: Known, batch: BatchLike) -> None:
+    def _fill(self, loss: Loss, tensors: list[Tensor], recordings: Recordings, batch: BatchLike) -> None:
         x, y = batch.x, batch.y
         shape = (x.shape, x.stride(), x.dtype, y.shape, y.dtype)
-        found = known.get(shape, 0)
-        if callable(found):
-            batch.scores = found(x, y, *tensors)
-        elif found is None:
+        recording = recordings.get(shape, 0)
+        if callable(recording):
+            batch.scores = recording(x, y, *tensors)
+        elif recording is None:
             self._compute(loss, batch)
-        elif found + 1 < RECORDED_AT or self._number >= MOST:
-            known[shape] = found + 1
+        elif recording + 1 < RECORDED_AT or self._number >= MOST:
+            recordings[shape] = recording + 1
             self._compute(loss, batch)
         else:
             self._number += 1
-            known[shape] = self._record(loss, tensors, batch)
+            recordings[shape] = self._record(loss, tensors, batch)
 
     def _compute(self, loss: Loss, batch: BatchLike) -> None:
         """Fill the gradient by autograd."""
@@ -94,13 +95,13 @@ class Recorder:
 
     def _differentiate(self, loss: Loss, batch: BatchLike) -> list[Tensor]:
         with torch.enable_grad():
-            value, wanted = loss(batch), [parameter for parameter in self._parameters if parameter.requires_grad]
+            value, trained = loss(batch), [parameter for parameter in self._parameters if parameter.requires_grad]
             if self._in_float16():
-                scaled = torch.autograd.grad(value.float() * LOSS_SCALE, wanted, materialize_grads=True)
-                found = iter([gradient / LOSS_SCALE for gradient in scaled])
+                scaled = torch.autograd.grad(value.float() * LOSS_SCALE, trained, materialize_grads=True)
+                gradients = iter([gradient / LOSS_SCALE for gradient in scaled])
             else:
-                found = iter(torch.autograd.grad(value, wanted, materialize_grads=True))
-        return [next(found) if p.requires_grad else torch.zeros_like(p) for p in self._parameters]
+                gradients = iter(torch.autograd.grad(value, trained, materialize_grads=True))
+        return [next(gradients) if p.requires_grad else torch.zeros_like(p) for p in self._parameters]
 
     def _in_float16(self) -> bool:
         return torch.is_autocast_enabled(self._device) and torch.get_autocast_dtype(self._device) == torch.float16
@@ -112,7 +113,7 @@ class Recorder:
             seen = copy.copy(batch)
             vars(seen).pop("at", None)  # positions of samples differ between batches of the same shape
             tape = Tape([array for _, _, array in self._arrays], [batch.x, batch.y, *tensors])
-            with NoReading(), tape:
+            with NoValueReads(), tape:
                 gradients = self._differentiate(loss, seen)
             replay = tape.compile(gradients, self._views, seen.scores)
             with torch.no_grad():
@@ -122,14 +123,14 @@ class Recorder:
             batch.scores = replay(batch.x, batch.y, *tensors)
             if all(map(_same_bits, expected, [*self._state(), self._gradient])):
                 return replay
-        except Exception:  # an error in the loss itself is raised again
+        except Exception:  # an error in the loss itself is raised by the next call
             pass
         self._restore(before)
         self._compute(loss, batch)
         return None
 
     def _state(self) -> list[Tensor]:
-        """Return copies of what a pass may change: the generator, the model's arrays, the integer ones among them."""
+        """Return copies of what a pass may change: the generators and the model's arrays, including integer ones."""
         generators = [torch.get_rng_state()]
         if self._device != "cpu":
             generators.append(getattr(torch, self._device).get_rng_state())
@@ -150,37 +151,37 @@ class Recorder:
         if not self._pure or changed or special or torch.is_autocast_enabled(self._device):
             raise CannotRecordError
 
-    def _describe(self, thing: Any, tensors: list[Tensor]) -> Any:
-        """Return what a loss is, apart from the values of its tensors, which are appended; equal for equal losses."""
-        again = partial(self._describe, tensors=tensors)
-        if isinstance(thing, PLAIN):
-            return type(thing), thing
-        if isinstance(thing, Tensor) and (id(thing) in self._places or not thing.requires_grad):
-            if id(thing) in self._places:
-                return Tensor, self._places[id(thing)]
-            tensors.append(thing)
-            return Tensor, thing.shape, thing.stride(), thing.dtype, thing.device
-        if isinstance(thing, nn.Module) and id(thing) in self._parts:
-            return nn.Module, self._parts[id(thing)]
-        if isinstance(thing, BuiltinFunctionType) or (isinstance(thing, FunctionType) and _package(thing) == "torch"):
-            return thing
-        if isinstance(thing, FunctionType) and _package(thing) in PACKAGES:
-            cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-            defaults = [given and again(given) for given in (thing.__defaults__, thing.__kwdefaults__)]
-            return thing.__code__, *map(again, cells), *defaults
-        if isinstance(thing, partial):
-            return partial, *map(again, (thing.func, thing.args, thing.keywords))
-        if type(thing) is tuple:
-            return tuple, *map(again, thing)
-        if type(thing) is dict:
-            return dict, *((key, again(value)) for key, value in thing.items())
-        if is_dataclass(thing) and thing.__hash__ is not None:
-            return type(thing), *(again(getattr(thing, each.name)) for each in fields(thing))
+    def _describe(self, value: Any, tensors: list[Tensor]) -> Any:
+        """Return a key that is equal for equal losses, apart from the values of their tensors, which are appended."""
+        describe = partial(self._describe, tensors=tensors)
+        if isinstance(value, PLAIN):
+            return type(value), value
+        if isinstance(value, Tensor) and (id(value) in self._positions or not value.requires_grad):
+            if id(value) in self._positions:
+                return Tensor, self._positions[id(value)]
+            tensors.append(value)
+            return Tensor, value.shape, value.stride(), value.dtype, value.device
+        if isinstance(value, nn.Module) and id(value) in self._parts:
+            return nn.Module, self._parts[id(value)]
+        if isinstance(value, BuiltinFunctionType) or (isinstance(value, FunctionType) and _package(value) == "torch"):
+            return value
+        if isinstance(value, FunctionType) and _package(value) in PACKAGES:
+            cells = [cell.cell_contents for cell in value.__closure__ or ()]
+            defaults = [each and describe(each) for each in (value.__defaults__, value.__kwdefaults__)]
+            return value.__code__, *map(describe, cells), *defaults
+        if isinstance(value, partial):
+            return partial, *map(describe, (value.func, value.args, value.keywords))
+        if type(value) is tuple:
+            return tuple, *map(describe, value)
+        if type(value) is dict:
+            return dict, *((key, describe(item)) for key, item in value.items())
+        if is_dataclass(value) and value.__hash__ is not None:
+            return type(value), *(describe(getattr(value, each.name)) for each in fields(value))
         raise CannotRecordError
 
 
-def _package(thing: Any) -> str:
-    return str(thing.__module__).partition(".")[0]
+def _package(value: Any) -> str:
+    return str(value.__module__).partition(".")[0]
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:

@@ -45,18 +45,16 @@ def seeded(seed: int, purpose: str, round: int = 0, client: int = 0) -> Iterator
     ...     bool((torch.rand(3) == first).all())
     True
     """
-    word = int(stream(seed, purpose, round, client).integers(2**63))
-    with torch.device("cpu"), torch.random.fork_rng(devices=[]), _global_generators(word):
-        torch.default_generator.manual_seed(word)
+    number = int(stream(seed, purpose, round, client).integers(2**63))
+    with torch.device("cpu"), torch.random.fork_rng(devices=[]), _seeded_globals(number):
+        torch.default_generator.manual_seed(number)
         yield
 
 
 @contextlib.contextmanager
-def _global_generators(word: int) -> Iterator[None]:
-    """Seed the global generators of Python and NumPy, which user code may use, inside the block, then restore both."""
+def restored_globals() -> Iterator[None]:
+    """Restore the global generators of Python and NumPy, which user code may use, after the block."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    random.seed(word)
-    np.random.seed(word % 2**32)  # noqa: NPY002
     try:
         yield
     finally:
@@ -65,12 +63,20 @@ def _global_generators(word: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _seeded_globals(number: int) -> Iterator[None]:
+    with restored_globals():
+        random.seed(number)
+        np.random.seed(number % 2**32)  # noqa: NPY002
+        yield
+
+
+@contextlib.contextmanager
 def torch_stream(
     device: torch.device, seed: int, purpose: str, round: int, client: int = 0, *, own_code: bool = True
 ) -> Iterator[None]:
     """Let torch, `random` and `numpy.random` draw from the stream at this address inside, and restore them afterwards.
 
-    Of torch that is the generator for the CPU. Unlike `seeded` it does not inspect every operation inside, which would
+    Only torch's CPU generator is restored. Unlike `seeded`, this does not intercept every operation inside, which would
     slow training. Without user code, only torch is seeded: nothing else uses the other two.
 
     >>> with torch_stream(torch.device("cpu"), 0, "example", 1):
@@ -79,14 +85,14 @@ def torch_stream(
     ...     bool((torch.rand(3) == first).all())
     True
     """
-    word = int(stream(seed, f"torch {purpose}", round, client).integers(2**63))
+    number = int(stream(seed, f"torch {purpose}", round, client).integers(2**63))
     generator = torch.default_generator
     before = generator.get_state()
-    generator.manual_seed(word)  # torch.manual_seed takes a millisecond where there is no CUDA
+    generator.manual_seed(number)  # torch.manual_seed takes a millisecond even without CUDA
     if device.type != "cpu":
-        getattr(torch, device.type).manual_seed(word)
+        getattr(torch, device.type).manual_seed(number)
     try:
-        with deterministic(device), _global_generators(word) if own_code else contextlib.nullcontext():
+        with deterministic(device), _seeded_globals(number) if own_code else contextlib.nullcontext():
             yield
     finally:
         generator.set_state(before)
@@ -94,7 +100,7 @@ def torch_stream(
 
 @contextlib.contextmanager
 def deterministic(device: torch.device) -> Iterator[None]:
-    """Let CUDA compute by deterministic algorithms inside, with a warning where torch has none."""
+    """Make CUDA use deterministic algorithms inside, with a warning where torch has none."""
     if device.type != "cuda":
         yield
         return
@@ -126,8 +132,8 @@ def device_of(name: str) -> str:
     """
     if name != "auto":
         kind, _, number = name.partition(":")
-        there = {"cuda": torch.cuda.device_count, "mps": lambda: int(torch.backends.mps.is_available())}
-        count = there.get(kind, getattr(getattr(torch, kind, None), "device_count", lambda: 1))()
+        counts = {"cuda": torch.cuda.device_count, "mps": lambda: int(torch.backends.mps.is_available())}
+        count = counts.get(kind, getattr(getattr(torch, kind, None), "device_count", lambda: 1))()
         if kind != "cpu" and int(number or 0) >= count:
             raise ArgumentError(f"torch finds no {name} here; choose cpu or auto", argument="device")
         return name
@@ -147,13 +153,13 @@ def refused_precision(name: str, device: str) -> str:
     if not device.startswith("cpu"):
         return "" if name == "float16" else f"{device} has no {name}"
     try:
-        named = re.findall(r"^(?:flags|Features)\s*:(.*)$", CPU_INFO.read_text(), re.MULTILINE)
+        flags = re.findall(r"^(?:flags|Features)\s*:(.*)$", CPU_INFO.read_text(), re.MULTILINE)
     except OSError:
-        named = []
-    if not INSTRUCTIONS[name] & {*" ".join(named[:1]).split()}:
+        flags = []
+    if not INSTRUCTIONS[name] & {*" ".join(flags[:1]).split()}:
         return f"this processor has no instructions for {name}"
-    tried = subprocess.run([sys.executable, "-c", PROBE, name], capture_output=True, check=False)
-    return f"this processor names instructions for {name}, but they fail" if tried.returncode else ""
+    probe = subprocess.run([sys.executable, "-c", PROBE, name], capture_output=True, check=False)
+    return f"this processor reports instructions for {name}, but they fail" if probe.returncode else ""
 
 
 @contextlib.contextmanager
@@ -175,8 +181,8 @@ def dtype_of(name: str) -> torch.dtype:
 def processor() -> str:
     """Return the processor and the vector instructions that torch uses on it: the bits of a result depend on both."""
     try:
-        facts = dict(re.findall(r"^([a-z ]+?)\s*: (.*)$", CPU_INFO.read_text(), re.MULTILINE))
-        name = f"{facts['model name']} {facts['cpu family']}-{facts['model']}"
+        info = dict(re.findall(r"^([a-z ]+?)\s*: (.*)$", CPU_INFO.read_text(), re.MULTILINE))
+        name = f"{info['model name']} {info['cpu family']}-{info['model']}"
     except (OSError, KeyError):  # not Linux, or not x86
         name = platform.processor() or platform.machine()
     return f"{name} {torch.backends.cpu.get_cpu_capability()}"

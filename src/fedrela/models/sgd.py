@@ -3,7 +3,8 @@
 It is the only SGD in the package, since another order of operations changes the last bits. Every step gives the bits of
 `torch.optim.SGD` with ``foreach=False`` over the separate parameters: g <- g + wd y; m <- rho m + g (first m = g);
 y <- y - lr m. With momentum on a CPU torch's fused kernel does it in one pass, nearly three times as fast. That kernel
-rounds the last, incomplete group of its SIMD lanes differently, so those few values take plain steps.
+rounds the last, incomplete group of its SIMD lanes differently, so those few values take plain steps, unless the
+vectors are followed by padding that completes the group.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Sgd:
         May be changed before any step.
     momentum, weight_decay
         As in torch.
+    padded
+        The same two vectors with the zeros behind them, up to a multiple of `LANES`, where there are some.
 
     Examples
     --------
@@ -37,13 +40,21 @@ class Sgd:
     """
 
     def __init__(
-        self, weights: Tensor, gradient: Tensor, *, lr: float, momentum: float = 0.0, weight_decay: float = 0.0
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        *,
+        lr: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        padded: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         self.weights, self.gradient = weights, gradient
         self.lr = check_number("lr", lr, 0)
         self.momentum = check_number("momentum", momentum, 0, 1)
         self.weight_decay = check_number("weight_decay", weight_decay, 0)
-        self.buffer = torch.empty_like(weights) if momentum else None  # set by the first step
+        weights, gradient = padded or (weights, gradient)
+        self.buffer = torch.zeros_like(weights) if momentum else None  # set by the first step
         fused = bool(momentum) and weights.device.type == "cpu" and hasattr(torch, "_fused_sgd_")
         cut = len(weights) - len(weights) % LANES if fused else 0
         vectors = [] if self.buffer is None else [weights, gradient, self.buffer]

@@ -1,7 +1,7 @@
 """The tensor operations of one forward and backward pass, and a function that replays them without autograd.
 
 The function is straight-line code, one call for each operation that the gradient or the scores depend on. Views of the
-model's arrays are taken once. Matrix products and sums that make a parameter's gradient write it where it belongs.
+model's arrays are taken once. Matrix products and sums that compute a parameter's gradient write it in place.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ Replay = Callable[..., Tensor | None]  # of the inputs; fills the gradients and 
 aten = torch.ops.aten
 SAME = {aten.detach.default, aten.alias.default}  # their result is their argument
 RESHAPES = {aten.view.default, aten._unsafe_view.default}
+SEEDS = {aten.ones_like.default}  # where a backward pass begins; the result depends on a shape alone
 ALIGNMENT = 64  # bytes, as torch allocates: MKL's products may have other last bits where a result lies elsewhere
 WITH_OUT = {aten.mm.default: torch.mm, aten.sum.dim_IntList: torch.sum}
 UNKNOWN_SIZE, VALUE = torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output
@@ -45,7 +46,7 @@ class Call:
     args: list[Any]
     kwargs: dict[str, Any]
     results: list[Name | None]
-    several: bool  # whether it returns a sequence
+    returns_sequence: bool
     out: Tensor | None = None  # where it writes its result, if it is a gradient
 
     def names(self) -> Iterator[Name]:
@@ -53,13 +54,13 @@ class Call:
         return _names([*self.args, *self.kwargs.values()])
 
     @property
-    def acts(self) -> bool:
-        """Whether it does something beside returning results."""
+    def has_side_effects(self) -> bool:
+        """Whether it does more than return results."""
         return self.function._schema.is_mutable or RANDOM in self.function.tags or "batch_norm" in str(self.function)
 
 
 class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declares no types there
-    """Records the operations inside; to be entered with `NoReading`.
+    """Records the operations inside; to be entered with `NoValueReads`.
 
     Parameters
     ----------
@@ -80,21 +81,24 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
         self._calls: list[Call] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Carry out an operation and note it."""
+        """Carry out an operation and record it."""
         kwargs = kwargs or {}
-        named, words = self._replace(args), self._replace(kwargs)
+        named_args, named_kwargs = self._replace(args), self._replace(kwargs)
         self._check(func, args)
-        found = func(*args, **kwargs)
-        self._alive.append(found)
+        result = func(*args, **kwargs)
+        self._alive.append(result)
         if func in SAME and id(args[0]) in self._of:
-            self._of[id(found)] = self._of[id(args[0])]
-        elif isinstance(found, Tensor) and func.is_view and id(args[0]) in self._resident:
-            self._resident[id(found)] = found.detach()
+            self._of[id(result)] = self._of[id(args[0])]
+        elif isinstance(result, Tensor) and func.is_view and id(args[0]) in self._resident:
+            self._resident[id(result)] = result.detach()
+        elif func in SEEDS:
+            self._resident[id(result)] = result.detach()
+            self._fixed.add(result.untyped_storage().data_ptr())
         else:
-            several = isinstance(found, tuple | list)
-            results = [self._name(tensor) for tensor in (found if several else [found])]
-            self._calls.append(Call(func, named, words, results, several))
-        return found
+            is_sequence = isinstance(result, tuple | list)
+            results = [self._name(tensor) for tensor in (result if is_sequence else [result])]
+            self._calls.append(Call(func, named_args, named_kwargs, results, is_sequence))
+        return result
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -117,46 +121,46 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
         self._shapes.setdefault(name, result.shape)
         return name
 
-    def _replace(self, thing: Any) -> Any:
+    def _replace(self, value: Any) -> Any:
         """Return arguments with names in place of tensors."""
-        if isinstance(thing, Tensor):
-            known = self._of.get(id(thing), self._resident.get(id(thing)))
-            if known is None:
+        if isinstance(value, Tensor):
+            name = self._of.get(id(value), self._resident.get(id(value)))
+            if name is None:
                 raise CannotRecordError("a tensor comes from elsewhere")
-            return known
-        if isinstance(thing, tuple | list):
-            return [self._replace(part) for part in thing]
-        return {key: self._replace(part) for key, part in thing.items()} if isinstance(thing, dict) else thing
+            return name
+        if isinstance(value, tuple | list):
+            return [self._replace(part) for part in value]
+        return {key: self._replace(part) for key, part in value.items()} if isinstance(value, dict) else value
 
     def compile(self, gradients: Sequence[Tensor], targets: Sequence[Tensor], scores: Tensor | None) -> Replay:
         """Return a function of the inputs that writes these gradients to their targets and returns the scores."""
-        ends, returned = self._replace(gradients), None if scores is None else self._replace(scores)
+        outputs, returned = self._replace(gradients), None if scores is None else self._replace(scores)
         producers = {name: call for call in self._calls for name in call.results if name}
         uses = Counter(name for call in self._calls for name in call.names())
-        uses.update(_names([ends, returned]))
-        copies: dict[int, list[Call]] = {}  # by the call behind which they are made
-        for end, target in zip(ends, targets, strict=True):
-            made, place = self._made_in(end, target, producers, uses)
-            if made is None:
-                behind = producers.get(end) if isinstance(end, Name) else None
-                copies.setdefault(id(behind), []).append(Call(aten.copy_.default, [target, end], {}, [], False))
+        uses.update(_names([outputs, returned]))
+        copies: dict[int, list[Call]] = {}  # by the call that they follow
+        for output, target in zip(outputs, targets, strict=True):
+            producer, out = self._writer(output, target, producers, uses)
+            if producer is None:
+                after = producers.get(output) if isinstance(output, Name) else None
+                copies.setdefault(id(after), []).append(Call(aten.copy_.default, [target, output], {}, [], False))
             else:
-                made.out = place
+                producer.out = out
         kept = copies.get(id(None), [])
         needed = set(_names([returned, *(call.args for call in kept)]))
         for call in reversed(self._calls):
             kept += copies.get(id(call), [])
-            if id(call) in copies or call.out is not None or call.acts or needed & {*call.results}:
+            if id(call) in copies or call.out is not None or call.has_side_effects or needed & {*call.results}:
                 kept.append(call)
                 needed.update(call.names())
         return _code(kept[::-1], self._inputs, returned)
 
-    def _made_in(
-        self, end: Any, target: Tensor, producers: dict[Name, Call], uses: Counter[Name]
+    def _writer(
+        self, output: Any, target: Tensor, producers: dict[Name, Call], uses: Counter[Name]
     ) -> tuple[Call | None, Tensor]:
-        """Return the call that can write a gradient to its target, behind views of nothing else, and where to."""
-        while isinstance(end, Name) and end in producers and uses[end] == 1:
-            call = producers[end]
+        """Return the call that can write a gradient straight to its target, through views used only here, and where."""
+        while isinstance(output, Name) and output in producers and uses[output] == 1:
+            call = producers[output]
             if call.function is aten.t.default:
                 target = target.t()
             elif call.function in RESHAPES and isinstance(call.args[0], Name) and target.is_contiguous():
@@ -164,11 +168,11 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
             else:
                 fits = call.function in WITH_OUT and target.is_contiguous() and not target.data_ptr() % ALIGNMENT
                 return (call if fits else None), target
-            end = call.args[0]
+            output = call.args[0]
         return None, target
 
 
-class NoReading(TorchFunctionMode):
+class NoValueReads(TorchFunctionMode):
     """Refuses functions that read values of tensors past the dispatcher."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -178,48 +182,48 @@ class NoReading(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _names(things: Iterable[Any]) -> Iterator[Name]:
-    for thing in things:
-        if isinstance(thing, Name):
-            yield thing
-        elif isinstance(thing, list):
-            yield from _names(thing)
+def _names(values: Iterable[Any]) -> Iterator[Name]:
+    for value in values:
+        if isinstance(value, Name):
+            yield value
+        elif isinstance(value, list):
+            yield from _names(value)
 
 
 def _code(calls: list[Call], inputs: list[Name], returned: Any) -> Replay:
     """Return the calls as a function; a variable is deleted after its last use, so that its memory is reused."""
-    space: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
 
-    def shown(thing: Any) -> str:
-        if isinstance(thing, Name):
-            return thing
-        if any(True for _ in _names([thing])):
-            return f"[{', '.join(map(shown, thing))}]"
-        name = f"k{len(space)}"
-        space[name] = thing
+    def source(value: Any) -> str:
+        if isinstance(value, Name):
+            return value
+        if any(True for _ in _names([value])):
+            return f"[{', '.join(map(source, value))}]"
+        name = f"k{len(namespace)}"
+        namespace[name] = value
         return name
 
     last = {name: call for call in calls for name in (*filter(None, call.results), *call.names())}
     lines = []
     for call in calls:
-        words = call.kwargs if call.out is None else {"out": call.out}
-        arguments = ", ".join([*map(shown, call.args), *(f"{key}={shown(value)}" for key, value in words.items())])
-        line = f"{shown(_function(call))}({arguments})"
+        kwargs = call.kwargs if call.out is None else {"out": call.out}
+        arguments = ", ".join([*map(source, call.args), *(f"{key}={source(value)}" for key, value in kwargs.items())])
+        line = f"{source(_function(call))}({arguments})"
         if call.out is None and any(call.results):
-            line = f"{', '.join(name or '_' for name in call.results)}{',' * call.several} = {line}"
-        ended = {name for name, final in last.items() if final is call} - {*inputs, returned}
-        lines += [line, *(f"del {name}" for name in sorted(ended) if call.out is None or name not in call.results)]
-    lines.append(f"return {shown(returned)}")
-    # Variables, constants and operations of torch: no text of a user or a file is among them.
-    exec("\n    ".join([f"def replay({', '.join(inputs)}):", *lines]), space)
-    replay: Replay = torch.inference_mode()(space["replay"])
+            line = f"{', '.join(name or '_' for name in call.results)}{',' * call.returns_sequence} = {line}"
+        unused = {name for name, final in last.items() if final is call} - {*inputs, returned}
+        lines += [line, *(f"del {name}" for name in sorted(unused) if call.out is None or name not in call.results)]
+    lines.append(f"return {source(returned)}")
+    # The code contains only variables, constants and operations of torch, and no text from a user or a file.
+    exec("\n    ".join([f"def replay({', '.join(inputs)}):", *lines]), namespace)
+    replay: Replay = torch.inference_mode()(namespace["replay"])
     return replay
 
 
 def _function(call: Call) -> Any:
-    """Return torch's own binding of an operation where there is one: it takes less time to call than the operation."""
+    """Return the binding of an operation that takes the least time to call: torch's own if there is one."""
     if call.out is not None:
         return WITH_OUT[call.function]
     name = call.function._schema.name.removeprefix("aten::")
     homes = (torch._C._VariableFunctions, torch._C.TensorBase) if call.function.namespace == "aten" else ()
-    return next((getattr(home, name) for home in homes if hasattr(home, name)), call.function)
+    return next((getattr(home, name) for home in homes if hasattr(home, name)), call.function._op)

@@ -10,15 +10,15 @@ import numpy as np
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics.groups import Groups
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, GridData, RunData, arm_words, mean_over_seeds, read_run, read_source
+from fedrela.plots.runs import Floats, GridData, RunData, arm_label, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes, name
 from fedrela.text import limited, not_one_of, points, short
 
-MOST_ROWS = 40  # classes that all have a row
+MOST_ROWS = 40  # up to this number every class has a row
 EXTREMES = 12  # beyond that: the classes with the largest rises, and as many with the largest falls
 MOST_BARS = 100
 MOST_CELLS = 64  # rows or columns; beyond it a cell is a block of neighbours
-MOST_NUMBERS = 14  # columns in whose cells numbers have room
+MOST_NUMBERS = 14  # columns whose cells have room for numbers
 MOST_NAMES = 34  # rows or columns that are all named
 LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue
 PANELS = ("before", "after", "difference")
@@ -84,7 +84,7 @@ def first_pair(data: GridData, baseline: str | None) -> tuple[list[RunData], lis
             if pair["base"] in ("baseline", "baseline-drop"):
                 base, treated = (data.of(found["label"], pair[key]) for key in ("base", "treated"))
                 there = base and treated and base[0].accuracy is not None
-                return (base, treated, (arm_words(pair["base"]), arm_words(pair["treated"]))) if there else None
+                return (base, treated, (arm_label(pair["base"]), arm_label(pair["treated"]))) if there else None
     return None
 
 
@@ -182,7 +182,7 @@ def moves_into_classes(
     moved = style.floats(source)
     names = style.class_names(names, moved.size)
     colours = style.class_colours(groups, moved.size)
-    starts, sizes = style.stretches(moved.size, MOST_BARS)
+    starts, sizes = style.bins(moved.size, MOST_BARS)
     heights = tops = np.add.reduceat(moved, starts) / sizes
     bars = ax.bar(starts + (sizes - 1) / 2, heights, 0.72 * sizes, color=[colours[start] for start in starts])
     texts = list(map(short, heights))

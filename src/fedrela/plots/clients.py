@@ -1,4 +1,4 @@
-"""Clients across, classes down, and in each cell a dot as large as its number of samples."""
+"""Samples per client and class: clients across, classes down, the area of each dot is the number of samples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ClientRows:
 def client_classes(
     source: Any, *, names: Sequence[str] | None = None, groups: Groups | None = None, ax: Axes = style.NEW
 ) -> None:
-    """Draw how many samples of each class each client has, as papers on heterogeneous clients do.
+    """Draw how many samples of each class each client has, as is usual in papers on heterogeneity.
 
     Up to 60 classes are drawn as dots whose area is proportional to the number of samples, with a ring around those too
     small to see. More are drawn as coloured cells, from the most frequent class to the rarest. Of more than 60 clients,

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, GridData, RunData, arm_words, mean_over_seeds, read_run, read_source
+from fedrela.plots.runs import Floats, GridData, RunData, arm_label, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes
 from fedrela.text import not_one_of
 
@@ -89,7 +89,7 @@ def _arm_curves(ax: Axes, grid: GridData, baseline: str | None, metric: str | No
         mean, deviation = next(iter(curves.values()))
         _curve(ax, SHARED, mean[:shared], deviation[:shared], color=style.INK, linestyle="-")
     for arm, (mean, deviation) in curves.items():
-        _curve(ax, arm_words(arm), mean, deviation, skip=max(shared - 1, 0))
+        _curve(ax, arm_label(arm), mean, deviation, skip=max(shared - 1, 0))
     return first if 1 < first <= rounds else None
 
 
@@ -120,7 +120,7 @@ def _curve(ax: Axes, label: str, mean: Floats, deviation: Floats, skip: int = 0,
 def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     """Draw the seconds of each round: training, evaluation, re-labelling.
 
-    Re-labelling is summed over clients, which may work side by side, so its part is an upper bound. Beyond
+    Re-labelling is summed over clients, which may work in parallel, so its part is an upper bound. Beyond
     120 rounds a bar is the mean of neighbouring rounds. `source` is a run, or a mapping of names to seconds per round.
 
     >>> ax = cost({"training": [2.0, 2.1], "evaluation": [0.5, 0.5]})
@@ -131,7 +131,7 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     parts = {label: style.floats(values) for label, values in source.items()} if run is None else _seconds(run)
     number = len(next(iter(parts.values())))
     rounds = np.arange(1, number + 1) if run is None else np.array([record["round"] for record in run.timing])
-    starts, widths = style.stretches(number, MOST_BARS)
+    starts, widths = style.bins(number, MOST_BARS)
     middles, floor = rounds[starts] + (widths - 1) / 2, np.zeros(starts.size)
     whole = max(sum(values.sum() for values in parts.values()), 1e-300)
     for k, (label, values) in enumerate(parts.items()):

@@ -1,8 +1,7 @@
-"""What plots and pages read: a run folder, and that of a comparison, a sweep or a reproduction with its arms."""
+"""What plots and pages read: the folder of a run, a comparison, a sweep or a reproduction."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import tomllib
@@ -10,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.errors import DataError, IntegrityError
+from fedrela.files import read_arrays, read_plain
 from fedrela.metrics.groups import Groups
 from fedrela.records import RoundRecord, RunManifest, first_round
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
-from fedrela.runfolder.names import CONFIG, GALLERY, MACHINE, MANIFEST, RELABELLING, RESULT
+from fedrela.runfolder.names import CONFIG, GALLERY, LIMIT, MACHINE, MANIFEST, RELABELLING, RESULT
 
 Record = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -31,7 +30,7 @@ GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
 
 
 def lost_model(folder: RunFolder) -> str:
-    """Return why the final model of a finished run is lost, or nothing."""
+    """Return why the final model of a finished run is lost; empty if it is not."""
     try:
         folder.final_checkpoint()
     except IntegrityError as error:
@@ -138,8 +137,13 @@ class RunData:
     def moves_of(self, client: int) -> tuple[Ints, Ints]:
         """Return the old and the new labels of the samples that a client re-labelled, from its ledger."""
         place = self.ledgers.get(client)
-        moves = {"old": [], "new": []} if place is None else json.loads(place.read_bytes())["moves"]
-        return np.array(moves["old"], np.int64), np.array(moves["new"], np.int64)
+        if place is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        try:
+            moves = json.loads(read_plain(place, LIMIT))["moves"]
+            return np.array(moves["old"], np.int64), np.array(moves["new"], np.int64)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raise IntegrityError(f"{place}: not a sound ledger") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +176,10 @@ class GridData:
         return [run for cell, run in found if run is not None and (cell["baseline"], cell["arm"]) == (baseline, arm)]
 
 
-def arm_words(arm: str) -> str:
+def arm_label(arm: str) -> str:
     """Return what an arm of a comparison does.
 
-    >>> arm_words("baseline"), arm_words("fedrela-drop"), arm_words("as given")
+    >>> arm_label("baseline"), arm_label("fedrela-drop"), arm_label("as given")
     ('baseline', 'FedReLa, lr / 10', 'as given')
     """
     kind = arm.removesuffix("-drop")
@@ -191,7 +195,7 @@ def arm_name(baseline: str, arm: str) -> str:
     kind = arm.removesuffix("-drop")
     if kind in ("baseline", "as given"):
         return baseline + (DROPPED if kind != arm else "")
-    return f"{baseline} + {arm_words(arm)}"
+    return f"{baseline} + {arm_label(arm)}"
 
 
 def is_matched(base: str, treated: str) -> bool:
@@ -264,8 +268,8 @@ def _gallery(folder: RunFolder, prefix: str = "") -> dict[str, NDArray[Any]] | N
     if not (folder.path / GALLERY).exists():
         return None
     try:
-        with np.load(io.BytesIO(folder.read(GALLERY)), allow_pickle=False) as arrays:
-            known = not prefix or f"{prefix}old" in arrays  # earlier versions have none
-            return {name: arrays[prefix + name] for name in GALLERY_ARRAYS} if known else None
-    except (BadZipFile, KeyError, ValueError):
+        arrays = read_arrays(folder.read(GALLERY), LIMIT)
+        known = not prefix or f"{prefix}old" in arrays  # earlier versions have none
+        return {name: arrays[prefix + name] for name in GALLERY_ARRAYS} if known else None
+    except (KeyError, ValueError):
         raise IntegrityError(f"{folder.path / GALLERY}: is damaged") from None

@@ -65,7 +65,7 @@ SERIES, RISES, FALLS = (
 
 
 def use_style() -> None:
-    """Make fedrela's style that of all further figures, as ``matplotlib.pyplot.style.use`` does."""
+    """Use fedrela's style for all further figures, as ``matplotlib.pyplot.style.use`` does."""
     from matplotlib import style
 
     style.use(STYLE)
@@ -137,7 +137,7 @@ def set_height(ax: Axes, inches: float) -> None:
 
 
 def own_width(ax: Axes) -> float:
-    """Return the inches that a new figure is wide; infinity for axes of the caller's."""
+    """Return the width of a new figure in inches; infinity for the caller's own axes."""
     figure = ax.get_figure(root=True)
     return figure.get_figwidth() if figure is not None and getattr(figure, OURS, False) else float("inf")
 
@@ -175,10 +175,10 @@ def floats(values: Any) -> NDArray[np.float64]:
     return np.array(values, np.float64)
 
 
-def stretches(number: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut positions into at most `most` stretches of neighbours; return where each starts, and its length.
+def bins(number: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Group positions into at most `most` bins of neighbours; return the start and length of each.
 
-    >>> [found.tolist() for found in stretches(5, 2)]
+    >>> [found.tolist() for found in bins(5, 2)]
     [[0, 3], [3, 2]]
     """
     length = max(-(-number // most), 1)

@@ -1,4 +1,4 @@
-"""Data sets with labels: how rows carry them, and `RelabeledDataset`, which gives the current ones in their place."""
+"""Data sets with labels: the label of a row, and `RelabeledDataset`, which returns the current labels instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fedrela.text import one_line, printable, shown
 KEYS = ("label", "labels", "y", "target", "targets")  # usual names of the label in a mapping
 LabelKey = int | str
 # Methods of data sets that return another data set, which would have the original labels.
-MAKERS = frozenset({
+DERIVING_METHODS = frozenset({
     "batch", "filter", "flatten", "iter", "map", "remove_columns", "rename_column", "select", "shard", "shuffle",
     "skip", "sort", "take", "to_dict", "to_iterable_dataset", "to_list", "to_pandas", "train_test_split", "with_format",
     "with_transform",
@@ -39,15 +39,15 @@ class LabelSource(Protocol):
 class RelabeledDataset(Dataset[Any]):
     """Any map-style data set, with the current labels in place of its own.
 
-    Rows keep their form and labels their type. Every row's own label is compared with the one that the new label was
-    made for, so other data, or the same data in another order, are refused. Everything else is passed through.
+    Rows keep their form and labels their type. Every row's own label is compared with the one that the new label
+    replaces, so other data, or the same data in another order, are refused. Everything else is passed through.
 
     Parameters
     ----------
     data
         A data set with a length and numbered rows (tuples or mappings), or tensors ``(X, y)``.
     source
-        A ledger, or anything with ``labels`` and ``original``; None for the labels as they are.
+        A ledger, or anything with ``labels`` and ``original``; None for the data set's own labels.
     label
         Key or position of the label in a row. By default the second position, or the key ``label``, ``labels``,
         ``y``, ``target`` or ``targets``.
@@ -90,14 +90,14 @@ class RelabeledDataset(Dataset[Any]):
         return self._part(row, numbers) if numbers.ndim else self._row(row, int(numbers))
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        """Return several rows: PyTorch's loaders ask for them in this way."""
+        """Return several rows: PyTorch's loaders call this."""
         rows = rows_at(self._data, numbers)
         return [self._row(*each) for each in zip(rows, numbers, strict=True)] if self._changed else rows
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in MAKERS and hasattr(self._data, name):
+        if name in DERIVING_METHODS and hasattr(self._data, name):
             raise AttributeError(f"{name}: would lose the current labels; call it before RelabeledDataset")
         value = getattr(self._data, name)
         if not self._changed or name not in (*KEYS, "tensors"):
@@ -113,28 +113,28 @@ class RelabeledDataset(Dataset[Any]):
 
     def _row(self, row: Any, number: int) -> Any:
         """Return one row with its current label."""
-        place = label_key(row, self._label)
-        own = as_class(row[place], number)
+        key = label_key(row, self._label)
+        own = as_class(row[key], number)
         if own != self._original.item(number):
             raise _other_data(number % len(self))
         new = self._labels.item(number)
-        return row if new == own else with_label(row, place, cast_like(row[place], new))
+        return row if new == own else with_label(row, key, cast_like(row[key], new))
 
     def _part(self, part: Any, numbers: NDArray[np.int64]) -> Any:
         """Return several rows, as a list or as columns, with their current labels."""
         if isinstance(part, list):
             return [self._row(*each) for each in zip(part, numbers.tolist(), strict=True)]
-        place = label_key(part, self._label)
-        wrong = as_classes(part[place]) != self._original[numbers]
+        key = label_key(part, self._label)
+        wrong = as_classes(part[key]) != self._original[numbers]
         if wrong.any():
             raise _other_data(int(numbers[wrong.argmax()]))
-        return with_label(part, place, cast_like(part[place], self._labels[numbers]))
+        return with_label(part, key, cast_like(part[key], self._labels[numbers]))
 
 
 def _other_data(number: int) -> DataError:
     return DataError(
-        f"data: row {number} does not have the label it had when labels were made; is it another data set, or the same "
-        "one in another order?"
+        f"data: row {number} does not have the label it had when it was re-labelled; is it another data set, or the "
+        "same one in another order?"
     )
 
 
@@ -154,7 +154,7 @@ def relabeled_loader(
 
 
 def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
-    """Return the map-style data set that a user gave, and the function that makes batches of its rows."""
+    """Return a user's data as a map-style data set, and the function that collates its rows to batches."""
     if isinstance(data, DataLoader):
         return as_rows(data.dataset)[0], default_collate if data.batch_sampler is None else data.collate_fn
     if _is_arrays(data):
@@ -180,11 +180,11 @@ def _tensors(x: Any, y: Any) -> TensorDataset:
     try:
         return TensorDataset(*map(torch.as_tensor, arrays))
     except TypeError as error:
-        raise DataError(f"data: PyTorch has no such numbers: {one_line(error, 60)}") from None
+        raise DataError(f"data: cannot be converted to tensors: {one_line(error, 60)}") from None
 
 
 def training_part(given: Any) -> Any:
-    """Return the training data of what a user's ``load_data`` returns: all of it, or the first of a tuple."""
+    """Return the training data in the result of a user's ``load_data``: all of it, or the first item of a tuple."""
     return given[0] if isinstance(given, tuple) and not _is_arrays(given) else given
 
 
@@ -205,14 +205,14 @@ def rows_at(data: Any, numbers: Sequence[int]) -> list[Any]:
 def label_key(row: Any, label: LabelKey | None) -> LabelKey:
     """Return the key or position of the label in a row."""
     if isinstance(row, Mapping):
-        found = [key for key in (KEYS if label is None else (label,)) if key in row]
-        if found:
-            return found[0]
+        for key in KEYS if label is None else (label,):
+            if key in row:
+                return key
         keys = printable(", ".join(map(str, row)), 120)
         raise ArgumentError(f"no label among the keys {keys}; name it with label=", argument="data")
-    place = 1 if label is None else label
-    if isinstance(row, tuple | list) and isinstance(place, int) and -len(row) <= place < len(row):
-        return place
+    position = 1 if label is None else label
+    if isinstance(row, tuple | list) and isinstance(position, int) and -len(row) <= position < len(row):
+        return position
     raise ArgumentError(f"expected rows (x, label) or mappings with a label, got {type(row).__name__}", argument="data")
 
 

@@ -13,9 +13,9 @@ from torch import nn
 
 from fedrela.core import Ledger
 from fedrela.plugin.dataset import LabelKey, RelabeledDataset
-from fedrela.plugin.judge import Judge
 from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy, own_policy
+from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import LabelStore
 
@@ -23,21 +23,21 @@ LOG = getLogger("fedrela")
 
 
 class OneShot:
-    """One client's training data, re-labelled once by the global model in the round that the schedule says.
+    """One client's training data, re-labelled once by the global model, in the round set by the schedule.
 
     Parameters
     ----------
     data
         A map-style data set or tensors ``(X, y)``: training data, never what you evaluate on.
     experiment, client
-        Names under which the labels are stored, so that a restarted client reads them and makes no others.
+        Names under which the labels are stored, so that a restarted client reads them instead of making new ones.
     rounds
-        Number of rounds of the run; needed where `start` is a share of them.
+        Number of rounds of the run; required if `start` is a share of them.
     store
         Folder of labels and ledgers; None for one below the user's data folder.
     policy
         The owner's limits: a `Policy`, or its TOML file. None for ``policy.toml`` in `store`, if there is one.
-    judge_data
+    scoring_data
         The same rows as `data` in the same order, without random augmentation, for the model to score.
     ids
         One name per row, such as a patient's number: labels follow them if a restarted client has its rows in another
@@ -53,7 +53,7 @@ class OneShot:
     Attributes
     ----------
     dataset : RelabeledDataset
-        The data with the current labels; give this to your `DataLoader`.
+        The data with the current labels; pass this to your `DataLoader`.
     ledger : Ledger or None
         Every changed label.
 
@@ -78,7 +78,7 @@ class OneShot:
         rounds: int | None = None,
         store: str | Path | None = None,
         policy: Policy | str | Path | None = None,
-        judge_data: Any = None,
+        scoring_data: Any = None,
         ids: Sequence[Any] | None = None,
         class_names: Sequence[str] | None = None,
         forward: Forward | None = None,
@@ -93,33 +93,34 @@ class OneShot:
         self.dataset = RelabeledDataset(data, label=label)
         self.ledger: Ledger | None = None
         self._taken_over: bool | None = None  # None before the client's first round
-        self._how: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs, "class_names": class_names}
-        self._data, self._judge_data, self._ids = data, judge_data, ids
-        self._seen = ""
-        judge = self._judge(nn.Identity())
+        self._scoring: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs}
+        self._scoring["class_names"] = class_names
+        self._data, self._scoring_data, self._ids = data, scoring_data, ids
+        self._sample_digest = ""
+        scorer = self._scorer(nn.Identity())
         if self.plan.limits.stricter(self.policy).enabled:
-            judge.check_rows()
-            self._seen = judge.few
+            scorer.check_rows()
+            self._sample_digest = scorer.sample_digest
 
     def before_round(self, round: int, model: nn.Module) -> Ledger | None:
         """Use the labels of `round`, from 1; `model` is the global model as it was received.
 
-        The policy's file is read again. The first call also checks all that a later one would fail on.
+        The policy's file is read again. The first call also checks everything that could fail in a later one.
         """
         self.policy = own_policy(self._policy, self.store.root)
-        client_round = ClientRound(self.store, self.plan, self.policy, round, self._judge(model), LOG)
+        client_round = ClientRound(self.store, self.plan, self.policy, round, self._scorer(model), LOG)
         if self._taken_over is None:
             self._taken_over = client_round.begin()
         self.ledger, _ = client_round.labels(self._taken_over)
         self.dataset.use(self.ledger)
         return self.ledger
 
-    def _judge(self, model: nn.Module) -> Judge:
-        rows = self._data if self._judge_data is None else self._judge_data
-        training = None if self._judge_data is None else lambda: self._data
-        judge = Judge(lambda: model, lambda: rows, training=training, ids=lambda: self._ids, **self._how)
-        judge.seen = self._seen
-        return judge
+    def _scorer(self, model: nn.Module) -> Scorer:
+        rows = self._data if self._scoring_data is None else self._scoring_data
+        training = None if self._scoring_data is None else lambda: self._data
+        scorer = Scorer(lambda: model, lambda: rows, training=training, ids=lambda: self._ids, **self._scoring)
+        scorer.expected_digest = self._sample_digest
+        return scorer
 
     def undo(self, reason: str = "not given") -> NDArray[np.int64]:
         """Go back to the original labels for the rest of the experiment; the log holds the reason."""

@@ -1,4 +1,4 @@
-"""A client's labels over the rounds: checks in its first round, passes that make labels, and the use of stored ones."""
+"""A client's labels over the rounds: checks in its first round, passes that re-label, and the use of stored labels."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest
-from fedrela.plugin.judge import Judge
 from fedrela.plugin.policy import Policy
-from fedrela.plugin.rows import in_order
+from fedrela.plugin.rows import reorder
+from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import LabelStore
 from fedrela.streams import stream
@@ -55,19 +55,19 @@ def plan_passes(
 ) -> PassPlan:
     """Return a checked plan; `limits` are further attributes of `Policy`."""
     if rounds is None and isinstance(start, float):
-        raise ArgumentError(f"needed since start = {start} is a share of them; or give a round", argument="rounds")
-    known = Policy.__dataclass_fields__
-    for name in sorted(limits.keys() - known.keys()):
-        raise ArgumentError(unknown("option", name, known, "a policy"), argument=name)
+        raise ArgumentError(f"required since start = {start} is a share of them; or give a round", argument="rounds")
+    options = Policy.__dataclass_fields__
+    for name in sorted(limits.keys() - options.keys()):
+        raise ArgumentError(unknown("option", name, options, "a policy"), argument=name)
     if type(resume) is not bool:
         raise ArgumentError(f"expected true or false, got {resume!r}", argument="resume")
     schedule = Schedule(start=start, period=period, late=late)
-    asked = Policy(**{"tau": tau, "passes": UNLIMITED if period else 1} | limits)
+    policy = Policy(**{"tau": tau, "passes": UNLIMITED if period else 1} | limits)
     number = 1 if rounds is None else check_integer("rounds", rounds)
     if rounds is not None and schedule.first(number) > number:
         raise ArgumentError(f"round {start} is after the last of {number}: no label would change", argument="start")
     preset = RelabelOptions(preset=preset).preset
-    return PassPlan(schedule, number, asked, preset, check_integer("seed", seed, 0), resume)
+    return PassPlan(schedule, number, policy, preset, check_integer("seed", seed, 0), resume)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class ClientRound:
     plan: PassPlan
     own: Policy
     round: int
-    judge: Judge
+    scorer: Scorer
     log: Logger
 
     def __post_init__(self) -> None:
@@ -87,71 +87,71 @@ class ClientRound:
     @cached_property
     def limits(self) -> Policy:
         """The limits that apply."""
-        names = self.judge.class_names
+        names = self.scorer.class_names
         return self.plan.limits.numbered(names).stricter(self.own.numbered(names))
 
     @property
     def off(self) -> bool:
-        """Whether the client trains on its original labels whatever was made before."""
+        """Whether the client trains on its original labels, even if it has new ones."""
         return not self.limits.enabled or self.store.undone
 
     @property
-    def may_make(self) -> bool:
-        """Whether the client may still make labels."""
-        return len(self._made(self.store.passes())) < self.limits.passes
+    def may_relabel(self) -> bool:
+        """Whether the client may re-label once more."""
+        return len(_not_refused(self.store.passes())) < self.limits.passes
 
     def begin(self) -> bool:
-        """Check in a client's first round all that would fail later; return whether stored labels were taken over.
+        """Check in a client's first round everything that could fail later; return whether it has stored labels.
 
-        Stored labels are checked against the current settings and rows. Where labels may still be made, a batch is
-        scored, so that whatever is wrong with model, data or limits shows now and not in round T.
+        Stored labels are checked against the current settings and rows. If the client may still re-label, a batch is
+        scored, so that errors in model, data or limits show now and not in round T.
         """
         if self.off:
             return False
-        made = self._made(self.store.passes())
-        if made:
-            self._take_over(made[-1])
-        if self.may_make:
-            self.judge.check_rows()
-            self._check_limits(self.judge.check_batch())
-        return bool(made)
+        passes = _not_refused(self.store.passes())
+        if passes:
+            self._take_over(passes[-1])
+        if self.may_relabel:
+            self.scorer.check_rows()
+            self._check_limits(self.scorer.check_batch())
+        return bool(passes)
 
     def _check_limits(self, C: int) -> None:
         """Raise if a limit names a class or a row that does not exist."""
         self.limits.allowed_moves(C)
         self.limits.class_taus(self.limits.tau, C)
-        self.limits.kept_rows(len(self.judge), self.judge.ids)
+        self.limits.kept_rows(len(self.scorer), self.scorer.ids)
 
     def labels(self, taken_over: bool) -> tuple[Ledger | None, bool]:
         """Return the ledger of the current labels, or None for the original ones; and whether it is new.
 
         Stored labels are read, never recomputed with another model. They apply from the round in which they were made,
-        so that a server that goes back some rounds meets the same labels again. A refusal is stored, but counts as no
-        pass: the client tries again when the schedule permits, and likewise after scoring failed. Labels that
-        break a limit that has become stricter since are not used.
+        so that a server that goes back some rounds gets the same labels again. A refusal is stored, but does not count
+        as a pass: the client tries again when the schedule permits, as it does after scoring failed. Labels that
+        violate a limit that has become stricter since are not used.
         """
         if self.off:
             return None, False
         stored = self.store.passes()
-        made = self._made(stored)
-        past = [ledger for ledger in made if ledger.options["round"] <= self.round]
-        last = self._in_order(past[-1]) if past else None
+        passes = _not_refused(stored)
+        past = [ledger for ledger in passes if ledger.options["round"] <= self.round]
+        last = self._reorder(past[-1]) if past else None
         last_round = None if last is None else last.options["round"]
         if last is not None and taken_over and last_round == self.round and not self.plan.resume:
             self._check_model(last)
         if last is not None and not self.plan.resume and (limit := self.limits.broken_by(last)):
-            said = "%s: the labels of round %d break the %s of now, so this client trains on its original labels"
-            self.log.warning(said, self._where, last_round, limit)
+            message = "%s: the labels of round %d violate the current %s, so this client trains on its original labels"
+            self.log.warning(message, self._where, last_round, limit)
             return None, False
         due = self.plan.schedule.due(self.round, self.plan.rounds, last_round)
-        if len(past) < len(made) or len(made) >= self.limits.passes or not due:
+        if len(past) < len(passes) or len(passes) >= self.limits.passes or not due:
             return last, False
         try:
-            scored = self.judge.score()
+            scored = self.scorer.score()
         except Exception as error:  # whatever a user's model or data raise: a round must not be lost to it
-            now = "its original labels" if last is None else f"the labels of round {last_round}"
-            said = "%s: scoring failed, so this client trains on %s; it tries again in its next round: %s"
-            self.log.error(said, self._where, now, one_line(error))
+            current = "its original labels" if last is None else f"the labels of round {last_round}"
+            message = "%s: scoring failed, so this client trains on %s; it tries again in its next round: %s"
+            self.log.error(message, self._where, current, one_line(error))
             return last, False
         ledger = self.store.record(len(stored) + 1, self._relabel(scored), self.round)
         self.store.check_data(ledger, scored.labels)
@@ -161,30 +161,27 @@ class ClientRound:
     def _where(self) -> str:
         return f"FedReLa, round {self.round}, client {self.store.client}"
 
-    def _made(self, stored: list[Ledger]) -> list[Ledger]:
-        return [ledger for ledger in stored if ledger.refusal is None]
-
-    def _in_order(self, ledger: Ledger) -> Ledger:
-        return in_order(ledger, self.judge.ids, self.store.folder)
+    def _reorder(self, ledger: Ledger) -> Ledger:
+        return reorder(ledger, self.scorer.ids, self.store.folder)
 
     def _take_over(self, ledger: Ledger) -> None:
         """Check that stored labels were made under the current settings, for the current rows."""
         then, folder, differ = ledger.provenance, self.store.folder, ""
         if then is not None:
             before = {"model": ledger.options.get("model"), "seed": then.seed, "preset": then.preset, **then.limits}
-            now = {"model": self.judge.model_name, **_settings(self.plan), **self.limits.as_record()}
-            known = (key for key in now if before.get(key, now[key]) != now[key])
-            differ = ", ".join(f"{key} {before[key]} (now {now[key]})" for key in known)
+            now = {"model": self.scorer.model_name, **_settings(self.plan), **self.limits.as_record()}
+            changed = (key for key in now if before.get(key, now[key]) != now[key])
+            differ = ", ".join(f"{key} {before[key]} (now {now[key]})" for key in changed)
         if differ and not self.plan.resume:
             raise _other_settings(folder, differ)
-        labels, inputs = self.judge.rows()
-        bound = self._in_order(ledger)
+        labels, inputs = self.scorer.rows()
+        bound = self._reorder(ledger)
         self.store.check_data(bound, labels)
         if then is not None and then.inputs_sha256 not in (None, inputs):
-            if not (ledger.ids and self.judge.ids):
+            if not (ledger.ids and self.scorer.ids):
                 raise DataError(
                     f"{folder}: made for other inputs than client {self.store.client} has now, or for the same in "
-                    "another order; restore them, or give ids= from the beginning, so that labels follow their rows"
+                    "another order; restore them, or give ids= from the start, so that labels follow their rows"
                 )
             order = "in the same order, but with other inputs" if bound is ledger else "in another order"
             self.log.warning("%s: the rows have the ids they had, %s; labels follow the ids", self._where, order)
@@ -197,8 +194,8 @@ class ClientRound:
     def _check_model(self, ledger: Ledger) -> None:
         """Raise if the model of this round is not the one that made these labels in this round of an earlier run."""
         then = ledger.provenance.model_sha256 if ledger.provenance is not None else None
-        if then not in (None, self.judge.model_sha256):
-            raise _other_settings(self.store.folder, f"model {then} in this round (now {self.judge.model_sha256})")
+        if then not in (None, self.scorer.model_sha256):
+            raise _other_settings(self.store.folder, f"model {then} in this round (now {self.scorer.model_sha256})")
 
     def _relabel(self, scored: Scored) -> Ledger:
         Q, y, limits = scored.posterior, scored.labels, self.limits
@@ -216,45 +213,49 @@ class ClientRound:
             keep=limits.keep,
             absent=limits.absent,
             class_tau=limits.class_tau,
-            ids=self.judge.ids,
+            ids=self.scorer.ids,
             eligible=None if refusal is None else np.zeros(len(y), bool),
             seed=stream(self.plan.seed, "relabel", self.round, client_number(self.store.client)),
         )
-        self._tell(done, refusal or done.refusal, agreement)
+        self._log_result(done, refusal or done.refusal, agreement)
         return replace(
             done.ledger,
             refusal=done.refusal or refusal,
-            class_names=self.judge.class_names,
-            options=done.ledger.options | {"model": self.judge.model_name},
+            class_names=self.scorer.class_names,
+            options=done.ledger.options | {"model": self.scorer.model_name},
             provenance=Provenance(
                 version=version("fedrela"),
                 **_settings(self.plan),
                 limits=limits.as_record(),
                 policy_sha256=digest(json.dumps(self.own.as_record(), sort_keys=True).encode()),
-                model_sha256=self.judge.model_sha256,
+                model_sha256=self.scorer.model_sha256,
                 inputs_sha256=scored.inputs_sha256,
                 agreement=agreement,
             ),
         )
 
-    def _tell(self, done: Relabelling, refusal: str | None, agreement: float) -> None:
-        """Write to the client's log what was done, and what its owner should know."""
+    def _log_result(self, done: Relabelling, refusal: str | None, agreement: float) -> None:
+        """Log what was done, and warnings for the owner."""
         moved, n, cap = done.moved.size, done.labels.size, self.limits.max_fraction
         self.log.info("%s: %d of %d labels changed; ledger in %s", self._where, moved, n, self.store.folder)
-        said = []
+        warnings = []
         if refusal is None and agreement < 0.5:
-            said.append(f"the model confirms only {agreement:.0%} of the labels; do not trust its moves")
+            warnings.append(f"the model confirms only {agreement:.0%} of the labels; do not trust its moves")
         if done.share > cap / 2:
-            said.append(f"{done.share:.1%} of the labels changed, more than half of max_fraction = {cap:g}")
+            warnings.append(f"{done.share:.1%} of the labels changed, more than half of max_fraction = {cap:g}")
         if "opacus" in sys.modules:
-            said.append(
+            warnings.append(
                 "sample-level differential privacy (Opacus) does not cover FedReLa: one sample can change the labels "
                 "of others through class statistics and thresholds"
             )
         if refusal is not None:
-            said.append(f"nothing was re-labelled: {refusal}")
-        for warning in said:
+            warnings.append(f"nothing was re-labelled: {refusal}")
+        for warning in warnings:
             self.log.warning("%s: %s", self._where, warning)
+
+
+def _not_refused(passes: list[Ledger]) -> list[Ledger]:
+    return [ledger for ledger in passes if ledger.refusal is None]
 
 
 def _settings(plan: PassPlan) -> dict[str, Any]:
@@ -262,7 +263,7 @@ def _settings(plan: PassPlan) -> dict[str, Any]:
 
 
 def _other_settings(folder: object, which: str) -> ArgumentError:
-    what = f"{folder}: holds labels that were made with {which}"
+    what = f"{folder}: contains labels that were made with {which}"
     return ArgumentError(f"{what}; resume=True uses them anyway, another experiment name makes new ones")
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fedrela.core import Ledger
-from fedrela.core.limits import PAIRS, Limits
+from fedrela.core.limits import Limits, OwnerLimits
 from fedrela.errors import ArgumentError
 from fedrela.options import option, options_of
 from fedrela.text import one_line, unknown
@@ -20,68 +20,45 @@ NOT_OF_MOVES = ("enabled", "passes", "share")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy(Limits):
+class Policy(OwnerLimits):
     """Limits of re-labelling: those of a client's file, or those that a federation asks for.
 
-    >>> asked, own = Policy(tau=0.2, share=True), Policy(tau=0.05, forbidden=[(3, 0)])
-    >>> both = asked.stricter(own)
+    >>> federation, client = Policy(tau=0.2, share=True), Policy(tau=0.05, forbidden=[(3, 0)])
+    >>> both = federation.stricter(client)
     >>> both.tau, both.share, sorted(both.forbidden)
     (0.05, False, [(3, 0)])
     """
 
-    enabled: bool = option(True, "false: train on the original labels, even if new ones were made before")
-    tau: float = option(1.0, "largest tau", ge=0, le=1)
     max_fraction: float = option(0.3, "largest share of a client's labels that may change", ge=0, le=1)
     passes: int = option(1, "how often labels may be made, each time from the original ones", ge=1)
-    min_agreement: float = option(0.0, "if the model confirms a smaller share of the labels, none moves", ge=0, le=1)
     share: bool = option(False, "whether the server may learn the number of moved labels")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.allowed, np.ndarray):
-            raise ArgumentError(f"expected {PAIRS}, got booleans", argument="allowed")
         for name in ("allowed", "forbidden", "keep"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else frozenset(value))
 
-    def stricter(self, other: Policy) -> Policy:
+    def stricter(self, other: Self) -> Self:
         """Return the policy that permits what both permit."""
-        mine, others = self.allowed, other.allowed
-        classes = {*(self.class_tau or ()), *(other.class_tau or ())}
-        own = {c: min(each.tau_of(c) for each in (self, other)) for c in classes}
-        return Policy(
-            enabled=self.enabled and other.enabled,
-            tau=min(self.tau, other.tau),
-            max_fraction=min(self.max_fraction, other.max_fraction),
-            passes=min(self.passes, other.passes),
-            min_agreement=max(self.min_agreement, other.min_agreement),
-            share=self.share and other.share,
-            allowed=others if mine is None else mine if others is None else mine & others,
-            forbidden=self.forbidden | other.forbidden,
-            keep=self.keep | other.keep,
-            absent=self.absent and other.absent,
-            class_tau=own,
-        )
-
-    def tau_of(self, c: str) -> float:
-        """Return the largest tau of a class."""
-        return (self.class_tau or {}).get(c, self.tau)
+        both = super().stricter(other)
+        return replace(both, passes=min(self.passes, other.passes), share=self.share and other.share)
 
     def broken_by(self, ledger: Ledger) -> str:
-        """Return the first of these limits, with classes as numbers, that moves made earlier break; or nothing."""
+        """Return the first of these limits, with classes as numbers, that earlier moves violate, or an empty string."""
         C, n, options = ledger.num_classes, ledger.original.size, ledger.options
-        then = Limits(class_tau=options.get("class_tau")).class_taus(options["tau"], C)
+        taus = Limits(class_tau=options.get("class_tau")).class_taus(options["tau"], C)
         agreement = None if ledger.provenance is None else ledger.provenance.agreement
         may = self.allowed_moves(C)
-        broken = {
-            "tau": (then > self.class_taus(self.tau, C))[ledger.new].any(),
+        violated = {
+            "tau": (taus > self.class_taus(self.tau, C))[ledger.new].any(),
             "max_fraction": len(ledger) > self.max_fraction * n,
             "min_agreement": agreement is not None and agreement < self.min_agreement,
             "allowed or forbidden moves": may is not None and not may[ledger.old, ledger.new].all(),
             "keep": self.kept_rows(n, ledger.ids)[ledger.index].any(),
             "absent": not self.absent and not np.isin(ledger.new, ledger.original).all(),
         }
-        return next((name for name, is_so in broken.items() if is_so), "")
+        return next((name for name, is_violated in violated.items() if is_violated), "")
 
     def as_record(self) -> dict[str, Any]:
         """Return what decides which labels move, as plain values."""
@@ -104,10 +81,10 @@ def read_policy(path: str | Path) -> Policy:
         raise ArgumentError(f"{path}: cannot be read: {error.strerror}; a policy is a TOML file") from None
     except ValueError as error:
         raise ArgumentError(f"{path}: not TOML: {one_line(error)}") from None
-    known = [each.name for each in options_of(Policy)]
+    names = [each.name for each in options_of(Policy)]
     for key in table:
-        if key not in known:
-            raise ArgumentError(f"{path}:{key}: {unknown('key', key, known, 'a policy')}")
+        if key not in names:
+            raise ArgumentError(f"{path}:{key}: {unknown('key', key, names, 'a policy')}")
     try:
         return Policy(**table)
     except ArgumentError as error:
@@ -115,7 +92,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def own_policy(given: Policy | str | Path | None, folder: Path) -> Policy:
-    """Return a policy, or that of a file, by default of the one in `folder`; without a file the default policy."""
+    """Return a policy, or read its file, by default the one in `folder`; without a file, the default policy."""
     if isinstance(given, Policy):
         return given
     if given is None and not (folder / POLICY).exists():

@@ -34,11 +34,11 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
     Parameters
     ----------
     estimator
-        A classifier with ``predict_proba``. A fitted one judges as it is; one that is not is cloned and trained on the
+        A classifier with ``predict_proba``. A fitted one is used as it is; one that is not is cloned and fitted to the
         data first. None if the posterior itself is given to `fit_resample` in place of the features.
     cv
-        Number of folds, or a splitter of scikit-learn, for out-of-fold posteriors: clones of the estimator are trained
-        in the folds, so that none judges rows that it saw. None for no folds.
+        Number of folds, or a splitter of scikit-learn, for out-of-fold posteriors: clones of the estimator are fitted
+        in the folds, so that none scores rows that it saw. None for no folds.
     eligible
         ``(n,)`` booleans: samples that may move.
     seed
@@ -53,7 +53,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
     classes_ : (C,) array
         The label that each column of the posterior stands for.
     estimator_ : classifier
-        The judge, where it was trained here.
+        The estimator that was fitted here, if any.
     order_, sample_indices_ : (n,) integers
         The rows in an order that depends on their values alone; and the rows of the result, which are all.
     n_features_in_ : int
@@ -84,17 +84,17 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
             setattr(self, each.name, options.get(each.name, each.default))
 
     def __sklearn_clone__(self) -> Relabeler:
-        """Return an unfitted sampler; a fitted estimator stays, since it is the judge that was given."""
-        own = self.get_params(deep=False)
+        """Return an unfitted sampler; a fitted estimator is kept."""
+        params = self.get_params(deep=False)
         kept = {"estimator": self.estimator} if self.estimator is not None and _is_fitted(self.estimator) else {}
-        return type(self)(**{name: clone(value, safe=False) for name, value in own.items()} | kept)
+        return type(self)(**{name: clone(value, safe=False) for name, value in params.items()} | kept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         if isinstance(self.estimator, BaseEstimator):
-            known = get_tags(self.estimator).input_tags
-            tags.input_tags.allow_nan, tags.input_tags.sparse = known.allow_nan, known.sparse
+            inputs = get_tags(self.estimator).input_tags
+            tags.input_tags.allow_nan, tags.input_tags.sparse = inputs.allow_nan, inputs.sparse
         return tags
 
     def fit(self, X: Any, y: Any) -> Relabeler:
@@ -103,7 +103,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return `X` as it is and the new labels in the form of `y`; a refusal is a warning, and changes nothing.
+        """Return `X` unchanged and the new labels in the form of `y`; a refusal gives a warning, and changes nothing.
 
         Labels are any values, as an array, a list, a Series, a Categorical, or a frame or array of one column.
         """
@@ -115,7 +115,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_classification_targets(given)
         self.order_ = order = _canonical(checked, given)
         self.sample_indices_ = np.arange(len(given))
-        posterior, classes = self._judge(_safe_indexing(X if hasattr(X, "iloc") else checked, order), given[order])
+        posterior, classes = self._posterior(_safe_indexing(X if hasattr(X, "iloc") else checked, order), given[order])
         codes = _codes(given, classes)
         done = relabel(
             posterior,
@@ -153,21 +153,21 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
                 given[name] = [(str(a), str(b)) for a, b in pairs]
         return given | {"keep": [str(row) for row in np.flatnonzero(checked.kept_rows(rows))]}
 
-    def _judge(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    def _posterior(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
         """Return the posterior of rows, and the label of each of its columns."""
         if self.estimator is None:
             whole = np.issubdtype(y.dtype, np.integer)
             return X, np.arange(max(X.shape[1], 1)) if whole else np.unique(y)
         if not hasattr(self.estimator, "predict_proba"):
             what = f"expected a classifier with predict_proba, got {type(self.estimator).__name__}"
-            raise ArgumentError(f"{what}; CalibratedClassifierCV of scikit-learn makes one of it", argument="estimator")
+            raise ArgumentError(f"{what}; CalibratedClassifierCV of scikit-learn adds it", argument="estimator")
         if self.cv is not None:
-            judge = clone(self.estimator)
-            return cross_val_predict(judge, X, y, cv=self.cv, method="predict_proba"), np.unique(y)
-        judge = self.estimator
-        if not _is_fitted(judge):
-            judge = self.estimator_ = clone(judge).fit(X, y)
-        return judge.predict_proba(X), np.asarray(judge.classes_)
+            folds = cross_val_predict(clone(self.estimator), X, y, cv=self.cv, method="predict_proba")
+            return folds, np.unique(y)
+        estimator = self.estimator
+        if not _is_fitted(estimator):
+            estimator = self.estimator_ = clone(estimator).fit(X, y)
+        return estimator.predict_proba(X), np.asarray(estimator.classes_)
 
 
 def _is_fitted(estimator: Any) -> bool:
@@ -194,7 +194,7 @@ def _values(y: Any) -> NDArray[Any]:
 
 
 def _canonical(X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the rows in an order that depends on their values and labels alone, not on their places."""
+    """Return the rows in an order that depends only on their values and labels, not on their positions."""
     if hasattr(X, "tocsr"):
         X = X.tocsr(copy=True)
         X.sum_duplicates()
@@ -213,12 +213,12 @@ def _canonical(X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the place of every label among the classes."""
-    place = {value: code for code, value in enumerate(classes.tolist())}
+    """Return the index of every label among the classes."""
+    code = {value: c for c, value in enumerate(classes.tolist())}
     try:
-        return np.array([place[value] for value in y.tolist()], np.int64)
+        return np.array([code[value] for value in y.tolist()], np.int64)
     except KeyError as error:
-        raise DataError(f"y: label {error.args[0]!r} is not one of the classes {list(place)[:20]}") from None
+        raise DataError(f"y: label {error.args[0]!r} is not one of the classes {list(code)[:20]}") from None
 
 
 def _like(given: Any, new: NDArray[Any]) -> Any:

@@ -1,10 +1,9 @@
-"""The rows that labels belong to: digests of what the model scores, ids, and whether two reads of a row agree."""
+"""The rows that labels belong to: digests of inputs, ids, and whether two reads of a row agree."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +14,11 @@ from torch import Tensor
 
 from fedrela.core import Ledger
 from fedrela.errors import ArgumentError, DataError
+from fedrela.models.runtime import restored_globals
 from fedrela.plugin.dataset import LabelKey, as_rows, label_key, own_label, rows_at
 from fedrela.text import shown
 
-FEW = 16  # rows that are read twice: a random flip of each would go unnoticed once in 65,536 times
+SAMPLED_ROWS = 16  # rows that are read twice: a random flip would go unnoticed once in 65,536 times
 DEEPEST = 8
 
 
@@ -36,7 +36,7 @@ class InputsDigest:
         self._sha = hashlib.sha256()
 
     def add(self, row: Any, label: LabelKey | None) -> None:
-        """Take in the next row."""
+        """Add the next row."""
         key = label_key(row, label)
         if isinstance(row, Mapping):
             inputs: Any = {name: value for name, value in row.items() if name != key}
@@ -50,7 +50,7 @@ class InputsDigest:
 
 
 def _feed(sha: Any, value: Any, depth: int = 0) -> None:
-    """Take a value into a digest: tensors, arrays, pictures, texts, numbers, and collections or objects of these."""
+    """Update a digest with a value: tensors, arrays, images, strings, numbers, and collections or objects of these."""
     if isinstance(value, Tensor):
         value = as_numpy(value)
     if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
@@ -63,7 +63,7 @@ def _feed(sha: Any, value: Any, depth: int = 0) -> None:
             _feed(sha, each, depth + 1)
     elif value is None or isinstance(value, str | bytes | int | float | complex):
         sha.update(f"{type(value).__name__} {value!r}".encode())
-    elif hasattr(value, "tobytes") and hasattr(value, "size"):  # a picture of Pillow
+    elif hasattr(value, "tobytes") and hasattr(value, "size"):  # an image of Pillow
         sha.update(f"{getattr(value, 'mode', '')}{value.size}".encode() + value.tobytes())
     else:  # a user-defined object: its attributes, if it has any
         sha.update(type(value).__qualname__.encode())
@@ -77,10 +77,10 @@ def as_numpy(value: Tensor) -> NDArray[Any]:
     return np.asarray((plain.float() if plain.dtype == torch.bfloat16 else plain).numpy())
 
 
-def few_rows(data: Any, label: LabelKey | None) -> str:
+def sample_rows(data: Any, label: LabelKey | None) -> str:
     """Return the digest of a few rows spread over the data, and check that they are the same when read twice."""
     rows, collate = as_rows(data)
-    numbers = np.unique(np.linspace(0, len(rows) - 1, FEW, dtype=int)).tolist() if len(rows) else []
+    numbers = np.unique(np.linspace(0, len(rows) - 1, SAMPLED_ROWS, dtype=int)).tolist() if len(rows) else []
     if not numbers:
         raise ArgumentError("expected at least one row, got none", argument="data")
     with same_random_numbers():
@@ -112,36 +112,30 @@ def _batch(collate: Any, rows: list[Any]) -> Any:
 def _augmented(what: str) -> ArgumentError:
     return ArgumentError(
         f"{what} between two reads: random augmentation? The model must score the rows as they are; give them without "
-        "it, in the same order, as judge_data=",
+        "it, in the same order, as scoring_data=",
         argument="data",
     )
 
 
 @contextlib.contextmanager
 def same_random_numbers() -> Iterator[None]:
-    """Leave the generators of PyTorch, NumPy and Python as they were, whatever is drawn inside."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  # the state that users' code may draw from
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
+    """Restore the generators of PyTorch, NumPy and Python after the block."""
+    with torch.random.fork_rng(devices=[]), restored_globals():
+        yield
 
 
-def check_alike(data: Any, judge_data: Any, label: LabelKey | None) -> None:
-    """Raise unless the clean rows for the judge are those of the training data: as many, with the same labels."""
-    ours, clean = as_rows(data)[0], as_rows(judge_data)[0]
-    if len(ours) != len(clean):
-        raise ArgumentError(
-            f"expected {len(ours)} rows, as many as the training data have, got {len(clean)}", argument="judge_data"
-        )
-    for number in np.unique(np.linspace(0, len(ours) - 1, FEW, dtype=int)).tolist() if len(ours) else ():
+def check_same_rows(data: Any, scoring_data: Any, label: LabelKey | None) -> None:
+    """Raise unless the rows to score are those of the training data: as many, with the same labels."""
+    train, clean = as_rows(data)[0], as_rows(scoring_data)[0]
+    if len(train) != len(clean):
+        what = f"expected {len(train)} rows, as many as the training data, got {len(clean)}"
+        raise ArgumentError(what, argument="scoring_data")
+    for number in np.unique(np.linspace(0, len(train) - 1, SAMPLED_ROWS, dtype=int)).tolist() if len(train) else ():
         with same_random_numbers():
-            labels = [own_label(rows[number], number, label) for rows in (ours, clean)]
+            labels = [own_label(rows[number], number, label) for rows in (train, clean)]
         if labels[0] != labels[1]:
             what = f"row {number} has label {labels[1]} here and {labels[0]} in the training data; keep their order"
-            raise ArgumentError(what, argument="judge_data")
+            raise ArgumentError(what, argument="scoring_data")
 
 
 def row_ids(ids: Sequence[Any] | None, rows: int) -> tuple[str, ...]:
@@ -155,13 +149,13 @@ def row_ids(ids: Sequence[Any] | None, rows: int) -> tuple[str, ...]:
     names = tuple(map(str, ids.tolist() if isinstance(ids, np.ndarray | Tensor) else ids))
     if len(names) != rows or len(set(names)) != rows:
         raise ArgumentError(
-            f"expected {rows} different ids, one per row, got {len(set(names))} in {len(names)}", argument="ids"
+            f"expected {rows} distinct ids, one per row, got {len(set(names))} in {len(names)}", argument="ids"
         )
     return names
 
 
-def in_order(ledger: Ledger, ids: tuple[str, ...], where: object) -> Ledger:
-    """Return a ledger for rows in the order of their ids now, if both name their rows."""
+def reorder(ledger: Ledger, ids: tuple[str, ...], where: object) -> Ledger:
+    """Return a ledger for the current order of the rows, if both it and the rows have ids."""
     if not ids or not ledger.ids or ids == ledger.ids:
         return ledger
     try:

@@ -22,14 +22,14 @@ from fedrela.text import one_line
 
 BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
 ROUNDED = 0.02  # distance from 1 of the sum of probabilities, as short floats round them
-SIGMOIDS = 0.2  # mean of outputs in [0, 1] that are sigmoids: before training it is 0.5; that of logits is nearly 0
+SIGMOIDS = 0.2  # the least mean of outputs in [0, 1] that are sigmoids: 0.5 before training, while logits have about 0
 OUTPUTS = ("logits", "probabilities", "logit")
 Forward = Callable[[nn.Module, Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What a model says about rows."""
+    """A model's posterior of rows."""
 
     posterior: NDArray[np.float64]  # (n, C)
     labels: NDArray[np.int64]  # as the rows carry them
@@ -63,8 +63,8 @@ def posterior(
         Key or position of the label; see `RelabeledDataset`.
     outputs
         What the model returns: ``"logits"``, ``"probabilities"`` (it ends in softmax, or in sigmoid for two classes),
-        or ``"logit"`` (one output, the logit of the second of two classes). None for logits, where outputs that look
-        like probabilities are refused.
+        or ``"logit"`` (one output, the logit of the second of two classes). None for logits; outputs that look like
+        probabilities are then refused.
     batch_size
         Samples of one forward pass.
     """
@@ -84,22 +84,22 @@ def score(
     batch_size: int = BATCH,
     most: int | None = None,
 ) -> Scored:
-    """Return what a model says about all rows, or about the first `most`; see `posterior`."""
+    """Score all rows, or the first `most`; see `posterior`."""
     rows, collate = as_rows(data)
     number = len(rows) if most is None else min(most, len(rows))
     if number == 0:
         raise ArgumentError("expected at least one row, got none", argument="data")
     device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
-    found, labels, inputs = [], np.empty(number, np.int64), InputsDigest()
+    batches, labels, inputs = [], np.empty(number, np.int64), InputsDigest()
     with _unchanged(model):
         for start in range(0, number, batch_size):
             numbers = range(start, min(start + batch_size, number))
             batch = rows_at(rows, list(numbers))
-            for row, place in zip(batch, numbers, strict=True):
-                labels[place] = own_label(row, place, label)
+            for row, i in zip(batch, numbers, strict=True):
+                labels[i] = own_label(row, i, label)
                 inputs.add(row, label)
-            found.append(_output(model, _to_device(device, collate(batch)), len(batch), forward, label))
-    return Scored(_probabilities(torch.cat(found), outputs), labels, inputs.hexdigest())
+            batches.append(_output(model, _to_device(device, collate(batch)), len(batch), forward, label))
+    return Scored(_probabilities(torch.cat(batches), outputs), labels, inputs.hexdigest())
 
 
 def rows_of(data: Any, label: LabelKey | None) -> tuple[NDArray[np.int64], str]:
@@ -142,28 +142,28 @@ def _to_device(device: torch.device, batch: Any) -> Any:
 
 
 def _output(model: nn.Module, batch: Any, size: int, forward: Forward | None, label: LabelKey | None) -> Tensor:
-    """Return what the model says about one batch, as one row or one number per sample."""
+    """Return the model's output for one batch, one row or one number per sample."""
     try:
-        given = forward(model, batch) if forward else _called(model, batch, label)
+        output = forward(model, batch) if forward else _call(model, batch, label)
     except FedrelaError:
         raise
     except Exception as error:  # whatever a user's model raises
-        what = "failed" if forward else f"called as model({_how(batch, label)}) it failed"
+        what = "failed" if forward else f"failed when called as model({_arguments(batch, label)})"
         hint = "" if forward else "; forward= takes a function of model and batch"
         reason = f"{what}: {one_line(error)}{hint}"
         raise ArgumentError(reason, argument="forward" if forward else "model") from error
-    found = getattr(given, "logits", given)
-    if not isinstance(found, Tensor) or found.ndim not in (1, 2) or len(found) != size:
-        kind = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+    logits = getattr(output, "logits", output)
+    if not isinstance(logits, Tensor) or logits.ndim not in (1, 2) or len(logits) != size:
+        kind = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
         raise ArgumentError(f"expected logits of shape (batch, classes), got {kind}; see forward=", argument="model")
-    return found.detach().cpu().double().reshape(size, -1)
+    return logits.detach().cpu().double().reshape(size, -1)
 
 
-def _how(batch: Any, label: LabelKey | None) -> str:
+def _arguments(batch: Any, label: LabelKey | None) -> str:
     return "**batch without the label" if isinstance(batch, Mapping) else f"batch[{int(label == 0)}]"
 
 
-def _called(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
+def _call(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
     if not isinstance(batch, Mapping):
         return model(batch[int(label == 0)])
     key = label_key(batch, label)
@@ -171,30 +171,31 @@ def _called(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
     return model(*inputs.values()) if len(inputs) == 1 else model(**inputs)
 
 
-def _probabilities(found: Tensor, outputs: str | None) -> NDArray[np.float64]:
+def _probabilities(values: Tensor, outputs: str | None) -> NDArray[np.float64]:
     """Return outputs of all samples as probabilities of all classes."""
-    one = found.shape[1] == 1
-    if outputs is None and (what := _like_probabilities(found)):
+    single = values.shape[1] == 1
+    if outputs is None and (what := _like_probabilities(values)):
         raise ArgumentError(
-            f'{what}, or outputs="{"logit" if one else "logits"}" if they are not normalised yet', argument="model"
+            f'{what}, or outputs="{"logit" if single else "logits"}" if they are not normalised yet', argument="model"
         )
-    if one and outputs == "logits":
-        raise ArgumentError('it has one output per sample: say outputs="logit"', argument="model")
-    if not one and outputs == "logit":
-        raise ArgumentError(f'it has {found.shape[1]} outputs per sample: say outputs="logits"', argument="model")
+    if single and outputs == "logits":
+        raise ArgumentError('it has one output per sample: use outputs="logit"', argument="model")
+    if not single and outputs == "logit":
+        raise ArgumentError(f'it has {values.shape[1]} outputs per sample: use outputs="logits"', argument="model")
     if outputs == "probabilities":
-        return np.asarray((torch.cat([1 - found, found], dim=1) if one else found).numpy())
-    wide = torch.cat([torch.zeros_like(found), found], dim=1) if one else found  # one logit: that of the second class
-    return np.asarray(wide.softmax(dim=1).numpy())
+        return np.asarray((torch.cat([1 - values, values], dim=1) if single else values).numpy())
+    # A single logit is that of the second class.
+    logits = torch.cat([torch.zeros_like(values), values], dim=1) if single else values
+    return np.asarray(logits.softmax(dim=1).numpy())
 
 
-def _like_probabilities(found: Tensor) -> str:
-    """Return why outputs seem to be probabilities already, and what to do; nothing if they do not."""
-    if not found.any() or not bool(((found >= 0) & (found <= 1)).all()):  # all 0: a model before its first step
+def _like_probabilities(values: Tensor) -> str:
+    """Return why outputs seem to be probabilities already, and what to do; an empty string if they do not."""
+    if not values.any() or not bool(((values >= 0) & (values <= 1)).all()):  # all 0: a model before its first step
         return ""
-    one, said = found.shape[1] == 1, "its outputs lie between 0 and 1"
-    if one or bool(((found.sum(dim=1) - 1).abs() < ROUNDED).all()):
-        return f'{said}{"" if one else " and sum to 1"}, as probabilities do: say outputs="probabilities"'
-    if float(found.mean()) > SIGMOIDS:
-        return f"{said}, as those of one sigmoid per class do: return what comes before it (forward= can)"
+    single, what = values.shape[1] == 1, "its outputs are between 0 and 1"
+    if single or bool(((values.sum(dim=1) - 1).abs() < ROUNDED).all()):
+        return f'{what}{"" if single else " and sum to 1"}, like probabilities: use outputs="probabilities"'
+    if float(values.mean()) > SIGMOIDS:
+        return f"{what}, like one sigmoid per class: return the values before it (forward= can)"
     return ""

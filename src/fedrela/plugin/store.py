@@ -1,8 +1,8 @@
-"""The labels that a client made, on its own disk, by experiment and client: made once, then only read.
+"""A client's new labels on its own disk, by experiment and client: made once, then only read.
 
-Each pass is one ledger file, written atomically by the first process that comes: a kill leaves all of it or nothing,
-and all processes of a client use the same labels. The ledger holds labels, original labels and their digest. The log
-beside the ledgers says what was done when; every ledger that is read must be the one that the log recorded.
+Each pass is one ledger file, written atomically by whichever process comes first: a kill leaves all of it or nothing,
+and all processes of a client use the same labels. The ledger has the labels, the original labels and their digest. The
+log beside the ledgers records what was done when; every ledger that is read must be the one in the log.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fedrela.core import Ledger, undo
 from fedrela.core.audit_log import LOG, PASS, AuditLog, check_ledger, record_ledger
 from fedrela.core.ledger import labels_digest
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import safe_join, sweep, write_bytes
+from fedrela.files import remove_temporary, safe_join, write_bytes
 
 UNDONE = "undone"
 WAITS = 50  # of 0.02 s
 
 
 def default_folder() -> Path:
-    """Return where labels are kept by default: below the user's data folder."""
+    """Return where labels are stored by default: below the user's data folder."""
     given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME", "")
     return (Path(given) if given else Path.home() / ".local" / "share") / "fedrela" / "labels"
 
@@ -36,7 +36,7 @@ def default_folder() -> Path:
 class LabelStore:
     """The ledgers of one client in one experiment, both plain names.
 
-    In `folder`, by default `default_folder`, lie the labels of all experiments and clients. `log` is the client's log.
+    `folder`, by default `default_folder`, has the labels of all experiments and clients. `log` is the client's log.
     """
 
     def __init__(self, folder: str | Path | None, experiment: str, client: str) -> None:
@@ -48,28 +48,28 @@ class LabelStore:
     def passes(self) -> list[Ledger]:
         """Return the ledgers of all passes, in order; an `IntegrityError` if one is not what the log recorded."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        for missing in sorted(self.log.made().keys() - set(names)):
-            raise IntegrityError(f"{self.folder / missing}: was removed; {LOG} has an entry of it")
+        for missing in sorted(self.log.ledger_entries().keys() - set(names)):
+            raise IntegrityError(f"{self.folder / missing}: was removed; {LOG} has an entry for it")
         return [self._read(name) for name in sorted(filter(PASS.fullmatch, names), key=lambda name: (len(name), name))]
 
     @property
     def undone(self) -> bool:
         """Whether the client went back to its original labels for good."""
-        return (self.folder / UNDONE).exists() or self.log.undone() is not None
+        return (self.folder / UNDONE).exists() or self.log.last_undo() is not None
 
     def record(self, number: int, ledger: Ledger, round: int) -> Ledger:
-        """Store the ledger of pass `number`, from 1, made in `round`; return the one stored, perhaps another's."""
-        known = {"round": round, "experiment": self.experiment, "client": self.client}
+        """Store the ledger of pass `number`, from 1, made in `round`; return it, or that of a faster process."""
+        origin = {"round": round, "experiment": self.experiment, "client": self.client}
         path = self.folder / f"pass-{number:04}.json"
         try:
-            ledger = replace(ledger, options=ledger.options | known)
+            ledger = replace(ledger, options=ledger.options | origin)
             ledger.save(path)
         except (ArgumentError, OSError):
             if not path.exists():
                 raise
         else:
             record_ledger(self.log, path.name, ledger, round=round)
-        sweep(self.folder, keep=f"pass-{number + 1:04}.json")
+        remove_temporary(self.folder, keep=f"pass-{number + 1:04}.json")
         return self._read(path.name)
 
     def undo(self, reason: str = "not given") -> NDArray[np.int64]:
@@ -98,7 +98,7 @@ class LabelStore:
             if check_ledger(self.log, name, ledger):
                 return ledger
             time.sleep(0.02)
-        said = "FedReLa: %s has no entry in %s: its writer was killed, or the log was removed; see fedrela ledger"
-        getLogger("fedrela").warning(said, self.folder / name, LOG)
+        message = "FedReLa: %s has no entry in %s: its writer was killed, or the log was removed; see fedrela ledger"
+        getLogger("fedrela").warning(message, self.folder / name, LOG)
         record_ledger(self.log, name, ledger, "found", round=ledger.options["round"])
         return ledger

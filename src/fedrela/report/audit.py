@@ -1,4 +1,4 @@
-"""The page to review before labels are changed: how many would move, which, and reasons against it."""
+"""The page to review before labels are changed: how many would move, which ones, and warnings."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def audit_page(found: Audit, version: str) -> Page:
         Section("moves", "The most probable moves", _moves(found)),
         Section("settings", "Settings", [Facts(found.settings)]),
     ]
-    lead = (
-        f"{plural(n, 'sample')} of {plural(len(found.classes), 'class')}: what re-labelling would do, before it does."
-    )
+    lead = f"{plural(n, 'sample')} of {plural(len(found.classes), 'class')}: what re-labelling would do."
     return Page(f"Audit of {found.name}", lead, sections, f"Made by fedrela {version}. No label was changed.")
 
 
@@ -146,7 +144,7 @@ def _agreement(found: Audit) -> list[Block]:
 def _moves(found: Audit) -> list[Block]:
     moves = found.moves
     if not len(moves["id"]):
-        return [Text("No row has a probability to move.")]
+        return [Text("No row can move.")]
     shown, rows, pictures = len(moves["id"]), [], []
     for row, old, new, posterior, rho in zip(
         *(moves[key] for key in ("id", "old", "new", "posterior", "rho")), strict=True
@@ -162,5 +160,5 @@ def _moves(found: Audit) -> list[Block]:
         missing = shown - len(pictures)
         blocks += [Pictures(pictures)] if pictures else []
         blocks += [Text(f"{plural(missing, 'row')} of them have no picture with their id.", "muted")] if missing else []
-    columns = ("id", "label", "would become", "posterior", "probability to move")
+    columns = ("id", "label", "would become", "posterior", "probability of moving")
     return [*blocks, Table(columns, rows, columns[:3], "Posterior: the model's probability of the new class.")]

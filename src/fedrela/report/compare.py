@@ -13,16 +13,16 @@ from fedrela.metrics.paired import is_noise
 from fedrela.plots.classes import first_pair
 from fedrela.plots.comparisons import Summary, gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
-from fedrela.plots.runs import GridData, RunData, arm_words, is_matched
+from fedrela.plots.runs import GridData, RunData, arm_label, is_matched
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.run import largest
 from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_of
 from fedrela.text import limited, percent, plural, points
 
 INTERVAL = ("mean", "deviation", "low", "high")
-MOST_BASELINES = 4  # that get plots of their own beside the tables
+MOST_BASELINES = 4  # with plots of their own beside the tables
 CHANCE = 0.05  # of an interval of 95 % to miss a difference of zero
-MANY = 10  # differences from which on chance must be mentioned
+MANY = 10  # with at least so many differences, chance is mentioned
 
 
 def compare_tables(summary: Summary) -> list[Table]:
@@ -58,7 +58,7 @@ def arms_table(summary: Summary) -> Table:
     """Return every baseline and arm by itself."""
     metrics = (*summary["metrics"], "moved")
     rows = [
-        (baseline["label"], arm_words(arm), *(spread_text(found[metric], metric) for metric in metrics))
+        (baseline["label"], arm_label(arm), *(spread_text(found[metric], metric) for metric in metrics))
         for baseline in summary["baselines"]
         for arm, found in baseline["arms"].items()
     ]
@@ -187,14 +187,14 @@ def _label_moves(summary: Summary, runs: GridData) -> list[Block]:
     maps: list[Figure] = []
     for baseline in summary["baselines"]:
         for arm, found in baseline["arms"].items():
-            there = [run for run in runs.of(baseline["label"], arm) if run.enabled]
-            if not there:
+            relabelled = [run for run in runs.of(baseline["label"], arm) if run.enabled]
+            if not relabelled:
                 continue
             moved = found["moved"]
-            of_all = None if moved["mean"] is None else moved["mean"] / max(there[0].samples, 1)
-            rows.append((limited(baseline["label"]), arm_words(arm), spread_text(moved, "moved"), percent(of_all)))
+            of_all = None if moved["mean"] is None else moved["mean"] / max(relabelled[0].samples, 1)
+            rows.append((limited(baseline["label"]), arm_label(arm), spread_text(moved, "moved"), percent(of_all)))
             if arm == "fedrela" and len(maps) < MOST_BASELINES:
-                maps += _flow(limited(baseline["label"]), there, f"flow-{len(maps) + 1}")
+                maps += _flow(limited(baseline["label"]), relabelled, f"flow-{len(maps) + 1}")
     if not rows:
         return [Text("No arm moves labels.")]
     columns, caption = ("baseline", "arm", MOVED, "of all"), "Training labels, mean over seeds"

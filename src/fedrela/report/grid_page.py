@@ -1,4 +1,4 @@
-"""Runs that belong together as tables and as a page: a comparison, a sweep or a table of the paper."""
+"""A grid of runs as tables and as a page: a comparison, a sweep or a table of the paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from fedrela.plots.comparisons import Summary, value_text
 from fedrela.plots.rounds import SPANS
-from fedrela.plots.runs import GridData, RunData, arm_words
+from fedrela.plots.runs import GridData, RunData, arm_label
 from fedrela.report.compare import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Facts, Page, Section, Table, Text, say
 from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
@@ -17,7 +17,7 @@ from fedrela.report.run import SAMPLES, gallery, without_paths
 from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
-from fedrela.runfolder.records import page
+from fedrela.runfolder.records import json_file
 from fedrela.text import limited, plural, seconds
 
 MOST_ROWS = 200
@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[Tables, Values, Pages]] = {
 def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
     """Return the page of a grid, with `samples` or without; without a summary yet, its progress.
 
-    Nothing but the folder is read, and where it lies does not matter.
+    Nothing but the folder is read, and its location does not matter.
     """
     kind, runs = folder.record["kind"], GridData.read(folder)
     if runs.summary is not None:
@@ -53,7 +53,7 @@ def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
 
 
 def summary_page(runs: GridData) -> Page:
-    """Return the page of a summary, without what every grid ends with."""
+    """Return the page of a summary, without the sections that every grid has."""
     assert runs.summary is not None
     run = runs.any
     setting = f"{say('data', run)}, {say('model', run)}" if run else "No run has finished"
@@ -72,7 +72,7 @@ def all_tables(summary: Summary) -> dict[str, bytes]:
         "table.md": markdown(*parts).encode(),
         "table.csv": csv_text(values(summary)).encode(),
         "table.tex": latex(*parts).encode(),
-        "table.json": page(summary),
+        "table.json": json_file(summary),
     }
 
 
@@ -100,7 +100,7 @@ def _cost(runs: GridData) -> Section:
             times = np.mean(sums, axis=0)
             per_round = times[:2].sum() / len(found[0].timing)
             shown = map(seconds, (per_round, *times.tolist()))
-            rows.append((limited(baseline), arm_words(arm), f"{len(found)}", *shown))
+            rows.append((limited(baseline), arm_label(arm), f"{len(found)}", *shown))
     columns = ("baseline", "arm", "runs", "per round", *SPANS)
     caption = "Time of a run, mean over its runs, the shared rounds included"
     return Section(
@@ -115,7 +115,7 @@ def _list_of_runs(runs: GridData) -> Section:
     for cell, run in zip(runs.cells, runs.runs, strict=True):
         values = (value_text(cell["values"].get(key, "")) for key in keys)
         done = "not finished" if run is None else "done"
-        who = limited(cell["baseline"]), arm_words(cell["arm"]), str(cell["seed"])
+        who = limited(cell["baseline"]), arm_label(cell["arm"]), str(cell["seed"])
         rows.append((*who, *values, done, cell["folder"]))
     columns = ("baseline", "arm", "seed", *keys, "status", "folder")
     more = f"The first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
@@ -129,7 +129,7 @@ def _configuration(toml: str, runs: GridData) -> Section:
     blocks: list[Block] = [Text(without_paths(toml), "code")]
     run = runs.any
     if run is not None and "[data]" not in toml:  # a table of the paper is made from many settings
-        said = Text("Every run has a config.toml of its own; that of the first:")
+        said = Text("Every run has its own config.toml; this is the first one:")
         blocks += [said, Text(without_paths(run.toml), "code")]
     if run is not None:
         blocks.append(Facts(list(run.manifest.packages.items())))

@@ -1,7 +1,7 @@
 """What a page is made of, and the page as one HTML file: style and plots inside, no script, nothing fetched.
 
 Every string of a part is text, whatever it contains: it is escaped by Jinja2 and made printable, so that no name can
-inject markup, drive a terminal or reverse the writing. The page also forbids the browser any script and any request.
+inject markup, control a terminal or reverse the text. The page also forbids scripts and requests in the browser.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from fedrela.plots.runs import arm_words, is_matched
+from fedrela.plots.runs import arm_label, is_matched
 from fedrela.plots.style import DARK, LIGHT, WIDTH, new_figure
 from fedrela.plots.svg import describe_lines, page_svg
 from fedrela.text import limited, listed, percent, plural, points, printable
@@ -53,11 +53,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under `columns`; the columns in `words` are left-aligned, all others are numbers, right-aligned."""
+    """Rows of text under `columns`; the columns in `left` are left-aligned, all others right-aligned."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    words: Sequence[str] = ()
+    left: Sequence[str] = ()
     caption: str = ""
 
 
@@ -139,7 +139,7 @@ def environment(inert: Callable[[object], str], *, html: bool = True) -> Environ
     made.filters["kind"] = lambda block: type(block).__name__.lower()
     made.filters["data_uri"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"
     made.filters["lines"] = lambda text: [line.expandtabs() for line in text.rstrip().split("\n")]
-    made.globals |= {function.__name__: function for function in (arm_words, change, is_matched, say)}
+    made.globals |= {function.__name__: function for function in (arm_label, change, is_matched, say)}
     return made
 
 
@@ -149,6 +149,6 @@ def change(before: float | None, after: float | None) -> str:
 
 
 def say(name: str, *values: object) -> str:
-    """Return a sentence of ``words.j2`` about some values, on one line."""
-    words = getattr(environment(printable, html=False).get_template("words.j2").module, name)
+    """Return a sentence of ``sentences.j2`` about some values, on one line."""
+    words = getattr(environment(printable, html=False).get_template("sentences.j2").module, name)
     return LINE_BREAK.sub(" ", words(*values)).strip()

@@ -1,4 +1,4 @@
-"""A table of the paper: in its own layout, published and measured one below the other, and as a page."""
+"""A table of the paper in its own layout, published above measured, and as a page."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
 
     Where the paper has both arms in a place, they share one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
     marks what is doubtful in the paper, a hyphen what was not measured. With `split` there is a table for each place
-    along the columns' axes, for less room than in a paper. If the published protocol was run, tables of the
-    differences between the protocols, and of the gains by both, follow.
+    along the columns' axes, which fits narrow pages. If the published protocol was run, tables of the differences
+    between the protocols, and of the gains under both, follow.
     """
     return [*_entry_tables(summary, split), *_protocol_tables(summary)]
 
@@ -183,7 +183,7 @@ def reproduce_page(runs: GridData, setting: str) -> Page:
 
 
 def _gains(found: Sequence[Gain]) -> list[Block]:
-    """Return published against measured gains, and say how often they have one sign."""
+    """Return published against measured gains, and say how often their signs agree."""
     if not found:
         return []
     same = sum((gain.published > 0) == (gain.measured > 0) for gain in found)

@@ -32,7 +32,7 @@ LONGEST_REASON = 160  # characters
 def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
     """Return the page of a run, finished or not, with `samples` or without.
 
-    Nothing but the folder is read, and where it lies does not matter.
+    Nothing but the folder is read, and its location does not matter.
     """
     run = RunData(folder, samples=samples)
     sections = [
@@ -85,7 +85,7 @@ def by_class(run: RunData) -> list[Block]:
         return [Text("There is no test set.")]
     after = accuracy["per_class"]
     if before is None:
-        why = f"Round {run.first}, before which accuracy would be compared, has not been reached."
+        why = f"Round {run.first}, where re-labelling begins, has not been reached."
         return [Text(why), *_class_table(run, None, after)]
     both = [(b, a) for b, a in zip(before, after, strict=True) if b is not None and a is not None]
     said = say("classes", run, sum(a > b for b, a in both), sum(a < b for b, a in both))
@@ -116,17 +116,17 @@ def _class_table(run: RunData, before: Sequence[float | None] | None, after: Seq
 def confusion(run: RunData) -> list[Block]:
     """Return the confusion matrices before T and at the end, and their difference."""
     found = {"before": run.confusion_before, "after": (run.result or {}).get("confusion")}
-    there = {panel: np.array(matrix, np.int64) for panel, matrix in found.items() if matrix is not None}
-    if not there:
-        private = "Each node keeps its own, and reports hits and number of its test samples only."
+    matrices = {panel: np.array(matrix, np.int64) for panel, matrix in found.items() if matrix is not None}
+    if not matrices:
+        private = "Each node keeps its own, and reports only the hits and number of its test samples."
         scored = private if (run.result or {}).get("accuracy") else "There is no test set."
         return [Text(scored if run.result else "Available once the run has finished.")]
     titles = {"before": f"Before round {run.first}", "after": f"After round {run.last_scored}"}
     said = {
         panel: say("errors", n.trace(), n.sum(), *largest(n - np.diag(n.diagonal()), run.classes))
-        for panel, n in there.items()
+        for panel, n in matrices.items()
     }
-    if len(there) == 2:
+    if len(matrices) == 2:
         most, a, b = largest(confusion_shares(run, "difference"), run.classes)
         titles["difference"] = "The difference, in points"
         said["difference"] = f"The largest change is {points(most)} points: “{a}” predicted as “{b}”."
@@ -135,7 +135,7 @@ def confusion(run: RunData) -> list[Block]:
         for panel, words in said.items()
     ]
     what = "Rows are true classes, columns predicted ones, in per cent of the row; the diagonal is correct."
-    words = " ".join(f"{panel.capitalize()}: {said[panel]}" for panel in there)
+    words = " ".join(f"{panel.capitalize()}: {said[panel]}" for panel in matrices)
     return [Text(what), *figures, Text(words)]
 
 
@@ -311,7 +311,7 @@ def cost(run: RunData) -> list[Block]:
         times = [np.array([record.get(span, 0.0) for record in run.timing]) for span in SPANS.values()]
         middle = seconds(float(np.median(times[0] + times[1])))
         said = f"{plural(len(run.timing), 'round')} of {middle} each at the median."
-        note = "Re-labelling is summed over clients, which may work side by side: the part drawn is an upper bound."
+        note = "Re-labelling is summed over clients, which may work in parallel: the part drawn is an upper bound."
         figure = Figure("time", "Seconds per round", partial(plots.cost, run), said, note if run.enabled else "")
         blocks += [Facts(_times(run, times)), figure]
     if run.machine:
@@ -356,9 +356,9 @@ def _times(run: RunData, times: list[Any]) -> list[tuple[str, str]]:
 def configuration(run: RunData) -> list[Block]:
     """Return the full configuration, versions and digests: what it takes to repeat the run."""
     text = without_paths(run.toml)
-    said = "Every key, defaults included; [engine], on which no result depends, is left out."
+    said = "Every key, defaults included; [engine], which affects no result, is left out."
     if text != run.toml:
-        said += " Of absolute paths only the last name is shown."
+        said += " Absolute paths are cut to their last name."
     manifest, result = run.manifest, run.result or {}
     pairs = [*manifest.packages.items(), ("format", manifest.format), ("configuration, sha256", manifest.config_sha256)]
     if "weights_sha256" in result:

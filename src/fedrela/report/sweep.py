@@ -8,7 +8,7 @@ from typing import Any
 
 from fedrela import plots
 from fedrela.plots.comparisons import HELD_BACK, Summary, arms_of, points_of, value_text
-from fedrela.plots.runs import GridData, arm_name, arm_words
+from fedrela.plots.runs import GridData, arm_label, arm_name
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import MOVED, Value, spread_text, values_of
 from fedrela.text import limited, listed, percent
@@ -79,7 +79,7 @@ def sweep_values(summary: Summary) -> list[dict[str, Value]]:
 def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list[str]:
     """Return baseline and arm, the names of their columns without any; a sweep without arms has no such column."""
     named = any(point["arm"] != "as given" for point in summary["points"])
-    return [baseline, *([arm_words(arm)] if named else [])]
+    return [baseline, *([arm_label(arm)] if named else [])]
 
 
 def sweep_page(runs: GridData, setting: str) -> Page:
@@ -97,7 +97,7 @@ def sweep_page(runs: GridData, setting: str) -> Page:
 def _opening(summary: Summary) -> list[Block]:
     """Return the start of a page: the choice as a sentence."""
     failed = [point for point in summary["points"] if "failed" in point][:MOST_FAILURES]
-    said = [choice_words(summary, choice) for choice in summary["choice"]] or [summary["why_no_choice"]]
+    said = [choice_sentence(summary, choice) for choice in summary["choice"]] or [summary["why_no_choice"]]
     warnings = (f"{_values(point['values'])}: a run failed: {point['failed']}" for point in failed)
     return [*(Text(words, "warning") for words in warnings), *(Text(words) for words in said if words)]
 
@@ -129,7 +129,7 @@ def _plots(summary: Summary) -> list[Block]:
     return [*shown, moved]
 
 
-def choice_words(summary: Summary, choice: Mapping[str, Any]) -> str:
+def choice_sentence(summary: Summary, choice: Mapping[str, Any]) -> str:
     """Return which value validation would choose, and its accuracy on the test set."""
     chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
     test = [f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["metrics"]]

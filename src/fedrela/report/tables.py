@@ -1,4 +1,4 @@
-r"""Metrics as text, and tables as Markdown, CSV and LaTeX; one function per format makes untrusted text inert.
+r"""Metrics as text, and tables as Markdown, CSV and LaTeX; one function per format escapes untrusted text.
 
 Text is first made printable, so that no control character remains. Markdown escapes every sign that could begin
 markup or a link. CSV puts an apostrophe before text that a spreadsheet would compute. LaTeX escapes all special signs,

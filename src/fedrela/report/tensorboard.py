@@ -20,9 +20,9 @@ EVENTS = "tfevents"  # TensorBoard reads every file with this in its name
 
 
 class TensorBoardLog:
-    """Events in the folder `path`, created with the first addition, by ``torch.utils.tensorboard.SummaryWriter``.
+    """Events in the folder `path`, created with the first event, by ``torch.utils.tensorboard.SummaryWriter``.
 
-    A folder that holds events already is an `ArgumentError`: two runs in one folder would be drawn as one.
+    A folder that already holds events is an `ArgumentError`: two runs in one folder would be drawn as one.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -33,7 +33,7 @@ class TensorBoardLog:
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise ArgumentError(f"{self.path}: is a file; name a folder for TensorBoard")
         if self.path.is_dir() and any(EVENTS in name for name in os.listdir(self.path)):
-            raise ArgumentError(f"{self.path}: holds TensorBoard events already; choose another folder")
+            raise ArgumentError(f"{self.path}: already holds TensorBoard events; choose another folder")
 
     def add_round(self, record: Mapping[str, Any]) -> None:
         """Add a round, a line of ``rounds.jsonl``, as scalars."""
@@ -63,26 +63,26 @@ class TensorBoardLog:
         except OSError as error:
             raise ArgumentError(f"{self.path}: cannot be written: {error.strerror}; choose another place") from None
         except UnicodeEncodeError:
-            raise ArgumentError(f"{self.path}: TensorBoard needs a name in UTF-8; choose another place") from None
+            raise ArgumentError(f"{self.path}: TensorBoard requires a name in UTF-8; choose another folder") from None
 
 
-def write_tensorboard(there: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
+def write_tensorboard(folder: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
     """Write a run, finished or not, for TensorBoard, or every run of a grid into a folder of its own.
 
     `path` is a folder for its events, new or without any. With `figures` the plots of a run's report are added; their
     step is its last round.
     """
-    if isinstance(there, RunFolder):
-        log, records = TensorBoardLog(path), there.rounds()
+    if isinstance(folder, RunFolder):
+        log, records = TensorBoardLog(path), folder.rounds()
         for record in records:
             log.add_round(record)
         if figures:
-            log.add_figures(run_page(there, samples=False).figures, len(records))
+            log.add_figures(run_page(folder, samples=False).figures, len(records))
         return
-    for cell in there.cells:
-        place = there.place(cell)
+    for cell in folder.cells:
+        place = folder.place(cell)
         if place.exists() and not (Path(path) / place.name).exists():  # cells of one configuration are one run
-            write_tensorboard(there.run_folder(cell), Path(path) / place.name, figures=False)
+            write_tensorboard(folder.run_folder(cell), Path(path) / place.name, figures=False)
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, float]:

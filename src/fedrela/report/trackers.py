@@ -61,12 +61,12 @@ class WandbLog:
         self._run.finish()
 
 
-def write_trackers(there: RunFolder, mlflow: str | None, wandb: Path | None) -> None:
+def write_trackers(folder: RunFolder, mlflow: str | None, wandb: Path | None) -> None:
     """Write a run, finished or not, to MLflow, to Weights & Biases, or to both."""
-    for log in open_trackers(mlflow, wandb, there.path.name):
-        for record in there.rounds():
+    for log in open_trackers(mlflow, wandb, folder.path.name):
+        for record in folder.rounds():
             log.add_round(record)
-        log.close(there.path, len(there.rounds()))
+        log.close(folder.path, len(folder.rounds()))
 
 
 def open_trackers(mlflow: str | None, wandb: Path | None, name: str) -> list[MLflowLog | WandbLog]:

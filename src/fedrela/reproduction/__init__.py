@@ -1,4 +1,4 @@
-"""The tables of the paper: its numbers and settings as data, and runs that measure the same."""
+"""The paper's tables: published numbers and settings as data, and the runs that reproduce them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A table of the paper with your own additions: further baselines, run at each of its places, and other settings.
+"""A table of the paper with additions of your own: more baselines in every cell, and other settings for every run.
 
-Nothing is published about further baselines. Other settings apply to every run: your own model, source or re-allocator
-in place of the paper's.
+Nothing is published about added baselines. Other settings replace the paper's, such as a model, source or re-allocator
+of your own.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ METHOD = "method"  # the axis of baselines
 def with_baselines(table: PaperTable, baselines: Sequence[Any]) -> PaperTable:
     """Return a table with further baselines, perhaps your own, under the same protocol as those of the paper.
 
-    They are given as in ``[compare] baselines``: names, classes, or tables. What the table sets for one method alone
-    does not concern them; what they change in ``[train]`` and ``[model]`` holds at every scale.
+    They are given as in ``[compare] baselines``: names, classes, or tables. Settings of
+    the table for one method alone do not apply to them; what they change in ``[train]`` and ``[model]`` does, at every
+    scale.
 
     >>> from fedrela.reproduction.paper_table import paper_table
     >>> cells = with_baselines(paper_table("zscore"), ["scaffold"]).cells
@@ -36,7 +37,7 @@ def with_baselines(table: PaperTable, baselines: Sequence[Any]) -> PaperTable:
     added = compared.baselines or () if compared else ()
     cells = [_with_method(cell, table.fixed.get(METHOD, "")) for cell in table.cells]
     for label in {cell.at[METHOD] for cell in cells} & {each.label for each in added}:
-        raise ArgumentError(f"{table.label} has {label} already; leave it out or give it another label")
+        raise ArgumentError(f"{table.label} already has {label}; leave it out or give it another label")
     places = {(*cell.at.items(), cell.arm): cell for cell in cells}
     for each in added:
         for cell in cells:
@@ -53,9 +54,9 @@ def with_baselines(table: PaperTable, baselines: Sequence[Any]) -> PaperTable:
 
 
 def with_changes(table: PaperTable, changes: Mapping[str, Any]) -> PaperTable:
-    """Return a table all of whose runs have `changes`, tables of a configuration, laid over them at every scale.
+    """Return a table with `changes`, tables of a configuration, merged into every run at every scale.
 
-    What ``[compare] baselines`` names there is added, see `with_baselines`.
+    Baselines in ``[compare] baselines`` are added, see `with_baselines`.
 
     >>> from fedrela.reproduction.paper_table import paper_table
     >>> table = with_changes(paper_table("zscore"), {"relabel": {"method": "margin"}})
@@ -67,7 +68,7 @@ def with_changes(table: PaperTable, changes: Mapping[str, Any]) -> PaperTable:
     given = {key: value for key, value in changes.items() if key != "compare"}
     wrong = [f"compare.{key}" for key in changes.get("compare", {}) if key != "baselines"]
     if wrong := [*wrong, *(key for key in ("seed", "sweep") if key in given)]:
-        raise ArgumentError(f"{wrong[0]}: the table says it; leave it out")
+        raise ArgumentError(f"{wrong[0]}: is set by the table; leave it out")
     table = with_baselines(table, changes.get("compare", {}).get("baselines", ()))
     plain, _ = as_plain(given)
     return replace(
@@ -87,7 +88,7 @@ def _with_method(cell: PaperCell, method: str) -> PaperCell:
 
 
 def _with_settings(scale: TableScale, last: Sequence[Setting]) -> TableScale:
-    """Return a scale with further settings; where it has chosen methods, theirs belong to the choice."""
+    """Return a scale with more settings; their methods join its selection of methods, if it has one."""
     labels = tuple(label for setting in last for label in setting.at.get(METHOD, ()))
     only = [{axis: values + labels * (axis == METHOD) for axis, values in each.at.items()} for each in scale.only]
     return replace(scale, only=tuple(Setting(at, {}) for at in only), settings=(*scale.settings, *last))

@@ -1,9 +1,9 @@
-"""How long runs will take: work in samples, times their cost in a short trial on this machine (`price_here`).
+"""How long runs will take: the number of training samples times the seconds per sample (`seconds_per_sample`).
 
-The trial trains `cnn_small` on grey images of 28x28. The registries say what everything else costs in that unit:
-`ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. A model without a known cost, such as your own, has a
+The seconds come from a short trial on this machine: `cnn_small` on grey images of 28x28. The registries hold relative
+costs: `ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. A model without a known cost, such as your own, has a
 trial too, and a source without a fixed size is read. The scale `paper` is for a GPU, whose throughput is assumed
-(`GPU_WORDS`). The time left that is shown during a run comes from its own rounds instead.
+(`GPU_ASSUMPTION`). The time left that is shown during a run comes from its own rounds instead.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ CONFIG = {
 
 
 @functools.cache
-def price_here() -> float:
+def seconds_per_sample() -> float:
     """Return the seconds that a training sample of `cnn_small` on grey images of 28x28 takes in the median round."""
-    return _price({"name": "cnn_small"}, _made(GREY, 10, SAMPLES))
+    return _trial_seconds({"name": "cnn_small"}, _made(GREY, 10, SAMPLES))
 
 
 def _made(shape: tuple[int, ...], classes: int, samples: int) -> Source:
@@ -52,7 +52,7 @@ def _made(shape: tuple[int, ...], classes: int, samples: int) -> Source:
     return from_arrays(images, np.arange(samples) % classes)
 
 
-def _price(model: Mapping[str, Any], source: Source) -> float:
+def _trial_seconds(model: Mapping[str, Any], source: Source) -> float:
     """Return the seconds that a training sample takes in the median round of a trial."""
     config = parse_config({**CONFIG, "model": model}, name="trial")
     times = []
@@ -70,32 +70,35 @@ FORWARD = 1 / 3  # of a training step
 ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take beside the training
 
 
-def expected_seconds(tasks: Iterable[Segment], workers: int | str | None = None, price: float | None = None) -> float:
+def expected_seconds(
+    tasks: Iterable[Segment], workers: int | str | None = None, per_sample: float | None = None
+) -> float:
     """Estimate the seconds that tasks take, such as ``grid.remaining()``.
 
-    `price` is that of one training sample of `cnn_small` on grey images of 28x28, in seconds; by default `price_here`.
+    `per_sample` is the time of one training sample of `cnn_small` on grey images of 28x28; by default it is measured.
     """
-    cores, price = workers if isinstance(workers, int) else usable_cores(), price_here() if price is None else price
-    return sum(RUN + task.rounds * (ROUND + round_work(task.config) * price / cores) for task in tasks)
+    cores = workers if isinstance(workers, int) else usable_cores()
+    unit = seconds_per_sample() if per_sample is None else per_sample
+    return sum(RUN + task.rounds * (ROUND + round_work(task.config) * unit / cores) for task in tasks)
 
 
 GPU_SAMPLES, GPU_STEP = 2000, 0.002  # training samples of ResNet-18 at 32x32 per second; the shortest step, in seconds
-GPU_WORDS = (
+GPU_ASSUMPTION = (
     f"at {GPU_SAMPLES:,} training samples of ResNet-18 (32x32) per second and at least {1000 * GPU_STEP:g} ms per step"
 )
 
 
 def gpu_hours(tasks: Iterable[Segment]) -> float:
-    """Estimate the hours of one GPU that tasks take, see `GPU_WORDS`.
+    """Estimate the hours of one GPU that tasks take, see `GPU_ASSUMPTION`.
 
     That throughput is assumed, not measured: a data-centre GPU in float32, which small batches leave half idle.
     """
-    price = 1 / (GPU_SAMPLES * MODELS["resnet18"].cost[(3, 32, 32)])
+    unit = 1 / (GPU_SAMPLES * MODELS["resnet18"].cost[(3, 32, 32)])
     seconds = 0.0
     for task in tasks:
         train = task.config.train
         steps = train.participation * training_samples(task.config) * train.epochs / train.batch_size
-        seconds += task.rounds * max(round_work(task.config) * price, steps * GPU_STEP)
+        seconds += task.rounds * max(round_work(task.config) * unit, steps * GPU_STEP)
     return seconds / 3600
 
 
@@ -123,7 +126,7 @@ def _tried_cost(source: str, model: str) -> float:
     else:
         data = _loaded(source)
         data = replace(data, x_train=data.x_train[:FEW], y_train=data.y_train[:FEW], client_train=None)
-    return _price(parse_config(model).model.as_table(), data) / price_here()
+    return _trial_seconds(parse_config(model).model.as_table(), data) / seconds_per_sample()
 
 
 def _source_text(config: Config) -> str:

@@ -1,4 +1,4 @@
-"""Measure what a table of the paper shows: its cells as runs of one grid, and the results beside the paper's."""
+"""Reproduce a table of the paper: its cells as the runs of one grid, and the results beside the published ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reproduce(
     seeds: int | None = None, root: str | Path | None = None, workers: int | str | None = None, shared: bool = False,
     baselines: Sequence[Any] = (), changes: Mapping[str, Any] | None = None,
 ) -> Record:  # fmt: skip
-    """Measure a table of the paper below the folder `out`, or what is left of it there, and return its summary.
+    """Reproduce a table of the paper below the folder `out`, or what is left of it there, and return its summary.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ def reproduce(
     protocol
         ``matched``: both arms alike; ``published``: what the official code does; or ``both``, side by side.
     every
-        Whether each cell is measured, and not only the scale's own choice.
+        Whether every cell is run, not only the scale's own selection.
     seeds
-        How many, from 1 on, in place of the scale's own.
+        Number of seeds, from 1 on, in place of the scale's own.
     root
         The folder that holds data sets.
     workers
         As for `fedrela.experiment.run`.
     shared
-        Whether runs lie in the folder above `out`, so that tables beside each other share them.
+        Whether runs are stored in the folder above `out`, so that tables beside each other share them.
     baselines
-        Further ones, also your own, as in ``[compare] baselines``; see `with_baselines`.
+        More baselines, also your own, as in ``[compare] baselines``; see `with_baselines`.
     changes
         Tables of a configuration that override those of every run, such as your own model; see `with_changes`.
     """
@@ -71,7 +71,7 @@ def reproduce(
 
 
 class Reproduction:
-    """A table of the paper that is to be measured below a folder; parameters as for `reproduce`."""
+    """A table of the paper to be reproduced below a folder; parameters as for `reproduce`."""
 
     def __init__(
         self, table: PaperTable, scale: str, out: str | Path, *, protocol: str = "matched", every: bool = False,
@@ -113,7 +113,7 @@ class Reproduction:
                 load(source, self.root, progress=progress, **wanted[source])
             except DataError as error:
                 where = f"{self.table.label} at scale {self.scale}"
-                raise DataError(f"{where}: {error}; --data DIR says where it lies") from None
+                raise DataError(f"{where}: {error}; name its folder with --data") from None
 
     def conclude(self) -> Record:
         """Write ``summary.json`` and return what it says; each run must be done, or have failed."""
@@ -123,7 +123,7 @@ class Reproduction:
         """Return the table with what was published and measured in every cell."""
         table, failures = self.table, self.grid.failures
         if all(cell.name in failures for cell in self.grid.cells):
-            raise FedrelaError(f"{self.grid.out}: no run could be done: {next(iter(failures.values()))}")
+            raise FedrelaError(f"{self.grid.out}: no run succeeded: {next(iter(failures.values()))}")
         rows, several = self._rows(), self.protocol != "matched"
         return {
             "title": table.title,

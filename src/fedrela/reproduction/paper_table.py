@@ -1,4 +1,4 @@
-"""The tables of the paper: layout, published numbers, and the configuration behind each cell at each scale."""
+"""The paper's tables: layout, published numbers, and the configuration of each cell at each scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedrela.arguments import check_choice
 from fedrela.data.sources import find_source
 from fedrela.experiment.arms import ARMS
 from fedrela.experiment.load import parse_config
-from fedrela.experiment.overlay import laid_over, nested
+from fedrela.experiment.overlay import merge, nested
 from fedrela.experiment.schema import Config
 from fedrela.files import digest
 
@@ -36,7 +36,7 @@ class PaperCell:
     at: Mapping[str, str]
     arm: str  # `BASELINE` or `TREATED`
     published: Mapping[str, float]  # by name: accuracies and gains in per cent, labels as a number
-    doubtful: str  # why it is doubtful, or nothing
+    doubtful: str  # why it is doubtful, or empty
 
 
 def read_cells(text: str, metrics: Sequence[str]) -> list[PaperCell]:
@@ -62,7 +62,7 @@ def read_cells(text: str, metrics: Sequence[str]) -> list[PaperCell]:
 
 @dataclass(frozen=True)
 class Setting:
-    """Tables of a configuration, and where they hold: at every place whose axes have one of the values in `at`."""
+    """Tables of a configuration, and where they apply: to every cell whose axes have one of the values in `at`."""
 
     at: Mapping[str, tuple[str, ...]]
     tables: Mapping[str, Any]
@@ -77,8 +77,8 @@ class Setting:
         at = {axis: (value,) if isinstance(value, str) else tuple(value) for axis, value in table.get("at", {}).items()}
         return cls(at, {key: value for key, value in table.items() if key != "at"})
 
-    def holds(self, place: Mapping[str, str]) -> bool:
-        """Whether it holds at a place."""
+    def applies(self, place: Mapping[str, str]) -> bool:
+        """Whether it applies to a cell, given the values of its axes."""
         return all(place.get(axis) in values for axis, values in self.at.items())
 
 
@@ -111,7 +111,7 @@ class PaperMetric:
 
 @dataclass(frozen=True)
 class TableScale:
-    """How large a table is run: seeds, the places that are run unless all are asked for, and what is reduced."""
+    """How large the experiment is: seeds, the cells that are run unless all are requested, and what is reduced."""
 
     seeds: tuple[int, ...]
     only: tuple[Setting, ...]
@@ -129,7 +129,7 @@ class Protocol:
     pair: tuple[str, str] = ("baseline", "fedrela")  # the arms behind baseline and +FedReLa
     score: str = "last"
     settings: tuple[Setting, ...] = ()  # their axes may be those of a table, and ``arm``
-    unlike: tuple[str, ...] = ()  # what the official code does, and this does not
+    unlike: tuple[str, ...] = ()  # what the official code does and this does not
 
     def arm(self, cell: PaperCell) -> str:
         """Return the arm that a cell shows."""
@@ -150,7 +150,7 @@ class PaperTable:
     fixed: Mapping[str, str]  # axes with one value, which the table does not show
     keys: Mapping[str, str]  # axes that are numbers of a configuration: axis -> dotted key
     protocols: Mapping[str, Protocol]
-    best_test: bool  # whether numbers of it are those of the best test round
+    best_test: bool  # whether it has numbers of the best test round
     ours: tuple[str, ...]  # settings that the paper does not state, with what we chose and why
     notes: tuple[str, ...]
     settings: tuple[Setting, ...]  # the published setting
@@ -158,37 +158,37 @@ class PaperTable:
     sha256: str  # of the files that state all this
 
     def place(self, cell: PaperCell) -> dict[str, str]:
-        """Return every axis with its value at a cell, those that the table does not show included."""
+        """Return the value of every axis at a cell, also of those that the table does not show."""
         return {**self.fixed, **cell.at}
 
     def chosen(self, scale: str, every: bool = False) -> list[PaperCell]:
-        """Return the cells that are run at a scale: its own choice, or every one."""
+        """Return the cells that are run at a scale: its own selection, or every one."""
         only = self.scales[scale].only
-        return [each for each in self.cells if every or not only or any(at.holds(self.place(each)) for at in only)]
+        return [each for each in self.cells if every or not only or any(at.applies(self.place(each)) for at in only)]
 
     def arms(self, cell: PaperCell, protocol: str = "matched") -> tuple[str, ...]:
-        """Return the arms that a cell is measured from: its own, or both where it is a gain."""
+        """Return the arms that a cell needs: its own, or both if it is a gain."""
         found = self.protocols[protocol]
         return found.pair if any(metric.gain for metric in self.metrics) else (found.arm(cell),)
 
     def config(
         self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None, protocol: str = "matched"
     ) -> Config:
-        """Return the configuration behind one arm of a cell; `root` is the folder that holds data sets."""
+        """Return the configuration of one arm of a cell; `root` is the folder that holds data sets."""
         way = self.protocols[protocol]
         place = {**self.place(cell), "arm": BASELINE if arm == way.pair[0] else TREATED}
         numbers = {self.keys[axis]: number(value) for axis, value in place.items() if axis in self.keys}
-        layers = [setting.tables for setting in (*self.settings, *way.settings) if setting.holds(place)]
+        layers = [setting.tables for setting in (*self.settings, *way.settings) if setting.applies(place)]
         layers.append(nested({key: value for key, value in numbers.items() if value is not None}))
-        layers += [setting.tables for setting in self.scales[scale].settings if setting.holds(place)]
+        layers += [setting.tables for setting in self.scales[scale].settings if setting.applies(place)]
         if self.best_test or way.score == "best-test":
             layers.append({"train": {"evaluate_every": 1}})
-        table: dict[str, Any] = functools.reduce(laid_over, layers, {})
-        if arm == BASELINE:  # nothing else in [relabel] acts in it, so that more tables share its run
+        table: dict[str, Any] = functools.reduce(merge, layers, {})
+        if arm == BASELINE:  # nothing else in [relabel] affects it, and so more tables share its run
             table["relabel"] = {"start": table["relabel"]["start"]}
-        table = laid_over(table, {"seed": seed, "relabel": ARMS[arm].relabel()})
+        table = merge(table, {"seed": seed, "relabel": ARMS[arm].relabel()})
         if root is not None and find_source(table["data"]["source"]).has_files:
-            table = laid_over(table, {"data": {"root": root}})
+            table = merge(table, {"data": {"root": root}})
         return parse_config(table, name=f"{self.label} at scale {scale}, {', '.join(place.values())}")
 
 
@@ -240,7 +240,7 @@ def _published(family: dict[str, Any], sheet: dict[str, Any]) -> Protocol:
 
 
 def _settings(family: dict[str, Any], sheet: dict[str, Any], everywhere: str) -> tuple[Setting, ...]:
-    """Return what holds everywhere, and then what holds at some places; the family's before the table's own."""
+    """Return settings for all cells, then those for some; the family's before the table's own."""
     tables = [part.get(everywhere, {}) for part in (family, sheet)]
     return tuple(map(Setting.of, [*tables, *family.get("when", ()), *sheet.get("when", ())]))
 

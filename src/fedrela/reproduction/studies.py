@@ -1,7 +1,7 @@
-"""Studies: results that are stored with the code, one record for every run, and a check that repeats some of them.
+"""Studies: results that are stored with the code, one record per run, and a check that repeats some of the runs.
 
 A study is a folder with ``study.toml``, the configuration of a comparison or a sweep, or the name of a table of the
-paper, and ``summary.json``, which has one record per finished run. The run folders lie elsewhere, in a store, and may
+paper, and ``summary.json``, which has one record per finished run. The run folders are elsewhere, in a store, and may
 be lost: a recorded run is not repeated.
 
 The key ``selection`` of a study names another one beside it, a sweep of baselines alone: each baseline then takes the
@@ -53,9 +53,9 @@ TOLERANCE = 0.02  # by how much an accuracy may differ elsewhere: another proces
 
 @dataclass(frozen=True)
 class Queued:
-    """A study of the queue: its folder, what it asks, about how many minutes of one core it takes.
+    """A study of the queue: its folder, its question, and about how many minutes of one core it takes.
 
-    With `seeds` only the first ones are run at this place of the queue; the others come later.
+    With `seeds` only the first seeds are run at this point of the queue; the others come later.
     """
 
     folder: Path
@@ -78,7 +78,7 @@ def read_queue(folder: str | Path) -> list[Queued]:
 
 
 class Study:
-    """A study to be run, or to be checked; its run folders lie below `store`, which studies may share."""
+    """A study to be run or checked; its run folders are below `store`, which studies may share."""
 
     def __init__(self, folder: str | Path, store: str | Path = "runs/results") -> None:
         self.folder, self.store = Path(folder), Path(store)
@@ -146,7 +146,7 @@ class Study:
         It is balanced accuracy, of the arm ``baseline`` alone; ties go to the first.
         """
         if left := len(self.remaining()):
-            raise DataError(f"{self.folder}: nothing is chosen yet, {plural(left, 'run')} of it are left")
+            raise DataError(f"{self.folder}: nothing is chosen yet; {plural(left, 'run')} left")
         found: dict[str, dict[str, list[tuple[Cell, Record]]]] = {}
         for cell, record in self.recorded():
             if cell.arm == "baseline":
@@ -174,7 +174,7 @@ class Study:
             yield Grid(self.store / self.name, cells, name=self.name, shared=True, **facts)
 
     def run(self, grid: Grid, executor: Executor) -> Iterator[Progress]:
-        """Carry out a grid, and record each run when it ends."""
+        """Run a grid, and record each run when it ends."""
         for progress in grid.run(executor):
             yield progress
             if progress.task.cell is not None and progress.done.record.round == progress.task.last:
@@ -203,7 +203,7 @@ class Study:
 
 
 def _place(cell: Cell) -> Record:
-    """Return which run of a study it is."""
+    """Return what identifies a run of a study."""
     return {"baseline": cell.baseline, "arm": cell.arm, "seed": cell.seed, "values": dict(cell.values)}
 
 
@@ -221,10 +221,10 @@ def _table_plan(table: Mapping[str, Any], name: str, where: Path) -> Reproductio
 
 def run_record(result: Result) -> Record:
     """Return the record of a finished run: digests, accuracies, labels moved, seconds and versions."""
-    record, there = result.record, RunFolder.open(result.folder)
+    record, folder = result.record, RunFolder.open(result.folder)
     history = [each for each in result.history() if each["accuracy"]]
     curve = [(each["round"], each["accuracy"][record["headline"]]) for each in history]
-    seconds = sum(sum(value for key, value in each.items() if key != "round") for each in there.timing())
+    seconds = sum(sum(value for key, value in each.items() if key != "round") for each in folder.timing())
     held_back = {key: record["validation"][key] for key in HELD_BACK} if "validation" in record else None
     kept: Record = _rounded(
         {
@@ -239,7 +239,7 @@ def run_record(result: Result) -> Record:
             "last_ten": last_ten(curve),
             "curve": _thinned(curve),
             "seconds": round(seconds, 1),
-            "environment": {**there.manifest["packages"], **environment()},
+            "environment": {**folder.manifest["packages"], **environment()},
         }
     )
     return kept
@@ -276,7 +276,7 @@ def _rounded(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Check:
-    """A repeated run: its record, whether it agrees with it, and how that was decided."""
+    """A repeated run: its record, whether the two agree, and why."""
 
     record: Record
     same: bool
@@ -293,7 +293,7 @@ def verify(
     """
     recorded = study.recorded()
     if not recorded:
-        raise DataError(f"{study.folder / SUMMARY}: no run is recorded; fedrela results run {study.folder} runs them")
+        raise DataError(f"{study.folder / SUMMARY}: no run is recorded yet; use fedrela results run {study.folder}")
     if cells > len(recorded):
         raise ArgumentError(f"--cells: expected at most {len(recorded)}, the runs that are recorded, got {cells}")
     for cell, record in random.Random(seed).sample(recorded, cells):
@@ -305,10 +305,10 @@ def verify(
 def compared(wanted: Record, found: Record) -> Check:
     """Compare a repeated run with its record.
 
-    >>> there = {"weights_sha256": "a", "overall": 0.8, "balanced": 0.8, "groups": {}, "environment": {}}
-    >>> compared(there, there).words
+    >>> record = {"weights_sha256": "a", "overall": 0.8, "balanced": 0.8, "groups": {}, "environment": {}}
+    >>> compared(record, record).words
     'the same weights, bit by bit'
-    >>> compared(there, {**there, "weights_sha256": "b", "environment": {"torch": "3"}, "overall": 0.83}).words
+    >>> compared(record, {**record, "weights_sha256": "b", "environment": {"torch": "3"}, "overall": 0.83}).words
     'not the same machine and versions; overall differs by 3.0 points, more than the tolerance of 2'
     """
     if wanted["environment"] == found["environment"]:

@@ -1,8 +1,8 @@
 """Checkpoints in generations: the newest two are kept, each complete and verified, or absent.
 
-A generation is a folder that appears by one rename once all of it is on disk. Its manifest, written last, has the size
-and digest of every part and of the log of rounds at that time, and identifies the run and the round: a part that was
-damaged, swapped or taken from another run is detected, and the previous generation is used instead.
+A generation is a folder that is renamed to its final name once all of it is on disk. Its manifest, written last, has
+the size and digest of every file and of the log of rounds at that time, and identifies the run and the round: a file
+that was damaged, swapped or taken from another run is detected, and the previous generation is used instead.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from fedrela.errors import ArgumentError, IntegrityError
-from fedrela.files import digest, measure, new_folder, read_plain, write_new
-from fedrela.files.atomic import remove_at_once
+from fedrela.files import digest, new_folder, read_plain, size_and_digest, write_new
+from fedrela.files.atomic import remove_atomically
 from fedrela.files.operations import sync_folder
 from fedrela.runfolder import names
-from fedrela.runfolder.records import Record, page, parse, sealed, unsealed
+from fedrela.runfolder.records import Record, json_file, parse, sealed, unsealed
 
 FORMAT = "fedrela-checkpoint-1"
 ARRAYS, RECORD, MANIFEST = "arrays.safetensors", "record.json", "manifest.json"
-GENERATION = re.compile(r"([0-9]{6,})(?:-([0-9]+))?")  # round, and which attempt at it where there was one before
+GENERATION = re.compile(r"([0-9]{6,})(?:-([0-9]+))?")  # round, and the number of the attempt after the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,83 +64,84 @@ class Checkpoints:
         """Write a generation, then remove all but it and the one before; the log is on disk already."""
         if round < 0:
             raise ArgumentError(f"checkpoint: rounds count from 0, got {round}")
-        parts: dict[str, Iterable[bytes | memoryview]] = {ARRAYS: tensor_chunks(arrays), RECORD: [page(record)]}
-        manifest: Record = {"format": FORMAT, "round": round, "run": self.run, "log": _fact(self.log)}
-        target = self._free_place(round)
+        parts: dict[str, Iterable[bytes | memoryview]] = {ARRAYS: tensor_chunks(arrays), RECORD: [json_file(record)]}
+        manifest: Record = {"format": FORMAT, "round": round, "run": self.run, "log": _file_record(self.log)}
+        target = self._free_path(round)
         with new_folder(target) as folder:
             for name, part in parts.items():
                 write_new(folder / name, part)
-            manifest["files"] = {name: _fact(folder / name) for name in parts}
-            write_new(folder / MANIFEST, [page(sealed(manifest))])
+            manifest["files"] = {name: _file_record(folder / name) for name in parts}
+            write_new(folder / MANIFEST, [json_file(sealed(manifest))])
         self._prune(target, round)
 
     def load(self) -> Checkpoint | None:
-        """Return the newest sound checkpoint, or None if there is none at all."""
+        """Return the newest valid checkpoint, or None if there is none at all."""
         problems: list[str] = []
-        for (round, _), place in reversed(self._generations()):
+        for (round, _), path in reversed(self._generations()):
             try:
-                found = self._read(place, round)
+                checkpoint = self._read(path, round)
             except (OSError, ValueError, KeyError, TypeError) as error:
-                problems.append(f"{place.name}: {_reason(error)}")
+                problems.append(f"{path.name}: {_reason(error)}")
             else:
-                return replace(found, note="; ".join(problems))
+                return replace(checkpoint, note="; ".join(problems))
         if problems:
-            raise IntegrityError(f"{self.folder}: no checkpoint is sound: {'; '.join(problems[:3])}")
+            raise IntegrityError(f"{self.folder}: no checkpoint is valid: {'; '.join(problems[:3])}")
         return None
 
-    def _read(self, place: Path, round: int) -> Checkpoint:
-        manifest = unsealed(parse(read_plain(place / MANIFEST, names.LIMIT), page))
+    def _read(self, path: Path, round: int) -> Checkpoint:
+        manifest = unsealed(parse(read_plain(path / MANIFEST, names.LIMIT), json_file))
         if [manifest[key] for key in ("format", "round", "run")] != [FORMAT, round, self.run]:
             raise ValueError("it belongs to another run, round or format")
-        _check_fact(self.log, manifest["log"], grows=True)
+        _check_file(self.log, manifest["log"], grows=True)
         for name in (ARRAYS, RECORD):
-            _check_fact(place / name, manifest["files"][name])
-        return Checkpoint(round, read_tensors(place / ARRAYS), parse(read_plain(place / RECORD, names.LIMIT), page))
+            _check_file(path / name, manifest["files"][name])
+        record = parse(read_plain(path / RECORD, names.LIMIT), json_file)
+        return Checkpoint(round, read_tensors(path / ARRAYS), record)
 
     def _generations(self) -> list[tuple[tuple[int, int], Path]]:
-        """Return round, attempt and place of every generation, oldest first."""
-        places = self.folder.iterdir() if self.folder.is_dir() else ()
-        named = [(GENERATION.fullmatch(place.name), place) for place in places]
-        return sorted(((int(name[1]), int(name[2] or 0)), place) for name, place in named if name)
+        """Return round, attempt and path of every generation, oldest first."""
+        paths = self.folder.iterdir() if self.folder.is_dir() else ()
+        named = [(GENERATION.fullmatch(path.name), path) for path in paths]
+        return sorted(((int(name[1]), int(name[2] or 0)), path) for name, path in named if name)
 
-    def _free_place(self, round: int) -> Path:
-        """Return a name that no generation has, damaged or not, so that there is a checkpoint at every instant."""
+    def _free_path(self, round: int) -> Path:
+        """Return a path that no generation has, damaged or not, so that there is a checkpoint at every instant."""
         attempts = [attempt for (other, attempt), _ in self._generations() if other == round]
         return self.folder / (f"{round:06}-{max(attempts) + 1}" if attempts else f"{round:06}")
 
     def _prune(self, newest: Path, round: int) -> None:
-        """Keep the newest generation and the one of the latest round before it: any other is old or given up."""
+        """Keep the newest generation and the one of the latest round before it, and remove all others."""
         generations = self._generations()
-        before = [place for (other, _), place in generations if other < round]
-        gone = [place for _, place in generations if place not in (newest, *before[-1:])]
-        for place in gone:
-            remove_at_once(place)
-        if gone:
+        before = [path for (other, _), path in generations if other < round]
+        unused = [path for _, path in generations if path not in (newest, *before[-1:])]
+        for path in unused:
+            remove_atomically(path)
+        if unused:
             sync_folder(self.folder)
 
 
-def _fact(path: Path) -> Record:
-    size, sha256 = measure(path) if path.exists() else (0, digest(b""))
+def _file_record(path: Path) -> Record:
+    size, sha256 = size_and_digest(path) if path.exists() else (0, digest(b""))
     return {"bytes": size, "sha256": sha256}
 
 
-def _check_fact(path: Path, fact: Record, *, grows: bool = False) -> None:
+def _check_file(path: Path, record: Record, *, grows: bool = False) -> None:
     """Raise if a file is not what was recorded; a growing file may have more at its end."""
-    size, there = fact["bytes"], path.stat().st_size if path.exists() else 0
-    if not isinstance(size, int) or not (0 <= size <= there if grows else size == there):
-        raise ValueError(f"{path.name}: expected {size!r:.40} bytes, as recorded, got {there}")
-    if size and measure(path, size) != (size, fact["sha256"]):
+    expected, actual = record["bytes"], path.stat().st_size if path.exists() else 0
+    if not isinstance(expected, int) or not (0 <= expected <= actual if grows else expected == actual):
+        raise ValueError(f"{path.name}: expected {expected!r:.40} bytes, as recorded, got {actual}")
+    if expected and size_and_digest(path, expected) != (expected, record["sha256"]):
         raise ValueError(f"{path.name} does not match its digest")
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or "cannot be read"
-    return str(error) if isinstance(error, ValueError) else "its manifest lacks something"
+    return str(error) if isinstance(error, ValueError) else "its manifest is incomplete"
 
 
 def tensor_chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:
-    """Return the bytes of a safetensors file piece by piece; what cannot be stored is an immediate error.
+    """Return the bytes of a safetensors file in chunks; raise at once if an array cannot be stored.
 
     Larger items come first, so that each array begins at a multiple of its item size.
     """
@@ -165,7 +166,7 @@ def _content(array: NDArray[Any]) -> memoryview:
 
 
 def vector_digest(arrays: Iterable[tuple[str, Sequence[int]]], dtype: str, vector: NDArray[Any]) -> str:
-    """Digest names, shapes and values of arrays that lie in a vector one behind the other, little-endian."""
+    """Digest names, shapes and values of consecutive arrays in a vector, little-endian."""
     stored = np.ascontiguousarray(vector, np.dtype(dtype).newbyteorder("<"))
     hasher, start = hashlib.sha256(), 0
     for name, shape in arrays:
@@ -180,6 +181,6 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """Read a safetensors file as arrays by name, as copies; a `ValueError` if it is not one."""
     try:
         arrays = load_file(path)
-    except Exception as error:  # the reader answers forged bytes with many kinds of exception
+    except Exception as error:  # the reader raises many kinds of exception for forged bytes
         raise ValueError(f"not a safetensors file: {type(error).__name__}") from None
     return {name: arrays[name] for name in sorted(arrays)}

@@ -1,10 +1,10 @@
 """The run folder.
 
-Everything in it but the lock, ``machine.json``, ``timing.jsonl``, ``exclusions.jsonl``, ``report.html`` and
+Everything in it except the lock, ``machine.json``, ``timing.jsonl``, ``exclusions.jsonl``, ``report.html`` and
 ``checkpoint/`` is the same, byte for byte, for the same run, however often it was interrupted.
 
-The manifest comes last: a folder without it is not a run yet. ``machine.json`` is on disk before any name that
-a user's own file could have, so that what an interrupted creation left differs from a folder with other files.
+The manifest is written last: a folder without it is not a run yet. ``machine.json`` is on disk before any name that
+a user's own file could have, to distinguish an interrupted creation from a folder with other files.
 """
 
 from __future__ import annotations
@@ -18,13 +18,31 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import alone, digest, is_taken, make_folders, measure, read_plain, sweep, write_bytes
+from fedrela.files import (
+    digest,
+    hold_lock,
+    is_locked,
+    make_folders,
+    read_plain,
+    remove_temporary,
+    size_and_digest,
+    write_bytes,
+)
 from fedrela.files.atomic import TEMPORARY
 from fedrela.files.operations import remove, sync, sync_folder
 from fedrela.records import Failure
 from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoint, Checkpoints, vector_digest
-from fedrela.runfolder.records import Log, Record, RecordFolder, check_files, digests_page, page, read_first, writing
+from fedrela.runfolder.records import (
+    Log,
+    Record,
+    RecordFolder,
+    check_files,
+    json_file,
+    json_with_digests,
+    read_manifest,
+    writing,
+)
 
 LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
@@ -37,12 +55,12 @@ class RunFolder(RecordFolder):
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         record, data = read_start(self.path)
-        # What the run is, as passed to `create`.
+        # As passed to `create`.
         self.manifest: Record = {key: value for key, value in record.items() if key != "files"}
         self._rounds = Log(self.path / names.ROUNDS)
         self._timing = Log(self.path / names.TIMING)
         self._exclusions = Log(self.path / names.EXCLUSIONS, seals=True)
-        self._notes: int | None = None  # how many exclusions the log holds, if known
+        self._notes: int | None = None  # how many exclusions the log has, if known
         self._checkpoints = Checkpoints(self.path / names.CHECKPOINT, digest(data), self._rounds.path)
         self._ledgers = self.path / names.LEDGERS
 
@@ -56,7 +74,7 @@ class RunFolder(RecordFolder):
         ``config.toml``; `machine` has start time and facts of the machine, which are never compared.
         """
         with writing(Path(path)):
-            begin(Path(path), first_files(manifest, config, machine))
+            begin(Path(path), initial_files(manifest, config, machine))
         return cls(path)
 
     def fork(
@@ -69,24 +87,24 @@ class RunFolder(RecordFolder):
         checkpoint = self.load_checkpoint()
         if checkpoint is None:
             raise DataError(f"{self.path}: has no checkpoint to continue from; run it up to its first one")
-        begun = is_begun(Path(target), first_files(manifest, config, machine)) and RunFolder(target)
-        if not begun or len(begun._checkpoints):
-            begun = self.create(target, manifest, config, machine)
-        with begun.locked(), writing(begun.path):
-            self._check_order(self._rounds.sound()[: checkpoint.round], checkpoint.round)
-            write_bytes(begun.path / names.ROUNDS, self._rounds.head(checkpoint.round))
-            write_bytes(begun.path / names.TIMING, self._timing.head(self._timed(checkpoint.round)))
-            for client, place in self.ledgers():
-                write_bytes(begun.ledger_path(client), read_plain(place, names.LIMIT))
-            begun.save_checkpoint(checkpoint.round, checkpoint.arrays, checkpoint.record)
-        return begun
+        new = is_same_run(Path(target), initial_files(manifest, config, machine)) and RunFolder(target)
+        if not new or len(new._checkpoints):
+            new = self.create(target, manifest, config, machine)
+        with new.locked(), writing(new.path):
+            self._check_order(self._rounds.valid()[: checkpoint.round], checkpoint.round)
+            write_bytes(new.path / names.ROUNDS, self._rounds.head(checkpoint.round))
+            write_bytes(new.path / names.TIMING, self._timing.head(self._timed(checkpoint.round)))
+            for client, path in self.ledgers():
+                write_bytes(new.ledger_path(client), read_plain(path, names.LIMIT))
+            new.save_checkpoint(checkpoint.round, checkpoint.arrays, checkpoint.record)
+        return new
 
     @property
     def status(self) -> str:
         """``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
         if (self.path / names.RESULT).exists():
             return "done"
-        running, rounds = self.running, len(self._rounds.sound())
+        running, rounds = self.running, len(self._rounds.valid())
         if running or rounds or len(self._checkpoints):
             return f"{'running' if running else 'interrupted'} at round {rounds}"
         return "new"
@@ -94,7 +112,7 @@ class RunFolder(RecordFolder):
     @property
     def running(self) -> bool:
         """Whether another process works on an unfinished run."""
-        return not (self.path / names.RESULT).exists() and is_taken(self.path / names.LOCK)
+        return not (self.path / names.RESULT).exists() and is_locked(self.path / names.LOCK)
 
     def append_round(self, record: Mapping[str, Any]) -> None:
         """Add the record of the next round: see `fedrela.records.RoundRecord`."""
@@ -119,14 +137,14 @@ class RunFolder(RecordFolder):
     def truncate_rounds(self, after: int) -> None:
         """Drop every round later than `after` from both logs."""
         with writing(self.path):
-            self._check_order(self._rounds.sound()[:after], after)
-            self._rounds.cut(after)
-            self._timing.cut(self._timed(after))
+            self._check_order(self._rounds.valid()[:after], after)
+            self._rounds.keep_first(after)
+            self._timing.keep_first(self._timed(after))
 
     def _timed(self, after: int) -> int:
-        """Return how many leading timings are of ascending rounds up to `after`: no digest protects this log."""
+        """Return how many leading timings have ascending rounds up to `after`, since no digest protects this log."""
         count = last = 0
-        for record in self._timing.sound():
+        for record in self._timing.valid():
             if record.get("round") not in range(last + 1, after + 1):
                 break
             count, last = count + 1, int(record["round"])
@@ -160,7 +178,7 @@ class RunFolder(RecordFolder):
                     failures.setdefault(client, Failure.from_record(failure))
         except (KeyError, TypeError, ValueError):
             path = self._exclusions.path
-            raise IntegrityError(f"{path}: does not hold every note in order; it was damaged") from None
+            raise IntegrityError(f"{path}: does not have every note in order; it was damaged") from None
         return noted
 
     def save_checkpoint(self, round: int, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
@@ -170,7 +188,7 @@ class RunFolder(RecordFolder):
             self._checkpoints.save(round, arrays, record)
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """Return the newest sound checkpoint, or None before the first; `IntegrityError` if none is sound."""
+        """Return the newest valid checkpoint, or None before the first; `IntegrityError` if none is valid."""
         return self._checkpoints.load()
 
     def _sync_rounds(self) -> None:
@@ -194,20 +212,20 @@ class RunFolder(RecordFolder):
 
     def clear_ledgers(self, clients: Iterable[int]) -> None:
         """Remove the ledgers of `clients`, if there are any."""
-        unwanted = set(clients)
+        chosen = set(clients)
         with writing(self.path):
-            gone = [path for client, path in self.ledgers() if client in unwanted]
-            for path in gone:
+            paths = [path for client, path in self.ledgers() if client in chosen]
+            for path in paths:
                 remove(path)
-            if gone:
+            if paths:
                 sync_folder(self._ledgers)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write ``result.json`` with the digest of every file that is compared: the run is done."""
         with writing(self.path):
             self._sync_rounds()
-            files = {name: measure(self.path / name)[1] for name in self._compared()}
-            write_bytes(self.path / names.RESULT, digests_page(result, files))
+            files = {name: size_and_digest(self.path / name)[1] for name in self._compared()}
+            write_bytes(self.path / names.RESULT, json_with_digests(result, files))
 
     def check(self) -> None:
         """Compare a finished run with its digests: an `IntegrityError` names the file that was changed."""
@@ -222,13 +240,13 @@ class RunFolder(RecordFolder):
         result, model = self.read_json(names.RESULT), self.manifest["model"]
         try:
             saved = self.load_checkpoint()
-            why = f"the newest sound checkpoint is of round {saved.round}" if saved else "there is no checkpoint"
+            why = f"the newest valid checkpoint is of round {saved.round}" if saved else "there is no checkpoint"
             why += f" ({saved.note})" if saved and saved.note else ""
         except IntegrityError as error:
             saved, why = None, str(error).removeprefix(f"{self.path}{os.sep}")
         if saved is not None and saved.round == result["rounds"]:
-            arrays = [(name, shape) for name, shape, _ in model["arrays"]]
-            if vector_digest(arrays, model["dtype"], saved.arrays["weights"]) == result["weights_sha256"]:
+            arrays, weights = [(name, shape) for name, shape, _ in model["arrays"]], saved.arrays.get("weights")
+            if weights is not None and vector_digest(arrays, model["dtype"], weights) == result["weights_sha256"]:
                 return saved
             why = "the checkpoint holds another model"
         advice = f"run {names.CONFIG} in a new folder for the same model"
@@ -236,39 +254,39 @@ class RunFolder(RecordFolder):
 
     def _compared(self) -> list[str]:
         """Return the names of the files that are compared."""
-        there = [name for name in names.COMPARED if (self.path / name).exists()]
-        return there + [f"{names.LEDGERS}/{path.name}" for _, path in self.ledgers()]
+        existing = [name for name in names.COMPARED if (self.path / name).exists()]
+        return existing + [f"{names.LEDGERS}/{path.name}" for _, path in self.ledgers()]
 
 
-def first_files(manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]) -> dict[str, bytes]:
+def initial_files(manifest: Mapping[str, Any], config: str, machine: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the files a run starts with, in the order in which they are written."""
     toml = config.encode()
-    digests = digests_page(manifest, {names.CONFIG: digest(toml)})
-    return {names.MACHINE: page(machine), names.CONFIG: toml, names.MANIFEST: digests}
+    digests = json_with_digests(manifest, {names.CONFIG: digest(toml)})
+    return {names.MACHINE: json_file(machine), names.CONFIG: toml, names.MANIFEST: digests}
 
 
 def begin(path: Path, files: Mapping[str, bytes]) -> None:
     """Write the first files to a folder that is new or empty."""
     _check_free(path, files)
     make_folders(path)
-    with alone(path / names.LOCK):
+    with hold_lock(path / names.LOCK):
         _check_free(path, files)
-        sweep(path)
+        remove_temporary(path)
         for name, data in files.items():
             write_bytes(path / name, data)
 
 
 def read_start(path: Path) -> tuple[Record, bytes]:
     """Return the manifest of the run at `path`, as a record and as bytes, after checking the folder."""
-    record, data = read_first(path, names.MANIFEST, "run")
+    record, data = read_manifest(path, names.MANIFEST, "run")
     for name in (names.CHECKPOINT, names.LEDGERS):
         if (path / name).is_symlink():
-            raise IntegrityError(f"{path / name}: expected a folder, found a link; put the folder back")
+            raise IntegrityError(f"{path / name}: expected a folder, got a link; put the folder back")
     check_files(path, record)
     return record, data
 
 
-def is_begun(path: Path, files: Mapping[str, bytes]) -> bool:
+def is_same_run(path: Path, files: Mapping[str, bytes]) -> bool:
     """Whether the run that starts with `files` is at `path`, whatever its machine."""
     return (path / names.MANIFEST).exists() and read_start(path)[1] == files[names.MANIFEST]
 
@@ -277,12 +295,12 @@ def _check_free(path: Path, files: Mapping[str, bytes]) -> None:
     if not os.path.lexists(path):
         return
     if not path.is_dir():
-        raise ArgumentError(f"{path}: expected a folder, found something else; choose another path")
-    if is_begun(path, files):
+        raise ArgumentError(f"{path}: expected a folder; choose another path")
+    if is_same_run(path, files):
         raise ArgumentError(f"{path}: this run exists already; continue it with `fedrela resume`")
-    there = set(os.listdir(path))
-    if names.MANIFEST in there:
-        raise ArgumentError(f"{path}: it holds another run; choose a new or an empty folder")
-    unfinished = {name for name in there if (found := TEMPORARY.fullmatch(name)) and found[1] in files}
-    if there - unfinished - {names.LOCK, names.MACHINE} - ({names.CONFIG} if names.MACHINE in there else set()):
-        raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
+    existing = set(os.listdir(path))
+    if names.MANIFEST in existing:
+        raise ArgumentError(f"{path}: contains another run; choose a new or an empty folder")
+    unfinished = {name for name in existing if (match := TEMPORARY.fullmatch(name)) and match[1] in files}
+    if existing - unfinished - {names.LOCK, names.MACHINE} - ({names.CONFIG} if names.MACHINE in existing else set()):
+        raise ArgumentError(f"{path}: contains other files; choose a new or an empty folder")

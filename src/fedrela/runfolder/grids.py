@@ -1,8 +1,8 @@
 """A folder of many runs that belong together: a comparison, a sweep, a table of the paper.
 
-``grid.json`` says which runs, and holds the configuration they were made from; the runs lie in ``runs/`` under names
-that end with their address, the digest of their configuration, so that none is done twice. ``summary.json``
-summarises all of them; tables and the report are made from it. Also a copy of such a folder, or of one run, to share.
+``grid.json`` lists the runs and has their common configuration; the runs are in ``runs/`` under names that end with
+their address, the digest of their configuration, so that none is done twice. ``summary.json`` summarises all of them;
+tables and the report are made from it. Also here: a copy of such a folder, or of one run, to share.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
-from fedrela.files import digest, is_taken, make_folders, new_folder, read_plain, safe_path, write_bytes, write_new
-from fedrela.files.atomic import TEMPORARY, remove_if_there
+from fedrela.files import digest, is_locked, make_folders, new_folder, read_plain, safe_path, write_bytes, write_new
+from fedrela.files.atomic import TEMPORARY, remove_if_exists
 from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoints
 from fedrela.runfolder.folder import RunFolder
-from fedrela.runfolder.records import Record, RecordFolder, digests_page, read_first, writing
+from fedrela.runfolder.records import Record, RecordFolder, json_with_digests, read_manifest, writing
 
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
 TABLES = ("table.md", "table.csv", "table.tex", "table.json")
@@ -35,14 +35,14 @@ class GridFolder(RecordFolder):
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
-        record, _ = read_first(self.path, GRID, "grid of runs")
+        record, _ = read_manifest(self.path, GRID, "grid of runs")
         if record.get("format") != FORMAT:
             raise IntegrityError(f"{self.path / GRID}: was written by another version of fedrela")
         self.record: Record = {key: value for key, value in record.items() if key != "files"}
 
     @classmethod
     def is_one(cls, path: str | Path) -> bool:
-        """Whether `path` holds one, damaged or not."""
+        """Whether there is one at `path`, damaged or not."""
         return os.path.lexists(Path(path) / GRID)
 
     @classmethod
@@ -55,14 +55,14 @@ class GridFolder(RecordFolder):
         """
         path, whole = Path(path), {"format": FORMAT, **record}
         with writing(path):
-            there = _existing(path)
-            if there is not None and (there["kind"], there["base"]) != (record["kind"], record["base"]):
-                what = f"a {there['kind']} of another configuration is there"
+            existing = _existing(path)
+            if existing is not None and (existing["kind"], existing["base"]) != (record["kind"], record["base"]):
+                what = f"contains a {existing['kind']} of another configuration"
                 raise ArgumentError(f"{path}: {what}; choose another folder or remove this one")
-            if there != whole:
+            if existing != whole:
                 make_folders(path)
-                remove_if_there(path / SUMMARY)  # it was about other cells
-                write_bytes(path / GRID, digests_page(whole, {}))
+                remove_if_exists(path / SUMMARY)  # it summarises other cells
+                write_bytes(path / GRID, json_with_digests(whole, {}))
                 write_bytes(path / names.CONFIG, str(record["config"]).encode())
         return cls(path)
 
@@ -73,7 +73,7 @@ class GridFolder(RecordFolder):
         return cells
 
     def place(self, cell: Mapping[str, Any]) -> Path:
-        """Return where the run of a cell lies, or will lie."""
+        """Return the path of a cell's run, which may not exist yet."""
         store = self.path.absolute().parent if self.record.get("shared") else self.path
         return safe_path(store, str(cell["folder"]))
 
@@ -96,7 +96,7 @@ class GridFolder(RecordFolder):
     @property
     def running(self) -> bool:
         """Whether another process works on an unfinished grid."""
-        return not self._finished and is_taken(self.path / names.LOCK)
+        return not self._finished and is_locked(self.path / names.LOCK)
 
     @property
     def _finished(self) -> bool:
@@ -105,36 +105,35 @@ class GridFolder(RecordFolder):
     def summary(self, kind: str) -> Record:
         """Return the summary of a finished grid of that kind; else a `DataError`."""
         if self.record["kind"] != kind:
-            raise DataError(f"{self.path}: expected a {kind}, found a {self.record['kind']}")
+            raise DataError(f"{self.path}: expected a {kind}, got a {self.record['kind']}")
         if not (self.path / SUMMARY).exists():
             raise DataError(f"{self.path}: {self.status}; finish it first, with the command that started it")
         return self.read_json(SUMMARY)
 
 
 def _existing(path: Path) -> Record | None:
-    """Return what is at `path` already; unrelated files are an `ArgumentError`."""
+    """Return the record of the grid at `path`, if there is one; unrelated files are an `ArgumentError`."""
     if GridFolder.is_one(path):
         return GridFolder(path).record
     if not os.path.lexists(path):
         return None
     if not path.is_dir():
-        raise ArgumentError(f"{path}: expected a folder, found something else; choose another path")
-    found = [
-        name for name in os.listdir(path) if name not in (names.LOCK, names.CONFIG) and not TEMPORARY.fullmatch(name)
-    ]
-    if names.MANIFEST in found:
-        raise ArgumentError(f"{path}: it holds a run; choose a new or an empty folder")
-    if found:
-        raise ArgumentError(f"{path}: it holds other files; choose a new or an empty folder")
+        raise ArgumentError(f"{path}: expected a folder; choose another path")
+    existing = {name for name in os.listdir(path) if not TEMPORARY.fullmatch(name)} - {names.LOCK, names.CONFIG}
+    if names.MANIFEST in existing:
+        raise ArgumentError(f"{path}: contains a run; choose a new or an empty folder")
+    if existing:
+        raise ArgumentError(f"{path}: contains other files; choose a new or an empty folder")
     return None
 
 
 def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> None:
     """Make a copy of `source`, on which no other process works, without samples: for sharing.
 
-    Left out are the gallery, the report that shows it, shared prefixes, and of a checkpoint all but the weights: some
-    algorithms keep mixtures of samples in their state. A finished run is as sound in the copy as before; an unfinished
-    one has no checkpoint there, so it can be viewed but not resumed. The new folder `target` is complete or absent.
+    The copy omits the gallery, the report that shows it, shared prefixes, and all of a checkpoint except the weights:
+    some algorithms keep mixtures of samples in their state. A finished run is as valid in the copy as before; an
+    unfinished one has no checkpoint there, so it can be viewed but not resumed. The new folder `target` is complete or
+    absent.
     """
     if source.running:
         raise BusyError(f"{source.path}: {source.status} in another process; wait until it has ended")
@@ -144,37 +143,35 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
                 _copy_run(source, folder)
                 return
             _copy_files(source.path, folder, FROM_GRID)
-            own = {
-                key: value for key, value in source.record.items() if key != "shared"
-            }  # its runs lie inside the copy
-            write_new(folder / GRID, [digests_page(own, {})])
+            # The copy contains its runs, so it is not marked as shared.
+            record = {key: value for key, value in source.record.items() if key != "shared"}
+            write_new(folder / GRID, [json_with_digests(record, {})])
             for name in dict.fromkeys(str(cell["folder"]) for cell in source.cells):
-                place = source.place({"folder": name})
-                if (place / names.MANIFEST).exists():
+                path = source.place({"folder": name})
+                if (path / names.MANIFEST).exists():
                     make_folders(folder / name)
-                    _copy_run(RunFolder.open(place), folder / name)
+                    _copy_run(RunFolder.open(path), folder / name)
     except OSError as error:
         raise ArgumentError(f"{target}: cannot be written: {error.strerror}; choose another path") from None
 
 
-def _copy_files(source: Path, target: Path, wanted: tuple[str, ...]) -> None:
-    for name in wanted:
+def _copy_files(source: Path, target: Path, files: tuple[str, ...]) -> None:
+    for name in files:
         if (source / name).exists():
             write_new(target / name, [read_plain(source / name, names.LIMIT)])
 
 
 def _copy_run(source: RunFolder, target: Path) -> None:
     _copy_files(source.path, target, FROM_RUN)
-    if found := source.ledgers():
+    if ledgers := source.ledgers():
         make_folders(target / names.LEDGERS)
-        for _, place in found:
-            _copy_files(source.path, target, (f"{names.LEDGERS}/{place.name}",))
+        _copy_files(source.path, target, tuple(f"{names.LEDGERS}/{path.name}" for _, path in ledgers))
     if (source.path / names.RESULT).exists():
         source.check()
         result = source.read_json(names.RESULT)
         files = {name: sha256 for name, sha256 in result.pop("files").items() if name != names.GALLERY}
         _copy_weights(source, target)
-        write_new(target / names.RESULT, [digests_page(result, files)])
+        write_new(target / names.RESULT, [json_with_digests(result, files)])
 
 
 def _copy_weights(source: RunFolder, target: Path) -> None:

@@ -1,7 +1,7 @@
 """The files of a run folder: records as canonical JSON with digests, and logs of them.
 
-What is read is exactly what was written. A sealed record has its own digest as its last key; a record with digests
-also lists the digest of every file that it covers.
+A record is read back exactly as it was written. A sealed record has its own digest as its last key; a record with
+digests also lists the digest of every file that it covers.
 """
 
 from __future__ import annotations
@@ -10,12 +10,22 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
 
+from fedrela.arguments import check_choice
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import alone, digest, measure, open_plain, read_plain, safe_path, sweep, write_bytes
+from fedrela.files import (
+    digest,
+    hold_lock,
+    open_plain,
+    read_plain,
+    remove_temporary,
+    safe_path,
+    size_and_digest,
+    write_bytes,
+)
 from fedrela.files.operations import append
 from fedrela.runfolder import names
 
@@ -25,32 +35,19 @@ SEAL = "sha256"
 Record = dict[str, Any]
 
 
-def known(name: str, allowed: Collection[str]) -> str:
-    """Return `name` if it is one of `allowed`.
-
-    >>> known("../x", names.WRITABLE)
-    Traceback (most recent call last):
-    ...
-    fedrela.errors.ArgumentError: expected one of machine.json, relabelling.json, gallery.npz, report.html, got '../x'
-    """
-    if name not in allowed:
-        raise ArgumentError(f"expected one of {', '.join(allowed)}, got {name[:80]!r}")
-    return name
-
-
-def line(record: Mapping[str, Any]) -> bytes:
+def json_line(record: Mapping[str, Any]) -> bytes:
     r"""Return a record as one line.
 
-    >>> line({"round": 1, "loss": None})
+    >>> json_line({"round": 1, "loss": None})
     b'{"round": 1, "loss": null}\n'
     """
     return (_text(dict(record)) + "\n").encode()
 
 
-def page(record: Mapping[str, Any]) -> bytes:
+def json_file(record: Mapping[str, Any]) -> bytes:
     """Return a record as a file, one key per line.
 
-    >>> print(page({"round": 1, "chosen": [0, 2]}).decode(), end="")
+    >>> print(json_file({"round": 1, "chosen": [0, 2]}).decode(), end="")
     {
     "round": 1,
     "chosen": [0, 2]
@@ -68,7 +65,7 @@ def _text(value: object) -> str:
 
 
 def parse(data: bytes, form: Callable[[Mapping[str, Any]], bytes]) -> Record:
-    """Read what `form`, `line` or `page`, returned; a `ValueError` for anything else."""
+    """Read what `form` (`json_line` or `json_file`) returned; a `ValueError` for anything else."""
     try:
         record = json.loads(data.decode("ascii"))
         if isinstance(record, dict) and form(record) == data:
@@ -82,32 +79,32 @@ def sealed(record: Mapping[str, Any]) -> Record:
     """Return `record` with its own digest as its last key."""
     if SEAL in record:
         raise ArgumentError(f"the key {SEAL!r} is reserved for its digest; choose another", argument="record")
-    return {**record, SEAL: digest(line(record))}
+    return {**record, SEAL: digest(json_line(record))}
 
 
 def unsealed(record: Mapping[str, Any]) -> Record:
     """Return a sealed record without its seal; a `ValueError` if it was changed."""
     plain = {key: value for key, value in record.items() if key != SEAL}
-    if record.get(SEAL) != digest(line(plain)):
+    if record.get(SEAL) != digest(json_line(plain)):
         raise ValueError("it does not match its digest")
     return plain
 
 
-def digests_page(record: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
-    """Return a sealed record with the digest of each of `files`, by name, as a page."""
+def json_with_digests(record: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
+    """Return a sealed record with the digest of each of `files`, by name, as a file."""
     if "files" in record:
         raise ArgumentError("the key 'files' is reserved for digests; choose another", argument="record")
-    return page(sealed({**record, "files": dict(files)}))
+    return json_file(sealed({**record, "files": dict(files)}))
 
 
-def read_digests_page(path: Path, data: bytes) -> Record:
+def parse_with_digests(path: Path, data: bytes) -> Record:
     """Return the record with digests in `data`, the content of `path`, without its seal."""
     try:
-        record = unsealed(parse(data, page))
+        record = unsealed(parse(data, json_file))
     except ValueError:
         raise IntegrityError(f"{path}: does not match its digest; it was changed or damaged") from None
     if not isinstance(record.get("files"), dict):
-        raise IntegrityError(f"{path}: names no files; it is of another format")
+        raise IntegrityError(f"{path}: lists no files; it has another format")
     return record
 
 
@@ -116,7 +113,7 @@ def check_files(folder: Path, record: Record) -> None:
     for name, sha256 in record["files"].items():
         path = safe_path(folder, name)
         try:
-            same = measure(path)[1] == sha256
+            same = size_and_digest(path)[1] == sha256
         except OSError:
             same = False
         if not same:
@@ -125,7 +122,7 @@ def check_files(folder: Path, record: Record) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Convert what a failing disk raises to one line."""
+    """Convert an error of the disk to a `DataError`."""
     try:
         yield
     except OSError as error:
@@ -154,11 +151,11 @@ class RecordFolder:
     def write(self, name: str, data: bytes) -> None:
         """Write one of the files, atomically."""
         with writing(self.path):
-            write_bytes(self.path / known(name, self.writable), data)
+            write_bytes(self.path / check_choice("name", name, self.writable), data)
 
     def read(self, name: str) -> bytes:
         """Return the content of one of the files."""
-        path = self.path / known(name, self.readable)
+        path = self.path / check_choice("name", name, self.readable)
         try:
             return read_plain(path, names.LIMIT)
         except OSError as error:
@@ -166,73 +163,73 @@ class RecordFolder:
 
     def write_json(self, name: str, record: Mapping[str, Any]) -> None:
         """Write one of the files as a record."""
-        self.write(name, page(record))
+        self.write(name, json_file(record))
 
     def read_json(self, name: str) -> Record:
         """Return the record in one of the files."""
         data = self.read(name)
         if name in (names.MANIFEST, names.RESULT):
-            return read_digests_page(self.path / name, data)
+            return parse_with_digests(self.path / name, data)
         try:
-            return parse(data, page)
+            return parse(data, json_file)
         except ValueError:
             raise IntegrityError(f"{self.path / name}: is damaged") from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Lock out every other process while the block runs: it gets a `BusyError` that names the owner."""
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             with writing(self.path):
-                held.enter_context(alone(self.path / names.LOCK))
+                stack.enter_context(hold_lock(self.path / names.LOCK))
                 for name in ("", *self.subfolders):
-                    sweep(self.path / name, keep=names.REPORT)  # a report may be written without the lock
+                    remove_temporary(self.path / name, keep=names.REPORT)  # a report may be written without the lock
             yield
 
 
-def read_first(folder: Path, name: str, what: str) -> tuple[Record, bytes]:
-    """Return the record with digests that makes `folder` a `what`, and its bytes."""
+def read_manifest(folder: Path, name: str, what: str) -> tuple[Record, bytes]:
+    """Return the record with digests in the file `name` that identifies `folder` as a `what`, and its bytes."""
     try:
         data = read_plain(folder / name, names.LIMIT)
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{folder}: no {what} found; name a folder that has a {name}") from None
     except OSError as error:
         raise DataError(f"{folder / name}: cannot be read: {error.strerror}") from None
-    return read_digests_page(folder / name, data), data
+    return parse_with_digests(folder / name, data), data
 
 
 class Log:
-    """The log at `path`: one line per record. It only grows; a kill may tear its last line and no other.
+    """The append-only log at `path`: one line per record. A kill may tear its last line and no other.
 
-    With `seals` each record carries its own digest, for a log whose digest no other file holds.
+    With `seals` each record has its own digest, for a log whose digest no other file records.
     """
 
     def __init__(self, path: Path, *, seals: bool = False) -> None:
         self.path = path
         self._seals = seals
-        self._whole = False  # whether the file is known to end with a whole line
+        self._is_whole = False  # whether the file is known to end with a whole line
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Add a record; it replaces a torn line at the end."""
-        data = line(sealed(record) if self._seals else record)
-        if not self._whole:
-            self.cut(len(self.read()))
-        self._whole = False
+        data = json_line(sealed(record) if self._seals else record)
+        if not self._is_whole:
+            self.keep_first(len(self.read()))
+        self._is_whole = False
         append(self.path, data)
-        self._whole = True
+        self._is_whole = True
 
     def read(self) -> list[Record]:
-        """Return all records but a torn last one; damage elsewhere is an `IntegrityError`."""
+        """Return all records except a torn last one; damage elsewhere is an `IntegrityError`."""
         records, _, torn = self._scan()
         if not torn:
             raise IntegrityError(f"{self.path}: line {len(records) + 1} is damaged")
         return records
 
-    def sound(self) -> list[Record]:
+    def valid(self) -> list[Record]:
         """Return the records before the first damage."""
         return self._scan()[0]
 
     def head(self, count: int) -> bytes:
-        """Return the lines of the first `count` records, or of the sound ones if they are fewer."""
+        """Return the lines of the first `count` records, or of the valid ones if they are fewer."""
         _, ends, _ = self._scan()
         size = ([0, *ends])[: count + 1][-1]
         if size == 0:
@@ -240,7 +237,7 @@ class Log:
         with self._open() as file:
             return file.read(size)
 
-    def cut(self, count: int) -> None:
+    def keep_first(self, count: int) -> None:
         """Drop everything after the first `count` records, atomically."""
         data = self.head(count)
         if self.path.exists() and self.path.stat().st_size != len(data):
@@ -253,7 +250,7 @@ class Log:
             raise DataError(f"{self.path}: cannot be read: {error.strerror}") from None
 
     def _scan(self) -> tuple[list[Record], list[int], bool]:
-        """Return the sound records from the start, where each ends, and whether at most one line follows them."""
+        """Return the leading valid records, where each ends, and whether at most one line follows them."""
         records: list[Record] = []
         ends: list[int] = []
         if not self.path.exists():
@@ -261,7 +258,7 @@ class Log:
         with self._open() as file:
             while data := file.readline(LINE_LIMIT):
                 try:
-                    record = parse(data, line)
+                    record = parse(data, json_line)
                     records.append(unsealed(record) if self._seals else record)
                 except ValueError:
                     return records, ends, not file.read(1)

@@ -1,4 +1,4 @@
-"""Public batteries: whether your own part keeps the contract that the package builds on."""
+"""Public test batteries: whether your own component keeps its contract."""
 
 from fedrela.testing.algorithms import check_algorithm
 from fedrela.testing.reallocators import check_reallocator

@@ -1,6 +1,6 @@
 """`check_algorithm`: whether your own algorithm keeps the contract of the engine.
 
-It runs on a tiny federation of awkward cases: absent classes, a client of one class, a last batch of one sample.
+It runs on a tiny federation of edge cases: absent classes, a client of one class, a last batch of one sample.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Case:
 
     @cached_property
     def first(self) -> list[dict[str, bytes]]:
-        """The states of the run with which others are compared."""
+        """The states of the reference run."""
         return self._run(SerialExecutor())
 
     def begin(self, executor: Executor, *, enabled: bool = True, tau: float = 0.2) -> Run:

@@ -21,7 +21,7 @@ Client = tuple[NDArray[Any], NDArray[np.int64]]
 
 
 def check_reallocator(method: Reallocator | type[Reallocator] | str) -> list[str]:
-    """Let a re-allocator propose moves for awkward clients, in several ways, and compare.
+    """Let a re-allocator propose moves for clients with edge cases, and check them.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ def check_reallocator(method: Reallocator | type[Reallocator] | str) -> list[str
     >>> check_reallocator("margin")[:3]
     ['is described', 'proposes possible moves', 'leaves its inputs alone']
     """
-    made = reallocator(method)
+    instance = reallocator(method)
     for name, check in CHECKS.items():
         try:
-            check(made)
+            check(instance)
         except (AssertionError, FedrelaError) as error:
             raise DataError(f"{name}: {error}") from None
     return list(CHECKS)

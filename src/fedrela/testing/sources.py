@@ -20,10 +20,10 @@ ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 
 
 def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[str]:
-    """Call a loader, which takes no arguments, twice, check what it returns, and return the names of all checks.
+    """Call a loader without arguments twice, check what it returns, and return the names of all checks.
 
-    The first check that fails raises a `DataError` that starts with its name. A warning is given where more than the
-    fraction `doubled` of the test samples equal training samples, byte for byte.
+    The first check that fails raises a `DataError` that starts with its name. It warns if more than the fraction
+    `doubled` of the test samples equal training samples, byte for byte.
 
     >>> from fedrela.data.sources import load
     >>> check_source(lambda: load("digits"))[:3]
@@ -44,8 +44,8 @@ def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[s
 
 def doubled_share(source: Source) -> float:
     """Return the fraction of test samples that are also training samples, byte for byte."""
-    known = set(_row_digests(source.x_train))
-    return float(np.mean([digest in known for digest in _row_digests(source.x_test)]))
+    train = set(_row_digests(source.x_train))
+    return float(np.mean([digest in train for digest in _row_digests(source.x_test)]))
 
 
 def _row_digests(x: NDArray[Any]) -> list[bytes]:
@@ -89,7 +89,7 @@ def _table(first: Source, second: Source) -> None:
 
 
 def _indexing(first: Source, second: Source) -> None:
-    """Shards are index arrays, so indexing by one must give those samples, in that order, including repeats."""
+    """Check that indexing by an array, as shards do, gives those samples in that order, including repeats."""
     for name in ("x_train", "x_test"):
         x = getattr(first, name)
         last = len(x) - 1
@@ -117,7 +117,7 @@ def _same_bytes(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
 
 
 def _protected(first: Source, second: Source) -> None:
-    """What one user writes into a source must not reach the next user."""
+    """Check that writing to a source does not change the next one."""
     for name in ARRAYS:
         one, other = getattr(first, name), getattr(second, name)
         if one is not None and one.flags.writeable and np.may_share_memory(one, other):

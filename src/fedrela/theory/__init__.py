@@ -30,7 +30,7 @@ from fedrela.theory.examples import (
     aggregation_gap,
     dirichlet_clients,
     example_1,
-    print_error,
+    printed_error,
 )
 
 __all__ = [
@@ -50,9 +50,9 @@ __all__ = [
     "parameter_threshold",
     "posterior",
     "posterior_rho",
-    "print_error",
     "printed_condition",
     "printed_directed_threshold",
+    "printed_error",
     "printed_threshold",
     "relabelled_posterior",
 ]

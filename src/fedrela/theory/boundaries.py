@@ -139,13 +139,13 @@ def posterior_rho(eta: ArrayLike, factor: float) -> Floats:
     """Return the rho that divides every threshold by `factor`, at a client and after aggregation, exactly.
 
     It is eta (f - 1) / (1 + eta (f - 1)): about proportional to a small posterior, as Section 3.2 asks, and below 0.5
-    on the boundary. After it the odds of class j are f times what they were, so that a logistic model stays one.
+    on the boundary. It multiplies the odds of class j by f, so that a logistic model stays one.
 
     >>> round(float(posterior_rho(0.2, 4.0)), 6), float(relabelled_posterior(0.2, posterior_rho(0.2, 4.0)))
     (0.375, 0.5)
     """
-    more = np.asarray(eta, np.float64) * (factor - 1)
-    return np.asarray(more / (1 + more))
+    odds = np.asarray(eta, np.float64) * (factor - 1)
+    return np.asarray(odds / (1 + odds))
 
 
 def printed_threshold(clients: Clients, rho: ArrayLike = 0.0) -> float:
@@ -203,8 +203,8 @@ def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> f
 def margin(ratio: ArrayLike, clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> Floats:
     """Return sum_k w_k (eta~_j^(k) - eta~_l^(k)) at likelihood ratios; positive where class j is predicted."""
     eta = posterior(np.asarray(ratio)[..., None], clients.minority, clients.majority)
-    forth, again = (each(eta) if callable(each) else np.asarray(each) for each in (rho, back))
-    return np.asarray((eta * (1 - 2 * again) - (1 - eta) * (1 - 2 * forth)) @ clients.weights)
+    to_j, to_l = (each(eta) if callable(each) else np.asarray(each) for each in (rho, back))
+    return np.asarray((eta * (1 - 2 * to_l) - (1 - eta) * (1 - 2 * to_j)) @ clients.weights)
 
 
 def parameter_threshold(clients: Clients) -> float:
@@ -220,9 +220,9 @@ def parameter_threshold(clients: Clients) -> float:
 
 
 def directed(clients: Clients, rho: float) -> tuple[Floats, Floats]:
-    """Return rho_{l -> j}^(k) and rho_{j -> l}^(k) where local priors set the direction, as the remark in Appendix A.
+    """Return rho_{l -> j}^(k) and rho_{j -> l}^(k) if local priors set the direction, as in the remark of Appendix A.
 
-    For `aggregated_threshold`. With one rho for all, it lowers the threshold exactly where `clients.contradicting`
+    For `aggregated_threshold`. With one rho for all, it lowers the threshold if and only if `clients.contradicting`
     is below 1/2 (clients with equal priors aside), which pi_j <= 1/4 guarantees under weights by size.
 
     >>> [rho.tolist() for rho in directed(Clients.of([[1, 9], [9, 1]]), 0.3)]
@@ -263,13 +263,13 @@ def balance_condition(clients: Clients, minority: float, majority: float, rho: R
     >>> round(balance_condition(Clients.of([[10, 90]]), 0.1, 0.9, rho=0.3), 6)
     0.4
     """
-    at = bayes_threshold(minority, majority)
-    of_j = float(clients.weights @ posterior(at, clients.minority, clients.majority))
-    return 1 - float(margin(at, clients, rho)) / of_j
+    ratio = bayes_threshold(minority, majority)
+    eta_j = float(clients.weights @ posterior(ratio, clients.minority, clients.majority))
+    return 1 - float(margin(ratio, clients, rho)) / eta_j
 
 
 def needed_rho(clients: Clients, minority: float, majority: float) -> float:
-    """Return the rho, one for all clients, that takes back what their differences add to the threshold.
+    """Return the rho, the same for all clients, that undoes what their heterogeneity adds to the threshold.
 
     >>> needed_rho(Clients.of([[10, 90]]), 0.1, 0.9)
     0.0

@@ -31,13 +31,13 @@ class Example1:
     bayes
         Of all data together, m_l / m_j.
     printed
-        pi_l^[w] / pi_j^[w] with the two exchanged, as in print.
+        pi_j^[w] / pi_l^[w], the inverted ratio that the paper prints.
     corrected
-        The same with the two in their places.
+        pi_l^[w] / pi_j^[w].
     true
         Of the aggregated posterior itself.
     parameters
-        Of averaged parameters, where each client fits its own data to the end.
+        Of averaged parameters, if each client fits its own data exactly.
     """
 
     local: tuple[float, float]
@@ -117,9 +117,9 @@ class TwoGaussians:
 def dirichlet_clients(
     clients: int, alpha: float, *, minority: float = 0.1, samples: int = 10_000, seed: int = 0
 ) -> Clients:
-    """Return clients to whom the samples of each class go by shares from a Dirichlet distribution, as in the paper.
+    """Return clients that get the samples of each class by Dirichlet proportions, as in the paper.
 
-    Clients without a sample are left out.
+    Clients without samples are left out.
     """
     rng, rare = stream(seed, "theory clients"), round(minority * samples)
     shares = rng.dirichlet(np.full(clients, alpha), 2)
@@ -127,12 +127,12 @@ def dirichlet_clients(
     return Clients.of(counts[counts.sum(axis=1) > 0])
 
 
-def print_error(
+def printed_error(
     clients: int, alpha: float, *, minority: float, samples: int, rho: float = 0.0, draws: int = 200
 ) -> float:
     """Return the median of true over printed threshold, over the clients of seeds 0, 1, 2, ...
 
-    >>> round(print_error(20, 100, minority=0.1, samples=100_000, rho=0.3, draws=20), 2)
+    >>> round(printed_error(20, 100, minority=0.1, samples=100_000, rho=0.3, draws=20), 2)
     1.0
     """
     drawn = [dirichlet_clients(clients, alpha, minority=minority, samples=samples, seed=seed) for seed in range(draws)]

@@ -81,14 +81,14 @@ IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 WRONG = {
     "truncated": (IMAGES, lambda d: d[:-1], "ends early|expected .* bytes"),
     "too long": (IMAGES, lambda d: d + b"\0", "continues after|expected .* bytes"),
-    "wrong magic": (IMAGES, lambda d: b"\0\0\x0d\x03" + d[4:], "starts 00000d03, not 00000803"),
-    "labels as images": (IMAGES, lambda d: b"\0\0\x08\x01" + d[4:], "starts 00000801"),
+    "wrong magic": (IMAGES, lambda d: b"\0\0\x0d\x03" + d[4:], "starts with 00000d03, not 00000803"),
+    "labels as images": (IMAGES, lambda d: b"\0\0\x08\x01" + d[4:], "starts with 00000801"),
     "header only": (IMAGES, lambda d: d[:9], "ends early"),
     "empty": (IMAGES, lambda d: b"", "ends early"),
     "claims too much": (IMAGES, lambda d: d[:4] + b"\xff" * 12 + d[16:], "claims|expected .* bytes"),
-    "holds nothing": (IMAGES, lambda d: d[:4] + bytes(12), "holds nothing"),
+    "holds nothing": (IMAGES, lambda d: d[:4] + bytes(12), "is empty"),
     "other size": (IMAGES, lambda d: d[:8] + struct.pack(">II", 14, 56) + d[16:], "28x28"),
-    "label 10": (LABELS, lambda d: d[:-1] + b"\x0a", "label 10 at position 29"),
+    "label 10": (LABELS, lambda d: d[:-1] + b"\x0a", "got 10 at position 29"),
     "too few labels": (LABELS, lambda d: d[:4] + struct.pack(">I", 29) + d[8:-1], "expected 30 labels"),
 }
 

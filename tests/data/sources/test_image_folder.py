@@ -212,7 +212,7 @@ def test_a_truncated_image_is_named(folders, noise, name):
 def test_a_decompression_bomb_is_an_error(folders, monkeypatch):
     root, _ = folders
     monkeypatch.setattr(image_folder, "MAX_PIXELS", 63)
-    with pytest.raises(DataError, match="8x8 pixels; 63 are the most"):
+    with pytest.raises(DataError, match="expected at most 63 pixels, got 8x8"):
         load("image_folder", root, size=8)
     monkeypatch.undo()
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
@@ -220,7 +220,7 @@ def test_a_decompression_bomb_is_an_error(folders, monkeypatch):
         load("image_folder", root, size=8)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)  # where Pillow would only warn
     monkeypatch.setattr(image_folder, "MAX_PIXELS", 63)
-    with pytest.raises(DataError, match="8x8 pixels; 63 are the most"):
+    with pytest.raises(DataError, match="expected at most 63 pixels, got 8x8"):
         load("image_folder", root, size=8)
 
 
@@ -238,7 +238,7 @@ def test_links_out_of_the_folder_are_refused_and_links_inside_it_are_not(folders
     if place == "val":
         (root / "val").rename(root / "held")
     (root / place).symlink_to(tmp_path / source)
-    with pytest.raises(DataError, match="a link leads out of"):
+    with pytest.raises(DataError, match="a link points out of"):
         load("image_folder", root, size=8)
 
 
@@ -248,17 +248,34 @@ def test_pipes_and_devices_are_refused_and_not_waited_for(folders, tmp_path, by_
     os.mkfifo(root / "pipe" if by_link else root / "train" / "cat" / "4.png")
     if by_link:
         (root / "train" / "cat" / "4.png").symlink_to("../../pipe")
-    with pytest.raises(DataError, match="found a folder, a pipe or a device"):
+    with pytest.raises(DataError, match="got a folder, a pipe or a device"):
         load("image_folder", root, size=8)
     os.mkfifo(root / "list.txt")
-    with pytest.raises(DataError, match="list"):
+    with pytest.raises(DataError, match=r"list\.txt: expected a list, found a folder, a pipe or a device"):
         load("image_folder", root, size=8, train_list="list.txt", test_list="list.txt")
+
+
+@pytest.mark.parametrize("name", ["list.txt", "val/val_annotations.txt"])
+def test_a_list_is_no_link_out_of_the_folder(tmp_path, noise, name):
+    root, outside, inside = tmp_path / "set", tmp_path / "outside.txt", tmp_path / "set" / "inside.txt"
+    for place in ("train/a", "train/b", "val/images"):
+        put(root / place / "0.png", noise(8, 8))
+    options = {"train_list": name, "test_list": name} if name == "list.txt" else {}
+    text = "train/a/0.png 0\ntrain/b/0.png 1\n" if options else "0.png\ta\n"
+    for target in (outside, inside):
+        target.write_text(text)
+    (root / name).symlink_to(outside)
+    with pytest.raises(DataError, match=r"\.txt: a link leads out of .*set; put the list itself there"):
+        load("image_folder", root, size=8, **options)
+    (root / name).unlink()
+    (root / name).symlink_to(inside)
+    assert load("image_folder", root, size=8, **options).num_classes == 2
 
 
 def test_sixteen_bits_are_refused(folders):
     root, _ = folders
     put(root / "train" / "dog" / "deep.png", np.full((8, 8), 40_000, np.uint16))
-    with pytest.raises(DataError, match=r"deep\.png: I;16 pixels"):
+    with pytest.raises(DataError, match=r"deep\.png: expected 8 bits per channel, got mode I;16"):
         load("image_folder", root, size=8)
 
 

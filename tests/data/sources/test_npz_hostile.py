@@ -63,6 +63,22 @@ def test_endless_rows_of_nothing_are_read_at_once(tmp_path):
     assert Npz(tmp_path / "set.npz").read("x").shape == (999999999999999999, 0, 1)
 
 
+WRONG_SHAPES = {
+    "y_train": np.zeros((10, 3), int),
+    "y_test": np.zeros(10**5, int),
+    "class_names": np.zeros((4, 4), "U3"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_SHAPES)
+def test_shapes_are_checked_before_anything_is_unpacked(tmp_path, images, monkeypatch, name):
+    path, read = save(tmp_path, images | {name: WRONG_SHAPES[name]}, packed=True), []
+    monkeypatch.setattr(Npz, "read", lambda archive, each: read.append(each) or images[each])
+    with pytest.raises(DataError, match=f"{name}: "):
+        load("npz", path)
+    assert name not in read
+
+
 @pytest.mark.parametrize(("key", "value"), [("file_size", 10**6), ("compress_size", 10**9)])
 def test_sizes_that_cannot_be_true_are_refused(tmp_path, images, key, value):
     path = save(tmp_path, {k: v for k, v in images.items() if k != "x_train"})

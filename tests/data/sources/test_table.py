@@ -97,6 +97,32 @@ def test_a_typo_among_numbers_is_named_and_no_category(csv_file):
     assert len(load("csv", path, categories=["age"]).feature_names) > 50
 
 
+@pytest.mark.parametrize(("column", "place"), [("label", 2), ("ward", 3)])
+def test_a_typo_among_numbered_classes_or_clients_adds_none(csv_file, column, place):
+    rows = [[str(i), str(i % 7), str(i % 3), str(i % 4)] for i in range(60)]
+    rows[7][place] = rows[8][place] = "O"
+    path = csv_file("\n".join(["age,dose,label,ward", *map(",".join, rows)]))
+    with pytest.raises(DataError, match=rf":9: column '{column}': 2 of 60 cells are not numbers: 'O' at 9, 'O' at 10;"):
+        load("csv", path, client="ward")
+    named = load("csv", path, client="ward", categories=[column])
+    assert (len(named.class_names), named.client_train.max()) == ((4, 3) if column == "label" else (3, 4))
+
+
+def test_a_typo_in_a_short_table_is_no_category_either(csv_file):
+    lines = ["age,label", *(f"{20 + i},{'ab'[i % 2]}" for i in range(8)), "4O,a"]
+    with pytest.raises(DataError, match="1 of 9 cells are not numbers: '4O' at 10"):
+        load("csv", csv_file("\n".join(lines)))
+    mixed = ["stage,label", *(f"{x},{'ab'[i % 2]}" for i, x in enumerate("1122IIXX"))]
+    assert all(name.startswith("stage=") for name in load("csv", csv_file("\n".join(mixed))).feature_names)
+
+
+def test_decimal_commas_are_no_categories(csv_file):
+    text = "dose;label\n" + "".join(f"{i},{i % 3};{'ab'[i % 2]}\n" for i in range(9))
+    with pytest.raises(DataError, match=r":2: column 'dose': its numbers have decimal commas; write points, or name"):
+        load("csv", csv_file(text), delimiter=";")
+    assert len(load("csv", csv_file(text), delimiter=";", categories=["dose"]).feature_names) > 5
+
+
 def test_codes_that_look_like_numbers_are_categories_on_request(csv_file):
     source = load("csv", csv_file("zip,label\n10,a\n20,b\n10,a\n20,b\n"), categories=["zip"], test_share=0.5)
     assert source.feature_names == ("zip=10", "zip=20")
@@ -136,8 +162,8 @@ def test_a_missing_label_or_client_is_always_an_error(csv_file, rule):
 WRONG_FILES = {
     "ragged": ("x,label\n1,a\n2\n", r"set\.csv:3: expected 2 columns as in the first line, got 1"),
     "too wide": ("x,label\n1,a,b\n", r"set\.csv:2: expected 2 columns"),
-    "no row": ("x,label\n", "holds no row"),
-    "empty": ("", "holds no column"),
+    "no row": ("x,label\n", "has no rows"),
+    "empty": ("", "has no columns"),
     "name twice": ("x,x,label\n1,2,a\n", "two columns have the name 'x'"),
     "open quote": ('x,label\n"1,a\n', r"set\.csv:2:1: unexpected end of data"),
     "infinite": ("x,label\n1,a\ninf,b\n2,a\n", r"set\.csv:3: column 'x': inf is not finite"),
@@ -168,7 +194,7 @@ def test_wrong_options(csv_file):
         ({"missing": "mean"}, "one of error, drop, indicate"),
         ({"test_share": 1.0}, "expected a number > 0 and < 1"),
         ({"delimiter": ",,"}, "one character"),
-        ({"seed": -3}, "seed: expected at least 0, got -3"),
+        ({"seed": -3}, "seed: expected an integer >= 0, got -3"),
         ({"ignore": ["age", "colour", "site"]}, "no column is left"),
     ):
         with pytest.raises(ArgumentError, match=message):

@@ -63,7 +63,7 @@ def test_nothing_is_left_of_a_killed_parent_in_the_middle_of_a_task(tmp_path, fa
     body = """
 pool = Pool(2)
 block = Block.create(8)
-pool.load(toy_work.counting, block.place)
+pool.load(toy_work.counting, block.region)
 run = pool.run([("add", 1), ("add", 1), ("tick", 0)])
 print(*{next(run).value[0], next(run).value[0]} | {worker._process.pid for worker in pool._workers}, flush=True)
 next(run)
@@ -82,7 +82,7 @@ def test_ctrl_c_is_quiet_in_workers_from_a_server_that_was_started_elsewhere(tmp
 try:
     with Pool(2) as pool:
         block = Block.create(8)
-        pool.load(toy_work.counting, block.place)
+        pool.load(toy_work.counting, block.region)
         print("running", flush=True)
         list(pool.run([("tick", 0)] * 4))
 except KeyboardInterrupt:

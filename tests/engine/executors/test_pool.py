@@ -112,12 +112,12 @@ def test_large_tasks_and_replies_do_not_block_each_other(pool):
 
 def test_tasks_begin_in_the_given_sequence(counter):
     with Pool(1) as single:
-        single.load(toy_work.counting, counter.place)
+        single.load(toy_work.counting, counter.region)
         assert [done.value[1] for done in single.run([("add", number) for number in (5, 1, 7)])] == [5, 6, 13]
 
 
 def test_no_task_waits_behind_a_long_one_while_a_worker_is_free(pool, counter):
-    pool.load(toy_work.counting, counter.place)
+    pool.load(toy_work.counting, counter.region)
     replies = {done.position: done.value for done in pool.run([("until", 20), *[("add", 1)] * 20])}
     assert replies[0][1] == 20
     assert len({pid for pid, _ in replies.values()}) == 2
@@ -133,7 +133,7 @@ def test_a_worker_killed_by_a_task_is_replaced_and_the_task_tried_once_more(pool
     assert others == [TaskResult(place, tasks[place][1], None) for place in range(len(tasks)) if place not in (2, 4)]
 
 
-def test_tasks_of_a_swift_worker_that_dies_are_not_lost(pool, tmp_path):
+def test_tasks_of_a_fast_worker_that_dies_are_not_lost(pool, tmp_path):
     pool.load(toy_work.deadly, tmp_path)
     tasks = [("once" if number % 10 == 5 else "fine", number) for number in range(60)]
     assert sorted(pool.run(tasks)) == [TaskResult(number, number, None) for number in range(60)]
@@ -157,7 +157,7 @@ def test_ctrl_c_is_the_parents(pool):
 
 
 def test_a_late_task_is_ended_before_it_is_reported(pool, counter):
-    pool.load(toy_work.counting, counter.place)
+    pool.load(toy_work.counting, counter.region)
     run = pool.run([("tick", 0), *[("add", 1)] * 5, ("tick", 0), ("add", 1)], deadline=2.0)
     done = {}
     for one in run:
@@ -169,7 +169,7 @@ def test_a_late_task_is_ended_before_it_is_reported(pool, counter):
 
 
 def test_a_reply_in_time_counts_also_if_it_is_read_late(pool, counter):
-    pool.load(toy_work.counting, counter.place)
+    pool.load(toy_work.counting, counter.region)
     run = pool.run([("add", 1), ("add", 1), *[("tick", 0)] * 3], deadline=2.0)
     errors = [next(run).failure]
     time.sleep(2.1)
@@ -179,7 +179,7 @@ def test_a_reply_in_time_counts_also_if_it_is_read_late(pool, counter):
 @pytest.mark.parametrize("make", [lambda pool: pool, lambda pool: SerialExecutor()], ids=["processes", "serial"])
 def test_after_the_deadline_nothing_is_begun(pool, counter, make):
     pool = make(pool)
-    pool.load(toy_work.counting, counter.place)
+    pool.load(toy_work.counting, counter.region)
     assert sorted(pool.run([("add", 1)] * 5, deadline=0.0)) == [TaskResult(place, None, DEADLINE) for place in range(5)]
     assert count(counter) == 0
 
@@ -191,7 +191,7 @@ def test_in_this_process_a_task_that_ends_late_is_reported_so(counter):
 
 
 def test_a_run_closed_early_leaves_nothing_running(pool, counter):
-    pool.load(toy_work.counting, counter.place)
+    pool.load(toy_work.counting, counter.region)
     run = pool.run([("add", 1), ("tick", 0), ("tick", 0), ("tick", 0)])
     assert next(run).failure is None
     wait_for(lambda: ticks(counter))
@@ -202,7 +202,7 @@ def test_a_run_closed_early_leaves_nothing_running(pool, counter):
 
 def test_a_closed_pool_leaves_nothing_running(counter):
     other = Pool(1)
-    other.load(toy_work.counting, counter.place)
+    other.load(toy_work.counting, counter.region)
     run = other.run([("add", 1), ("tick", 0), ("tick", 0)])
     next(run)
     wait_for(lambda: ticks(counter))
@@ -237,7 +237,7 @@ def test_one_run_at_a_time(pool):
     run = pool.run(range(9))
     next(run)
     for use in (lambda: list(pool.run([1])), lambda: pool.load(toy_work.power, 2)):
-        with pytest.raises(BusyError, match="under way"):
+        with pytest.raises(BusyError, match="in progress"):
             use()
     assert len(list(run)) == 8
 
@@ -263,7 +263,7 @@ def test_work_that_cannot_be_sent_is_one_line_and_the_pool_goes_on(pool, make, s
 
 
 def test_wrong_arguments():
-    with pytest.raises(ArgumentError, match="expected at least 1, got 0"):
+    with pytest.raises(ArgumentError, match="expected an integer >= 1, got 0"):
         Pool(0)
     with pytest.raises(ArgumentError, match="nothing is loaded"):
         list(SerialExecutor().run([1]))

@@ -8,11 +8,11 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-RARE, KEPT = (0, 1, 2), 6  # of these digits only six pictures are left in all
+RARE, KEPT = (0, 1, 2), 6  # of these digits only six images are left in all
 
 
 class Net(nn.Module):
-    """A small perceptron for pictures of 8x8 pixels."""
+    """A small perceptron for images of 8x8 pixels."""
 
     def __init__(self):
         super().__init__()
@@ -26,26 +26,26 @@ class Net(nn.Module):
 @cache
 def load_digits_split():
     """Return training and test data; the training data are imbalanced, the test data are not."""
-    pictures, labels = load_digits(return_X_y=True)
-    pictures = ((pictures / 16 - 0.3) / 0.4).astype(np.float32)  # mean 0, deviation 1
+    images, labels = load_digits(return_X_y=True)
+    images = ((images / 16 - 0.3) / 0.4).astype(np.float32)  # mean 0, deviation 1
     rng = np.random.default_rng(0)
     order = rng.permutation(len(labels))
     test, train = order[:360], order[360:]
     kept = [train[labels[train] == digit][: KEPT if digit in RARE else None] for digit in range(10)]
     train = rng.permutation(np.concatenate(kept))
-    return (pictures[train], labels[train]), (pictures[test], labels[test])
+    return (images[train], labels[train]), (images[test], labels[test])
 
 
 def load_data(partition_id, num_partitions, batch_size):
     """Return a client's training loader and a loader of the test data; clients differ in the digits they have."""
-    (pictures, labels), test = load_digits_split()
+    (images, labels), test = load_digits_split()
     rng = np.random.default_rng(1)
     owner = np.empty(len(labels), int)
     for digit in range(10):
         share = rng.dirichlet(np.full(num_partitions, 0.3))
         owner[labels == digit] = rng.choice(num_partitions, (labels == digit).sum(), p=share)
     mine = owner == partition_id
-    trainset = TensorDataset(torch.tensor(pictures[mine]), torch.tensor(labels[mine]))
+    trainset = TensorDataset(torch.tensor(images[mine]), torch.tensor(labels[mine]))
     testset = TensorDataset(*map(torch.tensor, test))
     return DataLoader(trainset, batch_size=batch_size, shuffle=True), DataLoader(testset, batch_size=256)
 
@@ -67,7 +67,7 @@ def train(net, trainloader, epochs, lr, device):
 
 
 def test(net, testloader, device):
-    """Return the share of test pictures of each digit that the model knows."""
+    """Return the accuracy on each digit."""
     net.to(device)
     net.eval()
     right, seen = np.zeros(10), np.zeros(10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fedrela.components import find_component
 from fedrela.core.reallocators.base import Reallocator, proposal
 from fedrela.core.reallocators.confident import Confident
 from fedrela.core.reallocators.fedrela import FedReLa
@@ -12,7 +13,6 @@ from fedrela.core.reallocators.margin import Margin
 from fedrela.core.reallocators.random import Random
 from fedrela.errors import ArgumentError
 from fedrela.options import options_of
-from fedrela.parts import find_part
 from fedrela.text import shown, unknown
 
 __all__ = ["REALLOCATORS", "Reallocator", "method_name", "proposal", "reallocator"]
@@ -26,7 +26,7 @@ REALLOCATORS: dict[str, type[Reallocator]] = {
 
 
 def reallocator(method: object, params: Mapping[str, Any] | None = None) -> Reallocator:
-    """Return the re-allocator of a name, or of a class, with parameters of its own; or one given as such.
+    """Return the re-allocator of a name or a class, created with these parameters; an instance is returned as it is.
 
     >>> reallocator("margin").label
     'Posterior margin'
@@ -35,24 +35,22 @@ def reallocator(method: object, params: Mapping[str, Any] | None = None) -> Real
     ...
     fedrela.errors.ArgumentError: params: 'share': unknown parameter; method 'Posterior margin' has none
     """
-    found = find_part("reallocators", method, REALLOCATORS) if isinstance(method, str) else method
+    found = find_component("reallocators", method, REALLOCATORS) if isinstance(method, str) else method
     if isinstance(found, type) and issubclass(found, Reallocator):
-        made: object = _with_params(found, params or {})
-    elif params:
+        return _with_params(found, params or {})
+    if params:
         raise ArgumentError("the method is an object, which has its own; leave them out", argument="params")
-    else:
-        made = found
-    if not isinstance(made, Reallocator):
+    if not isinstance(found, Reallocator):
         what = "expected a re-allocator, a class derived from fedrela.core.Reallocator"
-        raise ArgumentError(f"{what}, or the name of one out of {', '.join(REALLOCATORS)}, got {shown(method)}")
-    return made
+        raise ArgumentError(f"{what}, or one of the names {', '.join(REALLOCATORS)}, got {shown(method)}")
+    return found
 
 
 def _with_params(kind: type[Reallocator], params: Mapping[str, Any]) -> Reallocator:
-    known = [each.name for each in options_of(kind.Params)]
+    names = [each.name for each in options_of(kind.Params)]
     for name in params:
-        if name not in known:
-            what = f"{shown(name)}: {unknown('parameter', str(name), known, f'method {kind.label!r}')}"
+        if name not in names:
+            what = f"{shown(name)}: {unknown('parameter', str(name), names, f'method {kind.label!r}')}"
             raise ArgumentError(what, argument="params")
     try:
         return kind(**params)

@@ -1,7 +1,7 @@
 """The contract of a re-allocator: posterior, labels and options in, proposed moves with scores out.
 
-Everything else is done here for all of them: checks of the arguments, the budget, the owner's limits, the draws, the
-ledger, and when clients re-label at all.
+The package does the rest for every re-allocator: argument checks, the budget, the owner's limits, the draws, the
+ledger, and the schedule.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fedrela.options import Options
 
 
 class Reallocator:
-    """Proposes moves. Derive from it, write `propose`, and let `fedrela.testing.check_reallocator` try the result."""
+    """Proposes moves. Derive from it, implement `propose`, and test it with `fedrela.testing.check_reallocator`."""
 
     label: ClassVar[str] = ""  #: in tables and pages; by default the name of the class
     description: ClassVar[str] = ""  #: what it does, in one line; by default the first line of the class docstring
-    unused: ClassVar[tuple[str, ...]] = ()  #: options of `fedrela.relabel` that it does not look at
+    unused: ClassVar[tuple[str, ...]] = ()  #: options of `fedrela.relabel` that it ignores
     Params: ClassVar[type[Options]] = Options  #: its own parameters, each with a default; an instance of it is `params`
-    own_budget: ClassVar[bool] = False  #: whether its own threshold limits the proposals, so that no cut is needed
+    own_budget: ClassVar[bool] = False  #: whether its own threshold limits the proposals, so that they are not cut
 
     def __init_subclass__(cls) -> None:
         cls.label = cls.__dict__.get("label", "") or cls.__name__
@@ -44,45 +44,45 @@ class Reallocator:
         from `rng`. Of the proposals, those that the owner allows stay; of these, in each class, the floor(tau * n) with
         the largest rho, then the largest score. Then follow a draw for each, one target per sample, and `max_fraction`.
         """
-        raise ArgumentError(f"{self.label}: has no propose; write it", argument="method")
+        raise ArgumentError(f"{self.label}: does not implement propose", argument="method")
 
 
 def proposal(
     method: Reallocator, Q: NDArray[Any], y: NDArray[Any], C: int, options: RelabelOptions, rng: np.random.Generator
 ) -> Candidates:
-    """Return what a re-allocator proposes, checked and class by class; nothing if there are no samples."""
+    """Return what a re-allocator proposes, checked and sorted by class; nothing if there are no samples."""
     if not y.size:
         return no_candidates(C)
     posterior, labels = Q.view(), y.view()
     posterior.flags.writeable = labels.flags.writeable = False
-    found = method.propose(posterior, labels, options, rng)
-    if wrong := _fault(found, y, C):
+    proposed = method.propose(posterior, labels, options, rng)
+    if wrong := _fault(proposed, y, C):
         raise ArgumentError(f"{method.label}: propose: {wrong}", argument="method")
-    if np.any(np.diff(found.target) < 0):
-        found = found.take(np.argsort(found.target, kind="stable"))
-    if found.threshold.size == C and found.varpi.size == C:
-        return found
-    threshold = found.threshold if found.threshold.size == C else np.full(C, np.inf)
-    return replace(found, threshold=threshold, varpi=class_weights(np.bincount(y, minlength=C)))
+    if np.any(np.diff(proposed.target) < 0):
+        proposed = proposed.take(np.argsort(proposed.target, kind="stable"))
+    if proposed.threshold.size == C and proposed.varpi.size == C:
+        return proposed
+    threshold = proposed.threshold if proposed.threshold.size == C else np.full(C, np.inf)
+    return replace(proposed, threshold=threshold, varpi=class_weights(np.bincount(y, minlength=C)))
 
 
-def _fault(found: Any, y: NDArray[Any], C: int) -> str:
-    """Return what is wrong with a proposal, or nothing."""
-    if not isinstance(found, Candidates):
-        return f"expected fedrela.core.Candidates, got {type(found).__name__}"
-    columns = {name: getattr(found, name) for name in ("sample", "target", "score", "rho")}
+def _fault(proposed: Any, y: NDArray[Any], C: int) -> str:
+    """Return what is wrong with a proposal, or an empty string."""
+    if not isinstance(proposed, Candidates):
+        return f"expected fedrela.core.Candidates, got {type(proposed).__name__}"
+    columns = {name: getattr(proposed, name) for name in ("sample", "target", "score", "rho")}
     for name, values in columns.items():
-        if not isinstance(values, np.ndarray) or values.shape != (len(found.rho),):
+        if not isinstance(values, np.ndarray) or values.shape != (len(proposed.rho),):
             return f"{name}: expected a NumPy array with one number per move"
         if values.dtype.kind not in ("iu" if name in ("sample", "target") else "f"):
             return f"{name}: unexpected dtype {values.dtype}"
-    if not len(found.rho):
+    if not len(proposed.rho):
         return ""
     for name, limit in (("sample", y.size), ("target", C)):
         if columns[name].min() < 0 or columns[name].max() >= limit:
             return f"{name}: expected numbers from 0 to {limit - 1}"
-    if not np.isfinite(found.score).all():
+    if not np.isfinite(proposed.score).all():
         return "score: expected finite numbers"
-    if not (found.rho.min() >= 0 and found.rho.max() <= 1):  # false for NaN too
+    if not (proposed.rho.min() >= 0 and proposed.rho.max() <= 1):  # false for NaN too
         return "rho: expected probabilities from 0 to 1"
-    return "target: a sample has that label already" if np.any(y[found.sample] == found.target) else ""
+    return "target: a sample has that label already" if np.any(y[proposed.sample] == proposed.target) else ""

@@ -1,4 +1,4 @@
-"""Label correction as the label-noise field does it: the labels that a model is confident are wrong.
+"""Confident learning, the label correction of the label-noise literature.
 
 References
 ----------
@@ -30,8 +30,8 @@ class Confident(Reallocator):
 
         A class's threshold is its mean self-confidence, the mean posterior of the class over its own samples. A sample
         counts for its most probable class above threshold; these counts, with each row scaled to the size of its
-        class, estimate how many labels a should be b. That many of those whose first choice is b are proposed, the
-        largest margin first.
+        class, estimate how many labels a should be b. Of the samples with label a and prediction b, that many are
+        proposed, the largest margin first.
         """
         n, C = posterior.shape
         counts = np.bincount(labels, minlength=C)
@@ -43,9 +43,9 @@ class Confident(Reallocator):
         np.add.at(joint, (labels[counted], sure.argmax(axis=1)[counted]), 1.0)
         wrong = np.rint(joint * (counts / np.maximum(joint.sum(axis=1), 1))[:, None])
 
-        choice = posterior.argmax(axis=1)
-        sample = np.flatnonzero(choice != labels)
-        margin = posterior[sample, choice[sample]] - own[sample]
-        kept = rank_within(labels[sample].astype(np.int64) * C + choice[sample], -margin)
-        kept = kept < wrong[labels[sample], choice[sample]]
-        return Candidates(sample[kept], choice[sample[kept]], margin[kept], np.ones(int(kept.sum())))
+        predicted = posterior.argmax(axis=1)
+        sample = np.flatnonzero(predicted != labels)
+        margin = posterior[sample, predicted[sample]] - own[sample]
+        rank = rank_within(labels[sample].astype(np.int64) * C + predicted[sample], -margin)
+        kept = rank < wrong[labels[sample], predicted[sample]]
+        return Candidates(sample[kept], predicted[sample[kept]], margin[kept], np.ones(int(kept.sum())))

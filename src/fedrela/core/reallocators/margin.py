@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core.candidates import Candidates
-from fedrela.core.equations import class_weights, probability, quantile_threshold
+from fedrela.core.equations import class_weights, probability, quantile_threshold, weight_gain
 from fedrela.core.reallocators.base import Reallocator
 from fedrela.core.relabel_options import RelabelOptions
 
@@ -29,7 +29,7 @@ class Margin(Reallocator):
         varpi = class_weights(np.bincount(labels, minlength=C))
         rule = options.variant(C).threshold
         threshold = quantile_threshold(margin, options.taus(C), rule) if isinstance(rule, str) else rule
-        gain = np.maximum(varpi[:, None] - varpi[labels], 0.0)
+        gain = weight_gain(varpi[:, None], varpi[labels])
         rho = probability(margin, threshold[:, None], gain)
         target, sample = np.nonzero(rho)
         return Candidates(sample, target, margin[target, sample], rho[target, sample], threshold, varpi)

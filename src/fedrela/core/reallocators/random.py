@@ -1,6 +1,6 @@
-"""The control: any samples of more frequent classes, whatever the model says.
+"""A control: random samples of more frequent classes, whatever the model predicts.
 
-It differs from ``[relabel] moves = "random"``, which repeats the numbers that FedReLa moved from class to class.
+Unlike ``[relabel] moves = "random"``, it does not repeat the numbers that FedReLa moved from class to class.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Client heterogeneity: which client gets which samples.
 
-Every function returns one sorted int64 index array per client; together they hold every sample exactly once.
+Every function returns one sorted int64 index array per client; together they contain every sample exactly once.
 """
 
 from fedrela.data.partition.basic import Partition, hold_out, iid, natural, shards

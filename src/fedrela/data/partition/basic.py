@@ -1,6 +1,6 @@
-"""What a partition is, and the simple ones: an even split, a few classes per client, the data's own clients.
+"""Partitions: an even split, a few classes per client, or the data's own clients.
 
-Also how a partition with too small clients is repaired, and which samples are held out for validation.
+Also the repair of a partition with too small clients, and the validation split.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Parts = list[Ints]
 
 
 class Partition(list[Ints]):
-    """One sorted index array per client, which together hold every sample exactly once.
+    """One sorted index array per client, which together contain every sample exactly once.
 
     It was redrawn `redraws` times because a client was too small; then `moved` samples were moved from the largest
     clients to the too small ones.
@@ -34,7 +34,7 @@ class Partition(list[Ints]):
 
     @property
     def note(self) -> str:
-        """One sentence on what was done to reach the minimum size; empty if the first draw was good.
+        """What was done to reach the minimum size, as one sentence; empty if the first draw reached it.
 
         >>> Partition([], redraws=100, moved=7).note
         'after 100 redraws, 7 samples were moved from the largest clients to the too small ones'
@@ -48,7 +48,7 @@ class Partition(list[Ints]):
 def parts_of(owner: Ints, clients: int) -> Parts:
     """Convert the owner of every sample to the sorted index array of every client.
 
-    An owner array cannot lose or double a sample, so every partition is made as one.
+    Every partition is built as an owner array, which cannot lose or duplicate a sample.
 
     >>> [part.tolist() for part in parts_of(np.array([2, 0, 2]), 3)]
     [[1], [], [0, 2]]
@@ -71,32 +71,32 @@ def members_of(labels: Ints) -> Parts:
 def repair(owner: Ints, clients: int, min_size: int, rng: np.random.Generator) -> tuple[Ints, int]:
     """Move as few samples as possible from the largest clients to those below `min_size`.
 
-    Donors go down to one common level and never below `min_size`; which of their samples go is drawn. Returns the new
-    owners, and how many samples were moved.
+    Donors shrink to a common size, never below `min_size`; their samples are drawn at random. Returns the new owners,
+    and how many samples were moved.
 
     >>> owner, moved = repair(np.array([0, 0, 0, 0, 1, 1]), 3, 1, np.random.default_rng(0))
     >>> np.bincount(owner).tolist(), moved
     ([3, 2, 1], 1)
     """
     sizes = np.bincount(owner, minlength=clients)
-    lacking = np.maximum(min_size - sizes, 0)
-    moved = int(lacking.sum())
-    giving = donations(sizes, moved)
+    missing = np.maximum(min_size - sizes, 0)
+    moved = int(missing.sum())
+    donated = donations(sizes, moved)
     parts = parts_of(owner, clients)
-    given = [rng.choice(parts[k], giving[k], replace=False) for k in np.flatnonzero(giving)]
+    samples = [rng.choice(parts[k], donated[k], replace=False) for k in np.flatnonzero(donated)]
     owner = owner.copy()
-    if given:
-        owner[rng.permutation(np.concatenate(given))] = np.repeat(np.arange(clients), lacking)
+    if samples:
+        owner[rng.permutation(np.concatenate(samples))] = np.repeat(np.arange(clients), missing)
     return owner, moved
 
 
 def donations(sizes: Ints, total: int) -> Ints:
-    """How many samples each client gives so that `total` are given and the largest go down to one level.
+    """Return how many samples each client donates, `total` in all, so that the largest shrink to one size.
 
     >>> donations(np.array([9, 2, 7, 8]), 6).tolist()
     [3, 0, 1, 2]
     """
-    levels = range(1, int(sizes.max(initial=0)) + 1)  # the highest at which enough lies above it, or 0
+    levels = range(1, int(sizes.max(initial=0)) + 1)  # the highest with enough samples above it is taken, or 0
     level = bisect_left(levels, True, key=lambda level: bool(np.maximum(sizes - level, 0).sum() < total))
     above = np.maximum(sizes - level, 0)
     spare = int(above.sum()) - total
@@ -138,8 +138,8 @@ def shards(labels: ArrayLike, clients: int, classes_per_client: int, *, seed: in
     owner = np.empty(y.size, np.int64)
     missing = np.full(clients, per_client, np.int64)
     for c in rng.permutation(len(members)):
-        # The clients that still lack the most classes, by lot where equal: what they lack then never differs by more
-        # than one, which is why the last class still finds enough clients.
+        # The clients that still miss the most classes, ties at random: these numbers then never differ by more than
+        # one, which is why the last class still finds enough clients.
         chosen = np.lexsort((rng.random(clients), -missing))[: holders[c]]
         missing[chosen] -= 1
         ids = rng.permutation(members[c])
@@ -148,12 +148,12 @@ def shards(labels: ArrayLike, clients: int, classes_per_client: int, *, seed: in
 
 
 def _check_feasible(sizes: list[int], clients: int, per_client: int) -> None:
-    wanted, room = clients * per_client, sum(min(size, clients) for size in sizes)
-    key, what = "classes_per_client", f"{clients} clients with {per_client} classes each make {wanted} shards"
-    if wanted < len(sizes):
+    number, most = clients * per_client, sum(min(size, clients) for size in sizes)
+    key, what = "classes_per_client", f"{clients} clients with {per_client} classes each make {number} shards"
+    if number < len(sizes):
         raise ArgumentError(f"{what}, fewer than the {len(sizes)} classes; raise it or clients", argument=key)
-    if wanted > room:
-        raise ArgumentError(f"{what}, but the classes give no more than {room}; lower it or clients", argument=key)
+    if number > most:
+        raise ArgumentError(f"{what}, but the classes allow at most {most}; lower it or clients", argument=key)
 
 
 def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> Parts:
@@ -165,10 +165,10 @@ def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> 
         The owner of each sample. Clients are numbered by ascending id.
     clients
         K, or None for one client per id. Fewer than ids: whole ids are merged, the largest first into the
-        smallest client. More: the id with the largest pieces is cut into one piece more, again and again, its
-        samples shuffled before.
+        smallest client. More: the id with the largest pieces is repeatedly cut into one more piece, after its
+        samples are shuffled.
     seed
-        Seed of the run; it matters only where ids are split.
+        Seed of the run; it matters only if ids are split.
 
     Examples
     --------
@@ -182,27 +182,27 @@ def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> 
         raise DataError(f"expected one id per sample, got shape {ids.shape}", argument="client_ids")
     seed = check_integer("seed", seed, 0)
     names, group = np.unique(ids, return_inverse=True)
-    wanted = names.size if clients is None else check_integer("clients", clients, 1)
-    if wanted > ids.size:
-        raise ArgumentError(f"{wanted} clients need {wanted} samples, there are {ids.size}", argument="clients")
-    if wanted < names.size:
-        return parts_of(_merged(np.bincount(group), wanted)[group], wanted)
-    return parts_of(_split(group.astype(np.int64), wanted, seed), wanted)
+    number = names.size if clients is None else check_integer("clients", clients, 1)
+    if number > ids.size:
+        raise ArgumentError(f"{number} clients need {number} samples, there are {ids.size}", argument="clients")
+    if number < names.size:
+        return parts_of(_merge(np.bincount(group), number)[group], number)
+    return parts_of(_split(group.astype(np.int64), number, seed), number)
 
 
-def _merged(sizes: Ints, clients: int) -> Ints:
-    """Return the client of every id: largest id first, always into the client that is smallest so far."""
-    into = np.empty(sizes.size, np.int64)
-    filled = [(0, k) for k in range(clients)]
+def _merge(sizes: Ints, clients: int) -> Ints:
+    """Return the client of every id: the largest id first, always to the smallest client so far."""
+    owner = np.empty(sizes.size, np.int64)
+    heap = [(0, k) for k in range(clients)]
     for i in np.argsort(-sizes, kind="stable"):
-        size, k = heapq.heappop(filled)
-        into[i] = k
-        heapq.heappush(filled, (size + int(sizes[i]), k))
-    return into
+        size, k = heapq.heappop(heap)
+        owner[i] = k
+        heapq.heappush(heap, (size + int(sizes[i]), k))
+    return owner
 
 
 def _split(group: Ints, clients: int, seed: int) -> Ints:
-    """Return the client of every sample where each id is cut into one or more pieces of near equal size."""
+    """Return the client of every sample if each id is cut into one or more pieces of nearly equal size."""
     parts = parts_of(group, int(group.max()) + 1)
     pieces = apportion([part.size for part in parts], clients, most=clients)
     owner = np.empty(group.size, np.int64)
@@ -216,30 +216,30 @@ def _split(group: Ints, clients: int, seed: int) -> Ints:
 
 
 def apportion(sizes: Sequence[int], pieces: int, most: int) -> Ints:
-    """Return into how many pieces to cut each group: one each, then one more for the group with the largest pieces.
+    """Return the number of pieces of each group: one each, then always one more for the group with the largest pieces.
 
-    No group gets more pieces than `most` or than it has samples; the caller makes sure that `pieces` can be reached.
+    No group gets more pieces than `most` or than it has samples; the caller ensures that `pieces` can be reached.
     Ties go to the earlier group.
 
     >>> apportion([90, 10, 20], 5, most=3).tolist()
     [3, 1, 1]
     """
-    granted = np.ones(len(sizes), np.int64)
-    waiting = [(-float(size), group) for group, size in enumerate(sizes) if min(size, most) > 1]
-    heapq.heapify(waiting)
+    counts = np.ones(len(sizes), np.int64)
+    heap = [(-float(size), group) for group, size in enumerate(sizes) if min(size, most) > 1]
+    heapq.heapify(heap)
     for _ in range(pieces - len(sizes)):
-        _, group = heapq.heappop(waiting)
-        granted[group] += 1
-        if granted[group] < min(sizes[group], most):
-            heapq.heappush(waiting, (-sizes[group] / granted[group], group))
-    return granted
+        _, group = heapq.heappop(heap)
+        counts[group] += 1
+        if counts[group] < min(sizes[group], most):
+            heapq.heappush(heap, (-sizes[group] / counts[group], group))
+    return counts
 
 
 def hold_out(parts: Sequence[Ints], share: float, *, seed: int) -> tuple[Parts, Parts]:
     """Split every client's samples into training and validation samples.
 
-    The share is rounded to the nearest number of samples; one sample always stays for training. The choice
-    of a client depends on its own number and samples only.
+    The share is rounded to the nearest number of samples, and at least one sample stays for training. A client's split
+    depends only on its own number and samples.
 
     >>> train, validation = hold_out([np.arange(10), np.arange(10, 11)], 0.3, seed=1)
     >>> [part.size for part in train], [part.size for part in validation]

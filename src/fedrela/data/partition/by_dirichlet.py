@@ -1,4 +1,4 @@
-"""Dirichlet partitions: four schemes, the released code's own stream, and what happens when a client is too small.
+"""Dirichlet partitions: four schemes, the official code's own stream, and redraws when a client is too small.
 
 A scheme takes the sample indices of every class, the number of clients, alpha and a generator, and returns the owner of
 every sample. None of them uses memory that grows with clients times samples.
@@ -46,17 +46,17 @@ def dirichlet(
     clients
         K, how many clients.
     alpha
-        Concentration: near 0 a class goes to few clients, large values come near an even split.
+        Concentration: near 0 a class goes to few clients, large values approach an even split.
     seed
         Seed of the run.
     scheme
-        ``"proportional"``: each class is shuffled and cut at cumulated proportions. ``"multinomial"``: every
-        sample draws its client, the official rule. ``"niid_bench"``: as proportional, but a client that holds
-        ``n / K`` samples gets no more. ``"equal"``: all clients have the same size within one, each with a class
-        mix of its own.
+        ``"proportional"``: each class is shuffled and cut at cumulative proportions. ``"multinomial"``: every
+        sample draws its client, the official rule. ``"niid_bench"``: like proportional, but a client that has
+        ``n / K`` samples gets no more. ``"equal"``: all clients have the same size within one, each with its own
+        class mix.
     min_size
-        Smallest client; 0 allows empty ones. A draw with a smaller one is repeated, at most 100 times (less
-        often where clients times classes pass 200,000); then samples are moved from the largest clients to the
+        Smallest client; 0 allows empty ones. A draw with a smaller one is repeated, at most 100 times (fewer
+        if clients times classes exceed 200,000); then samples are moved from the largest clients to the
         too small ones. The attribute `note` of the result says what was done.
     numpy_seed
         Follow the official code's stream exactly, with this seed in place of `seed`. It implies
@@ -91,7 +91,7 @@ def dirichlet(
 
 
 def proportional(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
-    """Shuffle each class and cut it at cumulated Dirichlet proportions."""
+    """Shuffle each class and cut it at cumulative Dirichlet proportions."""
     owner = _unowned(members)
     for ids in members:
         p = normalise(log_weights(rng, alpha, (clients,)))
@@ -108,7 +108,7 @@ def multinomial(members: Parts, clients: int, alpha: float, rng: np.random.Gener
 
 
 def niid_bench(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
-    """Cut as `proportional` does, but give no more to a client that holds its even share ``n / K``."""
+    """Cut like `proportional`, but give no more to a client that has its even share ``n / K``."""
     owner = _unowned(members)
     sizes = np.zeros(clients, np.int64)
     for ids in members:
@@ -121,11 +121,11 @@ def niid_bench(members: Parts, clients: int, alpha: float, rng: np.random.Genera
 
 
 def equal(members: Parts, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
-    """Give every client the same size, within one, with a Dirichlet class mix of its own.
+    """Give every client the same size, within one, with its own Dirichlet class mix.
 
-    All clients request samples at once. Where a class is requested more often than it has samples, chance decides
+    All clients request samples at once. If a class is requested more often than it has samples, chance decides
     who gets them, the class closes, and the others request again among the open classes. Every pass serves all
-    clients or closes a class, so there are few.
+    clients or closes a class, so there are few passes.
     """
     owner = _unowned(members)
     left = np.array([ids.size for ids in members], np.int64)
@@ -170,22 +170,22 @@ def normalise(logs: Floats) -> Floats:
 
 
 def cut(proportions: Floats, total: int) -> Ints:
-    """Cut `total` samples at cumulated proportions and return the size of every piece.
+    """Cut `total` samples at cumulative proportions and return the size of every piece.
 
-    Dividing by the last cumulated value makes the last border exact, so no rounding leaves a sample to a client
+    Dividing by the last cumulative value makes the last border exact, so rounding never gives a sample to a client
     whose proportion is zero.
 
     >>> cut(np.array([0.5, 0.3, 0.2, 0.0]), 11).tolist()
     [5, 3, 3, 0]
     """
-    cumulated = np.cumsum(proportions)
-    borders = np.floor(cumulated / cumulated[-1] * total)
+    cumulative = np.cumsum(proportions)
+    borders = np.floor(cumulative / cumulative[-1] * total)
     pieces: Ints = np.diff(borders, prepend=0.0).astype(np.int64)
     return pieces
 
 
 def _cut_shuffled(proportions: Floats, total: int, rng: np.random.Generator) -> Ints:
-    """Cut with the clients laid out in random order.
+    """Cut with the clients in random order.
 
     In a fixed order rounding favours the same clients in every class: with more clients than samples and a large
     alpha, some would get a sample of each class and their neighbours none.
@@ -206,16 +206,16 @@ def _assign(owner: Ints, ids: Ints, counts: Ints, rng: np.random.Generator) -> N
 
 
 def official_owner(labels: NDArray[np.int64], clients: int, alpha: float, numpy_seed: int) -> NDArray[np.int64]:
-    """Return the client of every sample exactly as the released code draws it.
+    """Return the client of every sample exactly as the official code draws it.
 
-    It seeds NumPy's global generator; here a generator of our own gives the same stream. Classes are taken in
-    ascending order, absent ones included, and the samples of a class by ascending index.
+    It seeds NumPy's global generator; here a separate generator gives the same stream. Classes are taken in ascending
+    order, including absent ones, and the samples of a class by ascending index.
 
-    The number of classes is one more than the largest label; it shapes the first draw, so labels whose last
-    classes are absent follow another stream than labels with all of them.
+    The number of classes is one more than the largest label; it shapes the first draw, so labels without the last
+    classes follow a different stream than labels with all classes.
     """
     if check_integer("numpy_seed", numpy_seed, 0) > LARGEST_NUMPY_SEED:
-        what = f"expected a number from 0 to {LARGEST_NUMPY_SEED}, got {numpy_seed}"
+        what = f"expected an integer from 0 to {LARGEST_NUMPY_SEED}, got {numpy_seed}"
         raise ArgumentError(what, argument="numpy_seed")
     legacy = np.random.RandomState(numpy_seed)
     num_classes = int(labels.max()) + 1 if labels.size else 0
@@ -226,6 +226,6 @@ def official_owner(labels: NDArray[np.int64], clients: int, alpha: float, numpy_
         p = legacy.dirichlet([alpha] * clients)
         if not np.isfinite(p).all():
             what = f"the official stream has no proportions for class {c} at alpha = {alpha:g}"
-            raise ArgumentError(f"{what}; take another numpy_seed or leave it out", argument="numpy_seed")
+            raise ArgumentError(f"{what}; choose another numpy_seed or leave it out", argument="numpy_seed")
         owner[ids] = legacy.choice(clients, size=ids.size, p=p)
     return owner

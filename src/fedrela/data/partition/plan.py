@@ -25,9 +25,9 @@ OFFICIAL = {"scheme": "multinomial", "min_size": 0}  # what numpy_seed implies
 
 @dataclass(frozen=True)
 class PartitionPlan(Options):
-    """Which client gets which samples; each kind has options of its own, see the function of its name.
+    """Which client gets which samples; each kind has its own options: see the function of that name.
 
-    `scheme` and `min_size` default to those of the kind.
+    The defaults of `scheme` and `min_size` depend on the kind.
     """
 
     kind: str = option(
@@ -59,7 +59,7 @@ class PartitionPlan(Options):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
             elif official and getattr(self, name) != value:
-                what = f"numpy_seed follows the official code, which has {value!r}; leave it out"
+                what = f"numpy_seed follows the official code, which uses {value!r}; leave it out"
                 raise ArgumentError(what, argument=name)
 
     def unused(self) -> dict[str, str]:

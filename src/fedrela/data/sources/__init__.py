@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from fedrela.components import check_component, find_component
 from fedrela.data.cache import PathOrNone, Progress
 from fedrela.data.sources import cifar, digits, fashion_mnist, gaussians, image_folder, npz, table
 from fedrela.data.sources.arrays import from_arrays
 from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
 from fedrela.errors import ArgumentError, DataError
-from fedrela.parts import check_kind, find_part
 from fedrela.text import unknown
 
 __all__ = [
@@ -75,7 +75,7 @@ def load(
             raise ArgumentError(unknown("option", option, own, f"source {name!r}"), argument=option)
     source = loader(**{key: value for key, value in common.items() if key in accepted}, **options)
     if not isinstance(source, Source):
-        raise DataError(f"{name}: expected fedrela.data.sources.Source from it, got {type(source).__name__}")
+        raise DataError(f"{name}: expected it to return fedrela.data.sources.Source, got {type(source).__name__}")
     return source
 
 
@@ -85,8 +85,9 @@ def find_source(name: object) -> SourceSpec:
     Your own function returns a `Source`. If it has parameters root, cache and progress, they are passed; further
     parameters are the source's options.
     """
-    found = find_part("sources", name, SOURCES)
-    if isinstance(found, SourceSpec):
-        return found
-    check_kind(name, found, callable(found) and not isinstance(found, type), "a function that returns a Source")
-    return SourceSpec(found, str(name), (found.__doc__ or "your own").partition("\n")[0], "as it says")
+    source = find_component("sources", name, SOURCES)
+    if isinstance(source, SourceSpec):
+        return source
+    is_function = callable(source) and not isinstance(source, type)
+    check_component(name, source, is_function, "a function that returns a Source")
+    return SourceSpec(source, str(name), (source.__doc__ or "your own").partition("\n")[0], "as it says")

@@ -51,8 +51,8 @@ def from_arrays(
     layout
         Where the channels are: "auto", "nchw" or "nhwc"; see `fedrela.data.sources.arrays.image_layout`.
     form
-        What `x` is: "auto" takes two dimensions for a table, bytes for images, and all else for arrays as they are;
-        "array" does so for two dimensions as well, such as token ids. Integers are kept as int64, floats as float32.
+        What `x` is: "auto" treats two dimensions as a table, bytes as images, and everything else as arrays; "array"
+        treats two dimensions as an array too, such as token ids. Integers are stored as int64, floats as float32.
     name
         Name of the source in messages.
 
@@ -78,7 +78,7 @@ def from_arrays(
         clients = None if clients is None else clients[train]
     else:
         held_out, test_labels = as_samples(np.asarray(x_test), layout, f"{name}: x_test", form), np.asarray(y_test)
-        if class_names is None:  # the names were made from the training labels, so test labels are looked up as text
+        if class_names is None:  # the names come from the training labels, so test labels are looked up as text
             test_labels = np.array([str(value) for value in plain_values(test_labels, f"{name}: y_test")])
         parts = [rows, labels, held_out, encode_labels(test_labels, names, f"{name}: y_test")[0]]
     return table_or_images(name, parts, names, clients, is_table=form == "auto" and rows.ndim == 2)
@@ -87,7 +87,7 @@ def from_arrays(
 def table_or_images(
     name: str, parts: list[NDArray[Any]], names: tuple[str, ...], clients: NDArray[np.int64] | None, *, is_table: bool
 ) -> Source:
-    """Build the source; the arrays become read-only views, and the columns of a table are numbers."""
+    """Build the source; the arrays become read-only views, and all columns of a table are numeric."""
     views = [part.view() for part in parts]
     for view in views:
         view.flags.writeable = False
@@ -101,8 +101,8 @@ def table_or_images(
 def image_layout(shape: tuple[int, ...], layout: str, where: str) -> str:
     """Return "nhw", "nchw" or "nhwc" for images of `shape`.
 
-    Three dimensions are grey images. Of four, with `layout` "auto", the second is the channels where it is 1 or 3, else
-    the last where it is 1 or 3, else `layout` must say it.
+    Three dimensions are grey images. Of four, with `layout` "auto", the channels are the second if it is 1 or 3, else
+    the last if it is 1 or 3; otherwise `layout` must say which.
 
     >>> [image_layout(s, "auto", "x") for s in ((9, 8, 8), (9, 3, 8, 8), (9, 8, 8, 3), (9, 3, 3, 3))]
     ['nhw', 'nchw', 'nhwc', 'nchw']
@@ -118,7 +118,7 @@ def image_layout(shape: tuple[int, ...], layout: str, where: str) -> str:
         return "nchw"
     if shape[3] in COLOURS:
         return "nhwc"
-    raise DataError(f"{where}: shape {shape} does not show its channels; set layout to nchw or nhwc")
+    raise DataError(f"{where}: shape {shape} does not show which are the channels; set layout to nchw or nhwc")
 
 
 def channels_first(images: NDArray[Any], layout: str) -> NDArray[Any]:
@@ -129,7 +129,7 @@ def channels_first(images: NDArray[Any], layout: str) -> NDArray[Any]:
 
 
 def as_stored(images: NDArray[Any], layout: str) -> NDArray[Any]:
-    """Return a view of `images`, channels first, as `layout` has them: the inverse of `channels_first`."""
+    """Return a view of `images` in `layout`: the inverse of `channels_first`."""
     if layout == "nhw":
         return images[:, 0]
     return images.transpose(0, 2, 3, 1) if layout == "nhwc" else images
@@ -142,7 +142,7 @@ def check_bytes(dtype: np.dtype[Any], where: str) -> None:
 
 
 def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
-    """Return numbers ``(n, features)`` as float32; one that is not finite there is an error with its place."""
+    """Return numbers ``(n, features)`` as float32; the error for one that is not finite names its row and column."""
     if values.ndim != 2 or not values.shape[1] or values.dtype.kind not in "biuf":
         raise DataError(f"{where}: expected a table of numbers (n, features), got {values.dtype} {values.shape}")
     with np.errstate(over="ignore"):

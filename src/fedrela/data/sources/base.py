@@ -1,4 +1,4 @@
-"""What every data source gives (`Source`), and what the registry says about it (`SourceSpec`)."""
+"""What every data source returns (`Source`), and its entry in the registry (`SourceSpec`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Source:
     y_train, y_test
         Labels, int64 from 0 to C - 1.
     class_names
-        One name per class; their number is C.
+        One name per class, C in all.
     client_train
         A natural client id for every training sample (a hospital, a writer), or None.
     feature_names
@@ -41,7 +41,7 @@ class Source:
         Which of a table's columns are numbers to standardise, ``(features,)`` booleans (encoded categories are not);
         None for images.
     pixel_max
-        The largest value that a pixel can have, whatever the brightest one in the data is.
+        The largest value that a pixel can have, not the largest in the data.
     """
 
     name: str
@@ -67,13 +67,13 @@ class Source:
 
     @property
     def is_image(self) -> bool:
-        """Whether samples are pictures (uint8, channels first) and not table rows or other arrays."""
+        """Whether samples are images (uint8, channels first) and not table rows or other arrays."""
         return self.x_train.ndim == 4 and self.x_train.dtype == np.uint8
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file to download: its address, and its size in bytes and SHA-256 as published."""
+    """A file to download: its URL, and its size in bytes and SHA-256 as published."""
 
     url: str
     size: int
@@ -81,13 +81,13 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """Return the name of the file on disk: the last component of its address."""
+        """Return the name of the file on disk: the last component of its URL."""
         return self.url.rsplit("/", 1)[1]
 
 
 @dataclass(frozen=True)
 class Download:
-    """What ``fedrela data fetch`` gets for a source: files, or one archive, which is unpacked beside itself.
+    """What ``fedrela data fetch`` downloads for a source: files, or one archive, which is unpacked beside itself.
 
     `folder` is the one inside the archive; `path` is where the files go, below the root folder of all data.
     """
@@ -98,7 +98,7 @@ class Download:
 
 
 def archive(url: str, size: int, sha256: str, folder: str) -> Download:
-    """Return the download of one archive in which everything lies in `folder`."""
+    """Return the download of one archive that contains everything in `folder`."""
     return Download((RemoteFile(url, size, sha256),), folder)
 
 
@@ -119,12 +119,12 @@ class SourceSpec:
     """
 
     load: Callable[..., Source]
-    label: str  # name and content of the data for people, one line each
-    description: str
-    files: str  # where they are looked for; ROOT is the folder that the configuration names
+    label: str  # the name of the data set
+    description: str  # its content, in one line
+    files: str  # where they are looked for; ROOT is the folder in the configuration
     download: Download | None = None  # None if the files come from elsewhere
     size: DataSize | None = None  # if it is always the same
-    find: Callable[[PathOrNone], Path] | None = None  # where its files lie, or a `DataError`; None: they are your own
+    find: Callable[[PathOrNone], Path] | None = None  # where its files are, or a `DataError`; None for the user's own
 
     @property
     def has_files(self) -> bool:
@@ -138,7 +138,7 @@ class SourceSpec:
 
 
 def check_source_arrays(source: Source) -> None:
-    """Raise a `DataError` if the parts of a source do not have the form that `Source` promises."""
+    """Raise a `DataError` if the arrays of a source do not have the documented form."""
     _check_types(source)
     for part in ("train", "test"):
         _check_part(source, part)
@@ -150,8 +150,8 @@ def check_source_arrays(source: Source) -> None:
         raise DataError(f"{source.name}: training and test samples differ in shape: {shapes}")
     ids, width = source.client_train, source.x_train.shape[1:]
     if ids is not None and (ids.shape != source.y_train.shape or ids.dtype != np.int64):
-        wanted = f"expected int64 {source.y_train.shape}"
-        raise DataError(f"{source.name}: client_train: {wanted}, got {ids.dtype} {ids.shape}")
+        expected = f"expected int64 {source.y_train.shape}"
+        raise DataError(f"{source.name}: client_train: {expected}, got {ids.dtype} {ids.shape}")
     if source.numeric is not None and (source.numeric.shape != width or source.numeric.dtype != np.bool_):
         raise DataError(f"{source.name}: numeric: expected one boolean per feature, got {source.numeric.shape}")
     if source.feature_names and (len(source.feature_names),) != width:
@@ -168,10 +168,10 @@ def _check_types(source: Source) -> None:
     for key in ("class_names", "feature_names"):
         texts = getattr(source, key)
         is_list = isinstance(texts, tuple | list)
-        odd = [f"{type(text).__name__} in it" for text in texts if not isinstance(text, str)] if is_list else []
-        if not is_list or odd:
-            what = odd[0] if odd else type(texts).__name__
-            raise DataError(f"{source.name}: {key}: expected a tuple of strings, got {what}")
+        wrong = [f"{type(text).__name__} in it" for text in texts if not isinstance(text, str)] if is_list else []
+        if not is_list or wrong:
+            got = wrong[0] if wrong else type(texts).__name__
+            raise DataError(f"{source.name}: {key}: expected a tuple of strings, got {got}")
 
 
 def refuse_multi_label(shape: tuple[int, ...], where: str) -> None:
@@ -190,6 +190,6 @@ def _check_part(source: Source, part: str) -> None:
     if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
         raise DataError(f"{source.name}: y_{part}: expected int64 ({len(x)},), got {y.dtype} {y.shape}")
     if y.size and (y.min() < 0 or y.max() >= source.num_classes):
-        odd = y.min() if y.min() < 0 else y.max()
-        known = f"expected labels from 0 to {source.num_classes - 1}" if source.num_classes else "no class is named"
-        raise DataError(f"{source.name}: y_{part}: {known}, got {odd}")
+        wrong = y.min() if y.min() < 0 else y.max()
+        expected = f"expected labels from 0 to {source.num_classes - 1}" if source.num_classes else "no class is named"
+        raise DataError(f"{source.name}: y_{part}: {expected}, got {wrong}")

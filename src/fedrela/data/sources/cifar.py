@@ -28,7 +28,7 @@ ARRAYS = ("x_train", "y_train", "x_test", "y_test", "names")
 
 @dataclass(frozen=True)
 class Edition:
-    """What the binary edition of one CIFAR looks like: `train` and `test` map file names to their records."""
+    """The files of the binary edition of one CIFAR: `train` and `test` map file names to their number of records."""
 
     name: str
     folder: str
@@ -56,42 +56,32 @@ CIFAR100 = Edition(
 )  # fmt: skip
 
 
-def load_cifar10(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
-    """Return CIFAR-10 from ``cifar-10-batches-bin`` or ``cifar-10-binary.tar.gz`` in `root`, or from `root` itself."""
-    return load_edition(CIFAR10, root, cache, progress)
-
-
-def load_cifar100(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
-    """Return CIFAR-100 from ``cifar-100-binary`` or ``cifar-100-binary.tar.gz`` in `root`, or from `root` itself."""
-    return load_edition(CIFAR100, root, cache, progress)
-
-
 def load_edition(
     edition: Edition, root: PathOrNone, cache: PathOrNone = None, progress: Progress | None = None
 ) -> Source:
-    """Decode an edition once into the cache, and return it from there."""
-    place = _find(edition, root_folder(root))
-    wanted = [*edition.train, *edition.test, edition.names]
-    files = [place / name for name in wanted] if place.is_dir() else [place]
+    """Return an edition from its folder or archive in `root`, or from `root` itself, decoded once into the cache."""
+    path = _find(edition, root_folder(root))
+    names = [*edition.train, *edition.test, edition.names]
+    files = [path / name for name in names] if path.is_dir() else [path]
     for file in files:
         if not file.is_file():
-            get = f"`fedrela data fetch {edition.name}` gets the whole set"
+            get = f"`fedrela data fetch {edition.name}` downloads the whole data set"
             raise DataError(f"{edition.name}: {file} is missing; {get}")
     counts = [*edition.train.values(), *edition.test.values()]
-    options = {"reader": "cifar", "packed": place.is_file(), "records": counts}
+    options = {"reader": "cifar", "packed": path.is_file(), "records": counts}
 
     def decode(new: NewArray) -> None:
-        _decode(edition, place, new, progress)
+        _decode(edition, path, new, progress)
 
     arrays = cached_arrays(edition.name, files, options, ARRAYS, decode, folder=cache, progress=progress)
-    names = class_names_from_lines(arrays["names"].tobytes(), edition.classes, f"{place}: {edition.names}")
-    return Source(edition.name, arrays["x_train"], arrays["y_train"], arrays["x_test"], arrays["y_test"], names)
+    classes = class_names_from_lines(arrays["names"].tobytes(), edition.classes, f"{path}: {edition.names}")
+    return Source(edition.name, arrays["x_train"], arrays["y_train"], arrays["x_test"], arrays["y_test"], classes)
 
 
 def _find(edition: Edition, root: Path) -> Path:
-    for place in (root / edition.folder, root / edition.archive):
-        if place.exists():
-            return place
+    for path in (root / edition.folder, root / edition.archive):
+        if path.exists():
+            return path
     if root.is_file() or any((root / name).is_file() for name in edition.train):
         return root
     get = f"put {edition.archive} or its folder {edition.folder} there, or run `fedrela data fetch {edition.name}`"
@@ -102,18 +92,18 @@ def _find(edition: Edition, root: Path) -> Path:
     raise DataError(f"{edition.name}: no binary edition in {root}; {get}")
 
 
-def _decode(edition: Edition, place: Path, new: NewArray, progress: Progress | None) -> None:
+def _decode(edition: Edition, path: Path, new: NewArray, progress: Progress | None) -> None:
     targets = {}
     for part, counts in (("train", edition.train), ("test", edition.test)):
-        total = sum(counts.values())
-        x, y = new(f"x_{part}", (total, 3, 32, 32), np.uint8), new(f"y_{part}", (total,), np.int64)
+        size = sum(counts.values())
+        x, y = new(f"x_{part}", (size, 3, 32, 32), np.uint8), new(f"y_{part}", (size,), np.int64)
         for name, end in zip(counts, accumulate(counts.values()), strict=True):
-            own = slice(end - counts[name], end)
-            targets[name] = (x[own], y[own])
-    done, every = 0, sum(len(y) for _, y in targets.values())
-    with reading(place, f"binary edition of {edition.name}"):
-        for name, size, stream in _open_members(edition, place):
-            where = f"{place}: {name}"
+            records = slice(end - counts[name], end)
+            targets[name] = (x[records], y[records])
+    done, total = 0, sum(len(y) for _, y in targets.values())
+    with reading(path, f"binary edition of {edition.name}"):
+        for name, size, stream in _open_members(edition, path):
+            where = f"{path}: {name}"
             if name == edition.names:
                 text = read_exactly(stream, min(size, LONGEST_NAMES), where)
                 class_names_from_lines(text, edition.classes, where)
@@ -122,7 +112,7 @@ def _decode(edition: Edition, place: Path, new: NewArray, progress: Progress | N
             _decode_records(edition, stream, size, *targets[name], where)
             done += len(targets[name][1])
             if progress:
-                progress(done, every, f"decoding {edition.name}")
+                progress(done, total, f"decoding {edition.name}")
 
 
 def _decode_records(
@@ -130,7 +120,7 @@ def _decode_records(
 ) -> None:
     expected = len(y) * edition.record_bytes
     if size != expected:
-        raise DataError(f"{where}: expected {expected} bytes, got {size}; get it again")
+        raise DataError(f"{where}: expected {expected} bytes, got {size}; download it again")
     rows = np.frombuffer(read_exactly(stream, size, where), np.uint8).reshape(len(y), edition.record_bytes)
     y[:] = rows[:, edition.label_bytes - 1]
     if (i := first(y >= edition.classes)) is not None:
@@ -139,7 +129,7 @@ def _decode_records(
 
 
 class LimitedGzip(gzip.GzipFile):
-    """An archive of which a limited number of bytes is unpacked: a small one may expand without end."""
+    """An archive that unpacks to a limited number of bytes: a small one may expand without end."""
 
     def __init__(self, path: Path, limit: int) -> None:
         super().__init__(path, "rb")
@@ -150,64 +140,57 @@ class LimitedGzip(gzip.GzipFile):
         data = super().read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise DataError(f"{self._path}: unpacks to far more than the data set; get the archive again")
+            raise DataError(f"{self._path}: unpacks to far more than the data set; download it again")
         return data
 
 
-def _open_members(edition: Edition, place: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """Yield name, size and stream of every file of the edition; a stream must be read before the next is asked for."""
-    wanted = [*edition.train, *edition.test, edition.names]
-    if place.is_dir():
-        for name in wanted:
-            with (place / name).open("rb") as file:
-                yield name, (place / name).stat().st_size, file
+def _open_members(edition: Edition, path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Yield name, size and stream of every file of the edition; read a stream before you request the next."""
+    files = [*edition.train, *edition.test, edition.names]
+    if path.is_dir():
+        for name in files:
+            with (path / name).open("rb") as file:
+                yield name, (path / name).stat().st_size, file
         return
-    names = {f"{edition.folder}/{name}": name for name in wanted}
+    names = {f"{edition.folder}/{name}": name for name in files}
     missing = set(names)
     records = sum(edition.train.values()) + sum(edition.test.values())
     limit = 2 * records * edition.record_bytes + SLACK
-    with LimitedGzip(place, limit) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", bufsize=BLOCK) as tar:
+    with LimitedGzip(path, limit) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", bufsize=BLOCK) as tar:
         for member in tar:
             stream = tar.extractfile(member) if member.name in names and member.isreg() else None
             if stream is None:
                 continue
             if member.name not in missing:
-                raise DataError(f"{place}: {member.name} occurs twice; get the archive again")
+                raise DataError(f"{path}: {member.name} occurs twice; download the archive again")
             missing.remove(member.name)
             yield names[member.name], member.size, stream
             if not missing:
                 return
-    raise DataError(f"{place}: {min(missing)} is not in it; get the archive again")
+    raise DataError(f"{path}: {min(missing)} is not in it; download the archive again")
+
+
+def _spec(edition: Edition, label: str, size: int, sha256: str) -> SourceSpec:
+    def load(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
+        return load_edition(edition, root, cache, progress)
+
+    return SourceSpec(
+        load,
+        label,
+        f"60,000 colour images of 32x32, {edition.classes} classes; the binary edition",
+        f"ROOT/{edition.folder}, ROOT/{edition.archive}",
+        archive(f"https://www.cs.toronto.edu/~kriz/{edition.archive}", size, sha256, edition.folder),
+        DataSize(50_000, 10_000, edition.classes, (3, 32, 32)),
+        lambda root: _find(edition, root_folder(root)),
+    )
 
 
 # The CIFAR page links the binary editions: https://www.cs.toronto.edu/~kriz/cifar.html (it gives MD5 sums).
 # Sizes and SHA-256 of the same files: cifar10.txt and cifar100.txt in
 # https://github.com/tensorflow/datasets/tree/333639b/tensorflow_datasets/url_checksums
-CIFAR10_SPEC = SourceSpec(
-    load_cifar10,
-    "CIFAR-10",
-    "60,000 colour images of 32x32, 10 classes; the binary edition",
-    "ROOT/cifar-10-batches-bin, ROOT/cifar-10-binary.tar.gz",
-    archive(
-        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-        170_052_171,
-        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-        folder="cifar-10-batches-bin",
-    ),
-    DataSize(50_000, 10_000, 10, (3, 32, 32)),
-    lambda root: _find(CIFAR10, root_folder(root)),
+CIFAR10_SPEC = _spec(
+    CIFAR10, "CIFAR-10", 170_052_171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
 )
-CIFAR100_SPEC = SourceSpec(
-    load_cifar100,
-    "CIFAR-100",
-    "60,000 colour images of 32x32, 100 classes; the binary edition",
-    "ROOT/cifar-100-binary, ROOT/cifar-100-binary.tar.gz",
-    archive(
-        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
-        168_513_733,
-        "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
-        folder="cifar-100-binary",
-    ),
-    DataSize(50_000, 10_000, 100, (3, 32, 32)),
-    lambda root: _find(CIFAR100, root_folder(root)),
+CIFAR100_SPEC = _spec(
+    CIFAR100, "CIFAR-100", 168_513_733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
 )

@@ -1,4 +1,4 @@
-"""scikit-learn's bundled digits: 1,797 images of 8x8, no file needed."""
+"""scikit-learn's bundled digits: 1,797 images of 8x8, without a download."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def load() -> Source:
 
 
 def _read() -> NDArray[np.float64]:
-    """Return 64 pixels and the digit of each image, from scikit-learn's own file: loading scikit-learn takes longer."""
-    home = find_spec("sklearn")
-    file = Path(home.origin if home and home.origin else "").parent / "datasets/data/digits.csv.gz"
+    """Return 64 pixels and the digit of each image, from scikit-learn's own file: importing scikit-learn is slower."""
+    spec = find_spec("sklearn")
+    file = Path(spec.origin if spec and spec.origin else "").parent / "datasets/data/digits.csv.gz"
     if file.exists():
         return np.loadtxt(file, delimiter=",")
     from sklearn.datasets import load_digits

@@ -27,7 +27,7 @@ def load(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progres
     """Return Fashion-MNIST, images mapped into memory.
 
     Looked for in ``root/FashionMNIST/raw`` (torchvision's layout) and ``root``; without `root`, in ``data`` and then
-    where Debian's package dataset-fashion-mnist puts the files. A plain file is mapped where it lies; a gzip file is
+    where Debian's package dataset-fashion-mnist installs the files. A plain file is mapped in place; a gzip file is
     decoded once into the cache.
     """
     folder = _find(root)
@@ -53,7 +53,7 @@ def _file(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
-    get = "`fedrela data fetch fashion_mnist` gets it"
+    get = "`fedrela data fetch fashion_mnist` downloads it"
     raise DataError(f"fashion_mnist: {folder / name} or {name}.gz is missing; {get}")
 
 
@@ -80,8 +80,8 @@ def _labels(path: Path, number: int) -> NDArray[np.int64]:
     if len(raw) != number:
         raise DataError(f"{path}: expected {number} labels, one per image, got {len(raw)}")
     if raw.max() >= len(CLASS_NAMES):
-        what = f"label {raw.max()} at position {raw.argmax()}"
-        raise DataError(f"{path}: {what}; 0 to {len(CLASS_NAMES) - 1} are classes")
+        what = f"expected labels from 0 to {len(CLASS_NAMES) - 1}, got {raw.max()} at position {raw.argmax()}"
+        raise DataError(f"{path}: {what}")
     return raw.astype(np.int64)
 
 
@@ -101,9 +101,9 @@ def _unzip_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """Decode a gzip IDX file."""
     with reading(path, "gzip IDX file"), gzip.open(path, "rb") as file:
         shape = _read_header(file, dimensions, path)
-        total, room = math.prod(shape), path.stat().st_size * DEFLATE_LIMIT
-        if total > room:
-            raise DataError(f"{path}: its header claims {total} bytes, but a file of this size holds {room} at most")
+        total, most = math.prod(shape), path.stat().st_size * DEFLATE_LIMIT
+        if total > most:
+            raise DataError(f"{path}: its header claims {total} bytes, but a file of this size holds {most} at most")
         values = np.frombuffer(read_exactly(file, total, path), np.uint8).reshape(shape)
         if file.read(1):
             raise DataError(f"{path}: continues after the {total} bytes that its header {shape} announces")
@@ -114,15 +114,16 @@ def _read_header(file: Readable, dimensions: int, path: Path) -> tuple[int, ...]
     magic = read_exactly(file, 4, path)
     expected = bytes((0, 0, UNSIGNED_BYTE, dimensions))
     if magic != expected:
-        raise DataError(f"{path}: no IDX file of {dimensions} dimensions: starts {magic.hex()}, not {expected.hex()}")
+        what = f"not an IDX file of {dimensions} dimensions"
+        raise DataError(f"{path}: {what}: starts with {magic.hex()}, not {expected.hex()}")
     sizes = np.frombuffer(read_exactly(file, 4 * dimensions, path), ">u4")
     shape = tuple(int(size) for size in sizes)
     if 0 in shape:
-        raise DataError(f"{path}: holds nothing: its header says {shape}")
+        raise DataError(f"{path}: is empty: its header says {shape}")
     return shape
 
 
-# The authors' README links the files at an address without https and says that they also lie in its repository,
+# The authors' README links the files at a URL without https and says that they are also in its repository,
 # under data/fashion: https://github.com/zalandoresearch/fashion-mnist#get-the-data (it gives MD5 sums).
 # Sizes and SHA-256 of the same files:
 # https://github.com/tensorflow/datasets/blob/333639b/tensorflow_datasets/url_checksums/fashion_mnist.txt

@@ -1,4 +1,4 @@
-"""Generated data whose best classifier is known: one Gaussian per class."""
+"""Generated data with a known Bayes classifier: one Gaussian per class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedrela.streams import stream
 
 SEPARATION = Option("separation", float, 2.0, "distance between two means", ge=0, le=1e6)
 MOST_FEATURES = 1_000_000
-MOST_VALUES = 100_000_000  # of one part; two gigabytes while they are drawn
+MOST_VALUES = 100_000_000  # of the training or the test set; two gigabytes while they are drawn
 
 
 def load(
@@ -65,7 +65,7 @@ def means(classes: int, dimension: int, separation: float) -> NDArray[np.float64
     _check_size("classes", classes, dimension)
     separation = checked(SEPARATION, separation)
     corners = np.zeros((classes, dimension))
-    for k in range(1, classes):  # axis k - 1 parts class k from the ones before it
+    for k in range(1, classes):  # axis k - 1 separates class k from those before it
         corners[:k, k - 1] = -1 / (k + 1)
         corners[k, k - 1] = k / (k + 1)
         corners[:, k - 1] *= separation * np.sqrt((k + 1) / (2 * k))
@@ -74,14 +74,14 @@ def means(classes: int, dimension: int, separation: float) -> NDArray[np.float64
 
 def _check_size(option: str, rows: int, dimension: int) -> None:
     if rows * dimension > MOST_VALUES:
-        limit = f"at most {MOST_VALUES:,} values are drawn"
-        raise ArgumentError(f"{limit}, got {rows:,} of {dimension:,} features; lower one of them", argument=option)
+        limit = f"expected at most {MOST_VALUES:,} values"
+        raise ArgumentError(f"{limit}, got {rows:,} times {dimension:,} features; lower one of them", argument=option)
 
 
 def _counts(count: int | Sequence[int], centres: NDArray[np.float64], option: str) -> list[int]:
     classes, dimension = centres.shape
-    several = isinstance(count, list | tuple) or (isinstance(count, np.ndarray) and count.ndim == 1)
-    counts = list(cast(Sequence[int], count)) if several else [cast(int, count)] * classes
+    is_list = isinstance(count, list | tuple) or (isinstance(count, np.ndarray) and count.ndim == 1)
+    counts = list(cast(Sequence[int], count)) if is_list else [cast(int, count)] * classes
     if len(counts) != classes:
         raise ArgumentError(f"expected one count, or {classes}, one per class, got {len(counts)}", argument=option)
     counts = [check_integer(option, n, 1) for n in counts]

@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face's `datasets` from disk, and partitions of `flwr-datasets`, where those are installed.
+"""Data sets of Hugging Face's `datasets` from disk, and partitions of `flwr-datasets`, if those are installed.
 
 In a configuration: ``source = "fedrela.data.sources.huggingface:load"`` and ``root`` as the folder that
 ``Dataset.save_to_disk`` wrote.
@@ -52,8 +52,8 @@ def load(
         The column with images, by default the first of that kind; every image becomes ``size x size``. Without one,
         all columns of numbers are the features of a table.
     partitioner, partitions, alpha, partition_by
-        Client ids by a partitioner of flwr-datasets: "iid", "dirichlet" (by class) or "natural_id" (by the column
-        `partition_by`). Take them with ``partition = { kind = "natural" }``.
+        Client ids from a partitioner of flwr-datasets: "iid", "dirichlet" (by class) or "natural_id" (by the column
+        `partition_by`). Use them with ``partition = { kind = "natural" }``.
     """
     if partitioner is not None:
         check_choice("partitioner", partitioner, PARTITIONERS)
@@ -88,7 +88,7 @@ def _read(root: PathOrNone, train: str, test: str) -> tuple[Any, Any, Any]:
     try:
         found = datasets.load_from_disk(str(where))
     except (OSError, ValueError) as error:
-        raise DataError(f"{where}: no data set of Hugging Face: {str(error).partition(chr(10))[0]}") from None
+        raise DataError(f"{where}: not a Hugging Face data set: {str(error).partition(chr(10))[0]}") from None
     if not isinstance(found, datasets.DatasetDict):
         return found, None, where
     for option, split in (("train", train), ("test", test)):
@@ -100,15 +100,15 @@ def _read(root: PathOrNone, train: str, test: str) -> tuple[Any, Any, Any]:
 def _samples(
     parts: list[Any], label: str, image: str | None, size: int, channels: int, where: object
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Return the samples of all parts, and the names of features where it is a table."""
+    """Return the samples of all parts, and the names of the features if it is a table."""
     from datasets import Image, Value
 
     kinds = parts[0].features
     images = [name for name, kind in kinds.items() if isinstance(kind, Image)]
     if image is not None or images:
         column, mode = image or images[0], {1: "L", 3: "RGB"}[channels]
-        found = [each.convert(mode).resize((size, size)) for part in parts for each in part[column]]
-        pixels = np.stack([np.asarray(each, np.uint8).reshape(size, size, channels) for each in found])
+        resized = [each.convert(mode).resize((size, size)) for part in parts for each in part[column]]
+        pixels = np.stack([np.asarray(each, np.uint8).reshape(size, size, channels) for each in resized])
         return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)), ()
     numbers = [
         name
@@ -128,13 +128,13 @@ def _clients(rows: Any, name: str, number: int, alpha: float, by: str, seed: int
     from flwr_datasets import partitioner as kinds
 
     if name == "iid":
-        made = kinds.IidPartitioner(number)
+        partitioner = kinds.IidPartitioner(number)
     elif name == "dirichlet":
-        made = kinds.DirichletPartitioner(number, by, alpha, seed=seed)
+        partitioner = kinds.DirichletPartitioner(number, by, alpha, seed=seed)
     else:
-        made = kinds.NaturalIdPartitioner(by)
-    made.dataset = rows.add_column(ROW, np.arange(len(rows)))
+        partitioner = kinds.NaturalIdPartitioner(by)
+    partitioner.dataset = rows.add_column(ROW, np.arange(len(rows)))
     clients = np.zeros(len(rows), np.int64)
-    for client in range(made.num_partitions):
-        clients[np.asarray(made.load_partition(client)[ROW])] = client
+    for client in range(partitioner.num_partitions):
+        clients[np.asarray(partitioner.load_partition(client)[ROW])] = client
     return clients

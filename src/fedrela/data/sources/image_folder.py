@@ -30,7 +30,7 @@ ANNOTATIONS = "val_annotations.txt"
 SIZE = Option("size", int, 64, "pixels of a side", ge=1, le=4096)
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP")
 MODES = {1: "L", 3: "RGB"}
-MAX_PIXELS = 89_478_485  # where Pillow begins to warn of a decompression bomb; here it is an error
+MAX_PIXELS = 89_478_485  # from here Pillow warns of a decompression bomb; here it is an error
 DEEP_MODES = ("I", "I;16", "I;16L", "I;16B", "F")  # Pillow would clip, not scale, their values
 BLOCK_IMAGES = 512
 
@@ -116,7 +116,7 @@ def _load(
             decode_images([path for path, _ in samples], out, progress, f"decoding {name} {part[2:]}")
 
     options = {"reader": "images", "size": size, "channels": channels, "train": len(listing.train)}
-    options["pillow"] = version("pillow")  # another version may round pixels another way
+    options["pillow"] = version("pillow")  # versions may round pixels differently
     files = [path for samples in parts.values() for path, _ in samples]
     _check_files(root, files)
     arrays = cached_arrays(name, files, options, list(parts), decode, folder=cache, progress=progress)
@@ -125,15 +125,15 @@ def _load(
 
 
 def _check_files(root: Path, files: Sequence[Path]) -> None:
-    """Refuse pipes, devices and links that lead out of `root`."""
+    """Refuse pipes, devices, and links that point out of `root`."""
     top, folders = Path(os.path.realpath(root)), {path.parent for path in files}
     real = {folder: Path(os.path.realpath(folder)) for folder in folders}
     for path in files:
-        place = Path(os.path.realpath(path)) if path.is_symlink() else real[path.parent]
-        if not place.is_relative_to(top):
-            raise DataError(f"{path}: a link leads out of {root}; put the images themselves there")
+        target = Path(os.path.realpath(path)) if path.is_symlink() else real[path.parent]
+        if not target.is_relative_to(top):
+            raise DataError(f"{path}: a link points out of {root}; put the images themselves there")
         if path.exists() and not path.is_file():
-            raise DataError(f"{path}: expected an image, found a folder, a pipe or a device")
+            raise DataError(f"{path}: expected an image, got a folder, a pipe or a device")
 
 
 def _check_form(size: int, channels: int = 3) -> None:
@@ -145,9 +145,9 @@ def _check_form(size: int, channels: int = 3) -> None:
 def list_folders(root: Path, test: str | None, put: str) -> Listing:
     """List ``root/train/CLASS/*`` (or ``CLASS/images/*``, as Tiny-ImageNet has it) and the test images.
 
-    Classes are the folders of ``root/train`` in the order of their names. Test images lie in ``root/TEST/CLASS/*``, or
+    Classes are the folders of ``root/train`` in the order of their names. Test images are in ``root/TEST/CLASS/*``, or
     in ``root/TEST/images`` with a ``val_annotations.txt`` of name and class per line. TEST is `test`; by default it is
-    "test" where that has folders of these classes, else "val". `put` says what to do where there is no training set.
+    "test" if that has folders of these classes, else "val". `put` is the advice if there is no training set.
     """
     if not (root / "train").is_dir():
         raise DataError(f"{root / 'train'} is missing; {put}")
@@ -155,26 +155,26 @@ def list_folders(root: Path, test: str | None, put: str) -> Listing:
     if not names:
         raise DataError(f"{root / 'train'}: no class folder; put the images in {root / 'train'}/CLASS/")
     number = {name: c for c, name in enumerate(names)}
-    train = [(path, number[name]) for name in names for path in _images(root / "train" / name, needed=True)]
+    train = [(path, number[name]) for name in names for path in _images(root / "train" / name, required=True)]
     has_test = any((root / "test" / name).is_dir() for name in names)
     folder = root / (test or ("test" if has_test else "val"))
     if (folder / ANNOTATIONS).is_file():
         return Listing(train, _annotated(folder, number), names)
-    found = _folders(folder)
-    for name in found:
+    test_names = _folders(folder)
+    for name in test_names:
         if name not in number:
             raise DataError(f"{folder / name}: {root / 'train'} has no class of this name")
-    held_out = [(path, number[name]) for name in found for path in _images(folder / name)]
+    held_out = [(path, number[name]) for name in test_names for path in _images(folder / name)]
     if not held_out:
-        put = f"put them in {folder}/CLASS/, or name another folder with option test"
+        put = f"put them in {folder}/CLASS/, or choose another folder with the option test"
         raise DataError(f"{folder}: no test image; {put}")
     return Listing(train, held_out, names)
 
 
 def list_files(root: Path, train_list: str, test_list: str) -> Listing:
-    """List the images that two list files in `root` name, a path below it and a label per line.
+    """List the images in two list files in `root`, each line a path below it and a label.
 
-    A class is called by the folder of its training images where each class has one of its own, else by its number.
+    A class is named after the folder of its training images if each class has its own, else by its number.
     """
     train, test = _read_list(root, root / train_list), _read_list(root, root / test_list)
     classes = max(label for _, label in train) + 1
@@ -199,7 +199,16 @@ def _lines(path: Path, kind: str, form: str) -> Iterator[tuple[str, str]]:
     yield from lines
 
 
+def _check_list(root: Path, path: Path) -> None:
+    """Refuse a pipe, a device, and a link that leads out of `root`."""
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+        raise DataError(f"{path}: a link leads out of {root}; put the list itself there")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path}: expected a list, found a folder, a pipe or a device")
+
+
 def _read_list(root: Path, path: Path) -> list[tuple[Path, int]]:
+    _check_list(root, path)
     if not path.is_file():
         raise DataError(f"{path} is missing; put the list there, a path and a label per line")
     samples = []
@@ -216,12 +225,13 @@ def _names_of(samples: Sequence[tuple[Path, int]], classes: int) -> tuple[str, .
     for path, label in samples:
         folders[label].add(path.parent.name)
     single = [min(names) for names in folders if len(names) == 1]
-    own = len(single) == classes == len(set(single)) and all(name.isprintable() for name in single)
-    return tuple(single) if own else tuple(str(c) for c in range(classes))
+    usable = len(single) == classes == len(set(single)) and all(name.isprintable() for name in single)
+    return tuple(single) if usable else tuple(str(c) for c in range(classes))
 
 
 def _annotated(folder: Path, number: dict[str, int]) -> list[tuple[Path, int]]:
     samples = []
+    _check_list(folder.parent, folder / ANNOTATIONS)
     for where, line in _lines(folder / ANNOTATIONS, "list of names and classes", "a file name and a class"):
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) < 2 or fields[1] not in number:
@@ -239,24 +249,24 @@ def _folders(folder: Path) -> list[str]:
     return [name for name in _names(folder, "folder of class folders") if (folder / name).is_dir()]
 
 
-def _images(folder: Path, needed: bool = False) -> list[Path]:
-    place = folder / "images" if (folder / "images").is_dir() else folder
-    names = [name for name in _names(place, "folder of images") if os.path.splitext(name)[1].lower() in SUFFIXES]
-    if needed and not names:
+def _images(folder: Path, required: bool = False) -> list[Path]:
+    folder = folder / "images" if (folder / "images").is_dir() else folder
+    names = [name for name in _names(folder, "folder of images") if os.path.splitext(name)[1].lower() in SUFFIXES]
+    if required and not names:
         put = f"remove the folder or put {', '.join(sorted(SUFFIXES))} files in it"
-        raise DataError(f"{place}: no image of this class; {put}")
-    return [place / name for name in names]
+        raise DataError(f"{folder}: no image of this class; {put}")
+    return [folder / name for name in names]
 
 
 def decode_images(paths: Sequence[Path], out: NDArray[np.uint8], progress: Progress | None, what: str) -> None:
-    """Decode `paths` into `out`, ``(n, channels, size, size)``, on every core: Pillow decodes outside Python's lock."""
+    """Decode `paths` into `out`, ``(n, channels, size, size)``, on every core: Pillow releases the GIL."""
     _, channels, size, _ = out.shape
 
     def decode(i: int) -> None:
         out[i] = decode_image(paths[i], size, channels)
 
     with quiet_about_size(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for start in range(0, len(paths), BLOCK_IMAGES):  # in blocks, so that a broken image ends the work soon
+        for start in range(0, len(paths), BLOCK_IMAGES):  # in blocks, so that a broken image stops the work soon
             stop = min(start + BLOCK_IMAGES, len(paths))
             for _ in pool.map(decode, range(start, stop)):
                 pass
@@ -266,7 +276,7 @@ def decode_images(paths: Sequence[Path], out: NDArray[np.uint8], progress: Progr
 
 @contextlib.contextmanager
 def quiet_about_size() -> Iterator[None]:
-    """Keep Pillow from warning of large images: `decode_image` refuses them."""
+    """Silence Pillow's warning about large images: `decode_image` refuses them."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -277,9 +287,9 @@ def quiet_about_size() -> Iterator[None]:
 def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:
     """Return the centre square of an image, resized to `size`, as ``(channels, size, size)``.
 
-    This is the usual "resize the shorter side, crop the centre" in one step, bilinear with antialiasing. An image that
-    is of this size already keeps its pixels. A JPEG more than twice as large as needed is decoded at a fraction of its
-    size; transparency is dropped.
+    This is the usual "resize the shorter side, crop the centre" in one step, bilinear with antialiasing. An image of
+    this size keeps its pixels. A JPEG more than twice as large as necessary is decoded at a fraction of its size;
+    transparency is dropped.
     """
     from PIL import Image, ImageOps
 
@@ -287,16 +297,16 @@ def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:
         with Image.open(path, formats=FORMATS) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
-                raise DataError(f"{path}: {width}x{height} pixels; {MAX_PIXELS} are the most an image may have")
+                raise DataError(f"{path}: expected at most {MAX_PIXELS} pixels, got {width}x{height}")
             if image.mode in DEEP_MODES:
-                raise DataError(f"{path}: {image.mode} pixels; expected 8 bits per channel, convert it first")
+                raise DataError(f"{path}: expected 8 bits per channel, got mode {image.mode}; convert it first")
             image.draft(None, (2 * size, 2 * size))
             opaque = image.convert("RGBA") if "transparency" in image.info else image
             square = ImageOps.fit(opaque.convert(MODES[channels]), (size, size), Image.Resampling.BILINEAR)
             pixels = np.asarray(square).reshape(size, size, channels)
     except DataError:
         raise
-    except Exception as error:  # Pillow answers broken files with many kinds of exception
+    except Exception as error:  # Pillow raises many kinds of exception for broken files
         raise DataError(f"{path}: not a readable image: {one_line(error, 120)}") from error
     return pixels.transpose(2, 0, 1)
 
@@ -314,7 +324,7 @@ IMAGENET_LT_SPEC = SourceSpec(
     "ROOT/train, ROOT/val and the lists in ROOT",
     size=DataSize(115_846, 50_000, 1000, (3, 224, 224)),
 )
-# The course that made it states no sum. Size and SHA-256 of the archive as others hold it:
+# The course that published it gives no checksum. Size and SHA-256 of the archive, from a mirror:
 # https://huggingface.co/datasets/cnak47/cv-datasets/commit/6931f66584bf3a507711a644f6803fa5f419faf1
 TINY_IMAGENET_SPEC = SourceSpec(
     load_tiny_imagenet,

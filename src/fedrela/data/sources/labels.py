@@ -1,4 +1,4 @@
-"""Labels and client ids of any kind as the integers that a source gives, and the stratified test split."""
+"""Encoding of labels and client ids as integers, and the stratified test split."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fedrela.errors import DataError
 from fedrela.options import Option, checked
 from fedrela.streams import stream
 
-MOST_CLASSES = 2**16  # in every reader: the smallest file may declare any number
+MOST_CLASSES = 2**16  # in every reader, since even a tiny file may declare any number
 TEST_SHARE = Option("test_share", float, 0.2, "share of every class in the test set", gt=0, lt=1)
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one spelling of each, so that "07" and "7" stay distinct
 
 
 def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return `names` where they are printable, not empty and all different, or raise."""
+    """Return `names` if they are printable, not empty and all distinct, or raise."""
     for name in names:
         if not name.strip() or not name.isprintable():
             raise DataError(f"{where}: a class name must be printable and not empty, got {name[:40]!r}")
@@ -52,18 +52,18 @@ def encode_labels(
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return labels 0 .. C - 1 and their class names.
 
-    Without `class_names`, the different values in order are the classes: integers (also written as text) by size,
-    other text by its letters. With `class_names`, integers are positions in them and text is one of them.
+    Without `class_names`, the classes are the distinct values: integers (also written as text) in ascending order,
+    other text in alphabetical order. With `class_names`, integers are positions in it and text is one of the names.
 
     >>> encode_labels(np.array(["10", "9", "9"]), None, "y")
     (array([1, 0, 0]), ('9', '10'))
     """
     plain = plain_values(values, where)
     if class_names is None:
-        found, codes = np.unique(plain, return_inverse=True)
-        return codes.astype(np.int64), check_class_names([str(value) for value in found], where)
+        classes, codes = np.unique(plain, return_inverse=True)
+        return codes.astype(np.int64), check_class_names([str(value) for value in classes], where)
     names = check_class_names([str(name) for name in class_names], where)
-    if _simplest(values).dtype.kind in "iubf":
+    if _without_objects(values).dtype.kind in "iubf":
         return check_labels(plain, len(names), where), names
     position = {name: c for c, name in enumerate(names)}
     texts = [str(value) for value in plain]
@@ -74,10 +74,10 @@ def encode_labels(
 
 
 def check_labels(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
-    """Return integer labels as int64 where all lie in 0 .. C - 1, or name the first that does not.
+    """Return integer labels as int64 if all are in 0 .. C - 1; the error names the first that is not.
 
-    Without class names C is not known. A single wrong label must not create a class, and a row of every matrix, for
-    each number below it, so there are at most as many classes as samples.
+    Without class names C is unknown. So that a single wrong label does not create a class, and a row of every matrix,
+    for each number below it, there are at most as many classes as samples.
     """
     if values.dtype.kind not in "iub":
         raise DataError(f"{where}: expected integer labels, got {values.dtype}")
@@ -91,7 +91,7 @@ def check_labels(values: NDArray[Any], classes: int | None, where: str) -> NDArr
 
 
 def encode_clients(values: ArrayLike, where: str) -> NDArray[np.int64]:
-    """Return natural client ids as integers: integers stay, text is numbered in the order of its letters."""
+    """Return natural client ids as integers: integers stay, text is numbered in alphabetical order."""
     plain = plain_values(np.asarray(values), where)
     if plain.dtype.kind in "iu":
         return plain.astype(np.int64)
@@ -99,17 +99,17 @@ def encode_clients(values: ArrayLike, where: str) -> NDArray[np.int64]:
 
 
 def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
-    """Return `values` as integers where every one is an integer, and as text otherwise.
+    """Return `values` as integers if every one is an integer, and as text otherwise.
 
     >>> plain_values(np.array([1.0, 2.0]), "y"), plain_values(np.array(["07", "b"]), "y").tolist()
     (array([1, 2]), ['07', 'b'])
     """
     if values.ndim != 1 or not values.size:
         raise DataError(f"{where}: expected one dimension and at least one value, got shape {values.shape}")
-    values = _simplest(values)
+    values = _without_objects(values)
     if values.dtype.kind == "f":
-        whole = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)
-        if (i := first(~whole)) is not None:
+        is_integer = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)
+        if (i := first(~is_integer)) is not None:
             raise DataError(f"{where}: sample {i}: expected an integer or text, got {values[i]}")
         return values.astype(np.int64)
     if values.dtype.kind in "iub":
@@ -122,15 +122,15 @@ def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
     return texts
 
 
-def _simplest(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of Python objects, as pandas gives it for text, in the narrowest dtype that holds them."""
+def _without_objects(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert an array of Python objects, which pandas uses for text, to the dtype of its values."""
     return np.asarray(values.tolist()) if values.dtype.kind == "O" else values
 
 
 def held_out_count(samples: int, share: float) -> int:
-    """How many of a class's `samples` go to the test set: the share, halves rounded up.
+    """Return how many of a class's `samples` go to the test set: the share, halves rounded up.
 
-    A class keeps at least one training sample, and has at least one test sample where it has two.
+    A class keeps at least one training sample; with two or more samples it has at least one test sample.
 
     >>> [held_out_count(n, 0.2) for n in (1, 2, 10, 13, 178)]
     [0, 1, 2, 3, 36]

@@ -1,4 +1,4 @@
-"""The package's own plain form: one .npz with x_train, y_train, x_test, y_test and class_names."""
+"""One .npz file with x_train, y_train, x_test, y_test and class_names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fedrela.data.sources.table import one_hot
 from fedrela.errors import DataError
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
-BIG = 1 << 23  # images from this size on are mapped from the cache, smaller ones are simply held in memory
+LARGE = 1 << 23  # bytes; images from this size on are mapped from the cache, smaller ones are kept in memory
 
 
 def load(
@@ -42,13 +42,13 @@ def load(
 ) -> Source:
     """Return the data set in an .npz file.
 
-    The file holds ``x_train y_train x_test y_test`` and, where wanted, ``class_names`` (else the classes are called by
-    their numbers), ``feature_names`` of a table and ``client_train``; other arrays are ignored. A part may be empty.
-    Images are uint8, ``(n, height, width)`` or with channels, whose place `layout` says (see
+    The file has ``x_train y_train x_test y_test`` and optionally ``class_names`` (by default the classes' numbers),
+    ``feature_names`` of a table and ``client_train``; other arrays are ignored. Training or test set may be empty.
+    Images are uint8, ``(n, height, width)`` or with channels at the position that `layout` says (see
     `fedrela.data.sources.arrays.image_layout`); tables are numbers ``(n, features)``; other arrays, such as time
     series, have any shape, with the form "array" also two dimensions, such as token ids; labels are integers 0 .. C -
-    1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder in which `file` lies. Columns of a table in
-    `categories` become one column per code of the training part.
+    1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder of `file`. Columns of a table in `categories` become
+    one column per code of the training set.
     """
     path = named_file("npz", root, file, "x_train, y_train, x_test and y_test")
     archive = Npz(path)
@@ -88,10 +88,11 @@ def _texts(archive: Npz, name: str) -> tuple[str, ...]:
     if name not in archive.names:
         return ()
     where = _at(archive, name)
-    values = archive.read(name)
-    if values.ndim != 1 or not 1 <= len(values) <= MOST_CLASSES or values.dtype.kind not in "US":
+    header = archive.header(name)
+    if len(header.shape) != 1 or not 1 <= header.shape[0] <= MOST_CLASSES or header.dtype.kind not in "US":
         form = f"expected text (C,), C from 1 to {MOST_CLASSES}"
-        raise DataError(f"{where}: {form}, got {values.dtype} {values.shape}")
+        raise DataError(f"{where}: {form}, got {header.dtype} {header.shape}")
+    values = archive.read(name)
     try:
         texts = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
     except UnicodeDecodeError as error:
@@ -100,13 +101,14 @@ def _texts(archive: Npz, name: str) -> tuple[str, ...]:
 
 
 def _labels(archive: Npz, name: str) -> NDArray[Any]:
-    values = archive.read(name)
-    refuse_multi_label(values.shape, _at(archive, name))
-    if values.ndim == 2:
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise DataError(f"{_at(archive, name)}: expected labels (n,), got shape {values.shape}")
-    return values
+    shape, samples = archive.header(name).shape, archive.header(f"x{name[1:]}").shape
+    refuse_multi_label(shape, _at(archive, name))
+    if len(shape) not in (1, 2):
+        raise DataError(f"{_at(archive, name)}: expected labels (n,), got shape {shape}")
+    if shape[:1] != samples[:1]:
+        what = f"expected one label for each of x{name[1:]}, which has shape {samples}, got {shape[0]}"
+        raise DataError(f"{_at(archive, name)}: {what}")
+    return archive.read(name).reshape(shape[0])
 
 
 def _images(
@@ -122,13 +124,13 @@ def _images(
             sizes = channels_first(np.broadcast_to(np.uint8(0), header.shape), layouts[name]).shape
             archive.read_into(name, as_stored(new(name, sizes, np.uint8), layouts[name]), progress)
 
-    if sum(header.nbytes for header in headers.values()) < BIG:
-        held: dict[str, NDArray[Any]] = {}
-        decode(lambda name, shape, dtype: held.setdefault(name, np.empty(shape, dtype)))
+    if sum(header.nbytes for header in headers.values()) < LARGE:
+        images: dict[str, NDArray[Any]] = {}
+        decode(lambda name, shape, dtype: images.setdefault(name, np.empty(shape, dtype)))
     else:
         options = {"reader": "npz", "layouts": layouts}
-        held = cached_arrays("npz", [archive.path], options, list(headers), decode, folder=cache, progress=progress)
-    return held["x_train"], held["x_test"]
+        images = cached_arrays("npz", [archive.path], options, list(headers), decode, folder=cache, progress=progress)
+    return images["x_train"], images["x_test"]
 
 
 SPEC = SourceSpec(

@@ -1,6 +1,6 @@
-"""Locating the files of a source, one kind of read error, and the readers of text, CSV, .npy and .npz.
+"""Locating the files of a source, one kind of read error, and readers of text, CSV, .npy and .npz.
 
-Arrays are checked against their file before anything is allocated; one of Python objects is a pickle and is refused.
+Arrays are checked against their file before anything is allocated; an array of Python objects is a pickle, and refused.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
 from fedrela.text import one_line
 
-DEFLATE_LIMIT = 1032  # no deflate stream expands further, so a header that claims more lies
+DEFLATE_LIMIT = 1032  # the largest expansion of a deflate stream; a header that claims more is false
 LARGEST_ARRAY = 2**34  # bytes; a larger one is a damaged or hostile header
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 DEFAULT_ROOT = Path("data")
 Readable = io.BufferedIOBase | IO[bytes]  # a file, a member of an archive, an unpacked stream
-DAMAGE = re.compile("[\0\udc80-\udcff]")  # NUL, and what the error handler surrogateescape makes of bytes
+DAMAGE = re.compile("[\0\udc80-\udcff]")  # NUL, and bytes that the error handler surrogateescape escaped
 
 
 def root_folder(root: PathOrNone) -> Path:
@@ -40,7 +40,7 @@ def root_folder(root: PathOrNone) -> Path:
 
 
 def inside(root: Path, relative: str, where: str) -> Path:
-    """Join `root` with a path that a file names; a path that could leave `root` is an error.
+    """Join `root` with a path read from a file; a path that could leave `root` is an error.
 
     >>> inside(Path("set"), "train/n01440764/1.JPEG", "list.txt:1").as_posix()
     'set/train/n01440764/1.JPEG'
@@ -63,21 +63,21 @@ def _below(root: Path, folder: str) -> Path:
 
 @contextlib.contextmanager
 def reading(path: Path | str, kind: str) -> Iterator[None]:
-    """Convert whatever a reader raises for a damaged file to one line that names the file."""
+    """Convert any error of a reader to a `DataError` that names the file."""
     try:
         if isinstance(path, Path) and path.exists() and not (path.is_file() or path.is_dir()):
-            raise DataError(f"{path}: expected a {kind}, found a pipe or a device, which is never read")
+            raise DataError(f"{path}: expected a regular file, got a pipe or a device, which is never read")
         yield
     except DataError:
         raise
     except OSError as error:
         raise DataError(f"{path}: cannot be read as {kind}: {error.strerror or error}") from error
-    except Exception as error:  # readers of archives, arrays and text have many kinds
-        raise DataError(f"{path}: damaged, or no {kind}: {one_line(error, 120)}") from error
+    except Exception as error:  # readers of archives, arrays and text raise many kinds
+        raise DataError(f"{path}: damaged or invalid {kind}: {one_line(error, 120)}") from error
 
 
 def read_exactly(stream: Readable, size: int, where: object) -> bytes:
-    """Read `size` bytes, or raise with the number found."""
+    """Read `size` bytes, or raise."""
     data = stream.read(size)
     if len(data) != size:
         raise DataError(f"{where}: ends early: expected {size} bytes, got {len(data)}")
@@ -88,14 +88,14 @@ def read_text(path: Path, kind: str, limit: int = 1 << 28, errors: str = "strict
     """Read a text file in UTF-8 of at most `limit` bytes."""
     with reading(path, kind):
         if path.stat().st_size > limit:
-            raise DataError(f"{path}: larger than {limit} bytes, which no {kind} is")
+            raise DataError(f"{path}: expected at most {limit} bytes for a {kind}")
         return path.read_bytes().decode("utf-8-sig", errors)
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a CSV file that are not blank: the line on which each begins, from 1, and its cells.
 
-    An error in a file says ``FILE:LINE:COLUMN``, where the column is that of the table, from 1.
+    Errors start with ``FILE:LINE:COLUMN``, where the column is that of the table, from 1.
     """
     text = read_text(path, "CSV file", 1 << 34, "surrogateescape")
     damaged = DAMAGE.search(text)
@@ -117,30 +117,30 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
         raise DataError(f"{path}:{line}:{column}: {what}") from None
 
 
-def _broken_column(text: str, mark: str) -> int:
-    """Return the column, from 1, of the first field that is not well formed or is too long."""
-    field = re.compile(rf' *(?:"[^"]*+(?:""[^"]*+)*+"|[^"{mark}\r\n][^{mark}\r\n]*+)?{mark}')
-    column, at = 1, 0
-    while (found := field.match(text, at)) and len(found[0]) <= csv.field_size_limit():
-        column, at = column + 1, found.end()
+def _broken_column(text: str, delimiter: str) -> int:
+    """Return the column, from 1, of the first field that is malformed or too long."""
+    field = re.compile(rf' *(?:"[^"]*+(?:""[^"]*+)*+"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+)?{delimiter}')
+    column, start = 1, 0
+    while (match := field.match(text, start)) and len(match[0]) <= csv.field_size_limit():
+        column, start = column + 1, match.end()
     return column
 
 
-def named_file(source: str, root: PathOrNone, file: str | None, holding: str) -> Path:
-    """Return the one file a source reads: `root` itself, or `file` in it."""
+def named_file(source: str, root: PathOrNone, file: str | None, content: str) -> Path:
+    """Return the one file that a source reads: `root` itself, or `file` in it."""
     if root is None and file is None:
-        raise ArgumentError(f"expected the file with {holding}, or its folder and the option file", argument="root")
+        raise ArgumentError(f"expected the file with {content}, or its folder and the option file", argument="root")
     path = root_folder(root) if file is None else root_folder(root) / file
     if path.is_dir():
-        raise ArgumentError(f"{path} is a folder; name the file with {holding} in it", argument="file")
+        raise ArgumentError(f"{path} is a folder; name the file with {content} in it", argument="file")
     if not path.is_file():
-        raise DataError(f"{source}: {path} is missing; put the file with {holding} there")
+        raise DataError(f"{source}: {path} is missing; put the file with {content} there")
     return path
 
 
 @dataclass(frozen=True)
 class Header:
-    """What an array looks like, and where its values begin."""
+    """Shape and dtype of an array, and where its values begin."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -154,21 +154,21 @@ class Header:
 
 
 def read_header(stream: IO[bytes], size: int, where: str) -> Header:
-    """Read the header of an array that takes `size` bytes in all, and compare it with that size."""
+    """Read the header of an array of `size` bytes in all, and compare it with that size."""
     version = np.lib.format.read_magic(stream)
     if version not in HEADERS:
-        raise DataError(f"{where}: version {version} of the .npy form is not read; save it again with numpy.save")
+        raise DataError(f"{where}: unsupported .npy version {version}; save it again with numpy.save")
     shape, fortran, dtype = HEADERS[version](stream)
     if dtype.hasobject:
-        raise DataError(f"{where}: holds Python objects, which means a pickle, and pickles are never read")
+        raise DataError(f"{where}: contains Python objects, which means a pickle, and pickles are never read")
     if dtype.kind not in "biufUS" or not dtype.itemsize:
         raise DataError(f"{where}: expected numbers or text, got {dtype}")
     header = Header(shape, fortran, dtype, stream.tell())
-    declared, held = header.nbytes, size - header.offset
+    declared, actual = header.nbytes, size - header.offset
     if declared > LARGEST_ARRAY:
         raise DataError(f"{where}: shape {shape} takes {declared:,} bytes; the limit is {LARGEST_ARRAY:,}")
-    if declared != held:
-        raise DataError(f"{where}: shape {shape} takes {declared:,} bytes, but the file holds {held:,}")
+    if declared != actual:
+        raise DataError(f"{where}: shape {shape} takes {declared:,} bytes, but the file has {actual:,}")
     return header
 
 
@@ -187,10 +187,10 @@ class Npz:
             listed = archive.infolist()
         self.names = [info.filename.removesuffix(".npy") for info in listed if info.filename.endswith(".npy")]
         if len(set(self.names)) != len(self.names):
-            raise DataError(f"{path}: holds two arrays of one name; save it again with numpy.savez")
+            raise DataError(f"{path}: has two arrays of one name; save it again with numpy.savez")
 
     def header(self, name: str) -> Header:
-        """Return what array `name` looks like."""
+        """Return the header of array `name`."""
         with self._open(name) as (stream, size, where):
             return read_header(stream, size, where)
 
@@ -221,8 +221,8 @@ class Npz:
         with reading(self.path, ".npz file"), zipfile.ZipFile(self.path) as archive:
             info = archive.getinfo(f"{name}.npy")
             claimed, packed = info.file_size, info.compress_size
-            usual = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-            if not usual or claimed > packed * DEFLATE_LIMIT or packed > self.path.stat().st_size:
+            is_usual = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if not is_usual or claimed > packed * DEFLATE_LIMIT or packed > self.path.stat().st_size:
                 raise DataError(f"{self.path}: {name}: not packed as NumPy does; save it again with numpy.savez")
             where = f"{self.path}: {name}"
             with reading(where, ".npy array"), archive.open(info) as stream:
@@ -238,5 +238,5 @@ def _read_array(stream: IO[bytes], size: int, where: str) -> NDArray[Any]:
     if array.dtype.kind == "U":
         points = array.reshape(-1).view(np.uint32)
         if np.any((points > sys.maxunicode) | ((points >= 0xD800) & (points < 0xE000))):
-            raise DataError(f"{where}: damaged: holds values that are not characters; save it again with numpy.savez")
+            raise DataError(f"{where}: damaged: has values that are not characters; save it again with numpy.savez")
     return array

@@ -1,6 +1,6 @@
 """Tables with a label column, from CSV, .npy and .npz files: named columns, encoded as numbers.
 
-Nothing is standardised here: that is up to the clients that hold the rows.
+Columns are not standardised here: that is up to the clients that hold the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
 
 RULES = ("error", "drop", "indicate")
-FEW_SLIPS = 0.1  # a column is numeric if at most this share of its cells is not
+MOST_TYPOS = 0.1  # a column is numeric if at most this share of its cells is not, or
+MOST_TYPO_CELLS = 3  # this many cells, if at least twice as many are
 LONGEST_LABEL = 200
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
@@ -50,9 +51,9 @@ def load(
 ) -> Source:
     """Return a table as a source.
 
-    A column of numbers stays one column of float32; any other column, and those of `categories`, becomes one column for
-    every value that its training rows have. A column that is numbers but for a few cells is an error, unless
-    `categories` names it. Nothing is standardised here. Columns are given by name or position.
+    A column of numbers stays one column of float32; any other column, and those in `categories`, becomes one column per
+    value in its training rows. A column of numbers with a few other cells is an error, unless it is in `categories`; so
+    are such labels and clients. Columns are not standardised here. They are given by name or position.
 
     Parameters
     ----------
@@ -61,13 +62,13 @@ def load(
     test_file
         A second table beside it as test set; without it `test_share` of every class is held out, by `seed`.
     label, client, ignore
-        The columns with the class and, where there is one, with the natural client; those to leave out.
+        The column of the class, optionally the column of the natural client, and columns to ignore.
     missing
-        What an empty cell, NaN, NA, N/A, null or ? does: "error" names its place; "drop" leaves the row out;
-        "indicate" writes 0 and adds a column that says so (a category gets a value of its own). A missing label or
+        What an empty cell, NaN, NA, N/A, null or ? does: "error" raises an error with its position; "drop" drops the
+        row; "indicate" writes 0 and adds an indicator column (a category gets its own value). A missing label or
         client is always an error.
     max_categories
-        More values than this in one category are an error, since they hint at a typing mistake among numbers.
+        More values than this in one category are an error, since they suggest a typo among numbers.
     """
     check_choice("missing", missing, RULES)
     path = named_file("csv", root, file, "the table")
@@ -76,11 +77,11 @@ def load(
     if test_file is not None:
         other = read_table(named_file("csv", path.parent, test_file, "the test table"), header, delimiter)
         in_train = np.arange(len(table) + len(other)) < len(table)
-        table = table.followed_by(other)
+        table = table.concatenate(other)
     label = table.find(label, "label")
     client = None if client is None else table.find(client, "client")
-    left_out = {label, client, *(table.find(name, "ignore") for name in ignore)}
-    columns = [name for name in table.columns if name not in left_out]
+    excluded = {label, client, *(table.find(name, "ignore") for name in ignore)}
+    columns = [name for name in table.columns if name not in excluded]
     if not columns:
         raise ArgumentError(f"{path}: no column is left as a feature{delimiter_hint(path, list(table.columns))}")
     codes = {table.find(name, "categories") for name in categories}
@@ -89,21 +90,23 @@ def load(
         if absent.all():
             raise DataError(f"{path}: every row has a missing cell; nothing is left")
         table, in_train = table.take(np.flatnonzero(~absent)), in_train[~absent]
-    y, names = encode_labels(_texts(table, label), None, f"{path}: label")
+    y, names = encode_labels(_texts(table, label, label in codes), None, f"{path}: label")
     if test_file is None:
         in_train[stratified(y, test_share, seed)[1]] = False
     _check_classes(table, y, in_train, names)
     features = Features(in_train)
     for name in columns:
         _add_feature(features, table, name, name in codes, missing, max_categories)
-    clients = None if client is None else encode_clients(_texts(table, client), f"{path}: client")[in_train]
+    clients = (
+        None if client is None else encode_clients(_texts(table, client, client in codes), f"{path}: client")[in_train]
+    )
     x, test = features.matrix(), ~in_train
     numeric = np.array(features.numeric)
     parts = (x[in_train], y[in_train], x[test], y[test])
     return Source(f"csv:{path.name}", *parts, names, clients, tuple(features.names), numeric)
 
 
-def _texts(table: ColumnTable, name: str) -> NDArray[np.generic]:
+def _texts(table: ColumnTable, name: str, are_names: bool) -> NDArray[np.generic]:
     column = table.columns[name]
     if (i := first(missing_cells(column))) is not None:
         raise DataError(f"{table.cell(i, name)}: expected a value in every row")
@@ -111,6 +114,8 @@ def _texts(table: ColumnTable, name: str) -> NDArray[np.generic]:
         for i, cell in enumerate(column):
             if len(cell) > LONGEST_LABEL:
                 raise DataError(f"{table.cell(i, name)}: longer than {LONGEST_LABEL} characters")
+        if not are_names:
+            _refuse_nearly_numeric(table, name, np.zeros(len(column), np.bool_))
     return np.asarray(column)
 
 
@@ -132,17 +137,17 @@ def _add_feature(
     numbers = as_numbers(column, absent)
     if isinstance(numbers, int) and not is_code:
         _refuse_nearly_numeric(table, name, absent)
+        _refuse_decimal_commas(table, name, absent)
     if is_code or isinstance(numbers, int):
-        found = len(set(column if isinstance(column, list) else column.tolist()))
-        if found > max_categories:
-            hint = f"{found} different values, more than max_categories = {max_categories}"
+        count = len(set(column if isinstance(column, list) else column.tolist()))
+        if count > max_categories:
+            hint = f"{count} different values, more than max_categories = {max_categories}"
             if not isinstance(numbers, int):
                 raise DataError(f"{table.path}: column {name[:40]!r}: {hint}")
             text = str(column[numbers])[:40]
-            raise DataError(f"{table.cell(numbers, name)}: {text!r} is not a number, and it has {hint}")
-        features.add_category(
-            name, ["missing" if gone else str(cell) for cell, gone in zip(column, absent, strict=True)]
-        )
+            raise DataError(f"{table.cell(numbers, name)}: {text!r} is not a number, and the column has {hint}")
+        values = ["missing" if is_absent else str(cell) for cell, is_absent in zip(column, absent, strict=True)]
+        features.add_category(name, values)
         return
     if (i := first(~(np.abs(numbers) <= np.finfo(np.float32).max))) is not None:
         raise DataError(f"{table.cell(i, name)}: {numbers[i]} is not finite as a 32-bit number")
@@ -152,22 +157,31 @@ def _add_feature(
 
 
 def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
-    """Raise if all but a few cells of a column are numbers: those few are typing errors, not categories."""
+    """Raise if all but a few cells of a column are numbers: those few are typos, not categories."""
     column = table.columns[name]
-    there = np.flatnonzero(~absent).tolist()
-    odd = [i for i in there if isinstance(as_numbers([str(column[i])], np.zeros(1, np.bool_)), int)]
-    if len(odd) > FEW_SLIPS * len(there):
+    present = np.flatnonzero(~absent).tolist()
+    typos = [i for i in present if isinstance(as_numbers([str(column[i])], np.zeros(1, np.bool_)), int)]
+    if not typos or len(typos) > max(MOST_TYPOS * len(present), min(MOST_TYPO_CELLS, len(present) // 3)):
         return
-    slips = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].rpartition(':')[2].strip()}" for i in odd[:3])
-    more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
+    cells = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].rpartition(':')[2].strip()}" for i in typos[:3])
+    more = f" and {len(typos) - 3} more" if len(typos) > 3 else ""
     advice = f"correct them, or name the column in categories = [{name[:40]!r}]"
-    what = f"{len(odd)} of {len(column)} cells are not numbers: {slips}{more}"
-    raise DataError(f"{table.cell(odd[0], name)}: {what}; {advice}")
+    what = f"{len(typos)} of {len(column)} cells are not numbers: {cells}{more}"
+    raise DataError(f"{table.cell(typos[0], name)}: {what}; {advice}")
+
+
+def _refuse_decimal_commas(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
+    """Raise if a column is numbers once its commas are points."""
+    column = table.columns[name]
+    pointed = [cell.replace(",", ".") for cell in column] if isinstance(column, list) else column
+    if not isinstance(as_numbers(pointed, absent), int):
+        advice = f"write points, or name the column in categories = [{name[:40]!r}]"
+        raise DataError(f"{table.cell(np.argmin(absent), name)}: its numbers have decimal commas; {advice}")
 
 
 @dataclass(frozen=True)
 class ColumnTable:
-    """Columns of equal length, text as read or numbers; `positions` says where each row stood."""
+    """Columns of equal length, of text or numbers; `positions` says where each row was in the file."""
 
     path: Path
     columns: dict[str, Column]
@@ -184,30 +198,30 @@ class ColumnTable:
         }
         return ColumnTable(self.path, columns, [self.positions[i] for i in rows])
 
-    def followed_by(self, other: ColumnTable) -> ColumnTable:
+    def concatenate(self, other: ColumnTable) -> ColumnTable:
         """Return the rows of both tables, which must have the same columns."""
         if set(self.columns) != set(other.columns):
-            odd = min(set(self.columns) ^ set(other.columns))
-            raise DataError(f"{other.path}: its columns differ from those of {self.path}: {odd[:40]!r} is in one only")
+            name = min(set(self.columns) ^ set(other.columns))
+            raise DataError(f"{other.path}: its columns differ from those of {self.path}: {name[:40]!r} is in one only")
         columns = {name: _join(self.columns[name], other.columns[name]) for name in self.columns}
         return ColumnTable(self.path, columns, self.positions + other.positions)
 
     def cell(self, row: SupportsInt, name: str) -> str:
-        """Return where a cell stood, for messages."""
+        """Return the position of a cell, for messages."""
         return f"{self.positions[int(row)]}: column {name[:40]!r}"
 
-    def find(self, wanted: str | int, option: str) -> str:
-        """Return the name of the column that `option` names by name or by position."""
+    def find(self, column: str | int, option: str) -> str:
+        """Return the name of a column that `option` gives by name or by position."""
         names = list(self.columns)
-        if isinstance(wanted, int):
-            if not -len(names) <= wanted < len(names):
-                raise ArgumentError(f"{self.path} has {len(names)} columns, got position {wanted}", argument=option)
-            return names[wanted]
-        if wanted in self.columns:
-            return wanted
+        if isinstance(column, int):
+            if not -len(names) <= column < len(names):
+                raise ArgumentError(f"{self.path} has {len(names)} columns, got position {column}", argument=option)
+            return names[column]
+        if column in self.columns:
+            return column
         has = f"; it has {', '.join(name[:40] for name in names[:8])!r}"
-        hint = delimiter_hint(self.path, names) or nearest_hint(wanted, names) or has
-        raise ArgumentError(f"{self.path} has no column {wanted!r}{hint}", argument=option)
+        hint = delimiter_hint(self.path, names) or nearest_hint(column, names) or has
+        raise ArgumentError(f"{self.path} has no column {column!r}{hint}", argument=option)
 
 
 def read_table(path: Path, header: bool, delimiter: str | None) -> ColumnTable:
@@ -241,7 +255,7 @@ def _from_text(path: Path, header: bool, delimiter: str) -> ColumnTable:
             raise DataError(f"{path}:{line}: {what}{delimiter_hint(path, names)}")
     rows = rows[1:] if header else rows
     if not rows:
-        raise DataError(f"{path}: holds no row")
+        raise DataError(f"{path}: has no rows")
     columns: dict[str, Column] = {name: [row[j].strip() for _, row in rows] for j, name in enumerate(names)}
     return ColumnTable(path, columns, [f"{path}:{line}" for line, _ in rows])
 
@@ -249,7 +263,7 @@ def _from_text(path: Path, header: bool, delimiter: str) -> ColumnTable:
 def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> ColumnTable:
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
-        if not array.size:  # it may declare any number of columns
+        if not array.size:  # an empty array may declare any number of columns
             raise DataError(f"{path}: {name or 'array'}: expected at least one value, got shape {array.shape}")
         if array.ndim == 1 and name:
             columns[name] = _column(array)
@@ -266,16 +280,16 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> ColumnTable:
 
 
 def delimiter_hint(path: Path, names: list[str]) -> str:
-    """Return what to try where all columns of a text seem to be one, or nothing."""
+    """Return advice if all columns of a text file seem to be one, or an empty string."""
     if len(names) != 1 or path.suffix.lower() not in DELIMITERS:
         return ""
-    mark = next((mark for mark in OTHER_DELIMITERS if mark in names[0]), None)
-    return f"; its only column is {names[0][:40]!r}: set the option delimiter to {mark!r}" if mark else ""
+    other = next((each for each in OTHER_DELIMITERS if each in names[0]), None)
+    return f"; its only column is {names[0][:40]!r}: set the option delimiter to {other!r}" if other else ""
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
     if not names:
-        raise DataError(f"{path}: holds no column")
+        raise DataError(f"{path}: has no columns")
     if len(set(names)) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise DataError(f"{path}: two columns have the name {twice[:40]!r}")
@@ -294,7 +308,7 @@ def _join(first: Column, second: Column) -> Column:
 
 
 class Features:
-    """Encoded columns, gathered one after the other; `train` says which rows are training rows."""
+    """Encoded columns, added one after the other; `train` says which rows are training rows."""
 
     def __init__(self, train: NDArray[np.bool_]) -> None:
         self.train = train
@@ -309,12 +323,11 @@ class Features:
         self.columns.append(column.astype(np.float32))
 
     def add_category(self, name: str, values: list[str]) -> None:
-        """Add one column for every value of the training rows; a value that only test rows have is all zeros."""
-        number: dict[str, int] = {}
-        codes = np.array([number.setdefault(value, len(number)) for value in values])
-        known = {values[i] for i in np.flatnonzero(self.train).tolist()}
-        for value in sorted(known):
-            self.add(f"{name}={value}", False, codes == number[value])
+        """Add one column per value of the training rows; a value that only test rows have is all zeros."""
+        code: dict[str, int] = {}
+        codes = np.array([code.setdefault(value, len(code)) for value in values])
+        for value in sorted({values[i] for i in np.flatnonzero(self.train).tolist()}):
+            self.add(f"{name}={value}", False, codes == code[value])
 
     def matrix(self) -> NDArray[np.float32]:
         """Return all columns side by side."""
@@ -322,14 +335,14 @@ class Features:
 
 
 def missing_cells(column: Column) -> NDArray[np.bool_]:
-    """Return which cells are missing: NaN, an empty text, or one of a few usual signs."""
+    """Return which cells are missing: NaN, empty text, or one of `MISSING`."""
     if isinstance(column, list):
         return np.array([cell in MISSING for cell in column])
     return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), np.bool_)
 
 
 def as_numbers(column: Column, missing: NDArray[np.bool_]) -> NDArray[np.float64] | int:
-    """Return the column as numbers, 0 if they are missing, or the first row that is not a number."""
+    """Return the column as numbers, missing ones as 0, or the first row that is not a number."""
     if not isinstance(column, list):
         return np.where(missing, 0.0, column)
     numbers = np.zeros(len(column))
@@ -357,7 +370,7 @@ def one_hot(source: Source, categories: Sequence[int]) -> Source:
             features.add(name, True, rows[:, j])
     count = len(features.names)
     if count > 100 * width:
-        raise DataError(f"{source.name}: categories: {count} columns would come of {width}; are they codes?")
+        raise DataError(f"{source.name}: categories: would give {count} columns instead of {width}; are they codes?")
     x, names, numeric = features.matrix(), tuple(features.names), np.array(features.numeric)
     return dataclasses.replace(source, x_train=x[train], x_test=x[~train], feature_names=names, numeric=numeric)
 

@@ -1,7 +1,6 @@
 """Executors of the clients' work: worker processes, or this process if one is enough or no other can be started.
 
-The modules that load torch are imported when an executor is opened: the server of the processes can be started before
-that.
+The modules that load torch are imported when an executor is opened, so that the fork server can be started before.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ MOST_WORKERS = 1024
 class Executor(Protocol):
     """Does the clients' work: in processes, in this process, or at remote clients."""
 
-    remote_clients: bool  # whether clients keep their own labels and states, so that neither is known here
+    remote_clients: bool  # whether clients keep their own labels and states, which are unknown here
 
     @property
     def size(self) -> int:
-        """How many tasks are carried out at a time."""
+        """How many tasks run at a time."""
 
     def load(self, make: Callable[[Any], Any], setup: Any, /) -> None:
         """Prepare for the tasks of a run."""
@@ -36,9 +35,9 @@ class Executor(Protocol):
 
 
 def start_early(workers: int | str | None = None) -> None:
-    """Start the server that worker processes are forked from, if several may be needed.
+    """Start the server that worker processes are forked from, if there may be several.
 
-    It loads torch while this process does so as well: called before that, it saves the time of one of the two.
+    Called early, it loads torch while this process does the same, instead of afterwards.
     """
     if (usable_cores() if workers in (None, "auto") else workers) != 1:
         with contextlib.suppress(OSError):  # `open_executor` reports why there are no processes
@@ -76,6 +75,6 @@ def open_executor(
         try:
             executor = Pool(number)
         except CannotSendError as error:
-            note = f"runs in one process, since others cannot be started: {error}"
+            note = f"runs in one process, since no others can be started: {error}"
     with executor:
         yield executor, note

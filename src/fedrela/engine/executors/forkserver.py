@@ -21,11 +21,11 @@ from typing import Any
 from fedrela.files.scratch import mark_scratch
 
 PRELOAD = ["numpy", "torch", "fedrela.engine.client", "fedrela.engine.executors.worker", __name__]
-SOCKETS = "FEDRELA_SOCKETS"  # names to the server the folder that it removes if its parent has been killed
+SOCKETS = "FEDRELA_SOCKETS"  # tells the server which folder to remove if its parent was killed
 
 
 def _remove_sockets(folder: str, parent: int) -> None:
-    if os.getppid() != parent:  # else the server alone has ended, and its parent may start another
+    if os.getppid() != parent:  # else only the server has ended, and its parent may start another
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -38,7 +38,7 @@ _starting = threading.Lock()
 def warm_up() -> None:
     """Start the server that workers are forked from, and return while it loads torch.
 
-    Called early, it hides most of a first pool's start. A server that runs already is left as it is.
+    Called early, it hides most of the start-up time of the first pool. It does nothing if the server is running.
     """
     with _starting, _no_main():
         _start_server()
@@ -69,7 +69,7 @@ def _start_server() -> None:
 
 @contextlib.contextmanager
 def _no_main() -> Iterator[None]:
-    """Hide the main module, which would be rerun in every process: a script needs no guard, and starts quickly."""
+    """Hide the main module, which every process would run again: a script needs no guard, and starts quickly."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
@@ -81,8 +81,8 @@ def _no_main() -> Iterator[None]:
 def usable_cores(root: str | Path = "/") -> int:
     """Return the number of workers that ``workers = "auto"`` stands for; ``proc`` and ``sys`` lie in `root`.
 
-    These are the cores that this process may run on, or where that is less, the share of them that its control group
-    (a container's limit, say) grants, rounded up; at least 1.
+    That is the number of cores that this process may use, or the limit of its control group (such as a container's),
+    rounded up, if that is smaller; at least 1.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = [share for folder in _control_groups(Path(root)) for share in _shares(folder)]
@@ -90,7 +90,7 @@ def usable_cores(root: str | Path = "/") -> int:
 
 
 def _control_groups(root: Path) -> Iterator[Path]:
-    """Yield the folders of this process's control group and of all above it, in either version's hierarchy."""
+    """Yield the folders of this process's control group and of its ancestors, in either version's hierarchy."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:

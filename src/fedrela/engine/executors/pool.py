@@ -1,9 +1,9 @@
-"""Work spread over processes: tasks go in sequence to whichever worker is free, results come as they arrive.
+"""Work spread over processes: tasks go in order to whichever worker is free, and results are yielded as they arrive.
 
-Tasks that take little time go several in a message, and so do their results: a message costs about as much as they do.
+Short tasks share a message, and so do their results: a message costs about as much as such a task.
 
-A worker that dies is replaced and its tasks are tried once more. Nothing of a task still runs once its result has been
-reported, or once the run has been closed.
+A worker that dies is replaced and its tasks are tried once more. No part of a task is still running once its result has
+been reported, or once the run has been closed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any
 
+from fedrela.arguments import check_integer
 from fedrela.engine.executors.worker import (
+    FAST_SECONDS,
     LOAD,
-    SWIFT_SECONDS,
     TASKS,
     CannotSendError,
     Job,
@@ -34,7 +35,7 @@ from fedrela.records import Failure, FailureKind
 from fedrela.text import one_line
 
 DEADLINE = Failure(FailureKind.DEADLINE)
-AHEAD_BYTES = 1 << 15  # a larger message must not wait in the pipe of a worker that may itself wait to send a reply
+AHEAD_BYTES = 1 << 15  # a larger message could deadlock with a worker that is waiting to send a reply
 MOST_AT_ONCE = 8  # tasks in one message
 
 
@@ -44,9 +45,7 @@ class Pool:
     remote_clients = False
 
     def __init__(self, size: int) -> None:
-        if size < 1:
-            raise ArgumentError(f"expected at least 1, got {size}", argument="workers")
-        self.size = size
+        self.size = check_integer("workers", size)
         self._load: bytes | None = None
         self._busy = self._closed = False
         self._workers: list[Worker] = []
@@ -58,9 +57,9 @@ class Pool:
             raise
 
     def load(self, make: Callable[[Any], Any], setup: Any) -> None:
-        """Let every worker call ``work = make(setup)`` once, in place of what it had loaded before.
+        """Call ``work = make(setup)`` once in every worker, in place of what it had loaded before.
 
-        If either cannot be pickled, or the call fails in a worker, that is a `CannotSendError`.
+        If either cannot be pickled, or the call fails in a worker, this raises a `CannotSendError`.
         """
         with self._exclusive():
             self._load = None
@@ -86,14 +85,14 @@ class Pool:
             try:
                 self._replace_ended()
                 for worker in self._workers:
-                    worker.is_swift = False
+                    worker.is_fast = False
                 yield from self._hand_out(jobs, end)
                 while busy := [worker for worker in self._workers if worker.jobs]:
                     timeout = None if end == math.inf else max(0.0, end - time.monotonic())
                     ready = wait([worker.connection for worker in busy], timeout)
                     if not ready:
                         break
-                    done = [one for w in busy if w.connection in ready for one in self._collect(w, jobs, end)]
+                    done = [result for w in busy if w.connection in ready for result in self._collect(w, jobs, end)]
                     # Before yielding, so that no worker waits for the caller.
                     done += self._hand_out(jobs, end)
                     yield from done
@@ -105,12 +104,12 @@ class Pool:
                 self._end_busy()
 
     def _hand_out(self, jobs: deque[Job], end: float) -> list[TaskResult]:
-        """Give each idle worker a message, and each swift one a second while there are enough tasks left for all."""
+        """Send each idle worker a message, and each fast one a second while there are enough tasks left for all."""
         failed: list[TaskResult] = []
         for ahead, least in ((False, 1), (True, self.size)):
             for worker in self._workers:
                 while worker.has_room(ahead) and len(jobs) >= least and time.monotonic() < end:
-                    batch = self._next(jobs, worker.is_swift)
+                    batch = self._next(jobs, worker.is_fast)
                     try:
                         message = TASKS + dumps([job.task for job in batch])
                     except Exception as error:
@@ -119,18 +118,18 @@ class Pool:
                     if ahead and len(message) > AHEAD_BYTES:
                         jobs.extendleft(reversed(batch))
                         break
-                    with contextlib.suppress(WorkerDiedError):  # the end of its pipe is seen when it is waited for
+                    with contextlib.suppress(WorkerDiedError):  # `wait` reports the closed pipe
                         worker.give(batch, message)
         return failed
 
-    def _next(self, jobs: deque[Job], is_swift: bool) -> list[Job]:
-        """Take the tasks of the next message: one, or of swift ones several that none of the workers will wait for."""
-        number = max(1, min(MOST_AT_ONCE, len(jobs) // (4 * self.size))) if is_swift else 1
-        alone = next((place for place, job in enumerate(islice(jobs, number)) if job.is_alone), number)
-        return [jobs.popleft() for _ in range(max(1, alone))]
+    def _next(self, jobs: deque[Job], is_fast: bool) -> list[Job]:
+        """Take the tasks of the next message: one, or several short ones if enough are left for the other workers."""
+        number = max(1, min(MOST_AT_ONCE, len(jobs) // (4 * self.size))) if is_fast else 1
+        number = next((i for i, job in enumerate(islice(jobs, number)) if job.is_alone), number)
+        return [jobs.popleft() for _ in range(max(1, number))]
 
     def _one_by_one(self, batch: list[Job], failure: Failure, jobs: deque[Job]) -> list[TaskResult]:
-        """Put tasks back that cannot be sent together; one alone has failed."""
+        """Put tasks back that cannot be sent together; a single one has failed."""
         if len(batch) == 1:
             return [TaskResult(batch[0].position, failure=failure)]
         for job in reversed(batch):
@@ -151,7 +150,7 @@ class Pool:
             replies = failure_of(unreadable)
         if isinstance(replies, Failure):
             return self._one_by_one(batch, replies, jobs)
-        worker.is_swift = replies[-1].finished - replies[-1].began < SWIFT_SECONDS
+        worker.is_fast = replies[-1].finished - replies[-1].began < FAST_SECONDS
         return [
             TaskResult(job.position, failure=DEADLINE)
             if reply.finished > end
@@ -160,9 +159,9 @@ class Pool:
         ]
 
     def _replace_dead(self, worker: Worker, jobs: deque[Job]) -> list[TaskResult]:
-        """Replace a worker that died and put its tasks back, unless the one it had has now killed two workers.
+        """Replace a worker that died and put its tasks back, except a task that has now killed two workers.
 
-        Any task of the message that it was working on may have killed it: each of them is tried alone.
+        Any task of its current message may have killed it, so each of them is retried by itself.
         """
         tried, rest = worker.take(), list(worker.jobs)
         cause = worker.end()
@@ -181,12 +180,12 @@ class Pool:
 
     def _replace_ended(self) -> None:
         """Start new workers for those that have ended, with the same work loaded."""
-        ended = [place for place, worker in enumerate(self._workers) if not worker.jobs and not worker.is_alive()]
-        for place in ended:
-            self._workers[place].end()
-            self._workers[place] = Worker()
+        ended = [i for i, worker in enumerate(self._workers) if not worker.jobs and not worker.is_alive()]
+        for i in ended:
+            self._workers[i].end()
+            self._workers[i] = Worker()
         if self._load is not None:
-            _load_all([self._workers[place] for place in ended], self._load)
+            _load_all([self._workers[i] for i in ended], self._load)
 
     def _end_busy(self) -> None:
         for worker in self._workers:
@@ -197,7 +196,7 @@ class Pool:
     def _exclusive(self) -> Iterator[None]:
         self._check_open()
         if self._busy:
-            raise BusyError("workers: a run is under way; read it to its end or close it first")
+            raise BusyError("workers: a run is in progress; exhaust or close it first")
         self._busy = True
         try:
             yield
@@ -206,7 +205,7 @@ class Pool:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ArgumentError("the pool is closed; make another", argument="workers")
+            raise ArgumentError("the pool is closed; create another", argument="workers")
 
     def close(self) -> None:
         """End all workers."""
@@ -222,7 +221,7 @@ class Pool:
 
 
 def _load_all(workers: list[Worker], message: bytes) -> None:
-    """Load work in some workers at the same time; where one of them fails, all are ended."""
+    """Load work in some workers at the same time; if one of them fails, all are ended."""
     try:
         for worker in workers:
             worker.send(message)

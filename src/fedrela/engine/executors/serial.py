@@ -1,4 +1,4 @@
-"""The pool's interface without processes: the work is done here, one task after the other."""
+"""The pool's interface without processes: this process does the work, one task after the other."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class SerialExecutor:
     def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
         """Carry out the tasks in sequence and yield their results.
 
-        A task that ends more than `deadline` seconds after the first was started fails with `FailureKind.DEADLINE`; no
-        other is started after that.
+        A task that ends more than `deadline` seconds after the first one started fails with `FailureKind.DEADLINE`; no
+        further task is started after that.
         """
         end = math.inf if deadline is None else time.monotonic() + deadline
         if self._work is None:

@@ -1,4 +1,4 @@
-"""Worker processes: both ends of the pipe between a pool and a worker, and what travels through it."""
+"""Worker processes: both ends of the pipe between a pool and a worker, and the messages in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fedrela.records import Failure
 from fedrela.text import one_line
 
 LOAD, TASKS = b"L", b"T"  # the first byte of a message
-SWIFT_SECONDS = 0.005  # behind a longer task, others sent along could wait while another worker has nothing to do
+FAST_SECONDS = 0.005  # tasks in one message with a longer one could wait while another worker is idle
 
 END_SECONDS = 10.0  # for a killed process to disappear
 
@@ -68,19 +68,19 @@ class Worker:
     def __init__(self) -> None:
         self.jobs: deque[Job] = deque()  # sent and not yet answered; the first message is the one being worked on
         self._batches = 0  # messages so far
-        self.is_swift = False  # whether its last task was so short that waiting for the next one matters
-        self.connection, theirs = Pipe()  # what to wait on for a reply
+        self.is_fast = False  # whether its last task was so short that waiting for the next one matters
+        self.connection, remote = Pipe()  # what to wait on for a reply
         try:
-            self._process = forkserver.start(serve, theirs)
+            self._process = forkserver.start(serve, remote)
         except Exception as error:
             self.connection.close()
             raise CannotSendError(f"workers: cannot be started here, {one_line(error)}; use one process") from error
         finally:
-            theirs.close()
+            remote.close()
 
     def has_room(self, ahead: bool) -> bool:
-        """Whether it has nothing to do; or `ahead`, whether it is swift and has no message beyond the present one."""
-        return self.is_swift and self.jobs[0].batch == self._batches if ahead and self.jobs else not self.jobs
+        """Whether it is idle; with `ahead`, whether it is fast and has no message beyond the current one."""
+        return self.is_fast and self.jobs[0].batch == self._batches if ahead and self.jobs else not self.jobs
 
     def give(self, batch: list[Job], message: bytes) -> None:
         """Send tasks as one message."""
@@ -91,7 +91,7 @@ class Worker:
         self.send(message)
 
     def take(self, number: int = 0) -> list[Job]:
-        """Remove the first `number` tasks and return them; 0: all of the message that is being worked on."""
+        """Remove the first `number` tasks and return them; 0: all of the current message."""
         number = number or sum(job.batch == self.jobs[0].batch for job in self.jobs)
         return [self.jobs.popleft() for _ in range(number)]
 
@@ -103,7 +103,7 @@ class Worker:
             raise WorkerDiedError from None
 
     def receive(self) -> tuple[int, memoryview]:
-        """Wait for the replies to `number` tasks; with 0, for the reason why a message cannot be read."""
+        """Wait for replies, and return their number and content; 0 is followed by why a message cannot be read."""
         try:
             message = memoryview(self.connection.recv_bytes())
         except (EOFError, OSError):
@@ -111,7 +111,7 @@ class Worker:
         return message[0], message[1:]
 
     def is_alive(self) -> bool:
-        """Whether a worker that owes no reply still lives: all that could be read from it is the end of its pipe."""
+        """Whether an idle worker is alive: the only thing to read from it would be the end of its pipe."""
         return not self.connection.closed and not self.connection.poll()
 
     def end(self) -> str:
@@ -119,8 +119,8 @@ class Worker:
         self.jobs.clear()
         if self.connection.closed:
             return "ended"
-        # Its end of the pipe closes when nothing of it runs any more; where the server that it was forked from has
-        # died, nobody else knows whether it lives.
+        # Its end of the pipe closes when it is gone; if the server that it was forked from has died, that is the only
+        # sign of it.
         if not self._has_closed(0.0):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid or 0, signal.SIGKILL)
@@ -128,12 +128,12 @@ class Worker:
         self.connection.close()
         self._process.join(END_SECONDS)
         code = self._process.exitcode
-        with contextlib.suppress(ValueError):  # it is killed, and its end may still not be known
+        with contextlib.suppress(ValueError):  # it was killed, but its exit may not be known yet
             self._process.close()
         return signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
 
     def _has_closed(self, seconds: float) -> bool:
-        """Whether the other end of the pipe closes within some seconds; what is still in it is dropped."""
+        """Whether the other end of the pipe closes within some seconds; what is left in it is discarded."""
         end = time.monotonic() + seconds
         try:
             while self.connection.poll(max(0.0, end - time.monotonic())):
@@ -144,11 +144,11 @@ class Worker:
 
 
 def serve(connection: Connection) -> None:
-    """Serve the messages that arrive in a worker process, until the other end closes."""
+    """Process the messages that arrive in a worker process, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    gc.freeze()  # keeps the collector away from torch when the work of an earlier run is dropped
+    gc.freeze()  # so that the collector skips torch when the work of an earlier run is released
     loaded: list[Work] = []
 
     def load(how: tuple[Callable[[Any], Work], Any]) -> None:
@@ -166,7 +166,7 @@ def serve(connection: Connection) -> None:
 
 
 def _work(action: Work, body: memoryview) -> Iterator[bytes]:
-    """Carry out the tasks of a message, and yield what to send: the replies of swift ones together."""
+    """Carry out the tasks of a message, and yield what to send: the replies to short ones together."""
     try:
         tasks = loads(body)
     except Exception as error:
@@ -179,7 +179,7 @@ def _work(action: Work, body: memoryview) -> Iterator[bytes]:
             replies.append(Reply(action(task), None, began, time.monotonic()))
         except Exception as error:
             replies.append(Reply(None, failure_of(error), began, time.monotonic()))
-        if time.monotonic() - replies[0].began > SWIFT_SECONDS:
+        if time.monotonic() - replies[0].began > FAST_SECONDS:
             yield _packed(replies)
             replies.clear()
     if replies:
@@ -187,7 +187,7 @@ def _work(action: Work, body: memoryview) -> Iterator[bytes]:
 
 
 def _packed(replies: list[Reply]) -> bytes:
-    """Return the number of replies and the replies; in place of one that cannot be pickled, the reason."""
+    """Return the number of replies and the replies; one that cannot be pickled is replaced by the reason."""
     try:
         return bytes([len(replies)]) + dumps(replies)
     except Exception as error:
@@ -197,20 +197,20 @@ def _packed(replies: list[Reply]) -> bytes:
 
 
 def _end_with_parent() -> None:
-    """End this process with its parent, also in the middle of a task."""
+    """End this process when its parent ends, even in the middle of a task."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def dumps(thing: Any) -> bytes:
-    """Return `thing` as bytes that any number of workers can read."""
+def dumps(value: Any) -> bytes:
+    """Pickle a value to bytes that any number of workers can read."""
     buffer = io.BytesIO()
     pickler = ForkingPickler(buffer, 5)
-    # Torch's own entries in this table would move a tensor to shared memory and let one worker alone read it.
+    # Torch's own entries in this table would move a tensor to shared memory that only one worker can read.
     pickler.dispatch_table = copyreg.dispatch_table
-    pickler.dump(thing)
+    pickler.dump(value)
     return buffer.getvalue()
 
 

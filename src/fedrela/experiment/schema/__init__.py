@@ -1,7 +1,7 @@
 """The whole configuration: one closed schema for one TOML file.
 
-A new table is a model of its own in ``schema/<name>.py`` and a field here; loading, places of errors, messages, the
-TOML text and the digest follow from the field.
+A new table is a model in ``schema/<name>.py`` and a field here; loading, error positions, messages, the TOML text and
+the digest follow from the field.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def _workers(value: Any) -> str | int:
 def _device(value: Any) -> str:
     if isinstance(value, str) and (value in DEVICES or _NUMBERED.fullmatch(value)):
         return value
-    raise ArgumentError(not_one_of(value, DEVICES, ", or a numbered one such as cuda:1,"))
+    raise ArgumentError(not_one_of(value, DEVICES, ", or a numbered one such as cuda:1"))
 
 
 class EngineConfig(ConfigTable):
-    """How a run is carried out; nothing here changes a result."""
+    """How a run is executed; nothing here changes a result."""
 
     workers: Annotated[str | int, PlainValidator(_workers)] = setting(
         "auto", "processes that train clients; auto: one per core"
@@ -66,7 +66,7 @@ class ReportConfig(ConfigTable):
 class Config(ConfigTable):
     """A configuration, checked and complete."""
 
-    seed: int = setting(1, "seed of everything that is drawn", ge=0, le=LARGEST_SEED)
+    seed: int = setting(1, "seed of all random numbers", ge=0, le=LARGEST_SEED)
     data: DataConfig = setting(DataConfig(), "source, imbalance and partition")
     model: ModelConfig = setting(ModelConfig(), "the network")
     algorithm: AlgorithmConfig = setting(AlgorithmConfig(), "the federated algorithm and its parameters")
@@ -77,7 +77,7 @@ class Config(ConfigTable):
         RelabelPlan(), "FedReLa: when and how clients re-label"
     )
     federation: FederationConfig | None = setting(None, "private nodes: who they are, and what all parties agree on")
-    engine: EngineConfig = setting(EngineConfig(), "how the run is carried out; never changes a result")
+    engine: EngineConfig = setting(EngineConfig(), "how the run is executed; never changes a result")
     report: ReportConfig = setting(ReportConfig(), "what the report shows")
     compare: CompareConfig | None = setting(None, "seeds, baselines and arms of a comparison")
     sweep: Annotated[dict[str, Any], AfterValidator(check_sweep)] | None = setting(
@@ -96,7 +96,7 @@ class Config(ConfigTable):
 
     @property
     def simulates(self) -> bool:
-        """Whether it names data of its own; one for private nodes need not."""
+        """Whether it names data; a configuration for private nodes may name none."""
         return self.federation is None or "source" in self.data.model_fields_set
 
     @property
@@ -106,7 +106,7 @@ class Config(ConfigTable):
 
 
 def check_fits(config: Config, *, clients: int, classes: Sequence[str], rows: int) -> None:
-    """Raise if a configuration does not fit the data that it describes, once their sizes are known."""
+    """Raise if a configuration does not fit its data, once their sizes are known."""
     faults = [*client_faults(config, clients), *class_faults(config, classes), *row_faults(config, rows)]
     if config.federation is not None:
         for key, there in (("nodes", clients), ("classes", len(classes))):
@@ -122,7 +122,7 @@ def faults_across(config: Config) -> Iterator[Fault]:
     if start > rounds:
         yield Fault(("relabel", "start"), f"expected a round up to the last one, {rounds}, got {start}")
     if config.train.loss != TrainOptions().loss and config.algorithm.kind().own_loss:
-        what = f"algorithm {config.algorithm.name!r} has a loss of its own; leave it out"
+        what = f"algorithm {config.algorithm.name!r} has its own loss; leave this out"
         yield Fault(("train", "loss"), what)
     if config.federation is not None:
         yield from statistics_faults(config.data, config.federation)

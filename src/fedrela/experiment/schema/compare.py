@@ -26,7 +26,7 @@ LONGEST_LABEL = 60
 def _label(value: Any) -> str:
     text = value if isinstance(value, str) and not value.isspace() and value.isprintable() else ""
     if not 1 <= len(text) <= LONGEST_LABEL:
-        raise ArgumentError(f"expected text of 1 to {LONGEST_LABEL} characters that print, got {shown(value)}")
+        raise ArgumentError(f"expected text of 1 to {LONGEST_LABEL} printable characters, got {shown(value)}")
     return text
 
 
@@ -39,7 +39,7 @@ class BaselineConfig(AlgorithmConfig):
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> BaselineConfig:
-        """Return a table as a baseline, whose label is that of its algorithm unless it has one."""
+        """Return a table as a baseline, labelled by its algorithm unless it has a label."""
         found = cls.model_validate(table)
         return found if found.label else found.model_copy(update={"label": found.kind().label})
 
@@ -48,7 +48,7 @@ class BaselineConfig(AlgorithmConfig):
         return {"algorithm": super().as_table(), **self._tables()}
 
     def as_table(self) -> dict[str, Any]:
-        """Return it as it stands in a list of baselines."""
+        """Return it as a table of the list of baselines."""
         return {"label": self.label, **super().as_table(), **self._tables()}
 
     def _tables(self) -> dict[str, Any]:
@@ -141,19 +141,19 @@ def _different(items: Sequence[Any], wrong: Callable[[Any], str]) -> tuple[Any, 
 
 def repeated(item: Any) -> str:
     """Return the message for a repeated item of a list."""
-    return f"{shown(item)} is there already; leave one of the two out"
+    return f"{shown(item)} is listed twice; leave one of the two out"
 
 
 class CompareConfig(ConfigTable):
     """Seeds, baselines and arms: every baseline is run in every arm with every seed."""
 
     seeds: Annotated[tuple[int, ...], PlainValidator(check_seeds)] = setting(
-        (1, 2, 3), "a number: 1, 2 and so on up to it; or a list of seeds"
+        (1, 2, 3), "how many seeds, from 1 on; or a list of seeds"
     )
     baselines: Annotated[tuple[BaselineConfig, ...] | None, BeforeValidator(check_baselines)] = setting(
         None, "algorithms by name, or tables like [algorithm] with label, train and model"
     )
-    arms: Annotated[tuple[str, ...], PlainValidator(check_arms)] = setting(MATCHED, f"out of {', '.join(ARMS)}")
+    arms: Annotated[tuple[str, ...], PlainValidator(check_arms)] = setting(MATCHED, f"any of {', '.join(ARMS)}")
     pairs: Annotated[tuple[tuple[str, str], ...] | None, PlainValidator(check_pairs)] = setting(
         None, "which arms are compared, as [base, treated]; by default those that differ in re-labelling only"
     )
@@ -173,7 +173,7 @@ def compare_faults(config: Config) -> Iterator[Fault]:
     if config.compare is None:
         return
     if config.compare.score == "best-validation" and not config.data.validation:
-        what = "expected data.validation above 0 with it: the samples that clients hold out choose the round"
+        what = "expected data.validation above 0: the samples that clients hold out choose the round"
         yield Fault(("compare", "score"), what)
     for i, pair in enumerate(config.compare.pairs or ()):
         if not set(pair) <= set(config.compare.arms):
@@ -194,7 +194,7 @@ def _baseline_faults(config: Config, baseline: BaselineConfig) -> Iterator[Fault
 
 
 def problems_over(config: Config, changes: Mapping[str, Any]) -> list[Fault]:
-    """Return what would be wrong with a configuration that has `changes` laid over it."""
+    """Return the problems of a configuration with `changes` merged into it."""
     from fedrela.experiment.overlay import overlay  # which needs the schema that this is a part of
 
     try:

@@ -10,12 +10,20 @@ from typing import Annotated, Any, Self
 from pydantic import PlainValidator, ValidationInfo, model_validator
 
 from fedrela.arguments import check_choice
-from fedrela.data.federation import AS_IT_IS, MODES, TEN_CLIENTS
+from fedrela.data.federation import DEFAULT_PARTITION, MODES, NO_IMBALANCE
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import find_source
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.table import FULL, ConfigTable, a_part, checked_options, one_of, options_table, setting
+from fedrela.experiment.schema.table import (
+    FULL,
+    ConfigTable,
+    checked_options,
+    component_name,
+    one_of,
+    options_table,
+    setting,
+)
 from fedrela.metrics.groups import PROTOCOLS, evaluation_groups
 from fedrela.text import shown
 
@@ -62,26 +70,28 @@ def _scaling(value: Any) -> str | dict[str, tuple[float, ...]]:
 class DataConfig(ConfigTable):
     """Which data, how imbalanced, and how they are split over clients."""
 
-    source: Annotated[str, a_part(lambda: find_source)] = setting("digits", "the data set; or your own, module:name")
+    source: Annotated[str, component_name(lambda: find_source)] = setting(
+        "digits", "the data set; or your own, module:name"
+    )
     root: Annotated[Path | None, PlainValidator(source_root)] = setting(
-        None, "where the files of the source lie, relative to the configuration file"
+        None, "where the files of the source are, relative to the configuration file"
     )
     options: Annotated[dict[str, Any], PlainValidator(source_options)] = setting({}, "options of this source")
     imbalance: Annotated[Imbalance, options_table(Imbalance, strict=True), FULL] = setting(
-        AS_IT_IS, "how many samples of each class are kept"
+        NO_IMBALANCE, "how many samples of each class are kept"
     )
     partition: Annotated[PartitionPlan, options_table(PartitionPlan, strict=True), FULL] = setting(
-        TEN_CLIENTS, "which client gets which samples"
+        DEFAULT_PARTITION, "which client gets which samples"
     )
     validation: float = setting(
         0.0, "share of each client's samples held out, original labels, never trained on", ge=0, lt=1
     )
     standardize: Annotated[str, one_of(MODES)] = setting(
-        "pooled", "numbers of a table: with statistics pooled over clients, each client's own, or not at all"
+        "pooled", "columns of a table: by statistics pooled over clients, by the client's own (local), or none"
     )
     scaling: Annotated[str | dict[str, tuple[float, ...]], PlainValidator(_scaling)] = setting(
         "fit",
-        "images and series: fit, none, or mean and std per channel, fractions of white for images of bytes; local: "
+        "images and series: fit, none, or mean and std per channel, for uint8 images as fractions of white; local: "
         "each private node by its own",
     )
     protocol: Annotated[str, one_of(PROTOCOLS)] = setting(

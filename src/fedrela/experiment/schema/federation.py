@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import PlainValidator, model_validator
 
+from fedrela.core.limits import OwnerLimits
 from fedrela.data.sources import find_source
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.data import DataConfig, source_options, source_root
-from fedrela.experiment.schema.table import ConfigTable, Fault, a_part, one_of, raise_any, setting
+from fedrela.experiment.schema.table import (
+    ConfigTable,
+    Fault,
+    component_name,
+    one_of,
+    options_table,
+    raise_any,
+    setting,
+)
+from fedrela.options import option
 from fedrela.text import not_one_of, shown
 
 FORMS = ("images", "numbers", "tokens")
@@ -79,30 +90,34 @@ Words = Annotated[dict[str, str], PlainValidator(_words)]
 
 
 class FederationConfig(ConfigTable):
-    """What all parties agree on: who they are, what classes and samples are, what may be asked, where to score."""
+    """What all parties agree on: nodes, classes, form of samples, what nodes report, where to evaluate."""
 
     nodes: Annotated[tuple[str, ...], PlainValidator(_nodes)] = setting(
-        ..., "names of all nodes; the place in this list is a node's number, also when another one leaves"
+        ..., "names of all nodes; the position in this list is a node's number, so a node that leaves stays listed"
     )
     classes: Texts = setting(..., "names of the classes, in the order of their numbers")
     shape: Annotated[tuple[int, ...], PlainValidator(_shape)] = setting((), "of one sample, channels first")
-    form: Annotated[str, one_of(FORMS)] = setting("images", "images of bytes, arrays of numbers, or tokens (integers)")
-    white: int = setting(255, "the largest value that a pixel can have", ge=1, le=255)
+    form: Annotated[str, one_of(FORMS)] = setting(
+        "images", "images (uint8), numbers (float arrays) or tokens (integers)"
+    )
+    pixel_max: int = setting(255, "largest value of a pixel", ge=1, le=255)
     columns: Texts = setting((), "of a table, in order; a category has one column per value, name=value")
-    encoded: Texts = setting((), "those of the columns that are 0 or 1 and are not standardised")
+    encoded: Texts = setting((), "columns of 0 and 1, which are not standardised")
     statistics: bool = setting(
         False, "each node is asked once for count, mean and spread per channel or column, to scale inputs alike"
     )
     evaluate: Annotated[str, one_of(PLACES)] = setting(
-        "server", "where the model is scored: on a test set of the server, by clients on their own, or both"
+        "server", "where the model is evaluated: on the server's test set, on the clients' own test samples, or both"
     )
     groups: Annotated[str | dict[str, tuple[str, ...]], PlainValidator(_groups)] = setting(
         "test",
         "classes reported together: a table of groups, or head, medium and tail by the server's test set (test) or by "
         "the sum of the counts that nodes agree to report (counts)",
     )
-    largest: int = setting(0, "no node has more samples; required if the size of an exchange depends on it", ge=0)
-    keys: Words = setting({}, "each node's public key, as in its .pub file, with which it proves its name")
+    largest: int = setting(
+        0, "largest number of samples of a node; required if the size of an exchange depends on it", ge=0
+    )
+    keys: Words = setting({}, "each node's public key, as in its .pub file, to verify its name")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -131,7 +146,7 @@ class FederationConfig(ConfigTable):
             elif not (key := KEY.fullmatch(self.keys[name].strip())):
                 yield Fault(("keys", name), "expected the text of a .pub file, ecdsa (nistp256, 384, 521) or ed25519")
             elif (other := found.setdefault(key[1], name)) != name:
-                yield Fault(("keys", name), f"is the key of {other!r} too; each node has its own")
+                yield Fault(("keys", name), f"is also the key of {other!r}; expected a different key for each node")
 
     def _group_faults(self) -> Iterator[Fault]:
         if isinstance(self.groups, str):
@@ -154,68 +169,44 @@ class FederationConfig(ConfigTable):
 
 def statistics_faults(data: DataConfig, federation: FederationConfig) -> Iterator[Fault]:
     """Yield the statistics that ``[data]`` needs from all nodes and that they did not agree to report."""
-    told = "set it to true if nodes may report count, mean and spread"
+    advice = "set it to true if nodes may report count, mean and spread"
     if federation.columns and data.standardize == "pooled" and not federation.statistics:
-        what = f"data.standardize is 'pooled'; {told}, or set that to local or none"
+        what = f"data.standardize is 'pooled'; {advice}, or set that to local or none"
         yield Fault(("federation", "statistics"), what)
     if federation.has_channels and data.scaling == "fit" and not federation.statistics:
         yield Fault(
-            ("federation", "statistics"), f"data.scaling is 'fit'; {told}, or set that to mean and std or local"
+            ("federation", "statistics"), f"data.scaling is 'fit'; {advice}, or set that to mean and std or local"
         )
 
 
-class NodePolicy(ConfigTable):
+@dataclass(frozen=True, kw_only=True)
+class NodePolicy(OwnerLimits):
     """What the owner of a node's data permits; if the federation asks for more, the stricter of the two applies."""
 
-    refuse: Texts = setting((), "what this node does not send, by the names that fedrela check shows")
-    statistics: bool = setting(True, "report count, mean and spread per channel or column, if the federation asks")
-    counts: bool = setting(False, "report the number of samples per class, if the federation asks")
-    confusion: bool = setting(False, "report the confusion matrix on its own test samples; false: only hits and count")
-    enabled: bool = setting(True, "false: this node never re-labels")
-    tau: float = setting(1.0, "largest tau", ge=0, le=1)
-    max_fraction: float = setting(1.0, "largest share of the labels that may change", ge=0, le=1)
-    min_agreement: float = setting(0.0, "if the model confirms a smaller share of the labels, none moves", ge=0, le=1)
-    forbidden: Annotated[tuple[tuple[str, str], ...], PlainValidator(lambda value: _moves(value))] = setting(
-        (), "moves that may not happen, as pairs of class names [from, to]"
+    refuse: tuple[str, ...] = option(
+        (), "what this node never sends, by the names that fedrela check shows", check=_texts, form="a list of names"
     )
-    absent: bool = setting(True, "false: no move into a class that this node does not have")
-    keep: Annotated[tuple[int, ...], PlainValidator(lambda value: _rows(value))] = setting(
-        (), "training samples whose label is proven and stays, by number from 0"
-    )
-
-
-def _rows(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple):
-        raise ArgumentError(f"expected a list of rows, got {shown(value)}")
-    for i, row in enumerate(value):
-        if type(row) is not int or row < 0:
-            raise ArgumentError(f"expected a row from 0, got {shown(row)}", item=(i,))
-    return tuple(value)
-
-
-def _moves(value: Any) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, list | tuple):
-        raise ArgumentError(f"expected a list of pairs of class names [from, to], got {shown(value)}")
-    for i, pair in enumerate(value):
-        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
-            raise ArgumentError(f"expected a pair of class names [from, to], got {shown(pair)}", item=(i,))
-    return tuple((pair[0], pair[1]) for pair in value)
+    statistics: bool = option(True, "report count, mean and spread per channel or column, if the federation asks")
+    counts: bool = option(False, "report the number of samples per class, if the federation asks")
+    confusion: bool = option(False, "report the confusion matrix on its own test samples; false: only hits and count")
 
 
 class NodeConfig(ConfigTable):
-    """A node's own file: where its samples lie, its names for the classes, and what it permits."""
+    """A node's own file: where its samples are, its names for the classes, and what it permits."""
 
     name: str | None = setting(None, "the node's name in the federation")
-    source: Annotated[str, a_part(lambda: find_source)] = setting(..., "any data source, or your own, module:name")
+    source: Annotated[str, component_name(lambda: find_source)] = setting(
+        ..., "any data source, or your own, module:name"
+    )
     root: Annotated[Path | None, PlainValidator(source_root)] = setting(
-        None, "where the files of the source lie, relative to this file"
+        None, "where the files of the source are, relative to this file"
     )
     options: Annotated[dict[str, Any], PlainValidator(source_options)] = setting({}, "options of this source")
     test_share: float | None = setting(
-        None, "share of every class held back for tests; left out: the source's own test part", ge=0, le=1
+        None, "share of every class held out for testing; left out: the source's own test part", ge=0, le=1
     )
     classes: Words = setting({}, "this node's names for the federation's classes")
     key: Annotated[Path | None, PlainValidator(source_root)] = setting(
         None, "the node's private key, which proves its name"
     )
-    policy: NodePolicy = setting(NodePolicy(), "what this node permits")
+    policy: Annotated[NodePolicy, options_table(NodePolicy)] = setting(NodePolicy(), "what this node permits")

@@ -1,7 +1,7 @@
 """The tables ``[model]`` and ``[algorithm]``: a name, and the options that the model or algorithm of that name has.
 
-These options stand beside the other keys, so such a table takes any key and checks the further ones itself. If there
-are none, it is checked without loading torch, which the models and algorithms need.
+These options are keys of the same table, so it accepts any key and checks the extra ones itself. Without extra keys it
+is checked without loading torch, which models and algorithms need.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 from pydantic import ConfigDict, model_validator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.table import ConfigTable, a_part, checked_options, one_of, setting
+from fedrela.experiment.schema.table import ConfigTable, checked_options, component_name, one_of, setting
 from fedrela.options import Option, options_of
 from fedrela.text import shown
 
@@ -29,13 +29,13 @@ def keep_changed(table: ConfigTable, options: Sequence[Option], owner: str) -> N
 
     Two tables that mean the same are then equal.
     """
-    given, defaults = further_keys(table), {option.name: option.default for option in options}
+    given, defaults = extra_keys(table), {option.name: option.default for option in options}
     values = checked_options(options, given, owner, type(table).model_fields)
     given.clear()
     given.update({key: value for key, value in values.items() if value != defaults[key]})
 
 
-def further_keys(table: ConfigTable) -> dict[str, Any]:
+def extra_keys(table: ConfigTable) -> dict[str, Any]:
     """Return the keys of a table that are not fields of it; changing them changes the table."""
     return table.__pydantic_extra__ or {}
 
@@ -62,7 +62,7 @@ class ModelConfig(ConfigTable):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, a_part(_find_model, sure="mlp")] = setting(
+    name: Annotated[str, component_name(_find_model, sure="mlp")] = setting(
         "mlp", "the network; its own options are keys of this table"
     )
     projection: int = setting(0, "width of MOON's projection before the last layer; 0: none", ge=0, le=WIDEST)
@@ -70,7 +70,7 @@ class ModelConfig(ConfigTable):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if further_keys(self):
+        if extra_keys(self):
             keep_changed(self, self._options(), f"model {self.name!r}")
         return self
 
@@ -92,7 +92,7 @@ class ModelConfig(ConfigTable):
     @property
     def options(self) -> dict[str, Any]:
         """The model's own options, as far as they differ from its defaults."""
-        return dict(further_keys(self))
+        return dict(extra_keys(self))
 
     def as_table(self) -> dict[str, Any]:
         """Return all keys, with the model's own options in full."""
@@ -113,13 +113,13 @@ class AlgorithmConfig(ConfigTable):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, a_part(_find_algorithm, sure="fedavg")] = setting(
+    name: Annotated[str, component_name(_find_algorithm, sure="fedavg")] = setting(
         "fedavg", "the algorithm; its own parameters are keys of this table"
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if further_keys(self):
+        if extra_keys(self):
             keep_changed(self, self._options(), f"algorithm {self.name!r}")
             self.make()
         return self
@@ -130,7 +130,7 @@ class AlgorithmConfig(ConfigTable):
     @property
     def params(self) -> dict[str, Any]:
         """The algorithm's own parameters, as far as they differ from its defaults."""
-        return dict(further_keys(self))
+        return dict(extra_keys(self))
 
     def kind(self) -> type[Algorithm]:
         """Return the class of the algorithm."""

@@ -1,4 +1,4 @@
-"""Errors in a configuration, in plain words: pydantic finds them, the schema says what was expected."""
+"""Errors in a configuration as one-line messages: pydantic finds them, the schema says what was expected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.experiment.schema.table import BrokenRuleError, Fault
-from fedrela.experiment.toml.reader import Origin, complaint
+from fedrela.experiment.toml.reader import Origin, config_error
 from fedrela.experiment.toml.writer import KeyPath
 from fedrela.options import Option, expected
 from fedrela.text import shown, unknown
@@ -25,7 +25,7 @@ LIMITS = ("ge", "gt", "le", "lt")
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
-    """Yield everything that pydantic found, in its order; a missing key is placed at its table."""
+    """Yield everything that pydantic found, in its order; a missing key has the position of its table."""
     for found in error.errors(include_url=False):
         path: KeyPath = found["loc"]
         rule = found.get("ctx", {}).get("error")
@@ -93,8 +93,8 @@ class WrongConfigError(ArgumentError):
         """Yield one line per problem, in the order of the text; after `most` of them, how many more there are."""
         yield from map(self._line, self.problems[:most])
         if more := len(self.problems[most:]):
-            yield str(complaint(self.origin.name, f"and {more} more"))
+            yield str(config_error(self.origin.name, f"and {more} more"))
 
     def _line(self, fault: Fault, more: str = "") -> str:
         position = fault.position(self.origin.places) if self.origin.places else None
-        return str(complaint(self.origin.name, fault.what + more, position, fault.path))
+        return str(config_error(self.origin.name, fault.what + more, position, fault.path))

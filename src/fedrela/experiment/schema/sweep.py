@@ -137,7 +137,7 @@ def compared(config: Config, key: str) -> tuple[Any, ...]:
 
 
 def sweep_faults(config: Config) -> list[Fault]:
-    """Return what is wrong with the values in ``[sweep]``, each fault once, with the place of the swept."""
+    """Return what is wrong with the values in ``[sweep]``, each fault once, at the swept key."""
     keys = swept_keys(config.sweep)
     if not keys:
         return []
@@ -165,11 +165,11 @@ def _too_many(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
 
 def _faults_below(config: Config, baseline: Mapping[str, Any], keys: Sequence[SweptKey]) -> Iterator[Fault]:
     """Yield the faults of all combinations, on top of what a baseline sets; one may come twice."""
-    from fedrela.experiment.overlay import laid_over, nested  # which need the schema that this is a part of
+    from fedrela.experiment.overlay import merge, nested  # which need the schema that this is a part of
 
     elsewhere: set[Fault] = set()
     for point in points_of(keys):
-        for problem in problems_over(config, laid_over(baseline, nested(point.values))):
+        for problem in problems_over(config, merge(baseline, nested(point.values))):
             own = list(_own_faults(keys, point, problem))
             yield from own
             if not own and problem not in elsewhere:  # a key that is not swept, but conflicts with these
@@ -185,7 +185,7 @@ def _joint_fault(keys: Sequence[SweptKey], point: Point, what: str) -> Fault:
 
 
 def _own_faults(keys: Sequence[SweptKey], point: Point, problem: Fault) -> Iterator[Fault]:
-    """Yield the faults of keys whose key is the one with the problem, lies above it, or below it."""
+    """Yield the problem as a fault of each swept key that is the same key, above it, or below it."""
     for swept, place in zip(keys, point.places, strict=True):
         shared = min(len(swept.target), len(problem.path))
         if swept.target[:shared] != problem.path[:shared]:

@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
 
+from fedrela.arguments import check_choice
 from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.experiment.toml.reader import Places, Position
 from fedrela.experiment.toml.writer import KeyPath
 from fedrela.options import Option, Options, checked, options_of, without_none
-from fedrela.text import not_one_of, shown, unknown
+from fedrela.text import shown, unknown
 
 Declared = TypeVar("Declared", bound=Options)
 
@@ -159,10 +160,10 @@ def _kept(option: Option, value: Any) -> Any:
     return float(kept) if option.type is float and type(kept) is int else kept
 
 
-def a_part(find: Callable[[], Callable[[object], Any]], *, sure: str | None = None) -> BeforeValidator:
-    """Return the rule that a value names a part, the package's or the user's own; `find` returns who looks it up.
+def component_name(find: Callable[[], Callable[[object], Any]], *, sure: str | None = None) -> BeforeValidator:
+    """Return the rule that a value names a component, built-in or the user's own; `find` returns the lookup function.
 
-    As with `one_of`, that may load torch, and `sure` is allowed without.
+    The lookup may load torch; `sure` is accepted without it.
     """
 
     def check(value: Any) -> str:
@@ -176,18 +177,6 @@ def a_part(find: Callable[[], Callable[[object], Any]], *, sure: str | None = No
     return BeforeValidator(check)
 
 
-def one_of(words: Iterable[str] | Callable[[], Iterable[str]], *, sure: str | None = None) -> BeforeValidator:
-    """Return the rule that a value is one of some words; a function that returns them may load torch.
-
-    It is called only when necessary: `sure` is allowed without checking the others.
-    """
-
-    def check(value: Any) -> str:
-        if isinstance(value, str) and value == sure:
-            return value
-        allowed = tuple(words() if callable(words) else words)
-        if isinstance(value, str) and value in allowed:
-            return value
-        raise ArgumentError(not_one_of(value, allowed))
-
-    return BeforeValidator(check)
+def one_of(words: Iterable[str]) -> BeforeValidator:
+    """Return the rule that a value is one of some words."""
+    return BeforeValidator(lambda value: check_choice("", value, words))

@@ -1,1 +1,1 @@
-"""TOML as text: where every key stands, what is wrong with the syntax, and how values are written."""
+"""TOML as text: positions of keys, syntax errors, and how values are written."""

@@ -1,8 +1,7 @@
-"""From a file to TOML values and the places of their keys; errors are one line with line and column.
+"""From a file to TOML values and the positions of their keys; errors are one line with line and column.
 
-`tomllib` forgets where keys stand, so a small scanner finds them. It follows the structure of a text and is lenient
-about all else: whether the text is TOML is for `tomllib` to say. If it cannot follow, it stops with what it has found
-so far.
+`tomllib` does not report positions, so a small scanner finds them. It follows the structure of a text and is lenient
+about all else, since `tomllib` validates the text. Where it cannot follow, it stops with what it has found so far.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from fedrela.experiment.toml.writer import DEEPEST, KeyPath, toml_key
 from fedrela.text import LONGEST_KEY, printable
 
 LARGEST_FILE = 1 << 20  # bytes
-LONGEST_BARE = 200  # characters; a longer number or date is no honest mistake
+LONGEST_BARE = 200  # characters of a number or date
 LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
@@ -33,11 +32,11 @@ _PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
     "Expected '='": "expected '=' after a key",
     "Expected newline": "more text after a complete statement; write one per line",
     "Illegal character '\\n'": "the quotes are not closed on this line",
-    "Invalid hex value": "a backslash in text is written twice, or the text in single quotes",
-    "Invalid initial character": "expected a key here; an inline table stands on one line, without a last comma",
+    "Invalid hex value": "write a backslash twice, or put the text in single quotes",
+    "Invalid initial character": "expected a key here; an inline table is on one line, without a trailing comma",
     "Invalid statement": "not TOML; expected a key, a [table] or a # comment",
-    "Invalid value": "not a TOML value; text needs quotes, truth values are true and false",
-    "Unescaped": "a backslash in text is written twice, or the text in single quotes",
+    "Invalid value": "not a TOML value; text needs quotes, booleans are true and false",
+    "Unescaped": "write a backslash twice, or put the text in single quotes",
 }
 _WHOLE = ("Cannot", "Duplicate")  # messages about statements that are complete
 
@@ -176,7 +175,7 @@ class _Scanner:
 
     def value(self, path: KeyPath) -> None:
         if len(path) > DEEPEST:
-            raise complaint(self.name, f"nested more than {DEEPEST} deep", self.here())
+            raise config_error(self.name, f"nested more than {DEEPEST} deep", self.here())
         where = self.here()
         self.places[path] = Place(self.places.get(path, Place(where, where)).key, where)
         opening = self.text[self.at : self.at + 1]
@@ -189,7 +188,7 @@ class _Scanner:
         elif opening in {'"', "'"}:
             self.take(_STRING)
         elif len(self.take(_BARE)) > LONGEST_BARE:
-            raise complaint(self.name, f"a number or date of more than {LONGEST_BARE} characters", where)
+            raise config_error(self.name, f"a number or date of more than {LONGEST_BARE} characters", where)
 
     def items(self, closing: str) -> Iterator[int]:
         """Move to each item between two brackets, the first of which is here, and yield its number."""
@@ -209,7 +208,7 @@ class _Scanner:
             self.at += len(words) > 0
             self.take(_BLANK)
             if len(words) == DEEPEST:
-                raise complaint(self.name, f"a key of more than {DEEPEST} parts", self.here())
+                raise config_error(self.name, f"a key of more than {DEEPEST} parts", self.here())
             where, word = self.here(), self.take(_WORD)
             words.append((tomllib.loads(f"word = {word}")["word"] if word[0] in "\"'" else word, where))
             self.take(_BLANK)
@@ -241,27 +240,27 @@ def read_text(path: Path) -> str:
     """Read a file of UTF-8 text that is small enough for a configuration."""
     name = str(path)
     if "\0" in name:
-        raise complaint(name, "expected a TOML file; no file can have this name")
+        raise config_error(name, "expected a TOML file, got a name with a null character")
     try:
         if path.exists() and not path.is_file():
-            raise complaint(name, "a folder; name the TOML file in it" if path.is_dir() else "not a plain file")
+            raise config_error(name, "a folder; name the TOML file in it" if path.is_dir() else "not a plain file")
         with open(path, "rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise complaint(name, f"cannot be read: {error.strerror or error}") from None
+        raise config_error(name, f"cannot be read: {error.strerror or error}") from None
     check_size(len(data), name)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8").removeprefix("\ufeff")
         what = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise complaint(name, what, _end_of(before)) from None
+        raise config_error(name, what, _end_of(before)) from None
 
 
 def check_size(size: int, name: str) -> None:
-    """Raise if a text is larger than any configuration."""
+    """Raise if a text is too large for a configuration."""
     if size > LARGEST_FILE:
-        raise complaint(name, f"larger than {LARGEST_FILE} bytes, which no configuration is")
+        raise config_error(name, f"expected at most {LARGEST_FILE} bytes, got more")
 
 
 def parse_toml(text: str, name: str) -> tuple[dict[str, Any], Places]:
@@ -274,7 +273,7 @@ def parse_toml(text: str, name: str) -> tuple[dict[str, Any], Places]:
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, name, places) from None
     except (ValueError, RecursionError) as error:
-        raise complaint(name, f"not TOML that can be read: {error}") from None
+        raise config_error(name, f"not TOML that can be read: {error}") from None
 
 
 def _syntax_error(message: str, text: str, name: str, places: Places) -> ArgumentError:
@@ -287,7 +286,7 @@ def _syntax_error(message: str, text: str, name: str, places: Places) -> Argumen
     else:
         position = _end_of(text.rstrip())
         what = what if words.startswith(_WHOLE) else "the text ends before this is complete"
-    return complaint(name, what, position, places.statement_at(position))
+    return config_error(name, what, position, places.statement_at(position))
 
 
 def _end_of(text: str) -> Position:
@@ -295,17 +294,17 @@ def _end_of(text: str) -> Position:
     return Position(text.count("\n") + 1, len(text) - text.rfind("\n"))
 
 
-def complaint(name: str, what: str, position: Position | None = None, path: KeyPath = ()) -> ArgumentError:
+def config_error(name: str, what: str, position: Position | None = None, path: KeyPath = ()) -> ArgumentError:
     """Return an error of one line: ``name:line:column: key: what is wrong``.
 
-    >>> print(complaint("run.toml", "unknown key", Position(2, 1), ("data", "sorce")))
+    >>> print(config_error("run.toml", "unknown key", Position(2, 1), ("data", "sorce")))
     run.toml:2:1: data.sorce: unknown key
     """
-    return ArgumentError(placed(name, printable(what, LONGEST_SENTENCE), position, path))
+    return ArgumentError(error_line(name, printable(what, LONGEST_SENTENCE), position, path))
 
 
-def placed(name: str, sentence: str, position: Position | None, path: KeyPath) -> str:
-    """Return one line: place, key and sentence; unknown parts of the first two are left out."""
+def error_line(name: str, sentence: str, position: Position | None, path: KeyPath) -> str:
+    """Return one line: position, key and sentence; an unknown position or key is left out."""
     place = name if position is None else f"{name}:{position.line}:{position.column}"
     parts = (printable(place), printable(dotted(path), LONGEST_PATH), sentence)
     return ": ".join(part for part in parts if part)

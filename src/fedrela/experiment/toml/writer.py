@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fedrela.components import import_name
 from fedrela.errors import ArgumentError
-from fedrela.parts import name_of
 from fedrela.text import shown
 
 KeyPath = tuple[str | int, ...]  # keys, and numbers of items in arrays
@@ -25,7 +25,7 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"'
 def toml_text(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
     """Return `table` as TOML text: plain keys first, then one section per table, in the order given.
 
-    `path` is where it stands below other tables, without theirs.
+    `path` is that of the table itself, if it is below other tables.
 
     >>> print(toml_text({"data": {"root": "a b", "partition": {"alpha": 0.3}}, "seed": 1}), end="")
     seed = 1
@@ -135,7 +135,7 @@ def _plain(value: Any, path: KeyPath, problems: Problems) -> Any:
         return [_plain(item, (*path, i), problems) for i, item in enumerate(value)]
     elif isinstance(value, type | FunctionType):
         try:
-            return name_of(value)
+            return import_name(value)
         except ArgumentError as error:
             what = error.reason
     elif isinstance(value, str | PurePath):

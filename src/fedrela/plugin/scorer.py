@@ -1,4 +1,4 @@
-"""The judge of a client's labels: the global model just received, and the rows that it scores."""
+"""The global model that a client just received, and the rows that it scores."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import nn
 from fedrela.arguments import check_choice
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plugin.dataset import LabelKey, as_rows
-from fedrela.plugin.rows import check_alike, few_rows, row_ids
+from fedrela.plugin.rows import check_same_rows, row_ids, sample_rows
 from fedrela.plugin.scoring import BATCH, OUTPUTS, Forward, Scored, model_digest, rows_of, score
 from fedrela.text import shown
 
 
-class Judge:
+class Scorer:
     """A model and the rows that it scores, each fetched when it is first needed.
 
     Parameters
@@ -26,7 +26,7 @@ class Judge:
     model, data, ids
         Functions that return the model, the rows, and one id per row or None.
     training
-        Returns the training data, where these are not the rows to score; see `judge_data` of `OneShot`.
+        Returns the training data, if these are not the rows to score; see `scoring_data` of `OneShot`.
     class_names
         Names of the model's outputs in their order; empty for numbers alone.
     forward, label, outputs
@@ -47,19 +47,19 @@ class Judge:
     ) -> None:
         self._fetch_model, self._fetch_data, self._fetch_ids, self._training = model, data, ids, training
         self.class_names = check_names(class_names)
-        self.seen = ""  # digest of a few rows in the client's first round, if known
+        self.expected_digest = ""  # `sample_digest` in the client's first round, if known
         if outputs is not None:
             check_choice("outputs", outputs, OUTPUTS)
-        self._how: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs}
+        self._options: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs}
 
     @cached_property
     def model(self) -> nn.Module:
         """The global model as it was received."""
-        found = self._fetch_model()
-        if not isinstance(found, nn.Module):
-            what = f"expected a torch.nn.Module that holds the global weights, got {type(found).__name__}"
+        model = self._fetch_model()
+        if not isinstance(model, nn.Module):
+            what = f"expected a torch.nn.Module with the global weights, got {type(model).__name__}"
             raise ArgumentError(what, argument="model")
-        return found
+        return model
 
     @cached_property
     def data(self) -> Any:
@@ -72,8 +72,8 @@ class Judge:
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """One name per row, or nothing."""
-        found = self._fetch_ids()
-        return () if found is None else row_ids(found, len(self))
+        ids = self._fetch_ids()
+        return () if ids is None else row_ids(ids, len(self))
 
     @cached_property
     def model_sha256(self) -> str:
@@ -86,15 +86,15 @@ class Judge:
         return f"{type(self.model).__name__} with {sum(each.numel() for each in self.model.parameters()):,} parameters"
 
     @cached_property
-    def few(self) -> str:
+    def sample_digest(self) -> str:
         """The digest of a few rows, which are read twice and must not differ."""
-        return few_rows(self.data, self._how["label"])
+        return sample_rows(self.data, self._options["label"])
 
     def check_rows(self) -> None:
         """Raise if rows cannot be used or differ between two reads, or if there is not one id per row."""
-        _ = self.few, self.ids
+        _ = self.sample_digest, self.ids
         if self._training is not None:
-            check_alike(self._training(), self.data, self._how["label"])
+            check_same_rows(self._training(), self.data, self._options["label"])
 
     def check_batch(self) -> int:
         """Score one batch and check its labels; return the number of classes."""
@@ -113,24 +113,24 @@ class Judge:
         return C
 
     def score(self) -> Scored:
-        """Return what the model says about all rows; raise if they differ from those of the client's first round."""
-        if self.seen not in ("", self.few):
+        """Score all rows; raise if they differ from those of the client's first round."""
+        if self.expected_digest not in ("", self.sample_digest):
             raise DataError(
-                "data: not the rows of this client's first round, or not their order; seed what shuffles them"
+                "data: not the rows of this client's first round, or in another order; shuffle with a fixed seed"
             )
         return self._score()
 
     def rows(self) -> tuple[NDArray[np.int64], str]:
         """Return the labels of all rows, and the digest of what the model would score."""
-        return rows_of(self.data, self._how["label"])
+        return rows_of(self.data, self._options["label"])
 
     def _score(self, most: int | None = None) -> Scored:
-        return score(self.model, self.data, most=most, **self._how)
+        return score(self.model, self.data, most=most, **self._options)
 
 
 def check_names(names: Sequence[str] | None) -> tuple[str, ...]:
     """Return distinct class names in the order of the model's outputs; nothing for None."""
-    found = tuple(() if names is None else names)
-    if not all(isinstance(name, str) for name in found) or len(set(found)) < len(found):
-        raise ArgumentError(f"expected different names, one per class, got {shown(names)}", argument="class_names")
-    return found
+    distinct = tuple(() if names is None else names)
+    if not all(isinstance(name, str) for name in distinct) or len(set(distinct)) < len(distinct):
+        raise ArgumentError(f"expected distinct names, one per class, got {shown(names)}", argument="class_names")
+    return distinct

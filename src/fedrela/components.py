@@ -1,0 +1,97 @@
+"""User-defined components by name: ``"package.module:Name"``, or an entry point of an installed package.
+
+A name with a colon imports that module, which runs its code. Components are looked up only to run or check a
+configuration; reading a run folder never does that.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from fedrela.errors import ArgumentError
+from fedrela.text import nearest_hint, not_one_of, one_line, shown
+
+
+def find_component(group: str, name: object, builtin: Mapping[str, Any]) -> Any:
+    """Return the component called `name`: one of `builtin`, of a module, or of the entry points ``fedrela.<group>``.
+
+    >>> find_component("models", "math:sqrt", {})(9)
+    3.0
+    >>> find_component("models", "math:squirt", {})
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.ArgumentError: module 'math' has no 'squirt'; nearest: 'sqrt'
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(not_one_of(name, builtin))
+    if name in builtin:
+        return builtin[name]
+    if ":" in name:
+        return import_object(name)
+    installed = installed_components(group)
+    if name not in installed:
+        raise ArgumentError(not_one_of(name, [*builtin, *installed]))
+    return import_object(installed[name].value)
+
+
+def installed_components(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of installed packages by name, without importing them."""
+    return {each.name: each for each in entry_points(group=f"fedrela.{group}")}
+
+
+def import_object(name: str) -> Any:
+    """Import the object ``"package.module:Name"``; modules are also looked up in the current folder."""
+    module, _, attribute = name.partition(":")
+    if not all(word.isidentifier() for word in [*module.split("."), *attribute.split(".")]):
+        raise ArgumentError(f"expected module:name, such as mypackage.mymodule:MyClass, got {shown(name)}")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ArgumentError(f"module {module!r} cannot be imported: {one_line(error)}") from error
+        raise ArgumentError(f"no module {error.name!r}; is it installed, or below the current folder?") from None
+    except Exception as error:  # user code may raise anything
+        raise ArgumentError(f"module {module!r} cannot be imported: {one_line(error)}") from error
+    for word in attribute.split("."):
+        if not hasattr(found, word):
+            raise ArgumentError(f"module {module!r} has no {attribute!r}{nearest_hint(word, dir(found))}")
+        found = getattr(found, word)
+    return found
+
+
+def check_component(name: object, found: Any, right: bool, expected: str) -> None:
+    """Raise if a name stands for the wrong kind of object."""
+    if not right:
+        raise ArgumentError(f"expected {expected}, but {shown(name)} is {shown(found)}")
+
+
+def import_name(component: Any) -> str:
+    """Return the name under which a class or function can be imported.
+
+    >>> import_name(ArgumentError)
+    'fedrela.errors:ArgumentError'
+    """
+    name = f"{component.__module__}:{component.__qualname__}"
+    if "<" in name or import_object(name) is not component:
+        raise ArgumentError(f"{name}: defined inside a function or replaced since; define it in a module")
+    return name
+
+
+def imported_modules(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the modules that the components named in a configuration would import, without importing them.
+
+    >>> list(imported_modules({"algorithm": {"name": "lab.fast:FastAvg"}, "data": {"source": "digits"}}))
+    ['lab.fast']
+    """
+    keys = {"algorithm": "name", "model": "name", "data": "source", "relabel": "method"}
+    names = [config.get(table, {}).get(key) for table, key in keys.items()]
+    for each in config.get("compare", {}).get("baselines", ()):
+        names.append(each.get("name") if isinstance(each, Mapping) else each)
+    yield from (name.partition(":")[0] for name in names if isinstance(name, str) and ":" in name)
