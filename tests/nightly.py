@@ -72,7 +72,8 @@ def start(arguments: list[str], workers: int, attempt: Path, log: Path) -> tuple
     """Start pytest; return it, and the end of a pipe: pytest kills itself and its children when that is closed."""
     reader, writer = os.pipe()
     environment = {"NIGHTLY_RECORD": str(attempt), "NIGHTLY_PIPE": str(reader), "COVERAGE_FILE": str(STATE / "cov")}
-    command = [sys.executable, "-m", "pytest", "-n", str(workers), "--dist", "worksteal", "-q", *arguments]
+    options = ["-n", str(workers), "--dist", "worksteal", "-q", "--timeout=5400"]
+    command = [sys.executable, "-m", "pytest", *options, *arguments]
     with log.open("wb") as file:
         process = subprocess.Popen(
             command, cwd=ROOT, env=os.environ | environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
