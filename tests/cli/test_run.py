@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -162,11 +163,17 @@ def test_a_folder_with_other_files_and_a_wrong_number_of_workers(run):
     assert done.err == "fedrela: .: contains other files; choose a new or an empty folder\n"
 
 
-def start(*arguments, **more) -> subprocess.Popen:
+@contextlib.contextmanager
+def started(*arguments, **more) -> Iterator[subprocess.Popen]:
+    """Yield a command that runs in a session of its own; all of that is killed if the test fails meanwhile."""
     command = [sys.executable, "-m", "fedrela.cli.main", *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, text=True, start_new_session=True, **more) as process:
+        try:
+            yield process
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def session_members(leader: int) -> list[str]:
@@ -184,15 +191,13 @@ def session_members(leader: int) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, request, number):
+def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, request, fast_folder, number):
     """So do the signals of systemd, SLURM, containers and terminals that are closed, however often they come."""
     if number == signal.SIGHUP and not request.config.getoption("--nightly"):
         pytest.skip("in the nightly battery")
     config = write(LONG, "long.toml")
     whole = run_experiment(LONG, out="whole")
-    temporary = Path("temporary").absolute()
-    temporary.mkdir()
-    with start("run", config, "--workers", "2", env=os.environ | {"TMPDIR": str(temporary)}) as process:
+    with started("run", config, "--workers", "2", env=os.environ | {"TMPDIR": str(fast_folder)}) as process:
         for line in process.stdout:
             if line.startswith("round 7/"):
                 break
@@ -216,7 +221,7 @@ def test_ctrl_c_leaves_a_folder_to_resume_and_nothing_else(run, request, number)
         time.sleep(0.05)
     assert session_members(process.pid) == []
     assert list(Path("/dev/shm").glob(f".fedrela-{process.pid}-*")) == []
-    assert list(temporary.iterdir()) == []
+    assert list(fast_folder.iterdir()) == []
     done = run("resume", "runs/long")
     assert done.code == 0
     assert re.search(r"^run folder runs/long; 1 worker; continues after round \d+$", done.out, re.M)

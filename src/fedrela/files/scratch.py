@@ -34,15 +34,15 @@ def scratch() -> Iterator[Path]:
 def mark_scratch(folder: Path) -> None:
     """Let other processes remove a folder, such as that of multiprocessing, once this process has ended."""
     if not (folder / LOCK).exists():
-        remove_leftovers()
+        remove_leftovers(folder.parent)
         _locks.enter_context(hold_lock(folder / LOCK))
 
 
-def remove_leftovers() -> None:
-    """Remove the marked folders of this user's processes that have ended."""
+def remove_leftovers(parent: Path | None = None) -> None:
+    """Remove the marked folders of this user's processes that have ended, by default from the temporary folder."""
     if _user is None:
         return
-    for lock in Path(tempfile.gettempdir()).glob(f"*/{LOCK}"):
+    for lock in (parent or Path(tempfile.gettempdir())).glob(f"*/{LOCK}"):
         with contextlib.suppress(OSError):  # another process may be removing it, too
             status, folder = lock.lstat(), lock.parent
             ours = status.st_uid == folder.lstat().st_uid == _user() and not folder.is_symlink()

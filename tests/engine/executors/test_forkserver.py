@@ -59,6 +59,25 @@ with Pool(2) as pool:
     assert (err, script.returncode) == ("", 0)
 
 
+def test_a_long_path_of_the_temporary_folder_does_not_prevent_workers(tmp_path):
+    long = tmp_path / ("long" * 30)
+    long.mkdir()
+    body = """
+from multiprocessing import util
+import tempfile
+with Pool(2) as pool:
+    pool.load(toy_work.power, 2)
+    print(sum(done.value for done in pool.run(range(9))))
+print(tempfile.gettempdir(), util.get_temp_dir(), sep="\\n")
+"""
+    with start_script(tmp_path, body, TMPDIR=str(long)) as script:
+        out, err = script.communicate(timeout=120)
+    total, usual, sockets = out.splitlines()
+    assert (total, usual, err) == ("204", str(long), "")
+    assert sockets.startswith("/tmp/pymp-")
+    wait_for(lambda: not Path(sockets).exists())
+
+
 def test_nothing_is_left_of_a_killed_parent_in_the_middle_of_a_task(tmp_path, fast_folder):
     body = """
 pool = Pool(2)

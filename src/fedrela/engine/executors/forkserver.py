@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from typing import Any
 from fedrela.files.scratch import mark_scratch
 
 PRELOAD = ["numpy", "torch", "fedrela.engine.client", "fedrela.engine.executors.worker", __name__]
+LONGEST_TMPDIR = 70  # characters: with the names below it, a socket's path may have about 100
 SOCKETS = "FEDRELA_SOCKETS"  # tells the server which folder to remove if its parent was killed
 
 
@@ -54,7 +56,7 @@ def start(target: Callable[..., None], *args: Any) -> ForkServerProcess:
 
 
 def _start_server() -> None:
-    mark_scratch(Path(folder := util.get_temp_dir()))
+    mark_scratch(Path(folder := _socket_folder()))
     forkserver.set_forkserver_preload(PRELOAD)
     resource_tracker.ensure_running()  # first, since starting it unblocks the signal
     # The server and its children inherit the mask: Ctrl-C is the parent's, also while they are loading.
@@ -65,6 +67,17 @@ def _start_server() -> None:
     finally:
         del os.environ[SOCKETS]
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _socket_folder() -> str:
+    """Return multiprocessing's temporary folder; it is in /tmp if the path of the usual place is too long."""
+    usual = tempfile.gettempdir()
+    try:
+        if len(os.fsencode(usual)) > LONGEST_TMPDIR and os.access("/tmp", os.W_OK):
+            tempfile.tempdir = "/tmp"
+        return util.get_temp_dir()  # creates it the first time
+    finally:
+        tempfile.tempdir = usual
 
 
 @contextlib.contextmanager
