@@ -51,9 +51,8 @@ ABOUT = {  # by page: its title, and what all its studies share
     ),
     "sensitivity": (
         "Sensitivity",
-        "The same small setting as for [harm](harm.md), with a tenth of every client's samples held back: what tau, T, "
-        "the period, the normalisation, the preset and late clients do. Values are chosen on the clients' validation "
-        "samples, never on the test set.",
+        "The same small setting as for [harm](harm.md): what tau, T, the period, the normalisation, the preset and late "
+        "clients do. Values are chosen on validation samples, a tenth of every client's, never on the test set.",
     ),
     "cifar-10": (
         "Long-tailed CIFAR-10",
@@ -240,7 +239,7 @@ def advice(studies: Sequence[Study]) -> Iterator[str]:
     yield "defaults stay the paper's."
     yield ""
     metrics = next(study.metrics for study in studies if study.page == "sensitivity" and study.cells)
-    yield from table(["option", "chosen", "seeds", "held back", *(f"test {metric}" for metric in metrics)], rows)
+    yield from table(["option", "chosen", "seeds", "validation", *(f"test {metric}" for metric in metrics)], rows)
 
 
 def contents(studies: Sequence[Study]) -> Iterator[str]:

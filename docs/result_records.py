@@ -124,7 +124,7 @@ def spread(cells: Sequence[Cell], metric: str) -> Spread:
 
 
 def validation(cells: Sequence[Cell]) -> float | None:
-    """Return the mean balanced accuracy on what clients hold back; None where they hold back nothing."""
+    """Return the mean balanced accuracy on validation samples; None where there are none."""
     return Spread.of([cell.get("validation", {}).get("balanced") for cell in cells]).mean
 
 

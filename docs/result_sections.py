@@ -69,7 +69,7 @@ def choice(study: Study) -> Iterator[str]:
         for values, held_back in found.items():
             mark = "chosen" if values == best else ""
             rows.append([baseline, values, str(len(held_back.values)), spread_text(held_back.as_record()), mark])
-    yield from table(["baseline", "values", "seeds", "balanced accuracy on what clients hold back", ""], rows)
+    yield from table(["baseline", "values", "seeds", "balanced accuracy on validation samples", ""], rows)
 
 
 def section(study: Study, pictures: Pictures) -> Iterator[str]:

@@ -19,7 +19,7 @@ class Shard:
 
     client: int  # from 0
     train: NDArray[np.int64]  # what it trains on
-    validation: NDArray[np.int64]  # what it holds back, with the original labels, and never trains on
+    validation: NDArray[np.int64]  # validation samples: original labels, never trained on
 
 
 @dataclass(frozen=True, eq=False)
