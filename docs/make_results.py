@@ -51,8 +51,8 @@ ABOUT = {  # by page: its title, and what all its studies share
     ),
     "sensitivity": (
         "Sensitivity",
-        "The same small setting as for [harm](harm.md): what tau, T, the period, the normalisation, the preset and late "
-        "clients do. Values are chosen on validation samples, a tenth of every client's, never on the test set.",
+        "The same small setting as for [harm](harm.md): what tau, T, the period, the normalisation, the preset and "
+        "late clients do. Values are chosen on validation samples, a tenth of every client's, never on the test set.",
     ),
     "cifar-10": (
         "Long-tailed CIFAR-10",
