@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,11 +37,11 @@ ABOUT = {  # by page: its title, and what all its studies share
     "fashion-mnist": (
         "Fashion-MNIST with step imbalance",
         "The paper's `tab:step`, first block: 100 clients, all of the data, `simple_cnn`; one or three of ten classes "
-        "are rare. Rounds and epochs are cut (scale `cpu`), but for the study at the published size.",
+        "are rare. Rounds and epochs are reduced (scale `cpu`), except in the study at the published size.",
     ),
     "tables": (
         "Tables and medical images",
-        "Beyond the paper. The question of a practitioner: on the same model, when is FedReLa worth it against a "
+        "Beyond the paper. A practitioner's question: with the same model, when is FedReLa better than a "
         "class-weighted loss, oversampling, SMOTE or balanced softmax? Balanced accuracy counts, since the test sets "
         "are imbalanced; `tail` is the accuracy on the rare class, its recall.",
     ),
@@ -71,7 +72,7 @@ ABOUT = {  # by page: its title, and what all its studies share
         "No option of FedReLa was chosen here.",
     ),
 }
-KEPT = """## How it is kept
+KEPT = """## How results are kept
 
 `results/` has a folder per study: `study.toml` says what was run, and `summary.json` has a record per run with its
 accuracies, labels moved, digests of configuration and weights, and versions. These pages are made from those files
@@ -85,9 +86,7 @@ fedrela results verify results/mammography --cells 2 --seed 7   # repeat two rec
 ```
 
 On the same machine with the same versions a repeated run has the same weights, bit for bit; elsewhere accuracies must
-agree within two points. Data sets are looked for in the folder `data`: Fashion-MNIST and CIFAR as
-`fedrela data fetch` puts them, the others as `.npz` files, see [data](../reference/data.md). Seconds in the records
-were measured while the machine did other work, so no page quotes them.
+agree within two points. Seconds in the records were measured while the machine did other work, so no page quotes them.
 
 """.splitlines()
 MISSING = (
@@ -147,10 +146,10 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
         pictures["overview"] = partial(plots.gains, rows)
         yield "![gains by FedReLa in points, with 95 % intervals](overview.svg)"
         yield ""
-        yield "Gains of the rare classes and of the accuracy that counts, over the same algorithm without FedReLa."
+        yield "Gains of the rare classes and of the headline accuracy, over the same algorithm without FedReLa."
         yield ""
     yield f"- **How much?** The rare classes gain {tally(main, 'baseline', 'fedrela', rare)};"
-    yield f"  the accuracy that counts gains {tally(main, 'baseline', 'fedrela', headline)}."
+    yield f"  the headline accuracy gains {tally(main, 'baseline', 'fedrela', headline)}."
     yield f"- **At what price?** The common classes change by {tally(main, 'baseline', 'fedrela', common)}."
     alone, beside = tally(main, "baseline", "baseline-drop", rare), tally(main, "baseline-drop", "fedrela-drop", rare)
     yield f"- **How much of it is the learning-rate drop?** Alone it gives the rare classes {alone}."
@@ -196,16 +195,17 @@ def for_whom(studies: Sequence[Study]) -> str:
 
 
 def where_not(studies: Sequence[Study]) -> str:
-    """Name the settings in which the accuracy that counts falls."""
+    """Name the settings in which the headline accuracy falls."""
     harm = all_gains(studies, ("harm", "sensitivity"))
+    without = "" if all_gains(studies, ("harm",)) else "[Harm](harm.md) is not measured yet. "
     found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in harm]
     worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
     if not found:
         return "Not measured yet."
     words = "; ".join(f"{study.title}: {name} {gain_text(gain)}" for gain, study, name in worse[:6])
-    return f"The accuracy that counts falls in {len(worse)} of {len(found)} settings of [harm](harm.md) and " + (
-        f"[sensitivity](sensitivity.md){': ' if words else ''}{words}."
-    )
+    where = "[sensitivity](sensitivity.md)" if without else "[harm](harm.md) and [sensitivity](sensitivity.md)"
+    fall = f"The headline accuracy falls in {len(worse)} of {len(found)} settings of {where}"
+    return f"{without}{fall}{': ' if words else ''}{words}."
 
 
 def advice(studies: Sequence[Study]) -> Iterator[str]:
@@ -259,6 +259,7 @@ def contents(studies: Sequence[Study]) -> Iterator[str]:
     ]
     yield from table(["study", "page", "runs recorded"], rows)
     yield from KEPT
+    yield from data_sets()
     if missing := [study for study in studies if not study.is_done]:
         yield "## What is missing"
         yield ""
@@ -267,6 +268,18 @@ def contents(studies: Sequence[Study]) -> Iterator[str]:
             yield f"- {study.title}: {runs}; about {study.minutes:g} minutes of one core in all."
         yield from MISSING
         yield ""
+
+
+def data_sets() -> Iterator[str]:
+    """Say where the data sets of the studies come from."""
+    entries = tomllib.loads((DOCS.parent / "results/data.toml").read_text()).values()
+    yield "## The data sets"
+    yield ""
+    yield "Data sets are looked for in the folder `data`: Fashion-MNIST and CIFAR as `fedrela data fetch` puts them,"
+    yield "the others as [.npz files](../reference/data.md). `python results/check_data.py` compares their digests."
+    yield ""
+    rows = [[each["title"], each["origin"], each["made"], f"`{each['sha256'][:16]}`"] for each in entries]
+    yield from table(["data", "origin", "how the arrays were made", "SHA-256 begins with"], rows)
 
 
 def pages() -> tuple[dict[str, str], Pictures]:

@@ -126,7 +126,8 @@ def _parameter(parameter) -> str:
     is_flag = getattr(parameter, "is_flag", False)
     value = "" if is_flag else parameter.make_metavar(typer.Context(typer.main.get_command(app)))
     default = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
-    shown = "-" if default in (None, False, ()) or callable(default) or parameter.required else f"{default}"
+    nothing = default in (None, (), "") or default is False or callable(default)
+    shown = "-" if nothing or parameter.required else f"{default}"
     return f"| `{cell(f'{names} {value}')}` | {cell(shown)} | {cell(plain(parameter.help or ''))} |"
 
 

@@ -144,5 +144,5 @@ def common(study: Study) -> str:
 
 
 def headline(study: Study) -> str:
-    """Return the accuracy that counts most: balanced where the test set is not."""
+    """Return the headline accuracy: balanced where the test set is not."""
     return study.cells[0]["headline"]

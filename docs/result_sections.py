@@ -40,8 +40,8 @@ def gains_rows(study: Study) -> Iterator[list[str]]:
                 yield [words, baseline, values, *gains]
 
 
-def learnt(study: Study) -> str:
-    """Say whether the baselines had learnt what they could: what the last ten rounds gained."""
+def convergence(study: Study) -> str:
+    """Say whether the baselines have converged: what the last ten rounds gained."""
     arms = [arms["baseline"] for arms in study.rows.values() if "baseline" in arms]
     gained = [Spread.of([cell["last_ten"] for cell in cells]).mean for cells in arms]
     known = [gain for gain in gained if gain is not None]
@@ -49,9 +49,9 @@ def learnt(study: Study) -> str:
         return ""
     more = sum(gain >= 0.01 for gain in known)
     verdict = (
-        "all count as learnt"
+        "all have converged"
         if not more
-        else f"{more} of {len(known)} gained a point or more and do not count as learnt"
+        else f"{more} of {len(known)} gained a point or more, so not all have converged"
     )
     return f"Last ten rounds of the baselines: {points(min(known))} to {points(max(known))} points; {verdict}."
 
@@ -152,7 +152,7 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         pictures[study.name] = partial(plots.gains, drawn)
         yield f"![gains by FedReLa over its baseline, {study.title}]({study.name}.svg)"
         yield ""
-    if words := learnt(study):
+    if words := convergence(study):
         yield words
         yield ""
 

@@ -24,7 +24,8 @@ from fedrela.plugin import Policy
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RUN = runpy.run_path(str(DOCS / "run.py"), run_name="pages")
-PAGES = [*(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts), ROOT / "README.md"]
+PAGES = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
+PAGES += [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 RUNNABLE = [page for page in PAGES if any(block.runs for block in RUN["blocks"](page.read_text()))]
 
 
@@ -53,6 +54,20 @@ def commands(text: str) -> Iterator[str]:
     for words in re.findall(r"`(fedrela\s[^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
         if not re.search(r"[|…]|\.\.\.", words):
             yield " ".join(words.split())
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "fits"),
+    [
+        ("rare 60.1, 12 moved", "rare 61.9, 12 moved", True),
+        ("rare 60.1, 12 moved", "rare 6.1, 12 moved", False),
+        ("rare 60.1, 12 moved", "rare 60.1, 13 moved", False),
+        ("p = 0.012\n...", "p = 7.5\nand more", True),
+        ("0.25 per cent", "0.25 per mille", False),
+    ],
+)
+def test_decimals_may_differ_a_little(shown, printed, fits):
+    assert RUN["fits"](RUN["Block"]("output", shown, 1, (0, 0)), printed) is fits
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

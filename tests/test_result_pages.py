@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
@@ -37,13 +39,26 @@ def fedavg():
     return study("fmnist-fedavg", [cell(arm, seed, x + seed / 100, PLACE) for arm, x in arms.items() for seed in SEEDS])
 
 
+def test_data_sets_are_compared_by_their_arrays(tmp_path, capsys):
+    check = runpy.run_path(str(Path(__file__).parents[1] / "results/check_data.py"))
+    rows = {name: np.arange(4) for name in ("x_train", "y_train", "x_test", "y_test")}
+    np.savez(tmp_path / "a.npz", **rows)
+    np.savez_compressed(tmp_path / "b.npz", **rows, class_names=["no", "yes"])
+    np.savez(tmp_path / "c.npz", **rows | {"y_test": np.arange(4)[::-1]})
+    first, second, other = (check["digest"](tmp_path / f"{name}.npz") for name in "abc")
+    assert first == second != other
+    (tmp_path / "credit.npz").write_bytes((tmp_path / "a.npz").read_bytes())
+    assert check["main"](tmp_path) == 1
+    assert f"{tmp_path / 'credit.npz'}: DIFFERENT\n" in capsys.readouterr().out
+
+
 def test_a_study_shows_means_gains_and_what_the_paper_prints(fedavg):
     pictures = {}
     text = "\n".join(result_sections.section(fedavg, pictures))
     assert "| FedAvg | minority 0.3, ratio 20 | baseline | 3 | 90.0 ± 0.0 | 52.0 ± 1.0 | 78.6 ± 0.3 | 7 ± 0 |" in text
     assert "| **+20.0** [+20.0, +20.0] | **+4.6** [+4.6, +4.6] |" in text
     assert "| FedAvg | minority 0.3, ratio 20 | -3.1 / -2.0 | +25.2 / +20.0 | +5.4 / +4.6 |" in text
-    assert "all count as learnt" in text
+    assert "all have converged" in text
     assert "recorded so far" not in text
     assert list(pictures) == ["fmnist-fedavg"]
 
@@ -63,7 +78,7 @@ def test_the_first_page_counts_what_is_beyond_noise_and_names_what_is_missing(fe
     assert (
         "The rare classes gain +20.0 points on average over 1 setting (from +20.0 to +20.0; beyond noise: 1 up" in text
     )
-    assert "The accuracy that counts falls in 1 of 2 settings" in text
+    assert "[Harm](harm.md) is not measured yet. The headline accuracy falls in 1 of 2 settings of [sens" in text
     assert "made: FedAvg, tau 0.5 -7.4" in text
     assert "| made | tau 0.05 | 1 | 60.0 | 88.0 | 60.0 | 79.6 |" in text
     assert "- made: not begun; about 5 minutes of one core in all." in text

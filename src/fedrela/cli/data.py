@@ -40,7 +40,7 @@ List data sources, fetch data sets, show a configuration's federation, and split
 fedrela data split run.toml parts
 """
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 FETCHED = [name for name, spec in SOURCES.items() if spec.download]
 

@@ -20,7 +20,7 @@ from fedrela.files import make_folders, new_folder, write_bytes, write_new
 from fedrela.text import printable
 
 STARTERS = files("fedrela.cli") / "starters"
-NAME = re.compile(r"[\w.-]+")
+NAME = re.compile(r"[\w.][\w.-]*")
 GRIDS = ("compare", "sweep")  # starters that are not for fedrela run
 OWN = {"tables": "your own table", "images": "your own images, one folder per class,"}  # what replaces made-up data
 LOOK_ALIKE, TRAIN, TEST = {"three": 3, "eight": 8, "nine": 9}, {"three": 100, "eight": 100, "nine": 10}, 30
@@ -54,7 +54,8 @@ def init(file: File = None, kind: KindOption = Kind.digits) -> None:
     """
     path = file or Path(f"{kind}.toml")
     if path.suffix != ".toml" or not NAME.fullmatch(path.stem):
-        raise ArgumentError(f"{path}: expected a name of letters, digits, dots and dashes that ends in .toml")
+        what = "expected a name of letters, digits, dots and dashes that ends in .toml and does not start with a dash"
+        raise ArgumentError(f"{path}: {what}")
     written = [path, *_data_beside(path, kind)]
     for each in written:
         if os.path.lexists(each):

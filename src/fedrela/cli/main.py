@@ -298,7 +298,8 @@ def _usage(error: Any) -> int:
     message = " ".join(dict.fromkeys(sentences))  # typer and click may both suggest the same word
     if message:
         path = error.ctx.command_path if error.ctx else "fedrela"
-        print_error(f"{message} See '{path} --help'.")
+        end = "" if message.endswith((".", "?")) else "."
+        print_error(f"{message}{end} See '{path} --help'.")
     return int(error.exit_code)
 
 

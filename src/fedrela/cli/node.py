@@ -20,7 +20,7 @@ Check a private node before it joins a federation; no connection is made.
 [bold]Example[/]: fedrela node check node.toml app/fedrela_app/config.toml
 """
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 NodeFile = Annotated[Path, typer.Argument(metavar="NODE", help="The node's own file, node.toml.", show_default=False)]
 Name = Annotated[str, typer.Option(metavar="NAME", help="The node's name.", show_default="as in NODE")]

@@ -26,7 +26,7 @@ Run studies whose results are kept with the code, and repeat recorded runs.
 [bold]Example[/]: fedrela results list; fedrela results run; fedrela results verify results/mammography --cells 2
 """
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=help_text(HELP))
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A study, or the folder of all studies.")]
 OneStudy = Annotated[Path, typer.Argument(metavar="STUDY", help="The folder of a study.", show_default=False)]

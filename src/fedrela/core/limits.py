@@ -95,7 +95,7 @@ class Limits(Options):
     keep: Any = option(  # noqa: RUF009
         (), "rows whose labels are verified and stay", check=_check_keep, form="a list of rows, by number or id"
     )
-    absent: bool = option(True, "false: no move into a class that the client does not have")
+    absent: bool = option(True, "whether samples may move into a class that the client does not have")
     class_tau: Mapping[str, float] | None = option(
         None,
         "tau of single classes, by number or name",

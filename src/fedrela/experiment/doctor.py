@@ -14,8 +14,8 @@ from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.errors import FedrelaError
 from fedrela.models.runtime import device_of, processor
 
-REQUIRED = ("numpy", "torch", "safetensors", "pydantic", "typer", "rich", "jinja2", "pillow", "scikit-learn", "scipy",
-          "matplotlib", "pooch")  # fmt: skip
+REQUIRED = ("numpy", "torch", "safetensors", "pydantic", "typer", "click", "rich", "jinja2", "pillow", "scikit-learn",
+            "scipy", "matplotlib", "pooch")  # fmt: skip
 OPTIONAL = {  # and what installs it, where that is an extra of ours
     "flwr": "fedrela[flower]", "ray": "fedrela[flower-sim]", "tensorboard": "fedrela[tensorboard]",
     "pyarrow": "fedrela[parquet]", "imbalanced-learn": "fedrela[imblearn]", "pandas": "", "mlflow": "", "wandb": "",

@@ -66,7 +66,7 @@ class Result:
 
     @property
     def metric_names(self) -> list[str]:
-        """The metrics that tables show: each group of classes, and last the accuracy that counts most."""
+        """The metrics that tables show: each group of classes, and last the headline accuracy."""
         return [*self.accuracy.get("groups", {}), str(self.record["headline"])]
 
     def metrics(self, score: str = "last", more: Sequence[str] = ()) -> dict[str, float | None]:
