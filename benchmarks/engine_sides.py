@@ -73,11 +73,10 @@ class Task:
 
 def serve_engine(task: Task) -> Iterator[None]:
     """Do a round of the engine at every step."""
-    from fedrela.engine.executors.forkserver import warm_up
+    from fedrela.engine.executors import open_executor, start_early
 
-    warm_up()
+    start_early(task.workers)
     from fedrela.algorithms import ALGORITHMS
-    from fedrela.engine.executors.pool import Pool
     from fedrela.engine.problem import Plan
     from fedrela.engine.round import next_round
     from fedrela.engine.run_options import RelabelPlan, TrainOptions
@@ -89,9 +88,9 @@ def serve_engine(task: Task) -> Iterator[None]:
         lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY,
     )  # fmt: skip
     relabel = RelabelPlan(enabled=bool(task.relabel), start=1, period=1, collected=task.relabel == "collected")
-    with Pool(task.workers) as pool:
+    with open_executor(task.workers) as (executor, _):
         plan = Plan(SEED, train, relabel, ALGORITHMS["fedavg"](), task.make(data.input_shape))
-        run = Run(data, plan, pool)
+        run = Run(data, plan, executor)
         assert not run.note, run.note
         while True:
             assert len(next_round(run).record.admitted) == task.chosen

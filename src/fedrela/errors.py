@@ -7,7 +7,13 @@ from __future__ import annotations
 
 
 class FedrelaError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose.
+
+    Examples
+    --------
+    >>> [(kind.__name__, kind.exit_code) for kind in (ArgumentError, DataError, IntegrityError, BusyError)]
+    [('ArgumentError', 2), ('DataError', 3), ('IntegrityError', 4), ('BusyError', 5)]
+    """
 
     exit_code = 1
 
@@ -15,8 +21,14 @@ class FedrelaError(Exception):
 class ArgumentError(FedrelaError, ValueError):
     """A wrong argument, option or configuration value.
 
-    `argument` is its name, or empty if no single argument is at fault; `reason` says what is wrong, without the name;
-    `item` is the path inside the argument: table keys and list indices.
+    Parameters
+    ----------
+    reason
+        What is wrong, without the name.
+    argument
+        Its name, or empty if no single argument is at fault.
+    item
+        The path inside the argument: table keys and list indices.
 
     Examples
     --------
@@ -33,11 +45,28 @@ class ArgumentError(FedrelaError, ValueError):
 
 
 class WrongKeyError(ArgumentError):
-    """An unexpected key inside an argument: the last part of `item`."""
+    """An unexpected key inside an argument: the last part of `item`.
+
+    Examples
+    --------
+    >>> WrongKeyError("expected a class number >= 0", argument="class_tau", item=("-1",)).item[-1]
+    '-1'
+    """
 
 
 class DataError(FedrelaError, ValueError):
-    """Input data that cannot be used, or that was refused; `argument` and `reason` as in `ArgumentError`."""
+    """Input data that cannot be used, or that was refused.
+
+    Parameters
+    ----------
+    reason, argument
+        As for `ArgumentError`.
+
+    Examples
+    --------
+    >>> str(DataError("expected one id per sample, got shape (2, 3)", argument="client_ids"))
+    'client_ids: expected one id per sample, got shape (2, 3)'
+    """
 
     exit_code = 3
 
@@ -47,7 +76,17 @@ class DataError(FedrelaError, ValueError):
 
 
 class IntegrityError(FedrelaError):
-    """A stored file does not match what was recorded about it."""
+    """A stored file does not match what was recorded about it.
+
+    Examples
+    --------
+    >>> import fedrela
+    >>> done = fedrela.relabel([[0.9, 0.1], [0.1, 0.9]], [0, 1])
+    >>> fedrela.undo(done.ledger, labels=[1, 1])
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.IntegrityError: ledger: it did not produce these labels; is it another client's ledger?
+    """
 
     exit_code = 4
 

@@ -47,7 +47,20 @@ def balanced_softmax(logits: Tensor, labels: Tensor, counts: Counts, *, floor: f
 def logit_adjustment(logits: Tensor, labels: Tensor, counts: Counts, tau: float = 1.0, *, floor: float = 0.0) -> Tensor:
     """Return CE(f + tau log pi, y) with pi the class shares (Menon et al., 2021); tau = 1 is the balanced softmax.
 
-    The shares' common divisor shifts all logits alike and is left out. Parameters as in `balanced_softmax`.
+    The shares' common divisor shifts all logits alike and is left out.
+
+    Parameters
+    ----------
+    logits, labels, counts, floor
+        As for `balanced_softmax`.
+    tau
+        Strength of the adjustment, at least 0; 0 is cross-entropy.
+
+    Examples
+    --------
+    >>> f, y = torch.tensor([[1.0, 2.0, 0.5]]), torch.tensor([2])
+    >>> round(logit_adjustment(f, y, [80, 15, 5], tau=1.0).item(), 4)
+    3.7093
     """
     if check_number("tau", tau, 0) == 0:
         return cross_entropy(logits, labels)
@@ -59,9 +72,24 @@ def fedlc(
 ) -> Tensor:
     """Return CE(f - tau n^(-1/4), y), the logits calibration of FedLC (Zhang et al., 2022).
 
-    `tau` >= 0 is the strength of the margin. `exclude_label` leaves the true class out of the denominator, as printed
-    in the paper; a sample without another class then adds nothing. The other parameters are those of
-    `balanced_softmax`; some public implementations have a `floor` of 1e-8.
+    Parameters
+    ----------
+    logits, labels, counts
+        As for `balanced_softmax`.
+    tau
+        Strength of the margin, at least 0.
+    floor
+        As for `balanced_softmax`; some public implementations have 1e-8.
+    exclude_label
+        Whether the true class is left out of the denominator, as printed in the paper; a sample without another class
+        then adds nothing.
+
+    Examples
+    --------
+    With sixteen and one samples the logits fall by 1/2 and 1, and so become equal:
+
+    >>> round(fedlc(torch.tensor([[0.0, 0.5]]), torch.tensor([1]), [16, 1], tau=1.0).item(), 4)
+    0.6931
     """
     calibrated = logits
     if check_number("tau", tau, 0) > 0:
@@ -91,6 +119,13 @@ def class_counts(logits: Tensor, counts: Counts, floor: float = 0.0) -> Tensor:
 def focal(logits: Tensor, labels: Tensor, gamma: float = 2.0) -> Tensor:
     """Return the mean of -(1 - p_y)^gamma log p_y (Lin et al., 2017); gamma = 0 is cross-entropy.
 
+    Parameters
+    ----------
+    logits, labels
+        Of a batch: (B, C) and (B,).
+    gamma
+        How much less well-classified samples count, at least 0.
+
     Examples
     --------
     >>> f, y = torch.tensor([[1.0, 2.0, 0.5]]), torch.tensor([1])
@@ -109,8 +144,20 @@ def class_balanced(
 ) -> Tensor:
     """Return the mean of w_y CE, w_c proportional to (1 - beta) / (1 - beta^n_c) (Cui et al., 2019).
 
-    `beta` in [0, 1): 0 means no weights, the limit 1 inverse counts. A class without samples has weight 0. The other
-    parameters are those of `balanced_softmax`.
+    Parameters
+    ----------
+    logits, labels, counts, floor
+        As for `balanced_softmax`. A class without samples has weight 0.
+    beta
+        In [0, 1): 0 means no weights, the limit 1 inverse counts.
+
+    Examples
+    --------
+    Equal logits of two classes cost log 2, here times the weight 1.2 of the rarer class:
+
+    >>> loss = class_balanced(torch.zeros(1, 2), torch.tensor([0]), [1, 2], beta=0.5)
+    >>> round(loss.item() / math.log(2), 4)
+    1.2
     """
     weights = effective_weights(class_counts(logits, counts, floor), beta)
     return (weights[labels] * cross_entropy(logits, labels, reduction="none")).mean()
@@ -166,8 +213,22 @@ def dot_regression(features: Tensor, labels: Tensor, etf: Tensor, *, counts: Ten
     With U distinct classes and b_c samples of class c in the batch, e_c^2 = B / (U b_c), and the loss is
     ``(1/2) mean_i e_y^2 (v_i'M_y - |M_y||v_i|)^2 / |v_i|``, the norms taken as constants.
 
-    The `features` v (B, d) are rows of length 1, see `fedrela.models.heads.EtfHead.unit`; `etf` is M, (d, C); `counts`
-    (C,) replace the batch's own b_c.
+    Parameters
+    ----------
+    features : (B, d)
+        v, rows of length 1, see `fedrela.models.heads.EtfHead.unit`.
+    labels : (B,)
+        Their classes.
+    etf : (d, C)
+        M.
+    counts : (C,), optional
+        In place of the batch's own b_c.
+
+    Examples
+    --------
+    >>> M, y = torch.eye(2), torch.tensor([0, 1])
+    >>> dot_regression(torch.eye(2), y, M).item(), dot_regression(torch.eye(2).flip(0), y, M).item()
+    (0.0, 0.5)
     """
     target = etf.T[labels]
     length = features.detach().norm(dim=1).clamp(min=1e-8)

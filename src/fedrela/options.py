@@ -70,18 +70,48 @@ class Option:
 
 
 def option(default: Any, help: str, *, choices: Choices = (), **details: Any) -> Any:
-    """Return a dataclass field that declares one option; `details` are further attributes of `Option`.
+    """Return a dataclass field that declares one option.
 
     The annotation says which types are allowed: ``bool``, ``int``, ``float`` (integers too), ``str`` (one of
     `choices`, if there are any), ``None``, a sequence of these, or a union of them. For any other form give `check` and
     say in `form` what it accepts. Choices given as a function are read only for a value that is not the default.
+
+    Parameters
+    ----------
+    default
+        The value if none is given.
+    help
+        What the option does, in one line.
+    choices
+        The allowed words, or a function that returns them.
+    details
+        Further attributes of `Option`: ``symbol``, the limits ``ge``, ``gt``, ``le`` and ``lt``, ``check``, ``form``.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Proximal(Options):
+    ...     mu: float = option(0.01, "weight of the proximal term", symbol="mu", ge=0)
+    >>> Proximal().mu, [each.help for each in options_of(Proximal)]
+    (0.01, ['weight of the proximal term'])
     """
     return field(default=default, metadata={"option": Option("", Any, default, help, words=choices, **details)})
 
 
 @dataclass(frozen=True)
 class Options:
-    """No options. Classes with options derive from this one, and check them on creation."""
+    """No options. Classes with options derive from this one, and check them on creation.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Params(Options):
+    ...     steps: int = option(5, "local steps", ge=1)
+    >>> Params(steps=0)
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.ArgumentError: steps: expected an integer >= 1, got 0
+    """
 
     def __post_init__(self) -> None:
         for each in options_of(type(self)):

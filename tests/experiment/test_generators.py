@@ -7,11 +7,16 @@ import random
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from fedrela import experiment
+from fedrela.algorithms import ALGORITHMS
+from fedrela.engine.client import ClientRunner
 from fedrela.experiment import runner
 from fedrela.experiment.load import parse_config
 from helpers import own_parts
+from helpers.quick import QUICK
+from helpers.small_runs import small
 
 torch.set_num_threads(1)
 CONFIG = {
@@ -71,3 +76,35 @@ def test_a_model_given_as_a_function_is_made_from_the_seed_alone(tmp_path):
         config = {**CONFIG, "model": {}, "algorithm": {}, "train": {"rounds": 1, "epochs": 1}, "relabel": {"start": 1}}
         done.append(experiment.run(config, out=tmp_path / str(number), workers=1, model=own_parts.make))
     assert done[0].record == done[1].record
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_no_algorithm_draws_from_torchs_generator_at_a_client(name, tmp_path, monkeypatch):
+    """So clients of this package's own algorithms and models need no seed, which would take as long as a small one."""
+    call, seen = ClientRunner.__call__, set()
+
+    def watched(runner, task):
+        before = torch.get_rng_state()
+        result = call(runner, task)
+        seen.add((runner._is_seeded, torch.equal(before, torch.get_rng_state())))
+        return result
+
+    monkeypatch.setattr(ClientRunner, "__call__", watched)
+    algorithm = {"name": name, **QUICK.get(name, {})}
+    data = {"source": "digits", "options": {}, "imbalance": {"kind": "step", "ratio": 20, "minority": [0]}}
+    config = small(algorithm=algorithm, data=data, model={"hidden": [12]}, train={"rounds": 2}, relabel={"start": 2})
+    experiment.run(config, out=tmp_path, workers=1)
+    assert seen == {(False, True)}
+
+
+def test_layers_of_torch_that_draw_repeat_to_the_bit(tmp_path):
+    done = []
+    for number in (7, 8):
+        seed_all(number)
+        config = small(train={"rounds": 2}, relabel={"start": 2})
+        done.append(experiment.run(config, out=tmp_path / str(number), workers=1, model=with_dropout))
+    assert done[0].record == done[1].record
+
+
+def with_dropout(shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.2), nn.Linear(*shape, classes))

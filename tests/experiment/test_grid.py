@@ -9,6 +9,7 @@ from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, BusyError
 from fedrela.experiment import begin
+from fedrela.experiment import grid as grids
 from fedrela.experiment.grid import Cell, Grid, address, prefix_config
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import overlay
@@ -64,7 +65,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_run_from_a_trunk_equals_the_same_run_alone(tmp_path, executor, variant):
+def test_a_run_from_a_prefix_equals_the_same_run_alone(tmp_path, executor, variant):
     cells = cells_of(starts=(4, 5), chosen=("baseline", "fedrela", "random"), **VARIANTS[variant])
     grid = grid_of(tmp_path / "grid", cells)
     done = rounds_of(grid, executor)
@@ -117,6 +118,18 @@ def test_tasks_done_side_by_side_give_the_same_bytes(tmp_path, executor):
     assert positions[-1] == pooled.rounds
     for cell in cells:
         assert bytes_of(serial.place(cell)) == bytes_of(pooled.place(cell))
+
+
+def test_no_worker_waits_for_the_shared_rounds_of_others(tmp_path, monkeypatch):
+    cells = [cell for seed in (1, 2, 3) for cell in cells_of(chosen=("baseline", "fedrela"), seed=seed)]
+    grid, loaded, load = grid_of(tmp_path, cells), [], Pool.load
+    monkeypatch.setattr(Pool, "load", lambda pool, make, setup: (loaded.append(make), load(pool, make, setup))[1])
+    with Pool(2) as pool:
+        seen = [(each.task.cell is None, each.rounds > 1) for each in grid.run(pool)]
+    assert loaded.count(grids._segment_worker) == 1, "what continues joins the tasks, without a second wave"
+    assert seen.count((True, True)) == 3
+    assert seen.count((False, True)) == 5, "of nine tasks the last one shares the workers"
+    assert grid.finished() == 6
 
 
 def test_a_failure_side_by_side_is_noted_and_others_go_on(tmp_path):
@@ -180,7 +193,7 @@ def test_more_cells_go_on_with_what_is_there(tmp_path, executor):
     assert more.finished() == len(more.cells)
 
 
-def test_one_run_alone_has_no_trunk(tmp_path, executor):
+def test_one_run_alone_has_no_prefix(tmp_path, executor):
     assert rounds_of(grid_of(tmp_path, cells_of(chosen=("fedrela",))), executor) == [
         ("fedrela", r) for r in range(1, 7)
     ]
@@ -193,7 +206,7 @@ def test_cells_of_one_configuration_are_one_run(tmp_path, executor):
     assert len(GridFolder.open(tmp_path).cells) == 2
 
 
-def test_what_differs_only_after_the_trunk_shares_it():
+def test_what_differs_only_after_the_prefix_shares_it():
     family = {address(prefix_config(cell.config)) for cell in cells_of(starts=(1, 4, 6))}
     assert len(family) == 1
     other = cells_of(relabel={"collected": True}) + cells_of(train={"lr": 0.3})

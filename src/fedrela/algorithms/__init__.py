@@ -38,7 +38,18 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 
 
 def find_algorithm(name: object) -> type[Algorithm]:
-    """Return the class of an algorithm: one of `ALGORITHMS`, ``"package.module:Name"``, or of an installed package."""
+    """Return the class of an algorithm: one of `ALGORITHMS`, ``"package.module:Name"``, or of an installed package.
+
+    Parameters
+    ----------
+    name
+        Its name.
+
+    Examples
+    --------
+    >>> find_algorithm("fedprox").label, find_algorithm("fedrela.algorithms.moon:Moon").needs_split
+    ('FedProx', True)
+    """
     algorithm: type[Algorithm] = find_component("algorithms", name, ALGORITHMS)
     is_algorithm = isinstance(algorithm, type) and issubclass(algorithm, Algorithm)
     check_component(name, algorithm, is_algorithm, "a class derived from fedrela.algorithms.Algorithm")

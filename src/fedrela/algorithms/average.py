@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
+from fedrela.threads import map_threads
 
 PIECE = 16384  # values
 WHOLE = slice(None)
@@ -50,12 +51,15 @@ def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, part:
     arrays = [upload.arrays[name][part] if part != WHOLE else upload.arrays[name] for upload in uploads]
     flat = [array.reshape(-1) for array in arrays]
     factors = np.asarray(weights, np.float64)
-    result, scratch = np.zeros(flat[0].size), np.empty(PIECE)
-    for start in range(0, result.size, PIECE):
+    result = np.zeros(flat[0].size)
+
+    def add_up(start: int) -> None:
         piece = result[start : start + PIECE]
-        product = scratch[: piece.size]
+        product = np.empty(piece.size)
         for values, factor in zip(flat, factors, strict=True):
             product[...] = values[start : start + PIECE]
             product *= factor
             piece += product
+
+    map_threads(add_up, range(0, result.size, PIECE), result.size * len(flat))
     return result.reshape(arrays[0].shape)

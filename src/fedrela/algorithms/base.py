@@ -32,7 +32,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """Shape and dtype of an array that is sent or kept."""
+    """Shape and dtype of an array that is sent or kept.
+
+    Parameters
+    ----------
+    shape
+        Its shape.
+    dtype
+        NumPy's name of its dtype.
+
+    Examples
+    --------
+    >>> ArraySpec((10, 64)).nbytes, ArraySpec((10,), "int64").nbytes
+    (2560, 80)
+    """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
@@ -48,16 +61,41 @@ ArraySpecs = Mapping[str, ArraySpec]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the shapes of an algorithm's arrays may depend on."""
+    """What the shapes of an algorithm's arrays may depend on.
 
-    shared: int  # values in the vector of shared arrays
-    trained: int  # how many of them, the first ones, are trained
-    classes: int  # C
-    features: int  # width of the features, 0 if the model has no split
-    clients: int  # K
-    inputs: tuple[int, ...]  # shape of one sample
-    largest: int  # samples of the largest client
-    dtype: str = "float32"  # of the model's arrays
+    Attributes
+    ----------
+    shared, trained
+        Values in the vector of shared arrays, and how many of them, the first ones, are trained.
+    classes, clients
+        C and K.
+    features
+        Width of the features; 0 if the model has no split.
+    inputs
+        Shape of one sample.
+    largest
+        Samples of the largest client.
+    dtype
+        Of the model's arrays.
+
+    Examples
+    --------
+    A layer from four inputs to two classes, as SCAFFOLD's control variate needs it:
+
+    >>> from fedrela.algorithms import find_algorithm
+    >>> sizes = Sizes(shared=10, trained=10, classes=2, features=0, clients=3, inputs=(4,), largest=50)
+    >>> find_algorithm("scaffold")().keeps(sizes)
+    {'control': ArraySpec(shape=(10,), dtype='float32')}
+    """
+
+    shared: int
+    trained: int
+    classes: int
+    features: int
+    clients: int
+    inputs: tuple[int, ...]
+    largest: int
+    dtype: str = "float32"
 
     @classmethod
     def of(
@@ -70,11 +108,26 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Exchange:
-    """An extra exchange with clients before training; see `Algorithm.answer` and `Algorithm.absorb`."""
+    """An extra exchange with clients before training; see `Algorithm.answer` and `Algorithm.absorb`.
 
-    name: str  # the algorithm's name for it
-    who: Literal["chosen", "all"]  # the clients chosen for the round, or all clients
-    every: int = 1  # 0: only before the first round; k: before rounds 1, 1 + k, 1 + 2k and so on
+    Parameters
+    ----------
+    name
+        The algorithm's name for it.
+    who
+        ``chosen``: the clients chosen for the round; ``all``: all clients.
+    every
+        0: only before the first round; k: before rounds 1, 1 + k, 1 + 2k and so on.
+
+    Examples
+    --------
+    >>> [round for round in range(1, 8) if Exchange("prototypes", "chosen", every=3).due(round)]
+    [1, 4, 7]
+    """
+
+    name: str
+    who: Literal["chosen", "all"]
+    every: int = 1
 
     def due(self, round: int) -> bool:
         """Whether it takes place before the training of this round."""
@@ -82,7 +135,22 @@ class Exchange:
 
 
 class Algorithm:
-    """A federated algorithm. The defaults are FedAvg."""
+    """A federated algorithm. The defaults are FedAvg.
+
+    Parameters
+    ----------
+    params
+        Values of the options that `Params` declares.
+
+    Examples
+    --------
+    >>> class HalfStep(Algorithm):
+    ...     "FedAvg whose server goes half of the way."
+    ...     def server(self, context):
+    ...         return (context.weights + context.average()) / 2
+    >>> HalfStep().name, HalfStep.description, HalfStep.uploads
+    ('halfstep', 'FedAvg whose server goes half of the way.', ('weights',))
+    """
 
     name: ClassVar[str]  #: in a configuration
     label: ClassVar[str] = ""  #: in tables and pages; by default the name

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.local import AfterStep, Correction, Group, Local, Loss, Samples, on_logits, train
@@ -62,6 +63,8 @@ class ClientContext:
 
     def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
         """Return the configured loss of logits and labels, with the counts of the current labels."""
+        if self.local.loss == "cross_entropy":
+            return cross_entropy
         function, counts = LOSSES[self.local.loss], self.tensor(self.counts)
         return lambda logits, labels: function(logits, labels, counts)
 

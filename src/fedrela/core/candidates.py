@@ -26,15 +26,37 @@ ClassCandidates = tuple[Ints, Floats]  # of one class: positions in the order of
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs of a sample and a class that it may move to, class by class; what a re-allocator proposes."""
+    """Pairs of a sample and a class that it may move to, class by class; what a re-allocator proposes.
+
+    Parameters
+    ----------
+    sample, target : (m,) integers
+        The sample of each pair, and the class that it may move to.
+    score : (m,) floats
+        z, or what a method puts in its place.
+    rho : (m,) floats in [0, 1]
+        The probability of each draw.
+    threshold, varpi : (C,) floats, optional
+        Equations (7) and (6), where the method has them.
+    notes
+        What is unusual about the data.
+
+    Examples
+    --------
+    Sample 3 may become class 1, with probability 0.9:
+
+    >>> one = Candidates(np.array([3]), np.array([1]), np.array([1.5]), np.array([0.9]), threshold=np.zeros(2))
+    >>> one.dense_rho(5)[3].tolist()
+    [0.0, 0.9]
+    """
 
     sample: Ints
     target: Ints
-    score: Floats  # z, or what a method puts in its place
-    rho: Floats  # the probability of its draw
-    threshold: Floats = field(default_factory=lambda: np.empty(0))  # (C,), where the method has one
-    varpi: Floats = field(default_factory=lambda: np.empty(0))  # (C,)
-    notes: tuple[str, ...] = ()  # what is unusual about the data
+    score: Floats
+    rho: Floats
+    threshold: Floats = field(default_factory=lambda: np.empty(0))
+    varpi: Floats = field(default_factory=lambda: np.empty(0))
+    notes: tuple[str, ...] = ()
 
     def dense_rho(self, n: int) -> Floats:
         """Equation (8) for all samples and classes, as ``(n, C)``."""

@@ -73,6 +73,12 @@ class Provenance:
         Digest of what the model scored, in the order of the rows.
     agreement
         Share of the original labels that the model predicts.
+
+    Examples
+    --------
+    >>> known = Provenance(seed=3, limits={"tau": 0.05})
+    >>> known.seed, known.limits, known.model_sha256
+    (3, {'tau': 0.05}, None)
     """
 
     version: str | None = None
@@ -112,6 +118,17 @@ class Ledger:
         The owner's name of every row, or empty.
     provenance
         Where the moves come from, or None: a run folder's ledgers leave that to the manifest.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fedrela
+    >>> done = fedrela.relabel([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]], [0, 0, 0, 1], tau=0.5, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done.ledger.save(f"{folder}/ledger.json")
+    ...     ledger = Ledger.load(f"{folder}/ledger.json")
+    >>> ledger.index.tolist(), ledger.labels.tolist(), ledger.flow.tolist()
+    ([1], [0, 1, 0, 1], [[0, 1], [0, 0]])
     """
 
     original: NDArray[Any]

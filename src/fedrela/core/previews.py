@@ -42,6 +42,14 @@ class Preview:
         Reasons against re-labelling these data.
     refusal, refused_at
         Why `relabel` would refuse and at which row, or None.
+
+    Examples
+    --------
+    >>> import fedrela
+    >>> posterior = [[0.99, 0.01], [0.98, 0.02], [0.97, 0.03], [0.6, 0.4], [0.2, 0.8]]
+    >>> found = fedrela.preview(posterior, [0, 0, 0, 0, 1], taus=(0.2, 0.4))
+    >>> found.total.round(1).tolist(), found.counts.tolist(), found.agreement, found.warnings
+    ([0.0, 0.9], [4, 1], 1.0, ())
     """
 
     taus: Floats
@@ -108,8 +116,25 @@ def preview(
 ) -> Preview:
     """Return the expected moves from class to class at each of several tau, without drawing.
 
-    Takes the arguments of `fedrela.relabel`, with `taus` in place of one tau.
+    Parameters
+    ----------
+    posterior : (n, C) floats
+        One row per sample: the model's probability of every class, in class order.
+    labels : (n,) integers from 0 to C - 1
+        The current labels.
+    taus
+        The values of tau to try, each in [0, 1].
+    num_classes : int, optional
+        C, to check the posterior's width.
+    eligible : (n,) booleans, optional
+        Samples that may move.
+    class_names, ids : strings, optional
+        Names of the classes and of the rows, for limits that name them.
+    options
+        All other options of `fedrela.relabel`, with the same meaning.
 
+    Examples
+    --------
     >>> import fedrela
     >>> posterior = [[0.99, 0.01], [0.98, 0.02], [0.97, 0.03], [0.6, 0.4], [0.2, 0.8]]
     >>> fedrela.preview(posterior, [0, 0, 0, 0, 1], taus=(0.2, 0.4)).into.round(2)

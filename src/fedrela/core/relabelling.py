@@ -47,6 +47,15 @@ class Relabelling:
         That row as a number, where there is one.
     ledger
         Every move with its scores; `fedrela.undo` takes it back.
+
+    Examples
+    --------
+    >>> import fedrela
+    >>> done = fedrela.relabel([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]], [0, 0, 0, 1], tau=0.5, seed=1)
+    >>> done.labels.tolist(), done.moved.tolist(), done.share
+    ([0, 1, 0, 1], [1], 0.25)
+    >>> done.rho.round(1).tolist()
+    [[0.0, 0.0], [0.0, 0.8], [0.0, 0.0], [0.0, 0.0]]
     """
 
     labels: NDArray[Any]

@@ -36,7 +36,27 @@ DEFAULT_PARTITION = PartitionPlan("dirichlet", clients=10, alpha=0.3)
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything a federation depends on besides its source."""
+    """Everything a federation depends on besides its source.
+
+    Parameters
+    ----------
+    seed
+        Seed of imbalance, partition and validation samples.
+    imbalance
+        How many samples of each class are kept; by default all.
+    partition
+        Which client gets which samples; by default ten clients by Dirichlet proportions with alpha 0.3.
+    validation
+        Share of its samples that each client holds out.
+    standardize
+        The numbers of a table: with statistics of all clients (``pooled``), of each (``local``), or not (``none``).
+
+    Examples
+    --------
+    >>> recipe = Recipe(imbalance=Imbalance("long_tail", factor=10), partition=PartitionPlan("iid", clients=4))
+    >>> recipe.seed, recipe.imbalance.factor, recipe.partition.clients
+    (1, 10, 4)
+    """
 
     seed: int = 1
     imbalance: Imbalance = NO_IMBALANCE
@@ -70,6 +90,13 @@ class Federation:
         One sentence if the partition was redrawn or repaired, else empty.
     origin
         Name and options with which `fedrela.data.sources.load` loaded the source; None for a user's own source.
+
+    Examples
+    --------
+    >>> from fedrela.data.sources import load
+    >>> federation = build_federation(load("digits"), Recipe(partition=PartitionPlan("iid", clients=2), validation=0.1))
+    >>> [(shard.train.size, shard.validation.size) for shard in federation.shards], federation.client_counts.shape
+    ([(647, 72), (647, 72)], (2, 10))
     """
 
     source: Source
@@ -124,8 +151,17 @@ class Federation:
 def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any] | None = None) -> Federation:
     """Apply imbalance and partition to a source.
 
-    `origin`, ``{"source": name, "options": {...}}`` as `fedrela.data.sources.load` takes them, goes into the manifest.
+    Parameters
+    ----------
+    source
+        The data set.
+    recipe
+        Seed, imbalance, partition and validation samples.
+    origin
+        ``{"source": name, "options": {...}}`` as `fedrela.data.sources.load` takes them, for the manifest.
 
+    Examples
+    --------
     >>> from fedrela.data.sources import load
     >>> recipe = Recipe(1, Imbalance("step", ratio=20, minority=(0, 1, 2)), PartitionPlan("iid", clients=4))
     >>> federation = build_federation(load("digits"), recipe)
@@ -160,7 +196,22 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
 def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:
     """Rebuild the federation of a manifest; different data or a different result is an `IntegrityError`.
 
-    Pass `source` if the manifest does not name it, and `root` if the files of a named source have moved.
+    Parameters
+    ----------
+    manifest
+        What `Federation.manifest` returned.
+    source
+        The source, if the manifest does not name it.
+    root
+        The folder of a named source's files, if they have moved.
+
+    Examples
+    --------
+    >>> from fedrela.data.sources import load
+    >>> recipe, origin = Recipe(partition=PartitionPlan("iid", clients=2)), {"source": "digits", "options": {}}
+    >>> manifest = build_federation(load("digits"), recipe, origin=origin).manifest()
+    >>> [shard.train.size for shard in rebuild(manifest).shards]
+    [719, 719]
     """
     origin = manifest.get("origin")
     if source is None:

@@ -33,6 +33,15 @@ def long_tail_counts(num_classes: int, largest: int, factor: float) -> NDArray[n
     ``n_c = floor(largest * (1 / factor)^(c / (C - 1)))``, evaluated as the official code does: a power of floats,
     then truncation.
 
+    Parameters
+    ----------
+    num_classes, largest
+        C, and the count of the first class.
+    factor
+        The imbalance factor IF, at least 1.
+
+    Examples
+    --------
     >>> long_tail_counts(10, 5000, 100).tolist()
     [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
     """
@@ -73,6 +82,15 @@ def step_counts(
 def minority_classes(num_classes: int, minority: float | Sequence[int], *, side: str = "last") -> NDArray[np.int64]:
     """Return the ids of the minority classes, from ids or from a share of the last or first classes.
 
+    Parameters
+    ----------
+    num_classes
+        C.
+    minority, side
+        As for `step_counts`.
+
+    Examples
+    --------
     >>> minority_classes(10, 0.3).tolist(), minority_classes(10, [2, 0]).tolist()
     ([7, 8, 9], [0, 2])
     >>> minority_classes(10, 0.3, side="first").tolist()
@@ -96,8 +114,17 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
 def class_order(num_classes: int, order: str | Sequence[int] = "natural", *, seed: int = 0) -> NDArray[np.int64]:
     """Return the classes from head to tail: the first class gets the first count of a profile.
 
-    `order` is ``"natural"`` (by id), ``"random"`` (drawn from `seed`), or every class id once.
+    Parameters
+    ----------
+    num_classes
+        C.
+    order
+        ``"natural"`` (by id), ``"random"`` (drawn from `seed`), or every class id once.
+    seed
+        Seed of a random order.
 
+    Examples
+    --------
     >>> class_order(3).tolist(), class_order(3, [2, 0, 1]).tolist()
     ([0, 1, 2], [2, 0, 1])
     """
@@ -117,6 +144,17 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
 
     The draw of a class depends on the seed, its id and its samples alone.
 
+    Parameters
+    ----------
+    labels : (n,) integers from 0 to C - 1
+        The class of each sample.
+    counts : (C,) integers
+        How many samples of each class to draw.
+    seed
+        Seed of the draw.
+
+    Examples
+    --------
     >>> subsample([0, 0, 1, 1, 1], [2, 1], seed=1).tolist()[:2]
     [0, 1]
     """
@@ -135,7 +173,23 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
 
 
 class Selection(NamedTuple):
-    """The samples that imbalance keeps: sorted indices, the count of every class, minority ids if they are defined."""
+    """The samples that imbalance keeps.
+
+    Attributes
+    ----------
+    indices
+        Their sorted indices.
+    counts
+        How many there are of each class, ``(C,)``.
+    minority
+        Ids of the minority classes where the kind defines them, or None.
+
+    Examples
+    --------
+    >>> chosen = Imbalance("step", ratio=2, minority=(1,)).apply([0, 0, 1, 1], 2, seed=1)
+    >>> chosen.indices.size, chosen.counts.tolist(), chosen.minority.tolist()
+    (3, [2, 1], [1])
+    """
 
     indices: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -172,6 +226,25 @@ class Imbalance(Options):
 
     A share of minority classes follows `order`; explicit ids do not. In a balanced data set, `largest` defaults to the
     size of a class, as in the official code.
+
+    Parameters
+    ----------
+    kind
+        ``natural``: as the source is; ``step``: two levels; ``long_tail``: falling exponentially.
+    ratio, minority, side
+        Of ``step``; see `step_counts`.
+    factor
+        Of ``long_tail``: largest over smallest class.
+    largest
+        Samples of the largest class; by default as many as every class allows.
+    order
+        Classes from head to tail; see `class_order`.
+
+    Examples
+    --------
+    >>> long_tail = Imbalance("long_tail", factor=4)
+    >>> long_tail.apply([0] * 8 + [1] * 8 + [2] * 8, 3, seed=1).counts.tolist()
+    [8, 4, 2]
     """
 
     kind: str = option(

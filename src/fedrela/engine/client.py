@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from fedrela.algorithms.base import ArraySpec
 from fedrela.algorithms.context import ClientContext
-from fedrela.algorithms.local import Samples
+from fedrela.algorithms.local import Local, Samples
 from fedrela.engine.client_relabelling import relabel_client
 from fedrela.engine.problem import STATE, Plan, Problem, RunArrays
 from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared
@@ -28,6 +29,11 @@ from fedrela.models.layout import ParameterSlice, ParameterSplit
 from fedrela.models.runtime import seeded, torch_stream
 
 SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend on it
+# Torch's layers that draw no random numbers; any other may.
+DRAW_NOTHING = {
+    nn.AdaptiveAvgPool2d, nn.AvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.Flatten, nn.Identity, nn.Linear,
+    nn.MaxPool2d, nn.ModuleDict, nn.ModuleList, nn.ReLU, nn.Sequential,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,11 @@ def make_model(plan: Plan, num_classes: int) -> FlatModel:
 
 def _own_code(*parts: object) -> bool:
     """Whether code is neither this package's nor torch's, so that it may draw from any generator."""
-    return not {type(part).__module__.partition(".")[0] for part in parts} <= {"fedrela", "torch", "builtins"}
+    return not {_package(type(part)) for part in parts} <= {"fedrela", "torch", "builtins"}
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 class ClientRunner:
@@ -102,6 +112,10 @@ class ClientRunner:
         self.test = _tensor(setup.test.open())
         self.labels, self._index = setup.labels.open(), setup.index.open()
         self.own_code = _own_code(plan.algorithm, plan.relabel.method, *self.model.module.modules())
+        layers = {type(part) for part in self.model.module.modules()}
+        may_draw = self.own_code or any(_package(kind) == "torch" for kind in layers - DRAW_NOTHING)
+        self._is_seeded = may_draw or self.device.type != "cpu"  # seeding takes as long as a small client's training
+        self._local: tuple[int, Local] = (0, plan.local(1))
         self._attached: dict[FileRegion, SharedArrays] = {}
         self.current_labels = self.shared(setup.current_labels).row()["labels"]
 
@@ -120,6 +134,8 @@ class ClientRunner:
     def __call__(self, task: Task) -> ClientResult:
         """Carry out a task."""
         work = {"train": self._train, "ask": self._answer, "score": self._score, "score_local": self._score_local}
+        if not self._is_seeded:
+            return work[task.kind](task)
         address = self.plan.seed, task.kind, task.round, task.client
         with torch_stream(self.device, *address, own_code=self.own_code):
             return work[task.kind](task)
@@ -240,10 +256,16 @@ class ClientRunner:
             split=self.split,
             samples=samples,
             counts=np.bincount(samples.labels, minlength=self.arrays.sizes.classes),
-            local=plan.local(task.round),
+            local=self._local_in(task.round),
             received=self._received(task),
             state=own if task.has_state else {},
         )
+
+    def _local_in(self, round: int) -> Local:
+        """Return how clients train in a round, which is the same for all of them."""
+        if self._local[0] != round:
+            self._local = round, self.plan.local(round)
+        return self._local[1]
 
     def _receive(self, task: Task) -> Mapping[str, NDArray[Any]]:
         """Load the weights received and the client's private arrays, and return its state."""

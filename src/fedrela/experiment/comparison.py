@@ -38,7 +38,25 @@ DEMO: Record = {
 
 
 class Comparison(GridSummary):
-    """What a comparison found, in `folder`; `record` is all of ``summary.json``."""
+    """What a comparison found.
+
+    Attributes
+    ----------
+    folder
+        Where its runs are.
+    record
+        The content of ``summary.json``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> small = {"train": {"rounds": 1, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = compare({**small, "compare": {"seeds": 1, "arms": ["baseline", "fedrela"]}}, out=folder, workers=1)
+    ...     found = Comparison.load(folder)
+    >>> [(label, base, treated) for label, base, treated, words in found.changes()], found.failures
+    ([('FedAvg', 'baseline', 'fedrela')], {})
+    """
 
     kind = "compare"
 
@@ -72,10 +90,29 @@ class Comparison(GridSummary):
 
 
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
-    """Run a comparison below the folder `out`, or what is left of it there; parameters as for `run`.
+    """Run a comparison below a folder, or what is left of it there.
 
     The table ``[compare]`` says what is compared. It is an error if every baseline failed; if only some did, the
     summary has the reasons.
+
+    Parameters
+    ----------
+    config
+        A TOML file, or the same as a dictionary.
+    out
+        The folder of all its runs.
+    workers
+        As for `run`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> small = {"train": {"rounds": 1, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> chosen = {"seeds": 1, "arms": ["baseline", "fedrela"], "baselines": ["fedavg", "fedprox"]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = compare({**small, "compare": chosen}, out=folder, workers=1)
+    >>> [(baseline["label"], list(baseline["arms"])) for baseline in found.record["baselines"]]
+    [('FedAvg', ['baseline', 'fedrela']), ('FedProx', ['baseline', 'fedrela'])]
     """
     plan = Compare(as_config(config), out)
     plan.grid.complete(workers)

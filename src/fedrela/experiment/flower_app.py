@@ -174,11 +174,34 @@ def serve(
     config: Config, grid: Any, *, out: str | Path, experiment: str, timeout: float = TIMEOUT,
     watch: Watch | None = None, private: bool = False, data: str | Path | None = None,
 ) -> Result:  # fmt: skip
-    """Run the clients' configuration on the Flower grid that a ``ServerApp`` is given, or resume the run in `out`.
+    """Run the clients' configuration on a Flower grid, or resume the run in `out`.
 
-    Clients store their states under the name `experiment`; use the same to resume. `timeout` is how many seconds to
-    wait for clients to connect, and for replies if ``train.deadline`` is 0. `watch` is called with the run before its
-    first round, and after each. With `private` nodes the server has no samples but those that the file `data` names.
+    Parameters
+    ----------
+    config
+        The checked configuration, see `fedrela.experiment.load.load_config`.
+    grid
+        What a ``ServerApp`` is given.
+    out
+        The run folder.
+    experiment
+        The name under which clients store their states; use the same to resume.
+    timeout
+        Seconds to wait for clients to connect, and for replies if ``train.deadline`` is 0.
+    watch
+        Called with the run before its first round, and after each.
+    private
+        Whether nodes are private: the server then has no samples but those that `data` names.
+    data
+        The file that names the server's own samples.
+
+    Examples
+    --------
+    The main function of a ``ServerApp``:
+
+    >>> def main(grid, context):
+    ...     config = load_config("federation.toml")
+    ...     serve(config, grid, out="runs/icu", experiment="icu")
     """
     from fedrela.flower.executor import FlowerExecutor
 

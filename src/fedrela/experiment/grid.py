@@ -21,6 +21,7 @@ from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.executors.worker import CannotSendError
 from fedrela.engine.round import RoundResult
 from fedrela.engine.run_options import RelabelPlan
+from fedrela.engine.tasks import TaskResult
 from fedrela.errors import FedrelaError, RunFailedError
 from fedrela.experiment.arms import Arm
 from fedrela.experiment.load import config_sha256
@@ -203,36 +204,48 @@ class Grid:
     def run(self, executor: Executor) -> Iterator[Progress]:
         """Run what is not done yet, with the folder locked; a failed run is noted in `failures`.
 
-        While at least as many tasks are ready as a pool has workers, each worker does whole tasks; the clients of what
-        is left share the workers. Either way the results are the same, byte for byte.
+        While at least as many tasks are ready as a pool has workers, each worker does whole tasks, and takes the next
+        one as soon as it is done; the clients of what is left share the workers. Either way the results are the same,
+        byte for byte.
         """
         with self.begin().locked():
             left = self.remaining()
             while left:
                 waiting = {task.out for task in left}
                 ready = [task for task in left if task.prefix not in waiting]
-                several = []
-                if isinstance(executor, Pool) and (several := self._several(ready, executor.size)):
-                    yield from self._in_parallel(several, left, executor)
-                for task in [task for task in several or ready[:1] if task in left]:
+                tasks = ready[:1]
+                sound = [task for task in ready if task.prefix is None or task.prefix.name not in self.failures]
+                if isinstance(executor, Pool) and len(sound) >= executor.size:
+                    tasks = sound[: len(left) // executor.size * executor.size]
+                    yield from self._in_parallel(tasks, left, executor)
+                for task in [task for task in tasks if task in left]:
                     left.remove(task)
                     try:
                         yield from self._carry_out(task, executor)
                     except RunFailedError as error:
                         self.failures[task.out.name] = str(error)
 
-    def _several(self, ready: Sequence[Segment], workers: int) -> list[Segment]:
-        """Return as many of the tasks as give all workers the same number of them."""
-        sound = [task for task in ready if task.prefix is None or task.prefix.name not in self.failures]
-        return sound[: len(sound) // workers * workers]
-
     def _in_parallel(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
-        """Run tasks in parallel and remove them from `left`; a task that a worker cannot do stays there."""
+        """Run tasks in parallel and remove them from `left`; a task that a worker cannot do stays there.
+
+        `tasks` grows by those that continue from a prefix when it is done, up to as many as give all workers the same
+        number.
+        """
         try:
             pool.load(_segment_worker, None)
         except CannotSendError:
             return
-        with contextlib.closing(pool.run(tasks)) as results:
+        most = len(left) // pool.size * pool.size
+
+        def continued(result: TaskResult) -> list[Segment]:
+            if result.failure is not None or not isinstance(result.value, tuple):
+                return []
+            done = tasks[result.position].out
+            further = [task for task in left if task.prefix == done and task not in tasks][: most - len(tasks)]
+            tasks.extend(further)
+            return further
+
+        with contextlib.closing(pool.run(list(tasks), then=continued)) as results:
             for result in results:
                 if result.failure is not None or result.value is None:
                     continue

@@ -21,9 +21,23 @@ Table = TypeVar("Table", bound=ConfigTable)
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a TOML file, UTF-8, at most 1 MiB; paths inside it are relative to its folder.
+    r"""Read a TOML file, UTF-8, at most 1 MiB; paths inside it are relative to its folder.
 
     Any error is an `ArgumentError` of one line, ``file:line:column: key: what is wrong``.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "run.toml").write_text("seed = 3\ntrain.rounds = 20")
+    ...     config = load_config(f"{folder}/run.toml")
+    >>> config.seed, config.train.rounds, config.algorithm.name
+    (3, 20, 'fedavg')
     """
     path = Path(path)
     return parse_config(read_text(path), name=str(path), folder=path.parent)

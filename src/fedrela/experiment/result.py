@@ -21,7 +21,27 @@ WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a mo
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run: its folder, and all of ``result.json``."""
+    """The result of a run: its folder, and all of ``result.json``.
+
+    Attributes
+    ----------
+    folder
+        The run folder.
+    record
+        The content of ``result.json``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedrela.experiment import run
+    >>> small = {"train": {"rounds": 1, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run(small, out=folder + "/run", workers=1)
+    ...     result = Result.load(folder + "/run")
+    ...     shapes = {name: array.shape for name, array in result.weights().items()}
+    >>> result.rounds, result.metric_names, shapes["head.weight"]
+    (1, ['head', 'medium', 'tail', 'overall'], (10, 200))
+    """
 
     folder: Path
     record: dict[str, Any]

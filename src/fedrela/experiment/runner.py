@@ -125,7 +125,27 @@ def begin(
 
 @contextlib.contextmanager
 def resume(folder: str | Path, **given: Unpack[Overrides]) -> Iterator[RecordedRun]:
-    """Yield an interrupted run at its newest checkpoint, its folder locked; parameters as for `run` and `begin`."""
+    """Yield an interrupted run at its newest checkpoint, its folder locked.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    given
+        ``workers``, ``model``, ``source`` and ``algorithm`` as for `run`: what was your own must be given again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> small = {"train": {"rounds": 2, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with begin(small, out=folder + "/run", workers=1) as interrupted:
+    ...         _ = next(interrupted.rounds())
+    ...     with resume(folder + "/run", workers=1) as resumed:
+    ...         done = resumed.complete()
+    >>> done.rounds
+    2
+    """
     run_folder = RunFolder.open(folder)
     config, source = config_of(run_folder), given.get("source")
     with one_thread(), run_folder.locked(), contextlib.ExitStack() as stack:

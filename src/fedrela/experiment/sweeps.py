@@ -18,7 +18,25 @@ from fedrela.runfolder.records import Record
 
 
 class Sweep(GridSummary):
-    """The results of a sweep, in `folder`; `record` is all of ``summary.json``."""
+    """The results of a sweep.
+
+    Attributes
+    ----------
+    folder
+        Where its runs are.
+    record
+        The content of ``summary.json``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> small = {"train": {"rounds": 1, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = sweep({**small, "sweep": {"train.lr": [0.05, 0.1]}}, out=folder, workers=1)
+    ...     found = Sweep.load(folder)
+    >>> [point["values"] for point in found.points], found.choice
+    ([{'train.lr': 0.05}, {'train.lr': 0.1}], [])
+    """
 
     kind = "sweep"
 
@@ -48,10 +66,19 @@ class Sweep(GridSummary):
 
 
 def sweep(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Sweep:
-    """Run a sweep below the folder `out`, or what is left of it there; parameters as for `run`.
+    """Run a sweep below a folder, or what is left of it there.
 
     Keys and values are in the table ``[sweep]``, seeds, baselines and arms in ``[compare]``. It is an error if every
     run failed; if only some did, the summary has the reasons.
+
+    Parameters
+    ----------
+    config
+        A TOML file, or the same as a dictionary.
+    out
+        The folder of all its runs.
+    workers
+        As for `run`.
 
     Examples
     --------

@@ -55,6 +55,13 @@ class FlowerExecutor:
         Seconds to wait for clients to connect, and for replies where the configuration has no deadline.
     keys
         Public keys of clients, with which they prove who they are.
+
+    Examples
+    --------
+    >>> app = ServerApp()
+    >>> @app.main()
+    ... def main(grid: Grid, context: Context) -> None:
+    ...     executor = FlowerExecutor(grid, experiment="icu", fingerprint="0f3a", timeout=60.0)
     """
 
     remote_clients = True

@@ -92,6 +92,15 @@ def relabel_mod(
         ``start`` (0.8: a share of the rounds; 48: a round), ``tau``, ``period``, ``late``, ``preset``, ``seed``,
         ``resume``, and the limits of `fedrela.plugin.Policy`. A key ``fedrela-tau`` in the run's configuration
         overrides ``tau`` here, and so on.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from flwr.clientapp import ClientApp
+    >>> def load_data(partition_id):
+    ...     return torch.zeros(8, 4), torch.zeros(8, dtype=torch.int64)
+    >>> mod = relabel_mod(lambda: nn.Linear(4, 3), load_data, rounds=60, tau=0.1)
+    >>> app = ClientApp(mods=[mod])
     """
     plan_passes(rounds=UNLIMITED, **options)  # a wrong option raises when the app is loaded, not in a round
     scoring: dict[str, Any] = {"class_names": class_names, "forward": forward, "label": label, "outputs": outputs}
@@ -286,8 +295,22 @@ def _current_labels(context: Context) -> StoredLabels | None:
 def labels_for(context: Context, original: Any) -> Any:
     """Return the labels to train on in this round: new ones, or `original` itself.
 
-    `original` are the labels of the client's training data, as a list, an array or a tensor; the result has the same
-    type. Labels of other data raise a `DataError`.
+    Parameters
+    ----------
+    context
+        What Flower gave the training function.
+    original
+        The labels of the client's training data, as a list, an array or a tensor; the result has the same type. Labels
+        of other data raise a `DataError`.
+
+    Examples
+    --------
+    Outside training, and before the labels are made, nothing changes:
+
+    >>> from flwr.app import RecordDict
+    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
+    >>> labels_for(context, [0, 0, 1])
+    [0, 0, 1]
     """
     source = _current_labels(context)
     if source is None:
@@ -298,10 +321,41 @@ def labels_for(context: Context, original: Any) -> Any:
 
 
 def relabeled_dataset(data: Any, context: Context, *, label: LabelKey | None = None) -> dataset.RelabeledDataset:
-    """Return `data` with the labels to train on in this round; see `fedrela.plugin.RelabeledDataset`."""
+    """Return `data` with the labels to train on in this round; see `fedrela.plugin.RelabeledDataset`.
+
+    Parameters
+    ----------
+    data, label
+        As for `fedrela.plugin.RelabeledDataset`.
+    context
+        What Flower gave the training function.
+
+    Examples
+    --------
+    >>> from flwr.app import RecordDict
+    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
+    >>> list(relabeled_dataset([("a", 0), ("b", 1)], context))
+    [('a', 0), ('b', 1)]
+    """
     return dataset.RelabeledDataset(data, _current_labels(context), label=label)
 
 
 def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: LabelKey | None = None) -> DataLoader[Any]:
-    """Return a loader like `loader` with the labels to train on in this round."""
+    """Return a loader like `loader` with the labels to train on in this round.
+
+    Parameters
+    ----------
+    loader, label
+        As for `fedrela.plugin.relabeled_loader`.
+    context
+        What Flower gave the training function.
+
+    Examples
+    --------
+    >>> from flwr.app import RecordDict
+    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
+    >>> loader = relabeled_loader(DataLoader([("a", 0), ("b", 1)], batch_size=2), context)
+    >>> [labels.tolist() for rows, labels in loader]
+    [[0, 1]]
+    """
     return dataset.relabeled_loader(loader, _current_labels(context), label=label)

@@ -49,6 +49,12 @@ class Scores:
         Likewise the average precision of class 1: precision at each distinct score, weighted by the gain in recall.
     samples
         Number of test samples.
+
+    Examples
+    --------
+    >>> found = score([[2.0, 0.0], [1.0, 0.5], [0.2, 0.1], [0.0, 1.0]], [0, 0, 1, 1])
+    >>> found.samples, found.balanced, found.as_record()["per_class"]
+    (4, 0.75, [1.0, 0.5])
     """
 
     overall: float
@@ -117,12 +123,20 @@ def score(logits: ArrayLike, labels: ArrayLike, groups: Groups | None = None) ->
 
 
 def score_sums(confusion: Ints, hits: int, samples: int, groups: Groups | None = None) -> Scores:
-    """Return the scores from sums over clients that scored their own samples.
+    """Return the scores from sums over clients that scored their own samples; loss and rankings are unknown.
 
-    `confusion` is (C, C + 1): samples by true and predicted class, those without a prediction in the last column. Of
-    all `samples`, including those of clients that report only hits, `hits` were predicted correctly. Loss and rankings
-    are unknown.
+    Parameters
+    ----------
+    confusion : (C, C + 1)
+        Samples by true and predicted class, those without a prediction in the last column.
+    hits, samples
+        How many of all samples were predicted correctly, and how many there are, including those of clients that report
+        only hits.
+    groups
+        Groups of classes whose accuracy is reported.
 
+    Examples
+    --------
     >>> score_sums(np.array([[3, 1, 0], [0, 2, 0]]), hits=8, samples=10).overall
     0.8
     """
@@ -157,6 +171,13 @@ def headline(test_counts: ArrayLike) -> str:
     A test set is balanced if its largest class has at most 1.2 times the samples of its smallest. Classes without
     samples do not count: they enter neither accuracy.
 
+    Parameters
+    ----------
+    test_counts : (C,)
+        Test samples of each class.
+
+    Examples
+    --------
     >>> headline([100, 100, 95]), headline([900, 100])
     ('overall', 'balanced')
     """

@@ -53,7 +53,23 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of classes to report: ``names[of_class[c]]`` is the group of class c."""
+    """Groups of classes to report: ``names[of_class[c]]`` is the group of class c.
+
+    Parameters
+    ----------
+    names
+        Names of the groups, from the most frequent classes to the rarest.
+    of_class : (C,) integers
+        The group of each class.
+    protocol
+        How the groups were made; see `evaluation_groups`.
+
+    Examples
+    --------
+    >>> groups = Groups(("majority", "minority"), np.array([0, 0, 1]), "counts")
+    >>> groups.sizes, groups.members("majority").tolist()
+    ({'majority': 2, 'minority': 1}, [0, 1])
+    """
 
     names: tuple[str, ...]
     of_class: NDArray[np.int64]

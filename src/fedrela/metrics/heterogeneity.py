@@ -34,6 +34,14 @@ class Heterogeneity:
         class distribution, near 1 if none does.
     empty_clients
         Number of clients without a sample.
+
+    Examples
+    --------
+    All samples are of one class and at one client:
+
+    >>> found = measure_heterogeneity([[30, 0], [0, 0]])
+    >>> found.empty_clients, found.absence_rate, found.total_variation
+    (1, 0.5, 0.0)
     """
 
     imbalance_ratio: float

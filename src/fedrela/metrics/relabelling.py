@@ -17,6 +17,15 @@ def flow(old: ArrayLike, new: ArrayLike, num_classes: int) -> NDArray[np.int64]:
 
     Unchanged labels are not counted, so labels of all samples give the same as those of the moved ones.
 
+    Parameters
+    ----------
+    old, new : (n,) integers from 0 to C - 1
+        The labels before and after.
+    num_classes
+        C.
+
+    Examples
+    --------
     >>> flow([0, 0, 0, 1], [1, 1, 0, 1], 2).tolist()
     [[0, 2], [0, 0]]
     """
@@ -29,6 +38,15 @@ def flow(old: ArrayLike, new: ArrayLike, num_classes: int) -> NDArray[np.int64]:
 def changed_counts(before: ArrayLike, after: ArrayLike, num_classes: int) -> NDArray[np.int64]:
     """Count the samples of each class by the labels before (first row) and after (second row).
 
+    Parameters
+    ----------
+    before, after : (n,) integers from 0 to C - 1
+        The labels.
+    num_classes
+        C.
+
+    Examples
+    --------
     >>> changed_counts([0, 0, 0, 1], [1, 1, 0, 1], 2).tolist()
     [[3, 1], [1, 3]]
     """

@@ -27,7 +27,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model as the registry lists it."""
+    """A model as the registry lists it.
+
+    Examples
+    --------
+    >>> MODELS["logistic"].description, MODELS["cnn_small"].cost[1, 28, 28]
+    ('logistic regression', 1.0)
+    """
 
     make: Callable[..., networks.Body]  # of the input shape and the model's own options; returns the body and its width
     description: str  # what it is, in one line
@@ -115,6 +121,13 @@ def build(
 def model_options(name: str) -> dict[str, Any]:
     """Return a model's own options with their defaults.
 
+    Parameters
+    ----------
+    name
+        As for `find_model`.
+
+    Examples
+    --------
     >>> model_options("mlp"), model_options("resnet8"), model_options("logistic")
     ({'hidden': (200,)}, {'width': 64, 'norm': 'batch'}, {})
     """
@@ -132,6 +145,16 @@ def find_model(name: object) -> ModelSpec | Callable[..., nn.Module]:
     """Return a model: one of `MODELS`, or a function or class, ``"package.module:Name"`` or of an installed package.
 
     Your own takes the input shape and the number of classes; its further parameters, with defaults, are its options.
+
+    Parameters
+    ----------
+    name
+        Its name.
+
+    Examples
+    --------
+    >>> find_model("mlp").description
+    'multilayer perceptron'
     """
     try:
         model: ModelSpec | Callable[..., nn.Module] = find_component("models", name, MODELS)

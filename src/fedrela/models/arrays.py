@@ -34,8 +34,11 @@ class FlatModel:
     and are not allowed: ``zero_grad(set_to_none=True)`` (use `zero_grad` here),
     ``backward(create_graph=True)`` (use `torch.autograd.grad`), and moving the module to another device (do it before).
 
-    All parameters and float buffers of the module have one dtype, float32 or float64, and one device. A parameter used
-    in two places is stored once.
+    Parameters
+    ----------
+    module
+        All its parameters and float buffers have one dtype, float32 or float64, and one device. A parameter used in two
+        places is stored once.
 
     Examples
     --------

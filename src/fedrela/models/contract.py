@@ -23,7 +23,21 @@ Model = nn.Module | Callable[[tuple[int, ...], int], nn.Module]
 
 
 class Classifier(nn.Module):
-    """A body that maps a batch to features of shape (B, num_features), and a linear head on them."""
+    """A body that maps a batch to features of shape (B, num_features), and a linear head on them.
+
+    Parameters
+    ----------
+    body
+        The module that returns features.
+    num_features, num_classes
+        How many features and logits there are.
+
+    Examples
+    --------
+    >>> model = Classifier(nn.Linear(4, 3), num_features=3, num_classes=2)
+    >>> tuple(model.features(torch.zeros(5, 4)).shape), tuple(model(torch.zeros(5, 4)).shape)
+    ((5, 3), (5, 2))
+    """
 
     def __init__(self, body: nn.Module, num_features: int, num_classes: int) -> None:
         super().__init__()
@@ -43,7 +57,19 @@ class Classifier(nn.Module):
 
 
 class Plain(nn.Module):
-    """Any module as a model: it can be trained and scored, but has no features and no head."""
+    """Any module as a model: it can be trained and scored, but has no features and no head.
+
+    Parameters
+    ----------
+    module
+        Returns logits.
+
+    Examples
+    --------
+    >>> model = Plain(nn.Linear(4, 2))
+    >>> tuple(model(torch.zeros(5, 4)).shape), has_split(model)
+    ((5, 2), False)
+    """
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -61,14 +87,40 @@ class Plain(nn.Module):
 
 
 def has_split(module: nn.Module) -> bool:
-    """Whether a module has separate features and head."""
+    """Whether a module has separate features and head.
+
+    Parameters
+    ----------
+    module
+        Any module.
+
+    Examples
+    --------
+    >>> has_split(Classifier(nn.Linear(4, 3), 3, 2)), has_split(nn.Linear(4, 2))
+    (True, False)
+    """
     if isinstance(module, Plain):
         return False
     return callable(getattr(module, "features", None)) and isinstance(getattr(module, "head", None), nn.Module)
 
 
 def need_split(module: nn.Module, algorithm: str) -> None:
-    """Raise an error that names the algorithm if the model does not separate features and head."""
+    """Raise an error that names the algorithm if the model does not separate features and head.
+
+    Parameters
+    ----------
+    module
+        The model.
+    algorithm
+        The algorithm's name for the message.
+
+    Examples
+    --------
+    >>> need_split(nn.Linear(4, 2), "MOON")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.ArgumentError: MOON: needs a model's features apart from its head, and Linear does not define ...
+    """
     if not has_split(module):
         name = type(module.module if isinstance(module, Plain) else module).__name__
         raise ArgumentError(
@@ -78,7 +130,18 @@ def need_split(module: nn.Module, algorithm: str) -> None:
 
 
 def num_features(module: nn.Module) -> int:
-    """Return the number of features of a model with a split."""
+    """Return the number of features of a model with a split.
+
+    Parameters
+    ----------
+    module
+        The model.
+
+    Examples
+    --------
+    >>> num_features(Classifier(nn.Linear(4, 3), 3, 2))
+    3
+    """
     need_split(module, "num_features")
     width = getattr(module, "num_features", None) or getattr(module.head, "in_features", None)
     if not isinstance(width, int):
@@ -89,8 +152,25 @@ def num_features(module: nn.Module) -> int:
 def adapt(module: nn.Module, input_shape: Sequence[int], num_classes: int, integers: bool = False) -> nn.Module:
     """Return a user's module as a model: itself if it has the split, else wrapped in `Plain`.
 
-    It is called with a batch of two zero samples in evaluation mode, to detect a wrong shape before training. With
-    `integers` they are int64, such as token ids.
+    It is called with a batch of two zero samples in evaluation mode, to detect a wrong shape before training.
+
+    Parameters
+    ----------
+    module
+        Your module.
+    input_shape, num_classes
+        Shape of one sample, and number of logits.
+    integers
+        Whether samples are int64, such as token ids.
+
+    Examples
+    --------
+    >>> type(adapt(nn.Linear(4, 2), (4,), 2)).__name__
+    'Plain'
+    >>> adapt(nn.Linear(4, 2), (4,), 3)
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.ArgumentError: Linear: expected logits of shape (batch, 3), got (2, 2) for two samples
     """
     model = module if has_split(module) else Plain(module)
     like = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))

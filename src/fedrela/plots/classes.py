@@ -40,10 +40,22 @@ def class_changes(
 ) -> None:  # fmt: skip
     """Draw each class's accuracy before (open dot) and after (filled dot), with the change in points.
 
-    For a run: before re-labelling and after the last round. For a comparison: one baseline without and with FedReLa,
-    mean over seeds. Plain numbers are a pair of shares per class, before and after, and `labels` name the two dots.
     With more than 40 classes, the group means are drawn, then the 12 largest rises and the 12 largest falls.
 
+    Parameters
+    ----------
+    source
+        A run: before re-labelling and after the last round. A comparison: one baseline without and with FedReLa, mean
+        over seeds. Or a pair of shares per class, before and after.
+    names, groups, labels
+        Of a pair: names of the classes, their groups, and names of the two dots.
+    baseline
+        Of a comparison: the baseline, by default the first.
+    ax
+        Axes to draw on; by default those of a new figure.
+
+    Examples
+    --------
     >>> ax = class_changes(([0.5, 0.5], [0.7, 0.4]), names=["cat", "dog"])
     >>> [text.get_text() for text in ax.texts]
     ['+20.0', '-10.0']
@@ -128,9 +140,19 @@ def class_counts(
 ) -> None:
     """Draw the training samples of each class by the labels before and after re-labelling.
 
-    `source` is a run, of which `client` chooses one client in place of all, or a pair of counts per class, before and
-    after.
+    Parameters
+    ----------
+    source
+        A run, or a pair of counts per class, before and after.
+    client
+        Of a run: one client in place of all.
+    names
+        Of a pair: names of the classes.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = class_counts(([90, 10], [80, 20]), names=["cat", "dog"])
     >>> [int(bar.get_height()) for bar in ax.patches]
     [90, 10, 80, 20]
@@ -168,9 +190,19 @@ def moves_into_classes(
 ) -> None:  # fmt: skip
     """Draw how many labels moved into each class, with the expected number and the limit.
 
-    Expected is the sum of all re-labelling probabilities towards a class; the limit is tau of the samples. `source` is
-    a run, or a number of moves per class, for which both are given here.
+    Parameters
+    ----------
+    source
+        A run, or a number of moves per class.
+    expected, limit
+        Of such numbers: the sum of all re-labelling probabilities towards each class, and tau of the samples.
+    names
+        Of such numbers: names of the classes.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = moves_into_classes([3, 5], expected=[2.5, 5.5], names=["cat", "dog"])
     >>> [int(bar.get_height()) for bar in ax.patches]
     [3, 5]
@@ -286,9 +318,19 @@ def _write_numbers(ax: Axes, mesh: Any, found: Floats, texts: Sequence[str]) -> 
 def confusion(source: Any, *, panel: str = "after", names: Sequence[str] | None = None, ax: Axes = style.NEW) -> None:
     """Draw the confusion matrix, in per cent of each true class.
 
-    `source` is a run, of which `panel` chooses ``before`` re-labelling, ``after`` the last round, or their
-    ``difference`` in points; or a matrix of counts whose rows are true classes and whose columns are predicted ones.
+    Parameters
+    ----------
+    source
+        A run, or a matrix of counts whose rows are true classes and whose columns are predicted ones.
+    panel
+        Of a run: ``before`` re-labelling, ``after`` the last round, or their ``difference`` in points.
+    names
+        Of a matrix: names of the classes.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = confusion([[3, 1], [0, 4]], names=["cat", "dog"])
     >>> [text.get_text() for text in ax.texts]
     ['75', '25', '100']
@@ -322,8 +364,17 @@ def _of_rows(matrix: Any) -> Floats:
 def label_flows(source: Any, *, names: Sequence[str] | None = None, ax: Axes = style.NEW) -> None:
     """Draw how many labels of each class became which other class.
 
-    `source` is a run, or a matrix of moves from class (row) to class (column), such as ``Ledger.flow``.
+    Parameters
+    ----------
+    source
+        A run, or a matrix of moves from class (row) to class (column), such as ``Ledger.flow``.
+    names
+        Of a matrix: names of the classes.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = label_flows([[0, 12], [1, 0]], names=["cat", "dog"])
     >>> [text.get_text() for text in ax.texts]
     ['12', '1']

@@ -41,9 +41,19 @@ def client_classes(
 
     Up to 60 classes are drawn as dots whose area is proportional to the number of samples, with a ring around those too
     small to see. More are drawn as coloured cells, from the most frequent class to the rarest. Of more than 60 clients,
-    60 are shown, spread over their ranking by size. `source` is a run, or the samples of each class at each client,
-    ``(clients, classes)`` integers; groups colour the classes.
+    60 are shown, spread over their ranking by size.
 
+    Parameters
+    ----------
+    source
+        A run, or the samples of each class at each client, ``(clients, classes)`` integers.
+    names, groups
+        Of such counts: names of the classes, and groups that colour them.
+    ax
+        Axes to draw on; by default those of a new figure.
+
+    Examples
+    --------
     >>> dots = client_classes([[30, 0], [10, 20]], names=["cat", "dog"]).collections[0]
     >>> dots.get_offsets().tolist(), (dots.get_sizes() / dots.get_sizes().max() * 30).round().tolist()
     ([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [30.0, 20.0, 10.0])

@@ -30,9 +30,18 @@ HELD_BACK = "validation"  # balanced accuracy on the clients' validation samples
 def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: Axes = style.NEW) -> None:
     """Draw paired gains in points with their 95 % intervals; a filled dot has an interval without zero.
 
-    `source` is a comparison or its summary, of which `base` and `treated` choose the matched arms; or rows of a name, a
-    mean and the two ends of an interval (None without one), as differences of shares.
+    Parameters
+    ----------
+    source
+        A comparison or its summary; or rows of a name, a mean and the two ends of an interval (None without one), as
+        differences of shares.
+    base, treated
+        Of a comparison: the matched arms.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = gains([("minority", 0.12, 0.05, 0.19), ("overall", 0.01, -0.02, 0.04)])
     >>> [text.get_text() for text in ax.texts]
     ['+12.0 [+5.0, +19.0]', '+1.0 [-2.0, +4.0]']
@@ -89,12 +98,25 @@ def sensitivity(
 ) -> None:  # fmt: skip
     """Draw the effect of swept keys: lines with bands over one key, a heat map over two.
 
-    `source` is a sweep of one or two keys, its summary, or a mapping of names to a triple of values of the key, means
-    and standard deviations (None without). `metric` is a group, the headline, or ``moved``; by default all accuracies
-    as lines of one arm, or the headline as lines of several arms or as a heat map of one `baseline` and `arm`. Of a
-    mapping, `dashed` are values of a baseline by the name of a line, drawn across in its colour, and `over` names the
-    key.
+    Parameters
+    ----------
+    source
+        A sweep of one or two keys, its summary, or a mapping of names to a triple of values of the key, means and
+        standard deviations (None without).
+    metric
+        A group, the headline, or ``moved``; by default all accuracies as lines of one arm, or the headline as lines of
+        several arms or as a heat map.
+    baseline, arm
+        Of a sweep of two keys: what the heat map shows, by default the first.
+    dashed
+        Of a mapping: values of a baseline by the name of a line, drawn across in its colour.
+    over
+        Of a mapping: the name of the key.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = sensitivity({"minority": ([0.01, 0.05, 0.1], [0.5, 0.7, 0.6], None)})
     >>> ax.get_lines()[0].get_ydata().tolist()
     [0.5, 0.7, 0.6]
@@ -207,7 +229,21 @@ def _surface(ax: Axes, summary: Summary, arm: tuple[str, str], metric: str) -> N
 
 @dataclass(frozen=True)
 class Gain:
-    """What FedReLa added to a metric at one place of a table, as shares."""
+    """What FedReLa added to a metric at one place of a table.
+
+    Parameters
+    ----------
+    place, metric
+        Where in the table, and the name of the metric.
+    published, measured
+        What was added, as shares.
+
+    Examples
+    --------
+    >>> gain = Gain("CIFAR-10, FedAvg", "minority", published=0.12, measured=0.10)
+    >>> gain.place, gain.measured
+    ('CIFAR-10, FedAvg', 0.1)
+    """
 
     place: str
     metric: str
@@ -219,8 +255,15 @@ class Gain:
 def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> None:
     """Draw gains by FedReLa as published against as measured; on the dashed line both agree.
 
-    `source` is a reproduction, its summary, or a sequence of `Gain`.
+    Parameters
+    ----------
+    source
+        A reproduction, its summary, or a sequence of `Gain`.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = published_and_measured([Gain("CIFAR-10, FedAvg", "minority", 0.12, 0.10)])
     >>> ax.get_lines()[-1].get_xydata().tolist()
     [[12.0, 10.0]]

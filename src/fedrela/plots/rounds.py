@@ -26,10 +26,21 @@ def accuracy_over_rounds(
 ) -> None:  # fmt: skip
     """Draw accuracy over rounds, with a mark at T, the first round of re-labelling.
 
-    For a run: its headline accuracy and that of each group of classes. For a comparison: all arms of one baseline in
-    `metric`, by default the headline, as means over seeds with a band of one standard deviation. Plain numbers are a
-    mapping of names to shares, ``(rounds,)`` or ``(seeds, rounds)``; `start` is their T.
+    Parameters
+    ----------
+    source
+        A run: its headline accuracy and that of each group of classes. A comparison: all arms of one baseline, as means
+        over seeds with a band of one standard deviation. Or a mapping of names to shares, ``(rounds,)`` or
+        ``(seeds, rounds)``.
+    baseline, metric
+        Of a comparison: the baseline, by default the first, and the metric, by default the headline.
+    start
+        Of a mapping: T.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = accuracy_over_rounds({"FedAvg": [0.2, 0.5, 0.6], "FedReLa": [0.2, 0.5, 0.7]}, start=3)
     >>> [line.get_label() for line in ax.get_lines()[:2]]
     ['FedAvg', 'FedReLa']
@@ -121,8 +132,17 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     """Draw the seconds of each round: training, evaluation, re-labelling.
 
     Re-labelling is summed over clients, which may work in parallel, so its part is an upper bound. Beyond
-    120 rounds a bar is the mean of neighbouring rounds. `source` is a run, or a mapping of names to seconds per round.
+    120 rounds a bar is the mean of neighbouring rounds.
 
+    Parameters
+    ----------
+    source
+        A run, or a mapping of names to seconds per round.
+    ax
+        Axes to draw on; by default those of a new figure.
+
+    Examples
+    --------
     >>> ax = cost({"training": [2.0, 2.1], "evaluation": [0.5, 0.5]})
     >>> [round(float(bar.get_height()), 1) for bar in ax.patches]
     [2.0, 2.1, 0.5, 0.5]

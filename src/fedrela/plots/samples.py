@@ -30,9 +30,19 @@ def score_histogram(
 ) -> None:
     """Draw how the scores z are distributed, with the thresholds above which samples may move.
 
-    `source` is a run, of which `group` chooses scores towards the classes of one group, or scores of any shape, for
-    which `thresholds` are given here.
+    Parameters
+    ----------
+    source
+        A run, or scores of any shape.
+    group
+        Of a run: scores towards the classes of this group only.
+    thresholds
+        Of scores: the thresholds to mark.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = score_histogram([-1.0, 0.0, 0.1, 2.5], thresholds=[2.0])
     >>> sum(int(bar.get_height()) for bar in ax.patches)
     4
@@ -83,11 +93,22 @@ def gallery(
 ) -> None:  # fmt: skip
     """Draw re-labelled samples with their old and new label, and the model's probability of the new one.
 
-    `source` is a run, or a mapping with ``samples`` (n, channels, height, width) uint8 or (n, features), ``old`` and
-    ``new`` class ids, and optionally ``posterior``, ``rho`` (the re-labelling probability) and ``feature_names``. For a
-    run they are its most probable moves, or with `drawn` moves drawn at random. There are `most` of them, `across` side
-    by side, or fewer in a new figure that is too narrow.
+    Parameters
+    ----------
+    source
+        A run, or a mapping with ``samples`` (n, channels, height, width) uint8 or (n, features), ``old`` and ``new``
+        class ids, and optionally ``posterior``, ``rho`` (the re-labelling probability) and ``feature_names``.
+    names
+        Of a mapping: names of the classes.
+    drawn
+        Of a run: moves drawn at random in place of the most probable ones.
+    most, across
+        How many samples there are, and how many side by side; fewer in a new figure that is too narrow.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> found = {"samples": np.zeros((1, 1, 8, 8), np.uint8), "old": [0], "new": [1], "posterior": [0.25]}
     >>> [text.get_text() for text in gallery(found, names=["cat", "dog"]).texts]
     ['cat → dog', 'posterior 0.250']
@@ -169,10 +190,22 @@ def decision_boundary(
 ) -> None:  # fmt: skip
     """Draw two-dimensional samples and where the model's decision changes, before and after re-labelling.
 
-    `posterior` is a function from points, (n, 2), to posteriors, (n, classes); or several by name, such as ``before``
-    and ``after``, each drawn as a boundary of its own. `x`, (n, 2), are samples, `labels` their classes; those at the
-    indices `moved` have a ring: they were re-labelled.
+    Parameters
+    ----------
+    posterior
+        A function from points, (n, 2), to posteriors, (n, classes); or several by name, such as ``before`` and
+        ``after``, each drawn as a boundary of its own.
+    x, labels
+        The samples, (n, 2), and their classes.
+    moved
+        Indices of re-labelled samples, which get a ring.
+    names
+        Names of the classes.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> def posterior(points):
     ...     p = 1 / (1 + np.exp(-points[:, 0]))
     ...     return np.stack([1 - p, p], axis=1)

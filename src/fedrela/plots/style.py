@@ -65,7 +65,16 @@ SERIES, RISES, FALLS = (
 
 
 def use_style() -> None:
-    """Use fedrela's style for all further figures, as ``matplotlib.pyplot.style.use`` does."""
+    """Use fedrela's style for all further figures, as ``matplotlib.pyplot.style.use`` does.
+
+    Examples
+    --------
+    Here inside a block that restores the style after it:
+
+    >>> from matplotlib import pyplot
+    >>> with pyplot.rc_context():
+    ...     use_style()
+    """
     from matplotlib import style
 
     style.use(STYLE)

@@ -22,9 +22,19 @@ REACH = 3.2  # standard deviations beyond the means
 def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax: Axes = style.NEW) -> None:
     """Draw where clients and their aggregated model decide for the minority: open before, filled after re-labelling.
 
-    `clients` have priors and weights. `rho` is the probability of re-labelling the majority to the minority class, and
-    `distance` is between the means of the two classes, in standard deviations.
+    Parameters
+    ----------
+    clients
+        Priors and weights.
+    rho
+        Probability of re-labelling the majority to the minority class.
+    distance
+        Between the means of the two classes, in standard deviations.
+    ax
+        Axes to draw on; by default those of a new figure.
 
+    Examples
+    --------
     >>> ax = boundaries(Clients.of([[40, 10], [5, 400]]), 0.3)
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['2 clients', 'aggregated, as printed', 'aggregated, corrected']
@@ -66,8 +76,15 @@ def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax:
 def posteriors(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax: Axes = style.NEW) -> None:
     """Draw the posterior of the minority class: of every client, of their average, and of that after re-labelling.
 
-    Parameters as for `boundaries`. A model decides for the minority class where its curve is above 1/2.
+    A model decides for the minority class where its curve is above 1/2.
 
+    Parameters
+    ----------
+    clients, rho, distance, ax
+        As for `boundaries`.
+
+    Examples
+    --------
     >>> ax = posteriors(Clients.of([[40, 10], [5, 400]]), 0.3)
     >>> len(ax.lines)
     5

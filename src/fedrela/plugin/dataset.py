@@ -141,7 +141,23 @@ def _other_data(number: int) -> DataError:
 def relabeled_loader(
     loader: DataLoader[Any], source: LabelSource | None, *, label: LabelKey | None = None
 ) -> DataLoader[Any]:
-    """Return a loader like `loader`, in the same order and batches, over its data set with the current labels."""
+    """Return a loader like `loader`, in the same order and batches, over its data set with the current labels.
+
+    Parameters
+    ----------
+    loader
+        A loader of a map-style data set.
+    source, label
+        As for `RelabeledDataset`.
+
+    Examples
+    --------
+    >>> import fedrela
+    >>> done = fedrela.relabel([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]], [0, 0, 0, 1], tau=0.5, seed=1)
+    >>> loader = DataLoader([("a", 0), ("b", 0), ("c", 0), ("d", 1)], batch_size=2)
+    >>> [labels.tolist() for rows, labels in relabeled_loader(loader, done.ledger)]
+    [[0, 1], [0, 1]]
+    """
     if not isinstance(loader, DataLoader):
         raise ArgumentError(f"expected a torch DataLoader, got {type(loader).__name__}", argument="loader")
     order: dict[str, Any] = {"batch_sampler": loader.batch_sampler}

@@ -59,7 +59,7 @@ class OneShot:
 
     Examples
     --------
-    ::
+    In the loop of a client::
 
         once = OneShot(train_set, experiment="icu", client="ward-3", rounds=50)
         loader = DataLoader(once.dataset, batch_size=32, shuffle=True)
@@ -67,6 +67,20 @@ class OneShot:
             model.load_state_dict(receive())
             once.before_round(round, model)
             train(model, loader)
+
+    With eight rows that are their own logits, of which the seventh looks most like the rare class:
+
+    >>> import tempfile
+    >>> import torch
+    >>> x = torch.tensor([[3.0, 0.0]] * 6 + [[1.0, 0.0], [0.0, 3.0]])
+    >>> y = torch.tensor([0, 0, 0, 0, 0, 0, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as store:
+    ...     once = OneShot((x, y), experiment="icu", client="ward-3", rounds=2, start=2, tau=0.2, store=store)
+    ...     for round in (1, 2):
+    ...         _ = once.before_round(round, nn.Identity())
+    ...         print(round, [int(label) for _, label in once.dataset])
+    1 [0, 0, 0, 0, 0, 0, 0, 1]
+    2 [0, 0, 0, 0, 0, 0, 1, 1]
     """
 
     def __init__(

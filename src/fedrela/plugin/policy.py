@@ -23,6 +23,31 @@ NOT_OF_MOVES = ("enabled", "passes", "share")
 class Policy(OwnerLimits):
     """Limits of re-labelling: those of a client's file, or those that a federation asks for.
 
+    Parameters
+    ----------
+    enabled
+        False: train on the original labels, even if new ones were made before.
+    tau
+        Largest tau.
+    max_fraction
+        Largest share of a client's labels that may change.
+    min_agreement
+        If the model confirms a smaller share of the labels, none moves.
+    passes
+        How often labels may be made, each time from the original ones.
+    share
+        Whether the server may learn the number of moved labels.
+    allowed, forbidden
+        The only moves that may happen, and moves that may not, as pairs of classes (from, to).
+    keep
+        Rows whose labels are verified and stay, by number or id.
+    absent
+        Whether samples may move into a class that the client does not have.
+    class_tau
+        Tau of single classes, by number or name.
+
+    Examples
+    --------
     >>> federation, client = Policy(tau=0.2, share=True), Policy(tau=0.05, forbidden=[(3, 0)])
     >>> both = federation.stricter(client)
     >>> both.tau, both.share, sorted(both.forbidden)
@@ -73,7 +98,22 @@ def _plain(value: Any) -> Any:
 
 
 def read_policy(path: str | Path) -> Policy:
-    """Return the policy in a TOML file, whose keys are the attributes of `Policy`; errors name file and key."""
+    r"""Return the policy in a TOML file, whose keys are the parameters of `Policy`; errors name file and key.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "policy.toml").write_text("tau = 0.03\nforbidden = [[3, 0]]")
+    ...     policy = read_policy(folder + "/policy.toml")
+    >>> policy.tau, sorted(policy.forbidden)
+    (0.03, [(3, 0)])
+    """
     path = Path(path)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))

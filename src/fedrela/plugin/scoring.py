@@ -67,6 +67,13 @@ def posterior(
         probabilities are then refused.
     batch_size
         Samples of one forward pass.
+
+    Examples
+    --------
+    >>> x, y = torch.tensor([[0.0, 0.0], [4.0, -4.0]]), torch.tensor([1, 0])
+    >>> found, labels = posterior(nn.Identity(), (x, y))
+    >>> found.round(2).tolist(), labels.tolist()
+    ([[0.5, 0.5], [1.0, 0.0]], [1, 0])
     """
     if outputs is not None:
         check_choice("outputs", outputs, OUTPUTS)

@@ -34,9 +34,30 @@ def default_folder() -> Path:
 
 
 class LabelStore:
-    """The ledgers of one client in one experiment, both plain names.
+    """The ledgers of one client in one experiment.
 
-    `folder`, by default `default_folder`, has the labels of all experiments and clients. `log` is the client's log.
+    Parameters
+    ----------
+    folder
+        The folder with the labels of all experiments and clients; None for one below the user's data folder.
+    experiment, client
+        Plain names.
+
+    Attributes
+    ----------
+    log
+        The client's log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fedrela
+    >>> done = fedrela.relabel([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]], [0, 0, 0, 1], tau=0.5, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = LabelStore(folder, "icu", "ward-3")
+    ...     _ = store.record(1, done.ledger, round=48)
+    ...     print([ledger.labels.tolist() for ledger in store.passes()], store.undo("consent withdrawn").tolist())
+    [[0, 1, 0, 1]] [0, 0, 0, 1]
     """
 
     def __init__(self, folder: str | Path | None, experiment: str, client: str) -> None:

@@ -20,9 +20,22 @@ EVENTS = "tfevents"  # TensorBoard reads every file with this in its name
 
 
 class TensorBoardLog:
-    """Events in the folder `path`, created with the first event, by ``torch.utils.tensorboard.SummaryWriter``.
+    """Events for TensorBoard, written by ``torch.utils.tensorboard.SummaryWriter``.
 
-    A folder that already holds events is an `ArgumentError`: two runs in one folder would be drawn as one.
+    Parameters
+    ----------
+    path
+        Their folder, created with the first event. One that already holds events is an `ArgumentError`: two runs in one
+        folder would be drawn as one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = {"round": 1, "accuracy": {"overall": 0.9}, "loss": None, "moved": 0, "excluded": []}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     TensorBoardLog(folder).add_round(record)
+    ...     print(len(os.listdir(folder)))
+    1
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -69,8 +82,26 @@ class TensorBoardLog:
 def write_tensorboard(folder: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
     """Write a run, finished or not, for TensorBoard, or every run of a grid into a folder of its own.
 
-    `path` is a folder for its events, new or without any. With `figures` the plots of a run's report are added; their
-    step is its last round.
+    Parameters
+    ----------
+    folder
+        The run, or the grid of runs.
+    path
+        A folder for its events, new or without any.
+    figures
+        Whether the plots of a run's report are added; their step is its last round.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedrela.experiment import begin
+    >>> small = {"data": {"source": "gaussians", "partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with begin(small, out=folder + "/run", workers=1) as started:
+    ...         _ = next(started.rounds())
+    ...     write_tensorboard(RunFolder.open(folder + "/run"), folder + "/board", figures=False)
+    ...     print(len(os.listdir(folder + "/board")))
+    1
     """
     if isinstance(folder, RunFolder):
         log, records = TensorBoardLog(path), folder.rounds()

@@ -40,8 +40,23 @@ def page_of(folder: RunFolder | GridFolder, *, samples: bool = True) -> Page:
 def write_report(path: str | Path, *, samples: bool = True) -> Path:
     """Write ``report.html`` into a folder and return where it is.
 
-    `path` is a run folder, finished or not, or the folder of a comparison, a sweep or a reproduction. With `samples`
-    False no sample is shown.
+    Parameters
+    ----------
+    path
+        A run folder, finished or not, or the folder of a comparison, a sweep or a reproduction.
+    samples
+        Whether samples are shown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedrela.experiment import begin
+    >>> small = {"data": {"source": "gaussians", "partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with begin(small, out=folder + "/run", workers=1) as started:
+    ...         _ = next(started.rounds())
+    ...     print(write_report(folder + "/run").name)
+    report.html
     """
     folder = open_folder(path)
     folder.write(REPORT, render(page_of(folder, samples=samples)).encode())
@@ -61,8 +76,27 @@ def write_figures(
 
     For a run, they include its samples: the most probable moves and some drawn at random.
 
-    `path` is as for `write_report`. `out` is the folder for the files, created if missing; existing files are
-    an error, unless `overwrite` is True. `formats` are ``svg``, ``png`` or ``pdf``.
+    Parameters
+    ----------
+    path
+        As for `write_report`.
+    out
+        The folder for the files, created if missing.
+    formats
+        ``svg``, ``png`` or ``pdf``, one or several.
+    overwrite
+        Whether existing files are replaced; else they are an error.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedrela.experiment import begin
+    >>> small = {"data": {"source": "gaussians", "partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with begin(small, out=folder + "/run", workers=1) as started:
+    ...         _ = next(started.rounds())
+    ...     print([path.name for path in write_figures(folder + "/run", folder + "/figures")][:2])
+    ['accuracy-column.svg', 'accuracy-page.svg']
     """
     check_formats(formats)
     folder = open_folder(path)
@@ -117,10 +151,27 @@ def check_picture_path(path: str | Path, *, overwrite: bool = False) -> None:
 
 
 def write_plot(path: str | Path, draw: Callable[..., object], *, title: str = "", overwrite: bool = False) -> None:
-    """Draw one plot into a file that ends in .svg, .png or .pdf, with `title` above it.
+    """Draw one plot into a file that ends in .svg, .png or .pdf.
 
-    `draw` is a plot but for its keyword `ax`, such as ``functools.partial(fedrela.plots.client_classes, counts)``. An
-    existing file is an error, unless `overwrite` is True.
+    Parameters
+    ----------
+    path
+        The file.
+    draw
+        A plot but for its keyword `ax`, such as ``functools.partial(fedrela.plots.client_classes, counts)``.
+    title
+        A line above the plot.
+    overwrite
+        Whether an existing file is replaced; else it is an error.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> draw = partial(plots.client_classes, [[30, 0], [10, 20]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_plot(folder + "/clients.svg", draw, title="Two clients")
+    ...     print([path.name for path in Path(folder).iterdir()])
+    ['clients.svg']
     """
     check_picture_path(path, overwrite=overwrite)
 

@@ -61,6 +61,17 @@ def reproduce(
         More baselines, also your own, as in ``[compare] baselines``; see `with_baselines`.
     changes
         Tables of a configuration that override those of every run, such as your own model; see `with_changes`.
+
+    Examples
+    --------
+    One round with two clients, to try it:
+
+    >>> import tempfile
+    >>> quick = {"train": {"rounds": 1, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = reproduce("tab:norm_ablation", out=folder + "/table", seeds=1, workers=1, changes=quick)
+    >>> found["name"], found["scale"], [entry["arm"] for entry in found["entries"]]
+    ('tab:norm_ablation', 'smoke', ['baseline', '+FedReLa', '+FedReLa'])
     """
     folder = None if root is None else Path(root).absolute()
     table = with_changes(with_baselines(paper_table(name), baselines), changes or {})

@@ -48,7 +48,24 @@ LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
 
 class RunFolder(RecordFolder):
-    """A run on disk; `create` starts one, `open` opens one."""
+    """A run on disk; `create` starts one, `open` opens one.
+
+    Parameters
+    ----------
+    path
+        The folder of a run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedrela.experiment import run
+    >>> small = {"train": {"rounds": 1, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     _ = run(small, out=home + "/run", workers=1)
+    ...     folder = RunFolder.open(home + "/run")
+    ...     folder.status, len(folder.rounds()), [client for client, path in folder.ledgers()]
+    ('done', 1, [0, 1])
+    """
 
     writable, readable, subfolders = names.WRITABLE, names.READABLE, (names.CHECKPOINT, names.LEDGERS)
 

@@ -22,9 +22,17 @@ ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[str]:
     """Call a loader without arguments twice, check what it returns, and return the names of all checks.
 
-    The first check that fails raises a `DataError` that starts with its name. It warns if more than the fraction
-    `doubled` of the test samples equal training samples, byte for byte.
+    The first check that fails raises a `DataError` that starts with its name.
 
+    Parameters
+    ----------
+    load
+        The loader.
+    doubled
+        It warns if more than this fraction of the test samples equal training samples, byte for byte.
+
+    Examples
+    --------
     >>> from fedrela.data.sources import load
     >>> check_source(lambda: load("digits"))[:3]
     ['returns a Source', 'shapes and types', 'not empty']

@@ -30,6 +30,12 @@ class Clients:
         pi_j^(k) and pi_l^(k), (K,); they sum to 1 per client.
     weights
         w_k, (K,); they sum to 1.
+
+    Examples
+    --------
+    >>> clients = Clients.of([[1, 3], [4, 4]])
+    >>> clients.thresholds.tolist(), round(clients.contradicting, 2)
+    ([3.0, 1.0], 0.67)
     """
 
     minority: Floats
@@ -84,6 +90,13 @@ class Clients:
 def bayes_threshold(minority: float, majority: float) -> float:
     """Return Lemma 1's boundary, pi_l / pi_j: infinite if class j has no sample.
 
+    Parameters
+    ----------
+    minority, majority
+        The priors pi_j and pi_l.
+
+    Examples
+    --------
     >>> bayes_threshold(0.01, 0.99)
     99.0
     """
@@ -118,6 +131,15 @@ def local_threshold(minority: float, majority: float, rho: float = 0.0, back: fl
 def posterior(ratio: ArrayLike, minority: ArrayLike, majority: ArrayLike) -> Floats:
     """Return eta_j = pi_j r / (pi_j r + pi_l) at the likelihood ratio r = P_j / P_l.
 
+    Parameters
+    ----------
+    ratio
+        One or more r.
+    minority, majority
+        The priors pi_j and pi_l.
+
+    Examples
+    --------
     >>> float(posterior(9.0, 0.1, 0.9))
     0.5
     """
@@ -128,6 +150,15 @@ def posterior(ratio: ArrayLike, minority: ArrayLike, majority: ArrayLike) -> Flo
 def relabelled_posterior(eta: ArrayLike, rho: ArrayLike, back: ArrayLike = 0.0) -> Floats:
     """Return the posterior of class j after re-labelling, eta (1 - rho_{j -> l}) + (1 - eta) rho_{l -> j}.
 
+    Parameters
+    ----------
+    eta
+        The posterior of class j before.
+    rho, back
+        Probability of re-labelling l to j, and j to l.
+
+    Examples
+    --------
     >>> float(relabelled_posterior(0.25, 0.2))
     0.4
     """
@@ -141,6 +172,15 @@ def posterior_rho(eta: ArrayLike, factor: float) -> Floats:
     It is eta (f - 1) / (1 + eta (f - 1)): about proportional to a small posterior, as Section 3.2 asks, and below 0.5
     on the boundary. It multiplies the odds of class j by f, so that a logistic model stays one.
 
+    Parameters
+    ----------
+    eta
+        The posterior of class j.
+    factor
+        f, at least 1.
+
+    Examples
+    --------
     >>> round(float(posterior_rho(0.2, 4.0)), 6), float(relabelled_posterior(0.2, posterior_rho(0.2, 4.0)))
     (0.375, 0.5)
     """
@@ -151,6 +191,15 @@ def posterior_rho(eta: ArrayLike, factor: float) -> Floats:
 def printed_threshold(clients: Clients, rho: ArrayLike = 0.0) -> float:
     """Return the boundary as Lemma 3 prints it; without re-labelling it is S^[w], pi_l^[w] / pi_j^[w].
 
+    Parameters
+    ----------
+    clients
+        Priors and weights.
+    rho
+        Probability of re-labelling l to j: one number, or one per client.
+
+    Examples
+    --------
     >>> printed_threshold(Clients.of([[99, 1], [1, 9899]])), printed_threshold(Clients.of([[10, 90]]), 0.3)
     (99.0, 3.6)
     """
@@ -201,7 +250,20 @@ def aggregated_threshold(clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> f
 
 
 def margin(ratio: ArrayLike, clients: Clients, rho: Rho = 0.0, back: Rho = 0.0) -> Floats:
-    """Return sum_k w_k (eta~_j^(k) - eta~_l^(k)) at likelihood ratios; positive where class j is predicted."""
+    """Return sum_k w_k (eta~_j^(k) - eta~_l^(k)) at likelihood ratios; positive where class j is predicted.
+
+    Parameters
+    ----------
+    ratio
+        One or more P_j / P_l.
+    clients, rho, back
+        As for `aggregated_threshold`.
+
+    Examples
+    --------
+    >>> margin([1.0, 9.0, 81.0], Clients.of([[10, 90]])).round(6).tolist()
+    [-0.8, 0.0, 0.8]
+    """
     eta = posterior(np.asarray(ratio)[..., None], clients.minority, clients.majority)
     to_j, to_l = (each(eta) if callable(each) else np.asarray(each) for each in (rho, back))
     return np.asarray((eta * (1 - 2 * to_l) - (1 - eta) * (1 - 2 * to_j)) @ clients.weights)
@@ -212,6 +274,13 @@ def parameter_threshold(clients: Clients) -> float:
 
     Their intercepts differ by the logarithms of the thresholds, so it is the weighted geometric mean of these.
 
+    Parameters
+    ----------
+    clients
+        Priors and weights.
+
+    Examples
+    --------
     >>> round(parameter_threshold(Clients.of([[1, 1], [1, 1]], [1, 3])), 6)
     1.0
     """
@@ -225,6 +294,15 @@ def directed(clients: Clients, rho: float) -> tuple[Floats, Floats]:
     For `aggregated_threshold`. With one rho for all, it lowers the threshold if and only if `clients.contradicting`
     is below 1/2 (clients with equal priors aside), which pi_j <= 1/4 guarantees under weights by size.
 
+    Parameters
+    ----------
+    clients
+        Priors and weights.
+    rho
+        Probability of re-labelling from a client's more frequent class to the other.
+
+    Examples
+    --------
     >>> [rho.tolist() for rho in directed(Clients.of([[1, 9], [9, 1]]), 0.3)]
     [[0.3, 0.0], [0.0, 0.3]]
     """
@@ -235,6 +313,13 @@ def directed(clients: Clients, rho: float) -> tuple[Floats, Floats]:
 def printed_directed_threshold(clients: Clients, rho: float) -> float:
     """Return the same boundary as printed: infinite if all clients agree with the global order.
 
+    Parameters
+    ----------
+    clients, rho
+        As for `directed`.
+
+    Examples
+    --------
     >>> printed_directed_threshold(Clients.of([[1, 9], [2, 8]]), 0.3)
     inf
     """
@@ -249,6 +334,15 @@ def printed_condition(clients: Clients, minority: float, majority: float, rho: A
 
         [sum_k w_k pi_l^(k) (1 - 2 rho^(k)) / pi_l] / [sum_k w_k pi_j^(k) / pi_j]
 
+    Parameters
+    ----------
+    clients, rho
+        As for `printed_threshold`.
+    minority, majority
+        The global priors.
+
+    Examples
+    --------
     >>> round(printed_condition(Clients.of([[10, 90]]), 0.1, 0.9, rho=0.3), 6)
     0.4
     """
@@ -260,6 +354,15 @@ def balance_condition(clients: Clients, minority: float, majority: float, rho: R
 
         [sum_k w_k eta_l^(k) (1 - 2 rho^(k))] / [sum_k w_k eta_j^(k)]   where P_j / P_l = pi_l / pi_j
 
+    Parameters
+    ----------
+    clients, rho
+        As for `aggregated_threshold`.
+    minority, majority
+        The global priors.
+
+    Examples
+    --------
     >>> round(balance_condition(Clients.of([[10, 90]]), 0.1, 0.9, rho=0.3), 6)
     0.4
     """
@@ -271,6 +374,13 @@ def balance_condition(clients: Clients, minority: float, majority: float, rho: R
 def needed_rho(clients: Clients, minority: float, majority: float) -> float:
     """Return the rho, the same for all clients, that undoes what their heterogeneity adds to the threshold.
 
+    Parameters
+    ----------
+    clients, minority, majority
+        As for `balance_condition`.
+
+    Examples
+    --------
     >>> needed_rho(Clients.of([[10, 90]]), 0.1, 0.9)
     0.0
     """

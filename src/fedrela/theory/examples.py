@@ -38,6 +38,12 @@ class Example1:
         Of the aggregated posterior itself.
     parameters
         Of averaged parameters, if each client fits its own data exactly.
+
+    Examples
+    --------
+    >>> found = example_1(10, 1000)
+    >>> round(found.local[1]), round(found.true)
+    (999, 979)
     """
 
     local: tuple[float, float]
@@ -85,6 +91,13 @@ def example_1(minority: int, majority: int, *, by_size: bool = True) -> Example1
 class TwoGaussians:
     """Two classes on a line with unit variance, as the source `gaussians`: l around -d / 2, and j around d / 2.
 
+    Parameters
+    ----------
+    distance
+        d.
+
+    Examples
+    --------
     >>> TwoGaussians(2.0).point(1.0)
     0.0
     """
@@ -120,6 +133,23 @@ def dirichlet_clients(
     """Return clients that get the samples of each class by Dirichlet proportions, as in the paper.
 
     Clients without samples are left out.
+
+    Parameters
+    ----------
+    clients, alpha
+        K, and the concentration: small values give each client few classes.
+    minority
+        The global prior of class j.
+    samples
+        Number of all samples.
+    seed
+        Seed of the draw.
+
+    Examples
+    --------
+    >>> found = dirichlet_clients(5, 100.0, minority=0.25)
+    >>> found.weights.size, round(found.aggregated[0], 6)
+    (5, 0.25)
     """
     rng, rare = stream(seed, "theory clients"), round(minority * samples)
     shares = rng.dirichlet(np.full(clients, alpha), 2)
@@ -132,6 +162,17 @@ def printed_error(
 ) -> float:
     """Return the median of true over printed threshold, over the clients of seeds 0, 1, 2, ...
 
+    Parameters
+    ----------
+    clients, alpha, minority, samples
+        As for `dirichlet_clients`.
+    rho
+        Probability of re-labelling l to j.
+    draws
+        Number of seeds.
+
+    Examples
+    --------
     >>> round(printed_error(20, 100, minority=0.1, samples=100_000, rho=0.3, draws=20), 2)
     1.0
     """

@@ -285,3 +285,10 @@ def test_in_this_process_work_has_one_thread_and_the_rest_as_many_as_before():
     finally:
         torch.set_num_threads(former)
     assert serial.size == 1
+
+
+def test_results_may_lead_to_further_tasks(pool):
+    pool.load(toy_work.power, 2)
+    done = list(pool.run([1, 2, 3], then=lambda result: [result.value + 10] if result.value < 10 else []))
+    assert sorted(result.position for result in done) == list(range(6))
+    assert sorted(result.value for result in done) == [1, 4, 9, 11**2, 14**2, 19**2]

@@ -20,7 +20,25 @@ from fedrela.options import Options
 
 
 class Reallocator:
-    """Proposes moves. Derive from it, implement `propose`, and test it with `fedrela.testing.check_reallocator`."""
+    """Proposes moves. Derive from it, implement `propose`, and test it with `fedrela.testing.check_reallocator`.
+
+    Parameters
+    ----------
+    params
+        Values of the options that `Params` declares.
+
+    Examples
+    --------
+    >>> import fedrela
+    >>> class FirstChoice(Reallocator):
+    ...     "Every sample to the model's first choice."
+    ...     def propose(self, posterior, labels, options, rng):
+    ...         sample = np.flatnonzero(posterior.argmax(axis=1) != labels)
+    ...         target, score = posterior[sample].argmax(axis=1), posterior[sample].max(axis=1)
+    ...         return Candidates(sample, target, score, rho=np.ones(sample.size))
+    >>> fedrela.relabel([[0.2, 0.8], [0.9, 0.1]], [0, 0], tau=0.5, method=FirstChoice).labels.tolist()
+    [1, 0]
+    """
 
     label: ClassVar[str] = ""  #: in tables and pages; by default the name of the class
     description: ClassVar[str] = ""  #: what it does, in one line; by default the first line of the class docstring

@@ -24,8 +24,20 @@ Parts = list[Ints]
 class Partition(list[Ints]):
     """One sorted index array per client, which together contain every sample exactly once.
 
-    It was redrawn `redraws` times because a client was too small; then `moved` samples were moved from the largest
-    clients to the too small ones.
+    Parameters
+    ----------
+    parts
+        The index arrays.
+    redraws
+        How often the partition was redrawn because a client was too small.
+    moved
+        Samples that were then moved from the largest clients to the too small ones.
+
+    Examples
+    --------
+    >>> found = Partition([np.array([0, 2]), np.array([1])], redraws=3)
+    >>> [part.size for part in found], found.note
+    ([2, 1], 'redrawn 3 times to reach the minimum size')
     """
 
     def __init__(self, parts: Iterable[Ints], redraws: int = 0, moved: int = 0) -> None:
@@ -107,8 +119,19 @@ def donations(sizes: Ints, total: int) -> Ints:
 def iid(labels: ArrayLike, clients: int, *, seed: int, min_size: int = 1) -> Parts:
     """Shuffle all samples and give every client the same number, within one.
 
-    `min_size` 0 allows more clients than samples, some of them empty.
+    Parameters
+    ----------
+    labels : (n,) integers
+        The class of each sample.
+    clients
+        K.
+    seed
+        Seed of the run.
+    min_size
+        Samples of the smallest client; 0 allows more clients than samples, some of them empty.
 
+    Examples
+    --------
     >>> [part.size for part in iid([0, 1, 0, 1, 0], 2, seed=1)]
     [3, 2]
     """
@@ -124,6 +147,17 @@ def shards(labels: ArrayLike, clients: int, classes_per_client: int, *, seed: in
     Classes are cut into ``clients * classes_per_client`` shards, large classes into more of them, so that shards
     are as equal as the classes allow. No client gets two shards of one class, and no shard is empty.
 
+    Parameters
+    ----------
+    labels : (n,) integers
+        The class of each sample.
+    clients, classes_per_client
+        K, and how many classes each of them sees.
+    seed
+        Seed of the run.
+
+    Examples
+    --------
     >>> parts = shards([0] * 4 + [1] * 4 + [2] * 4, 3, 2, seed=1)
     >>> [part.size for part in parts]
     [4, 4, 4]
@@ -241,6 +275,17 @@ def hold_out(parts: Sequence[Ints], share: float, *, seed: int) -> tuple[Parts, 
     The share is rounded to the nearest number of samples, and at least one sample stays for training. A client's split
     depends only on its own number and samples.
 
+    Parameters
+    ----------
+    parts
+        One index array per client.
+    share
+        Share of its samples that a client holds out, below 1.
+    seed
+        Seed of the run.
+
+    Examples
+    --------
     >>> train, validation = hold_out([np.arange(10), np.arange(10, 11)], 0.3, seed=1)
     >>> [part.size for part in train], [part.size for part in validation]
     ([7, 1], [3, 0])

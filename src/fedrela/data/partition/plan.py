@@ -27,7 +27,26 @@ OFFICIAL = {"scheme": "multinomial", "min_size": 0}  # what numpy_seed implies
 class PartitionPlan(Options):
     """Which client gets which samples; each kind has its own options: see the function of that name.
 
-    The defaults of `scheme` and `min_size` depend on the kind.
+    Parameters
+    ----------
+    kind
+        ``dirichlet``: proportions drawn for every class; ``iid``: an even split; ``natural``: the source's own client
+        ids; ``shards``: a few classes per client.
+    clients
+        K; with ``natural`` it may be left out.
+    alpha, scheme, numpy_seed
+        Of ``dirichlet``.
+    min_size
+        Of ``dirichlet`` and ``iid``: samples of the smallest client. Its default, like that of `scheme`, depends on the
+        kind.
+    classes_per_client
+        Of ``shards``.
+
+    Examples
+    --------
+    >>> plan = PartitionPlan("shards", clients=3, classes_per_client=2)
+    >>> [part.size for part in plan.apply([0] * 4 + [1] * 4 + [2] * 4, seed=1)]
+    [4, 4, 4]
     """
 
     kind: str = option(

@@ -84,6 +84,18 @@ def find_source(name: object) -> SourceSpec:
 
     Your own function returns a `Source`. If it has parameters root, cache and progress, they are passed; further
     parameters are the source's options.
+
+    Parameters
+    ----------
+    name
+        Its name.
+
+    Examples
+    --------
+    >>> find_source("digits").label
+    "scikit-learn's digits"
+    >>> find_source("fedrela.data.sources.digits:load").has_files
+    False
     """
     source = find_component("sources", name, SOURCES)
     if isinstance(source, SourceSpec):

@@ -42,6 +42,13 @@ class Source:
         None for images.
     pixel_max
         The largest value that a pixel can have, not the largest in the data.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((4, 2), np.float32), np.array([0, 0, 0, 1])
+    >>> source = Source("clinic", x, y, x, y, class_names=("healthy", "ill"))
+    >>> source.num_classes, source.is_image
+    (2, False)
     """
 
     name: str
@@ -116,6 +123,12 @@ class SourceSpec:
     """A data source as the registry lists it.
 
     Parameters of `load` beyond `root`, `cache` and `progress` are the source's options, with their types.
+
+    Examples
+    --------
+    >>> from fedrela.data.sources import SOURCES
+    >>> SOURCES["digits"].has_files, SOURCES["digits"].size.classes, SOURCES["cifar10"].has_files
+    (False, 10, True)
     """
 
     load: Callable[..., Source]

@@ -13,13 +13,12 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 from multiprocessing.connection import wait
 from typing import Any
 
 from fedrela.arguments import check_integer
 from fedrela.engine.executors.worker import (
-    FAST_SECONDS,
     LOAD,
     TASKS,
     CannotSendError,
@@ -72,20 +71,27 @@ class Pool:
             _load_all(self._workers, message)
             self._load = message
 
-    def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
+    def run(
+        self,
+        tasks: Iterable[Any],
+        deadline: float | None = None,
+        then: Callable[[TaskResult], Iterable[Any]] | None = None,
+    ) -> Generator[TaskResult, None, None]:
         """Call ``work(task)`` with each task in some worker, and yield the results in order of arrival.
 
-        A task not finished `deadline` seconds after the first was handed out fails with `FailureKind.DEADLINE`.
+        A task not finished `deadline` seconds after the first was handed out fails with `FailureKind.DEADLINE`. `then`
+        is called with each result and returns further tasks, which have the next positions.
         """
         end = math.inf if deadline is None else time.monotonic() + deadline
         jobs = deque(Job(position, task) for position, task in enumerate(tasks))
+        positions = count(len(jobs))
         with self._exclusive():
             if self._load is None:
                 raise ArgumentError("nothing is loaded; load work first", argument="workers")
             try:
                 self._replace_ended()
                 for worker in self._workers:
-                    worker.is_fast = False
+                    worker.seconds = math.inf
                 yield from self._hand_out(jobs, end)
                 while busy := [worker for worker in self._workers if worker.jobs]:
                     timeout = None if end == math.inf else max(0.0, end - time.monotonic())
@@ -93,6 +99,8 @@ class Pool:
                     if not ready:
                         break
                     done = [result for w in busy if w.connection in ready for result in self._collect(w, jobs, end)]
+                    if then is not None:
+                        jobs.extend(Job(next(positions), task) for result in done for task in then(result))
                     # Before yielding, so that no worker waits for the caller.
                     done += self._hand_out(jobs, end)
                     yield from done
@@ -104,9 +112,9 @@ class Pool:
                 self._end_busy()
 
     def _hand_out(self, jobs: deque[Job], end: float) -> list[TaskResult]:
-        """Send each idle worker a message, and each fast one a second while there are enough tasks left for all."""
+        """Send each idle worker a message, and each that is soon idle a second while enough tasks are left for all."""
         failed: list[TaskResult] = []
-        for ahead, least in ((False, 1), (True, self.size)):
+        for ahead, least in ((False, 1), (True, 2 * self.size)):
             for worker in self._workers:
                 while worker.has_room(ahead) and len(jobs) >= least and time.monotonic() < end:
                     batch = self._next(jobs, worker.is_fast)
@@ -150,7 +158,7 @@ class Pool:
             replies = failure_of(unreadable)
         if isinstance(replies, Failure):
             return self._one_by_one(batch, replies, jobs)
-        worker.is_fast = replies[-1].finished - replies[-1].began < FAST_SECONDS
+        worker.seconds = replies[-1].finished - replies[-1].began
         return [
             TaskResult(job.position, failure=DEADLINE)
             if reply.finished > end

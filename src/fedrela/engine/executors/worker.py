@@ -6,6 +6,7 @@ import contextlib
 import copyreg
 import gc
 import io
+import math
 import multiprocessing
 import os
 import signal
@@ -28,6 +29,7 @@ from fedrela.text import one_line
 
 LOAD, TASKS = b"L", b"T"  # the first byte of a message
 FAST_SECONDS = 0.005  # tasks in one message with a longer one could wait while another worker is idle
+AHEAD_SECONDS = 0.1  # so could a message that is sent while the worker is busy with a longer task
 
 END_SECONDS = 10.0  # for a killed process to disappear
 
@@ -68,7 +70,7 @@ class Worker:
     def __init__(self) -> None:
         self.jobs: deque[Job] = deque()  # sent and not yet answered; the first message is the one being worked on
         self._batches = 0  # messages so far
-        self.is_fast = False  # whether its last task was so short that waiting for the next one matters
+        self.seconds = math.inf  # that its last task took; behind a short one, waiting for the next message matters
         self.connection, remote = Pipe()  # what to wait on for a reply
         try:
             self._process = forkserver.start(serve, remote)
@@ -78,9 +80,16 @@ class Worker:
         finally:
             remote.close()
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether its tasks are so short that several should share a message."""
+        return self.seconds < FAST_SECONDS
+
     def has_room(self, ahead: bool) -> bool:
-        """Whether it is idle; with `ahead`, whether it is fast and has no message beyond the current one."""
-        return self.is_fast and self.jobs[0].batch == self._batches if ahead and self.jobs else not self.jobs
+        """Whether it is idle; with `ahead`, whether it is soon, and has no message beyond the current one."""
+        if not ahead or not self.jobs:
+            return not self.jobs
+        return self.seconds < AHEAD_SECONDS and self.jobs[0].batch == self._batches
 
     def give(self, batch: list[Job], message: bytes) -> None:
         """Send tasks as one message."""
