@@ -33,6 +33,8 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -245,10 +247,10 @@ def peers(rounds: int, quick: bool) -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/clients.npz"
             subprocess.run([*chosen.command(), file], check=True)
-            for peer, version in PEERS.items():
+            for peer, release in PEERS.items():
                 python = environment(peer)
                 if python is None:
-                    rows.append(Row.of("peers", f"{version} could not be installed here", [0.0], None, ""))
+                    rows.append(Row.of("peers", f"{release} could not be installed here", [0.0], None, ""))
                     continue
                 script = str(ROOT / f"benchmarks/{peer}_side.py")
                 ranks = [[rank] for rank in "01"] if peer == "pfl" else [[]]  # Flower's simulator starts two actors
@@ -258,9 +260,9 @@ def peers(rounds: int, quick: bool) -> list[Row]:
                 started = time.perf_counter() - began
                 theirs, bare = interleaved([Started(side), Side(*chosen.bare())], rounds)
                 rows += [
-                    Row.of("peers", f"{name}, {version}: round / two bare processes", ratios(theirs, bare)),
-                    Row.of("peers", f"{name}, {version}: start and first round", [started], None, "s"),
-                    Row.of("peers", f"{name}, {version}: memory of all processes", [total(side)], None, "MB"),
+                    Row.of("peers", f"{name}, {release}: round / two bare processes", ratios(theirs, bare)),
+                    Row.of("peers", f"{name}, {release}: start and first round", [started], None, "s"),
+                    Row.of("peers", f"{name}, {release}: memory of all processes", [total(side)], None, "MB"),
                 ]
     return rows
 
@@ -313,16 +315,24 @@ def table(results: dict[str, Any]) -> str:
         return "Nothing has been measured since the benchmark was last changed; run `make bench`."
     rows = [Row(**row) for row in results["rows"]]
     lines = ["| what | median | quartiles | goal, at most | measurements | load |", "|---|---|---|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row.cells())} |" for row in rows), "", results["machine"]])
+    parts: dict[str, list[str]] = {}
+    for part, machine in results["machines"].items():
+        parts.setdefault(machine, []).append(part)
+    measured = [f"Measured on {machine}: {', '.join(names)}." for machine, names in parts.items()]
+    return "\n".join([*lines, *(f"| {' | '.join(row.cells())} |" for row in rows), "", *measured])
 
 
 def write(rows: list[Row], parts: Sequence[str]) -> None:
     """Write the results and the table of the page; parts that were not measured keep their rows."""
-    kept = json.loads(RESULTS.read_text())["rows"]
-    merged = [row for row in kept if row["part"] not in parts] + [asdict(row) for row in rows]
+    from fedrela.models.runtime import processor
+
+    kept = json.loads(RESULTS.read_text())
+    merged = [row for row in kept["rows"] if row["part"] not in parts] + [asdict(row) for row in rows]
     merged.sort(key=lambda row: list(PARTS).index(row["part"]))
-    machine = f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {TORCH}."
-    results = {"machine": machine, "rows": merged}
+    versions = f"Python {platform.python_version()}, torch {version('torch')}"
+    machine = f"{os.cpu_count()} cores of {processor()}, {versions}, {date.today()}"
+    machines = kept["machines"] | dict.fromkeys(parts, machine)
+    results = {"machines": {part: machines[part] for part in PARTS if part in machines}, "rows": merged}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     before, _, rest = PAGE.read_text().partition(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{rest.partition(END)[2]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -14,10 +15,11 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture
 def benchmark(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import engine
-
-    yield engine
-    for name in ("engine", "engine_sides", "sides"):
+    spec = importlib.util.spec_from_file_location("benchmark_engine", ROOT / "benchmarks/engine.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    for name in (spec.name, "engine_sides", "sides"):
         sys.modules.pop(name, None)
 
 
@@ -29,7 +31,7 @@ def test_the_page_shows_the_results(benchmark):
 def test_parts_that_are_not_run_keep_their_rows(benchmark, tmp_path, monkeypatch):
     page, results = tmp_path / "performance.md", tmp_path / "results.json"
     page.write_text(f"before\n{benchmark.BEGIN}\nold\n{benchmark.END}\nafter\n")
-    results.write_text('{"machine": "", "rows": []}')
+    results.write_text('{"machines": {}, "rows": []}')
     monkeypatch.setattr(benchmark, "PAGE", page)
     monkeypatch.setattr(benchmark, "RESULTS", results)
     benchmark.write([benchmark.Row.of("start", "help", [0.2, 0.1, 0.3], 0.35, "s")], ["start"])
