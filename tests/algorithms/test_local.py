@@ -367,7 +367,7 @@ def test_stored_samples_are_not_changed():
 
 
 class Reads(TorchFunctionMode):
-    """Notes what would make the host wait for a GPU, and every loss."""
+    """Notes what would make the CPU wait for a GPU, and every loss."""
 
     def __init__(self):
         super().__init__()

@@ -202,5 +202,5 @@ def _in_turn(ledgers: dict[int, Ledger], size: int) -> list[tuple[int, int]]:
     """Return (client, place in its ledger): each client's most probable move, then each one's second, and so on."""
     ranked = {client: np.argsort(-ledger.rho, kind="stable") for client, ledger in sorted(ledgers.items())}
     longest = max((len(order) for order in ranked.values()), default=0)
-    turns = ((client, int(order[k])) for k in range(longest) for client, order in ranked.items() if k < len(order))
-    return list(itertools.islice(turns, size))
+    pairs = ((client, int(order[k])) for k in range(longest) for client, order in ranked.items() if k < len(order))
+    return list(itertools.islice(pairs, size))

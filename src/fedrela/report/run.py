@@ -275,15 +275,15 @@ def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
 
 def lost_clients(run: RunData) -> list[Block]:
     """Return which updates did not count and why, and the rounds that had too few clients."""
-    turns: dict[tuple[int, str], list[int]] = {}
+    rounds: dict[tuple[int, str], list[int]] = {}
     for record in run.rounds:
         for client, reason in record.excluded:
-            turns.setdefault((-1 if client is None else client, reason), []).append(record.round)
-    blocks: list[Block] = [Text(say("lost", sum(map(len, turns.values())), len({client for client, _ in turns})))]
-    if turns:
+            rounds.setdefault((-1 if client is None else client, reason), []).append(record.round)
+    blocks: list[Block] = [Text(say("lost", sum(map(len, rounds.values())), len({client for client, _ in rounds})))]
+    if rounds:
         rows = [
             ("unknown" if client < 0 else f"{client:,}", f"{len(when):,}", _some(when), reason[:LONGEST_REASON])
-            for (client, reason), when in sorted(turns.items())
+            for (client, reason), when in sorted(rounds.items())
         ]
         more = f", the first {MOST_LOST} of {len(rows):,}" if len(rows) > MOST_LOST else ""
         columns = ("client", "updates", "rounds", "why")
