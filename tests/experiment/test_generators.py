@@ -97,14 +97,28 @@ def test_no_algorithm_draws_from_torchs_generator_at_a_client(name, tmp_path, mo
     assert seen == {(False, True)}
 
 
-def test_layers_of_torch_that_draw_repeat_to_the_bit(tmp_path):
+def with_dropout(shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.2), nn.Linear(*shape, classes))
+
+
+def with_hook(shape: tuple[int, ...], classes: int) -> nn.Module:
+    model = nn.Sequential(nn.Linear(*shape, classes))
+    model.register_forward_hook(lambda _, __, logits: logits * (random.random() + np.random.random()))  # noqa: NPY002
+    return model
+
+
+def with_another_forward(shape: tuple[int, ...], classes: int) -> nn.Module:
+    model = nn.Linear(*shape, classes)
+    forward = model.forward
+    model.forward = lambda x: forward(x) * (random.random() + np.random.random())  # noqa: NPY002
+    return model
+
+
+@pytest.mark.parametrize("model", [with_dropout, with_hook, with_another_forward])
+def test_models_of_torchs_layers_that_draw_repeat_to_the_bit(tmp_path, model):
     done = []
     for number in (7, 8):
         seed_all(number)
         config = small(train={"rounds": 2}, relabel={"start": 2})
-        done.append(experiment.run(config, out=tmp_path / str(number), workers=1, model=with_dropout))
+        done.append(experiment.run(config, out=tmp_path / str(number), workers=1, model=model))
     assert done[0].record == done[1].record
-
-
-def with_dropout(shape: tuple[int, ...], classes: int) -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Dropout(0.2), nn.Linear(*shape, classes))

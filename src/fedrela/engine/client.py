@@ -91,6 +91,12 @@ def _own_code(*parts: object) -> bool:
     return not {_package(type(part)) for part in parts} <= {"fedrela", "torch", "builtins"}
 
 
+def _is_changed(layer: nn.Module) -> bool:
+    """Whether a layer has hooks or functions of its own, which may draw from any generator."""
+    hooks = [value for name, value in vars(layer).items() if "_hooks" in name]
+    return any(hooks) or any(callable(value) for name, value in vars(layer).items() if not name.startswith("_"))
+
+
 def _package(kind: type) -> str:
     return kind.__module__.partition(".")[0]
 
@@ -112,6 +118,7 @@ class ClientRunner:
         self.test = _tensor(setup.test.open())
         self.labels, self._index = setup.labels.open(), setup.index.open()
         self.own_code = _own_code(plan.algorithm, plan.relabel.method, *self.model.module.modules())
+        self.own_code |= any(map(_is_changed, self.model.module.modules()))
         layers = {type(part) for part in self.model.module.modules()}
         may_draw = self.own_code or any(_package(kind) == "torch" for kind in layers - DRAW_NOTHING)
         self._is_seeded = may_draw or self.device.type != "cpu"  # seeding takes as long as a small client's training
