@@ -25,7 +25,7 @@ QUICK = {
     "ratioloss": {"probe": 6, "probe_epochs": 1},
 }
 # Their losses draw numbers, or refer to the algorithm or to arrays of NumPy; MOON's from round 2 on.
-UNRECORDED = {"fedgrab", "fedloge", "fedmix", "fedyoyo", "smote"}
+UNRECORDED = {"fedgrab", "fedmix", "fedyoyo", "smote"}
 
 
 @pytest.fixture(autouse=True)

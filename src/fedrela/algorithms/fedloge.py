@@ -77,13 +77,14 @@ class FedLoge(Algorithm):
         """Train the body through the frame, and both heads on its features."""
         model: Any = context.model.module
         model.local_head.present.copy_(torch.from_numpy(context.counts > 0))
+        collects, norm = context.scores is not None, self._norm
 
         def loss(batch: Batch) -> Tensor:
             f = batch.features()
             fixed = f.detach()
             of_heads = [cross_entropy(head(fixed), batch.y) for head in (model.auxiliary_head, model.local_head)]
-            if context.scores is not None:
-                batch.scores = self._scored(model, fixed)
+            if collects:
+                batch.scores = scored_logits(model, fixed, norm)
             return cross_entropy(model.head(f), batch.y) + sum(of_heads)
 
         context.train(loss=loss, groups=[Group("auxiliary_head"), Group("local_head")])
@@ -91,7 +92,7 @@ class FedLoge(Algorithm):
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the realigned auxiliary head's logits, or the frame's."""
         model: Any = module
-        return self._scored(model, model.features(x))
+        return scored_logits(model, model.features(x), self._norm)
 
     def local_logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
         """Return the logits of the local head plus the auxiliary one at the local head's norms."""
@@ -100,11 +101,17 @@ class FedLoge(Algorithm):
         logits: Tensor = local(f) + linear(f, realign_locally(auxiliary.weight, local.weight), auxiliary.bias)
         return logits.masked_fill(local.present == 0, NEVER) if self.params.local_classes == "own" else logits
 
-    def _scored(self, model: Any, f: Tensor) -> Tensor:
-        head, auxiliary = model.head, model.auxiliary_head
-        aligned = self.params.scored == "global"
-        logits: Tensor = linear(f, realign(auxiliary.weight, self.params.norm), auxiliary.bias) if aligned else head(f)
-        return logits
+    @property
+    def _norm(self) -> float | None:
+        """The norm at which the auxiliary head is realigned; None if the frame is scored."""
+        return self.params.norm if self.params.scored == "global" else None
+
+
+def scored_logits(model: Any, f: Tensor, norm: float | None) -> Tensor:
+    """Return the logits of features by the auxiliary head, realigned at this norm, or without one by the frame."""
+    auxiliary = model.auxiliary_head
+    logits: Tensor = model.head(f) if norm is None else linear(f, realign(auxiliary.weight, norm), auxiliary.bias)
+    return logits
 
 
 def realign(W: Tensor, norm: float) -> Tensor:
