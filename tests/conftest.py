@@ -18,6 +18,9 @@ import pytest
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 
+PIPE = "NIGHTLY_PIPE"  # the end of a pipe: pytest kills its process group when the other end is closed
+
+
 @pytest.fixture
 def fast_folder() -> Iterator[Path]:
     """Give a fresh folder for thousands of small files, in memory where the system has one there."""
@@ -42,11 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, handler)
 
     batteries.NIGHTLY, batteries.TENTH = config.getoption("--nightly"), config.getoption("--tenth")
-    if batteries.RECORD in os.environ:
+    is_worker, pipe = hasattr(config, "workerinput"), os.environ.pop(PIPE, None)  # not for what tests start
+    if batteries.RECORD in os.environ and (is_worker or pipe):
         folder = Path(os.environ[batteries.RECORD])
         config.pluginmanager.register(Counting(folder))
-        if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(Recording(folder))
+        if pipe:
+            config.pluginmanager.register(Recording(folder, int(pipe)))
 
 
 class Counting:
@@ -88,10 +92,10 @@ def counted(test: Callable[..., Any]) -> Callable[..., Any]:
 class Recording:
     """Writes how each test ended; ends this process and its workers when the one that started it has gone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pipe: int) -> None:
         self._file = (folder / "ends.jsonl").open("a", buffering=1)
         self._outcomes: dict[str, tuple[str, float]] = {}
-        threading.Thread(target=end_with, args=[int(os.environ["NIGHTLY_PIPE"])], daemon=True).start()
+        threading.Thread(target=end_with, args=[pipe], daemon=True).start()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if session.items:

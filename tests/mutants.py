@@ -2,6 +2,7 @@
 
 `make mutants` runs mutmut as pyproject.toml configures it, then this: how many changes of each file some test noticed,
 and every change that none did. tests/mutants.toml explains those that cannot be noticed, or need not be, one by one.
+The exit code is 1 if a survivor is not explained, or if too few of the changes in tested lines were noticed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 KILLED = {1, 3, 24, -24, 36, 152, 255}  # exit codes of a failure, or of a time limit
-SURVIVED, UNTESTED = 0, {5, 33}
+UNTESTED = {5, 33}
+LEAST = 0.9  # share of the changes with tests that must be noticed
 
 
 def verdicts(folder: Path) -> dict[str, dict[str, int | None]]:
@@ -51,33 +53,37 @@ def explained(reasons: dict[str, dict[str, str]], file: str, line: str) -> str:
     return next((why for start, why in reasons.get(file, {}).items() if line.startswith(start)), "")
 
 
+def outcome(code: int | None) -> str:
+    """Return in words how pytest ended for a mutant."""
+    if code is None:
+        return "not run"
+    return "noticed" if code in KILLED else "untested" if code in UNTESTED else "survived"
+
+
 def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "mutants")
     reasons = tomllib.loads((TESTS / "mutants.toml").read_text())["survivors"]
     total: Counter[str] = Counter()
     survivors = defaultdict(list)
     for file, codes in verdicts(folder).items():
-        found = Counter(
-            "noticed"
-            if code in KILLED
-            else "not run"
-            if code is None
-            else "untested"
-            if code in UNTESTED
-            else "survived"
-            for code in codes.values()
-        )
+        found = Counter(map(outcome, codes.values()))
         total += found
         print(f"{file:45} " + ", ".join(f"{number} {what}" for what, number in sorted(found.items())))
         for mutant, code in codes.items():
-            if code == SURVIVED:
+            if outcome(code) == "survived":
                 line = changed_line(folder, file, mutant)
                 survivors[file].append((mutant, line, explained(reasons, file, line)))
     for file, found in survivors.items():
         for mutant, line, why in found:
             print(f"{file}: {mutant.rpartition('.')[2]}: {line}    {why or 'LOOK AT IT'}")
-    tried = total["noticed"] + total["survived"]
-    print(f"{total['noticed']} of {tried} noticed ({total['noticed'] / max(tried, 1):.1%}); {dict(total)}")
+    tested = total["noticed"] + total["survived"]
+    tried, share = tested + total["untested"], total["noticed"] / max(tested, 1)
+    of_all = f"{tried} tried ({total['noticed'] / max(tried, 1):.1%})"
+    print(f"{total['noticed']} noticed of {tested} with tests ({share:.1%}), of {of_all}; {dict(total)}")
+    unexplained = sum(not why for found in survivors.values() for _, _, why in found)
+    if unexplained or share < LEAST:
+        print(f"FAILED: {unexplained} survivors to look at; at least {LEAST:.0%} of those with tests must be noticed")
+        return 1
     return 0
 
 

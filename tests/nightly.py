@@ -25,7 +25,11 @@ from helpers.nightly_counts import Tests, by_battery, failed, progress, results,
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".nightly"
-SOURCES = ("src", "tests", "examples", "benchmarks", "docs/*.py", "pyproject.toml", "constraints.txt")
+SOURCES = (  # all that tests read
+    "src", "tests", "examples", "benchmarks", "docs", "results", "tools", ".github", ".ci", "*.md", "Makefile",
+    "LICENSE", "CITATION.cff", "pyproject.toml", "constraints.txt", "requirements.lock",
+)  # fmt: skip
+MADE = {"__pycache__", "_build", "jupyter_execute", ".envs"}  # folders that are no part of the source tree
 SLOW = (
     "crash/test_kill_points.py", "crash/test_random_kills.py", "flower/test_deployment_nightly.py",
     "runfolder/test_fuzz.py", "data/test_unpack.py", "core/test_repeated_requests.py", "flower/test_faults.py",
@@ -47,11 +51,16 @@ def groups() -> dict[str, list[str]]:
     return nightly | {"coverage": ["tests", "src", "--cov=fedrela", "--cov-branch", report]}
 
 
+def sources() -> list[Path]:
+    """Return every file that the tests depend on."""
+    files = {each for name in SOURCES for path in ROOT.glob(name) for each in (path, *path.rglob("*"))}
+    return sorted(path for path in files if path.is_file() and not MADE & {*path.relative_to(ROOT).parts})
+
+
 def tree() -> str:
     """Return the digest of all that the tests depend on."""
-    files = [each for name in SOURCES for path in ROOT.glob(name) for each in (path, *path.rglob("*"))]
     digest = hashlib.sha256()
-    for path in sorted(path for path in files if path.is_file() and path.suffix != ".pyc"):
+    for path in sources():
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 

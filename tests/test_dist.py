@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import itertools
 import json
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import fedrela
 
@@ -30,6 +34,26 @@ def test_the_lock_file_has_the_versions_of_the_constraints():
     text = dist.LOCK.read_text()
     assert f"pip install torch=={constrained['torch']}" in text
     assert not any(word in text for word in ("://", "index-url", "@"))
+
+
+def test_every_dependency_of_a_locked_distribution_is_locked():
+    """Of those installed here: hatchling was locked without tomlkit, and tensorboard without setuptools."""
+    names, missing = dist.everything(), set()
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            for needed in map(Requirement, distribution(name).requires or ()):
+                holds = needed.marker is None or needed.marker.evaluate({"extra": ""})
+                if holds and dist.normal(needed.name) not in names:
+                    missing.add((name, str(needed)))
+    assert missing == set()
+
+
+def test_all_that_the_extras_name_is_locked():
+    """Such as furo, for the pages: `make docs` would take any version otherwise."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = {dist.normal(Requirement(each).name) for each in (*project["dependencies"], *itertools.chain(*extras))}
+    assert wanted - dist.everything().keys() == set()
 
 
 def test_a_lock_file_is_made_from_what_pip_reports(monkeypatch, tmp_path):

@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent
 MUTATED = """
 def x_f__mutmut_orig(a):
@@ -24,18 +26,45 @@ def x_f__mutmut_2(a):
 """
 
 
+def summary(folder, *codes, file="core/one.py", text=MUTATED):
+    """Return the exit code and the lines for mutants 1, 2, ... of one file that ended with these codes."""
+    place = folder / "src" / "fedrela" / file
+    place.parent.mkdir(parents=True)
+    place.write_text(text)
+    ended = {f"fedrela.core.one.x_f__mutmut_{number}": code for number, code in enumerate(codes, 1)}
+    place.with_suffix(".py.meta").write_text(json.dumps({"exit_code_by_key": ended}))
+    done = subprocess.run([sys.executable, TESTS / "mutants.py", folder], capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
 def test_the_summary_counts_and_shows_the_line_of_a_survivor(tmp_path):
-    place = tmp_path / "src" / "fedrela" / "core"
-    place.mkdir(parents=True)
-    (place / "one.py").write_text(MUTATED)
-    names = [f"fedrela.core.one.x_f__mutmut_{number}" for number in range(1, 6)]
-    codes = dict(zip(names, (1, 0, None, 33, -24), strict=True))
-    (place / "one.py.meta").write_text(json.dumps({"exit_code_by_key": codes}))
-    done = subprocess.run([sys.executable, TESTS / "mutants.py", tmp_path], capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
+    code, lines = summary(tmp_path, 1, 0, None, 33, -24)
+    assert code == 1
     assert lines[0].split(maxsplit=1) == ["fedrela/core/one.py", "1 not run, 2 noticed, 1 survived, 1 untested"]
     assert lines[1] == "fedrela/core/one.py: x_f__mutmut_2: return b    LOOK AT IT"
-    assert lines[2].startswith("2 of 3 noticed (66.7%)")
+    assert lines[2].startswith("2 noticed of 3 with tests (66.7%), of 4 tried (50.0%); ")
+    assert lines[3] == "FAILED: 1 survivors to look at; at least 90% of those with tests must be noticed"
+
+
+def test_a_survivor_without_a_reason_fails_whatever_the_share(tmp_path):
+    code, lines = summary(tmp_path, 1, 0, *[1] * 98)
+    assert (code, lines[-2].split(";")[0]) == (1, "99 noticed of 100 with tests (99.0%), of 100 tried (99.0%)")
+
+
+@pytest.mark.parametrize(("noticed", "code"), [(8, 1), (9, 0)])
+def test_survivors_with_a_reason_may_be_a_tenth_of_those_with_tests(tmp_path, noticed, code):
+    """Changes without a test are in the second percentage alone."""
+    text = MUTATED.replace("return b", 'raise ValueError("not a record of this format")')
+    found, lines = summary(tmp_path, 1, 0, *[1] * (noticed - 1), *[33] * 10, file="runfolder/records.py", text=text)
+    assert found == code
+    assert not any("LOOK AT IT" in line for line in lines)
+    share = f"{noticed} noticed of {noticed + 1} with tests ({noticed / (noticed + 1):.1%})"
+    assert any(line.startswith(f"{share}, of {noticed + 11} tried (") for line in lines)
+
+
+def test_no_change_that_was_tried_is_no_success(tmp_path):
+    assert summary(tmp_path, None, 33)[0] == 1
 
 
 def test_every_reason_is_of_a_line_that_is_there():

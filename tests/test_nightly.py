@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from helpers.nightly_counts import too_little_covered
-from nightly import SLOW, groups
+from nightly import ROOT, SLOW, groups, sources
+from nightly import tree as digest_of_tree
 
 TESTS = Path(__file__).parent
 COPIED = ("nightly.py", "conftest.py", *(f"helpers/{name}.py" for name in ("__init__", "batteries", "nightly_counts")))
@@ -127,6 +128,37 @@ def test_every_test_file_is_in_one_group():
 
 def is_below(name: str, words: list[str]) -> bool:
     return any(name == word or name.startswith(f"{word}/") for word in words)
+
+
+def test_every_file_of_the_project_counts_as_a_change_of_the_source_tree():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not in a git repository")
+    tracked = {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
+    missing = tracked - {path.relative_to(ROOT).as_posix() for path in sources()}
+    assert missing == {".gitattributes", ".gitignore"}
+
+
+@pytest.mark.parametrize(
+    "name", ["tools/dist.py", "requirements.lock", "docs/how-to/a.md", "README.md", "results/a/b.json"]
+)
+def test_a_change_of_what_tests_read_is_another_tree(tree, monkeypatch, name):
+    monkeypatch.setattr("nightly.ROOT", tree)
+    (tree / name).parent.mkdir(parents=True, exist_ok=True)
+    (tree / name).write_text("a")
+    before = digest_of_tree()
+    assert digest_of_tree() == before
+    (tree / name).write_text("b")
+    assert digest_of_tree() != before
+
+
+def test_what_is_made_from_the_source_tree_is_no_part_of_it(tree, monkeypatch):
+    monkeypatch.setattr("nightly.ROOT", tree)
+    before = sources()
+    for name in ("docs/_build/a.html", "docs/jupyter_execute/a.ipynb", "src/__pycache__/a.pyc", "benchmarks/.envs/a"):
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).write_text("a")
+    assert sources() == before
 
 
 def test_counts_and_failures(tree):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 
 import numpy as np
@@ -74,6 +75,37 @@ def test_ids_lead_nowhere_else(run, clinic):
     ids = np.array([f"../secret{' ' * row}" for row in range(190)])
     assert run("audit", clinic.npz(ids=ids), "--images", clinic.folder / "scans").code == 0
     assert "<img" not in (clinic.folder / "clinic.audit.html").read_text()
+
+
+@pytest.mark.parametrize("place", ["p0", "p0.png", "in/0.png"])
+@pytest.mark.parametrize("what", ["link", "pipe"])
+def test_pictures_are_files_of_the_folder(run, clinic, place, what):
+    """A link out of it would put a stranger's picture on the page; a pipe is no row without a picture."""
+    scans, outside = clinic.folder / "scans", clinic.folder / "outside"
+    for folder in (scans, outside):
+        folder.mkdir()
+    Image.new("L", (8, 8)).save(outside / "0.png")
+    if what == "link" and "/" in place:
+        (scans / "in").symlink_to(outside)
+    else:
+        (scans / place).parent.mkdir(exist_ok=True)
+        (scans / place).symlink_to(outside / "0.png") if what == "link" else os.mkfifo(scans / place)
+    clinic.posterior[0], clinic.labels[0] = (0.35, 0.33, 0.32), 0
+    ids = np.array([place.removesuffix(".png"), *(f"q{row}" for row in range(1, 190))])
+    done = run("audit", clinic.npz(ids=ids), "--images", scans, "--rows", "1000", "--tau", "1")
+    said = "a link points out of" if what == "link" else "expected an image, got a folder, a pipe or a device"
+    assert (done.code, said in done.line()) == (3, True)
+    assert not (clinic.folder / "clinic.audit.html").exists()
+
+
+def test_links_inside_the_folder_of_pictures(run, clinic):
+    scans = clinic.folder / "scans"
+    (scans / "q0").mkdir(parents=True)  # a folder is no picture, but q0.png is one
+    Image.new("L", (8, 8)).save(scans / "one.png")
+    for row in range(190):
+        (scans / f"q{row}.png").symlink_to("one.png")
+    done = run("audit", clinic.npz(ids=np.array([f"q{row}" for row in range(190)])), "--images", scans, "--rows", "9")
+    assert (done.code, (clinic.folder / "clinic.audit.html").read_text().count("<img src=")) == (0, 9)
 
 
 def test_names_are_inert_and_warnings_are_shown(run, clinic):

@@ -9,6 +9,7 @@ import pytest
 
 from fedrela.experiment.load import config_sha256, load_config
 from fedrela.experiment.schema import Config
+from fedrela.models import runtime
 
 VALID = {
     "": "digits, 10 clients, fedavg with mlp, 60 rounds, re-labelling in round 48 (tau 0.05); seed 1",
@@ -140,6 +141,18 @@ def test_help_teaches(run, monkeypatch):
     )
     assert [word for word in words if word not in done.out] == []
     assert "check" in run("--help").out
+
+
+def test_a_precision_that_the_processor_lacks_is_said_before_anything_is_run(run, tmp_path, monkeypatch):
+    path, flags = tmp_path / "run.toml", tmp_path / "cpuinfo"
+    path.write_text('[train]\nprecision = "float16"\n')
+    flags.write_text("flags\t\t: fpu avx2\n")
+    monkeypatch.setattr(runtime, "CPU_INFO", flags)
+    for verb in ("check", "run"):
+        done = run(verb, path)
+        assert done.code == 2
+        what = "this processor has no instructions for float16; use float32"
+        assert f"{path}:2:13: train.precision: {what}\n" in done.err
 
 
 def test_a_device_that_is_not_there_is_said_before_anything_is_run(run, tmp_path):

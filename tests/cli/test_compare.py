@@ -146,8 +146,18 @@ def test_a_baseline_that_fails_ends_with_one(run):
 def test_where_every_baseline_fails_one_line_says_why(run):
     bad = {"name": "fedprox", "train": {"lr": 1e30, "give_up": 1}}
     done = run("compare", write(compare={"seeds": 1, "baselines": [bad], "arms": ["baseline"]}), "--out", "o")
-    assert done.code == 1
+    assert done.code == 5  # as `fedrela run` ends where too few clients took part
     assert done.err.startswith("fedrela: o: no baseline could be run: ")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_where_every_round_of_every_run_was_skipped_the_exit_code_is_that_of_one_run(run, workers):
+    late = {"rounds": 2, "deadline": 0.001, "give_up": 100}
+    name = write(train=late, relabel={"start": 2}, compare={"seeds": 2})
+    done = run("compare", name, "--out", "o", "--workers", workers)
+    assert (done.code, done.err.count("\n")) == (5, 1)
+    assert done.err.startswith("fedrela: o: no baseline could be run: ")
+    assert run("run", name, "--out", "alone", "--workers", 1).code == 5
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import getpass
 import importlib.util
+import os
 import platform
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
+
+import pytest
 
 import fedrela
 from fedrela.experiment.doctor import OPTIONAL
@@ -32,6 +37,41 @@ def test_it_names_versions_machine_folders_and_data(run, tmp_path, monkeypatch):
         else:
             assert (f"{name} ({extra})" if extra else name) in facts["not installed"].split(", ")
     assert f"/{getpass.getuser()}/" not in done.out
+
+
+def test_a_cache_that_may_not_be_looked_at_is_one_fact_among_others(run, tmp_path):
+    """As a user who may not look below another one's home: root, who may, takes another user's rights."""
+    (tmp_path / "home" / "data").mkdir(parents=True)
+    code = (
+        "import os, sys\n"
+        "from fedrela.experiment import doctor\n"
+        "import torch\n"
+        "os.chdir(sys.argv[1])\n"
+        "os.chmod('data', 0); os.chmod('.', 0)\n"
+        "if os.getuid() == 0: os.setresuid(65534, 65534, 65534)\n"
+        "print(*(f'{name}: {fact}' for name, fact in doctor.facts()), sep='\\n')\n"
+    )
+    home = tmp_path / "home"
+    environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": ""}
+    try:
+        done = subprocess.run([sys.executable, "-c", code, home], env=environment, capture_output=True, text=True)
+    finally:
+        home.chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    facts = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert facts["cache"] == "~/.cache/fedrela (not readable)"
+    assert "cifar10 not readable" in facts["data sets"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("none", "not created yet"), ("there", "exists"), ("x" * 300, "not readable")]
+)
+def test_what_it_says_of_the_cache(run, tmp_path, monkeypatch, name, said):
+    (tmp_path / "there" / "fedrela").mkdir(parents=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+    done = run("doctor")
+    assert (done.code, done.err) == (0, "")
+    assert f"- cache: {tmp_path / name}/fedrela ({said})\n" in done.out
 
 
 def test_every_extra_that_it_names_brings_that_package():

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 import fedrela
 from fedrela.core.audit_log import AuditLog, log_beside
-from fedrela.core.ledger import MOVES
+from fedrela.core.ledger import MOVES, record_digest
 from fedrela.errors import DataError
 from fedrela.plugin import LabelStore, OneShot, Policy
 from fedrela.plugin.ledger_replay import load_rows
@@ -142,6 +142,59 @@ def test_a_ledger_that_differs_by_a_byte_is_noticed(run, clinic, form):
     assert "its bytes were changed after entry 1" in run("ledger", "verify", path).line()
 
 
+@pytest.mark.parametrize("key", ["ledger", "output"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("/dev/zero", "expected the name of a file in its folder, got '/dev/zero'"),
+        ("../clinic.csv", "expected the name of a file in its folder, got '../clinic.csv'"),
+        ("..", "expected the name of a file in its folder, got '..'"),
+        (["a"], "expected the name of a file in its folder, got a list"),
+        ("pipe", "pipe: expected a plain file, got: not a plain file"),
+        ("link", "link: expected a plain file, got: a link"),
+        ("folder", "folder: expected a plain file, got: not a plain file"),
+    ],
+)
+def test_the_log_names_plain_files_in_its_folder(run, made, key, name, said):
+    """A pipe or a device would be read without end."""
+    os.mkfifo(made.with_name("pipe"))
+    made.with_name("link").symlink_to(made.with_name("ward.csv"))
+    made.with_name("folder").mkdir()
+    entry = AuditLog(made.with_suffix(".log")).entries()[0]
+    facts = {each: entry[each] for each in ("ledger", "ledger_sha256", "moved", "output", "output_sha256")}
+    AuditLog(made.with_suffix(".log")).append("relabel", **facts | {key: name})
+    for arguments in (("verify", made), ("undo", made, "--reason", "x")):
+        done = run("ledger", *arguments)
+        assert done.code == 4
+        assert said in done.line()
+    assert not made.with_name("ward.original.csv").exists()
+
+
+@pytest.mark.parametrize("reading", [[1], {"colour": 3}])
+def test_the_log_names_the_columns_of_a_file(run, made, reading):
+    log = AuditLog(made.with_suffix(".log"))
+    log.append("relabel", ledger=made.name, ledger_sha256=log.entries()[0]["ledger_sha256"], reading=reading)
+    done = run("ledger", "verify", made, "--data", made.with_name("ward.csv"))
+    assert (done.code, "reading: expected the options of columns in entry 2" in done.line()) == (4, True)
+
+
+def test_any_name_of_a_file_is_fine_in_the_log(run, clinic):
+    """Also one that another operating system would refuse."""
+    path = clinic.csv().rename(clinic.folder / ".ward: 3?.csv")
+    assert run("relabel", path).code == 0
+    assert run("ledger", "verify", clinic.folder / ".ward: 3?.ledger.json").code == 0
+
+
+def test_entries_of_another_form_are_no_entries(run, made):
+    log = AuditLog(made.with_suffix(".log"))
+    log.append("relabel", ledger=made.name, ledger_sha256="0")
+    assert "not the ledger of None moves that entry 2" in run("ledger", "verify", made).line()
+    entry = {"number": 3, "time": 0, "event": 0, "previous": log.entries()[-1]["sha256"]}
+    with log.path.open("a") as file:
+        file.write(json.dumps(entry | {"sha256": record_digest(entry)}) + "\n")
+    assert "ward.ledger.log:3: the chain of entries is broken" in run("ledger", "verify", made).line()
+
+
 def test_links_and_pipes_are_no_ledgers(run, made):
     link, pipe = made.with_name("link.ledger.json"), made.with_name("pipe.ledger.json")
     link.symlink_to(made)
@@ -198,6 +251,17 @@ def test_undo_is_an_entry_with_its_reason(run, made, clinic):
     assert re.search(r"undone on \S+Z, entry 2: coded wrongly\n", run("ledger", "verify", made).out)
     again = run("ledger", "undo", made, "--reason", "once more")
     assert (again.code, "was already undone on" in again.line()) == (3, True)
+
+
+def test_undo_keeps_a_file_that_is_there(run, made):
+    target = made.with_name("ward.original.csv")
+    target.write_text("corrected by hand\n")
+    refused = run("ledger", "undo", made, "--reason", "coded wrongly")
+    assert (refused.code, refused.line()) == (2, f"{target}: exists already; --force overwrites it")
+    assert target.read_text() == "corrected by hand\n"
+    assert len(AuditLog(made.with_suffix(".log")).entries()) == 1
+    assert run("ledger", "undo", made, "--reason", "coded wrongly", "--force").code == 0
+    assert target.read_text().startswith("id,label\n")
 
 
 @pytest.mark.parametrize(
@@ -304,3 +368,13 @@ def test_the_ledger_of_a_run_folder_has_no_log(run, made, tmp_path):
     assert "no log beside it" in run("ledger", "show", path).out
     assert "belongs to a run folder" in run("ledger", "undo", path, "--reason", "x").line()
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+    with path.open("a") as file:
+        file.write(" ")
+    changed = run("ledger", "verify", path)
+    assert (changed.code, "expected the bytes that its ledger writes" in changed.line()) == (4, True)
+    packed = path.with_suffix(".npz")
+    replace(fedrela.Ledger.load(made), provenance=None).save(packed)
+    assert "not the bytes" not in run("ledger", "verify", packed).out
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.comment = b" "
+    assert "client-000000.npz: not the bytes that are written here: changed, or" in run("ledger", "verify", packed).out

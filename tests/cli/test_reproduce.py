@@ -137,6 +137,13 @@ def test_missing_data_names_the_command_that_gets_them(run):
     assert "--data" in line
 
 
+def test_where_every_round_of_every_run_was_skipped_the_exit_code_is_that_of_one_run(run, tmp_path):
+    (tmp_path / "late.toml").write_text("[train]\nrounds = 2\ndeadline = 0.001\ngive_up = 100\n")
+    done = run("reproduce", "tab:norm_ablation", "--seeds", 1, "--with", "late.toml", "--out", "o", "--workers", 1)
+    assert (done.code, done.err.count("\n")) == (5, 1)
+    assert done.err.startswith("fedrela: o: no run succeeded: ")
+
+
 def test_own_parts_join_a_table(run, tmp_path):
     (tmp_path / "mine.toml").write_text('[relabel]\nmethod = "helpers.own_parts:Swap"\n')
     added = ("--baselines", "helpers.own_parts:Mine, scaffold", "--with", "mine.toml", "--dry-run", "--seeds", 1)

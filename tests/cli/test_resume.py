@@ -44,6 +44,23 @@ def test_it_goes_on_from_the_newest_checkpoint(run, tmp_path, whole, rounds, kep
     assert bytes_of(folder) == bytes_of(whole)
 
 
+def test_a_checkpoint_that_cannot_be_used_is_named(run, tmp_path, whole):
+    folder = cut_off(tmp_path / "run", 5)
+    newest = max((folder / "checkpoint").iterdir())
+    (newest / "arrays.safetensors").write_bytes(b"x")
+    done = run("resume", folder)
+    assert (done.code, done.err) == (0, "")
+    assert "; continues after round 2\n" in done.out
+    assert (
+        len(re.findall(r"^note: a newer checkpoint cannot be used: 000004: arrays\.\S+: .* got 1$", done.out, re.M))
+        == 1
+    )
+    compared = [
+        {name: data for name, data in bytes_of(each).items() if "checkpoint" not in name} for each in (folder, whole)
+    ]
+    assert compared[0] == compared[1]
+
+
 def test_modules_of_the_users_own_are_named_before_they_are_imported(run, tmp_path):
     config = small() | {"algorithm": {"name": "helpers.own_parts:Mine"}}
     with begin(config, out=tmp_path / "run", workers=1):

@@ -110,6 +110,12 @@ def test_a_failed_run_is_named_and_the_others_stand(run):
     assert Path("runs/sweep/small/report.html").exists()
 
 
+def test_where_every_round_of_every_run_was_skipped_the_exit_code_is_that_of_one_run(run):
+    done = run("sweep", write(train={"rounds": 2, "deadline": 0.001, "give_up": 100}))
+    assert (done.code, done.err.count("\n")) == (5, 1)
+    assert done.err.startswith("fedrela: runs/sweep/small: no run succeeded: ")
+
+
 def test_interrupted_it_goes_on_where_it_stopped(run, monkeypatch):
     config = write()
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fedrela
 from fedrela.core import Provenance
-from fedrela.core.ledger import arrays_digest, to_record
+from fedrela.core.ledger import MOVES, arrays_digest, record_digest, to_record
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from helpers.batteries import examples
 from helpers.core_cases import make
@@ -176,6 +176,68 @@ def test_sound_digest_over_an_unsound_record(tmp_path):
         path.write_text(json.dumps(record))
         with pytest.raises(IntegrityError, match="not a sound ledger"):
             fedrela.Ledger.load(path)
+
+
+def forged(folder, **fields):
+    """A file of other fields with a digest that fits."""
+    record = to_record(NAMED) | fields
+    path = folder / "forged.json"
+    path.write_text(json.dumps(record | {"sha256": record_digest(record)}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"num_classes": 10**9}, "num_classes: expected an integer from 1 to 65536, got 1000000000"),
+        ({"num_classes": 5.0}, "num_classes: expected an integer from 1 to 65536, got 5.0"),
+        ({"num_classes": True}, "num_classes: expected an integer from 1 to 65536, got true"),
+        ({"num_classes": 2, "moves": {name: [] for name in MOVES}}, "ledger: a label is not one of its 2 classes"),
+        ({"class_names": ["a"]}, "class_names: expected 5 or none, got 1"),
+        ({"class_names": ["a", 1, 2, 3, 4]}, "class_names: expected a list of texts, got a list"),
+        ({"notes": "abc"}, "notes: expected a list of texts, got 'abc'"),
+        ({"refusal": 5}, "refusal: expected a text or null, got 5"),
+        ({"labels_sha256": None}, "labels_sha256: expected a text, got None"),
+        ({"dtype": "<f8"}, "dtype: expected that of integers, got '<f8'"),
+        ({"dtype": "|O"}, "dtype: expected that of integers, got '|O'"),
+        ({"options": [1]}, "options: expected a table, got a list"),
+        ({"options": {"forbidden": 5}}, "options.forbidden: expected pairs of classes below 5, got 5"),
+        ({"options": {"forbidden": [[99, 1]]}}, "options.forbidden: expected pairs of classes below 5, got a list"),
+        ({"options": {"ineligible": "x"}}, "options.ineligible: expected an integer from 0 to 120, got 'x'"),
+        ({"options": {"ineligible_rows": [120]}}, "options.ineligible_rows: expected rows below 120, got a list"),
+        ({"options": {"client": 1}}, "options: expected client, experiment and round, got a list"),
+        ({"provenance": {"limits": [1]}}, "provenance.limits: expected a table, got a list"),
+        ({"provenance": {"limits": {"class_tau": [1]}}}, "provenance.limits.class_tau: expected a table of numbers"),
+        ({"provenance": {"limits": {"class_tau": {"a": "x"}}}}, "provenance.limits.class_tau: expected a table of"),
+        ({"provenance": {"agreement": "x"}}, "provenance.agreement: expected a number or null, got 'x'"),
+        ({"provenance": {"version": 3}}, "provenance.version: expected a text or null, got 3"),
+    ],
+)
+def test_a_field_of_another_type_is_named(tmp_path, fields, said):
+    path = forged(tmp_path, **fields)
+    with pytest.raises(IntegrityError) as error:
+        fedrela.Ledger.load(path)
+    assert str(error.value).startswith(f"{path}: not a sound ledger: {said}")
+
+
+def test_a_ledger_that_no_reader_would_read_is_not_written(tmp_path):
+    with pytest.raises(ArgumentError, match=r"a\.json: expected at most 65536 classes, got 65537$"):
+        changed(num_classes=2**16 + 1).save(tmp_path / "a.json")
+    changed(num_classes=2**16).save(tmp_path / "a.json")
+    assert fedrela.Ledger.load(tmp_path / "a.json").num_classes == 2**16
+
+
+def test_numbers_as_names_and_ids(tmp_path):
+    ledger = fedrela.relabel(CASE.Q, CASE.y, class_names=[3, 4, 5, 6, 7], ids=list(range(120))).ledger
+    ledger.save(tmp_path / "a.json")
+    assert fedrela.Ledger.load(tmp_path / "a.json") == ledger
+
+
+def test_a_refused_ledger_keeps_labels_of_no_class(tmp_path):
+    ledger = fedrela.relabel(CASE.Q, CASE.y + 3).ledger
+    assert ledger.refusal
+    ledger.save(tmp_path / "a.json")
+    np.testing.assert_array_equal(fedrela.undo(tmp_path / "a.json"), CASE.y + 3)
 
 
 def test_missing_file_and_wrong_ending(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import time
 
 import numpy as np
 import pytest
@@ -289,3 +290,12 @@ def test_the_index_of_a_frame_is_left_out_where_ids_are_another_column(tmp_path)
     path = put(tmp_path, ",patient,cat,dog,label\n0,p7,0.75,0.25,cat\n1,p3,0.5,0.5,dog\n")
     data = read_posteriors(path, id="patient")
     assert (data.class_names, data.ids) == (("cat", "dog"), ("p7", "p3"))
+
+
+def test_a_header_of_many_columns_is_refused_at_once(tmp_path):
+    """Comparing every column with every other one would take minutes."""
+    path = put(tmp_path, ",".join(map("c{}".format, range(200_000))) + ",label\n")
+    before = time.process_time()
+    with pytest.raises(DataError, match=r"expected 2 to 65536 probability columns, got 200000$"):
+        read_posteriors(path)
+    assert time.process_time() - before < 10

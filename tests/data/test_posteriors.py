@@ -189,11 +189,12 @@ def test_a_damaged_archive_is_read_or_refused_in_one_line(place, data):
 
 
 def test_one_limit_of_classes_in_every_reader(tmp_path, monkeypatch):
-    """Tables, archives, lists of images and class names all have it."""
+    """Tables, archives, lists of images, ledgers and class names all have it."""
+    from fedrela.core import ledger
     from fedrela.data import posterior_tables, posteriors
     from fedrela.data.sources import image_folder, labels
 
-    for module in (posteriors, posterior_tables, image_folder, labels):
+    for module in (ledger, posteriors, posterior_tables, image_folder, labels):
         assert module.MOST_CLASSES == labels.MOST_CLASSES
         monkeypatch.setattr(module, "MOST_CLASSES", 2)
     (tmp_path / "a.csv").write_text("a,b,c,label\n0.2,0.3,0.5,a\n")

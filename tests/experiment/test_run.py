@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -17,6 +18,8 @@ from fedrela.engine.executors.pool import Pool
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.experiment import Result, begin, resume, run
 from fedrela.experiment.load import config_toml, parse_config
+from fedrela.runfolder import RunFolder
+from helpers.flower_federations import digits, federate
 from helpers.small_runs import CLASSES, COLUMNS, Pulled, Reversed, Split, bytes_of, plain_module, small
 
 torch.set_num_threads(1)
@@ -171,6 +174,33 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(reference):
         assert list(execution.rounds()) == []
         execution.finish()
     assert bytes_of(reference.folder) == before
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut"])
+def test_a_finished_run_that_lost_its_last_checkpoint_is_left_as_it_is(reference, tmp_path, damage):
+    folder = shutil.copytree(reference.folder, tmp_path / "run")
+    last = max((folder / "checkpoint").iterdir())
+    if damage == "removed":
+        shutil.rmtree(last)
+    else:
+        (last / "arrays.safetensors").write_bytes(b"")
+    before = bytes_of(folder)
+    with pytest.raises(
+        IntegrityError, match=r"the final model, of round 6, is lost: the newest valid .* is of round 4"
+    ):
+        resume(folder).__enter__()
+    assert bytes_of(folder) == before
+    RunFolder.open(folder).check()
+
+
+def test_a_run_on_flower_that_lost_its_last_checkpoint_is_not_trained_again(tmp_path):
+    config = digits(train={"rounds": 3}, engine={"checkpoint_every": 1})
+    done, _ = federate(config, tmp_path)
+    shutil.rmtree(max((done.folder / "checkpoint").iterdir()))
+    before = bytes_of(done.folder)
+    with pytest.raises(IntegrityError, match="the final model, of round 3, is lost"):
+        federate(config, tmp_path)
+    assert bytes_of(done.folder) == before
 
 
 def test_a_folder_with_a_run_is_not_written_to(reference, tmp_path):

@@ -56,6 +56,9 @@ def steps(folder: Path) -> int:
         (True, errno.ENOSPC, "; free space or fix the disk, then continue with `fedrela resume`"),
         (False, errno.ENOSPC, "; free space or fix the disk, then try again"),
         (False, errno.EACCES, "; choose another folder"),
+        (True, errno.EACCES, "; allow writing there, then continue with `fedrela resume`"),
+        (True, errno.EPERM, "; allow writing there, then continue with `fedrela resume`"),
+        (True, errno.EROFS, "; allow writing there, then continue with `fedrela resume`"),
     ],
 )
 def test_resuming_is_advised_only_where_there_is_a_run(tmp_path, begun, error, said):

@@ -16,7 +16,7 @@ from fedrela.cli.relabel import FORCE, OUT, Taus, flags, named, parsed
 from fedrela.cli.terminal import console, print_line
 from fedrela.core.relabel_options import PreviewKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile
-from fedrela.data.sources.image_folder import SUFFIXES, decode_image, quiet_about_size
+from fedrela.data.sources.image_folder import SUFFIXES, check_files, decode_image, quiet_about_size
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest_file, safe_path, write_bytes
 from fedrela.text import printable
@@ -131,7 +131,7 @@ def _most_probable(data: PosteriorFile, found: core.Candidates, most: int) -> di
 
 
 def _thumbnails(folder: Path, ids: list[str]) -> dict[str, NDArray[np.uint8]]:
-    """Return the pictures of rows, by id; rows without one are left out."""
+    """Return the pictures of rows, by id; rows without one are left out, links out of `folder` refused."""
     found = {}
     for name in ids:
         for ending in ("", *sorted(SUFFIXES)):
@@ -139,7 +139,8 @@ def _thumbnails(folder: Path, ids: list[str]) -> dict[str, NDArray[np.uint8]]:
                 path = safe_path(folder, name + ending)
             except DataError:
                 break
-            if path.is_file():
+            if os.path.lexists(path) and not path.is_dir():
+                check_files(folder, [path])
                 with quiet_about_size():
                     found[name] = decode_image(path, SIDE, 3).transpose(1, 2, 0)
                 break

@@ -43,7 +43,7 @@ def check(config: ConfigFile, show: Show = False) -> None:
         for other in others:
             print_error(other)
         raise ArgumentError(last) from error
-    if loaded.engine.device not in ("auto", "cpu"):  # finding out what is there loads torch
+    if loaded.engine.device not in ("auto", "cpu") or loaded.train.precision != "float32":  # finding out loads torch
         from fedrela.experiment.runner import checked_device
 
         checked_device(loaded)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +19,7 @@ from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, p
 from fedrela.core.audit_log import LOG, PASS, AuditLog, Entry, ledgers_at
 from fedrela.core.audit_log import verify as compare_with_log
 from fedrela.core.replay import first_difference, replay
+from fedrela.data.posterior_tables import ColumnOptions
 from fedrela.data.posteriors import encode_columns, read_posteriors
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files import digest, write_bytes
@@ -75,6 +78,7 @@ Head = Annotated[
     str,
     typer.Option(metavar="SHA256", help="The head that you noted earlier: it must be in the log.", show_default=False),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite STEM.original.csv if it exists.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is written into the log.", show_default=False)]
 
 
@@ -251,9 +255,10 @@ def _replayed(ledger: core.Ledger, entry: Entry, data: Path) -> core.Ledger:
     """Return the ledger that a posterior file gives."""
     if "client" in ledger.options:
         raise ArgumentError("made by a model: give --model and --net, and its rows as --data")
-    reading = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in entry.get("reading", {}).items()
-    }
+    recorded = entry.get("reading", {})
+    if not isinstance(recorded, dict) or not recorded.keys() <= {each.name for each in fields(ColumnOptions)}:
+        raise IntegrityError(f"reading: expected the options of columns in entry {entry['number']} of the log")
+    reading = {name: tuple(value) if isinstance(value, list) else value for name, value in recorded.items()}
     file = read_posteriors(data, **reading)
     order = np.arange(len(file.labels))
     if ledger.ids and file.ids and sorted(ledger.ids) == sorted(file.ids):  # the file may have been sorted since
@@ -264,7 +269,7 @@ def _replayed(ledger: core.Ledger, entry: Entry, data: Path) -> core.Ledger:
     return replay(ledger, file.posterior[order])
 
 
-def undo(path: Ledgers, reason: Reason) -> None:
+def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
     """Undo a re-labelling; the reason becomes an entry in the log.
 
     [bold]Example[/]: fedrela ledger undo clinic.ledger.json --reason "the ward coded wrongly until May"
@@ -291,20 +296,22 @@ def undo(path: Ledgers, reason: Reason) -> None:
         LabelStore(folder.absolute().parent.parent, folder.absolute().parent.name, folder.absolute().name).undo(reason)
         what = "this client trains on its original labels from its next round on"
     else:
-        what = f"original labels in {_write_original(path, ledgers[path.name], log, reason)}"
+        what = f"original labels in {_write_original(path, ledgers[path.name], log, reason, force)}"
     print_line(
         console(), f"undone: {printable(what)}; entry {log.entries()[-1]['number']} of {printable(log.path.name)}"
     )
 
 
-def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str) -> Path:
-    names = ledger.class_names or range(ledger.num_classes)
+def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str, force: bool) -> Path:
     labels = core.undo(ledger).tolist()
+    names = dict(enumerate(ledger.class_names))
     ids = ledger.ids or range(len(labels))
-    content = encode_columns({"id": list(ids), "label": [names[label] for label in labels]}, ".csv")
+    content = encode_columns({"id": list(ids), "label": [names.get(label, label) for label in labels]}, ".csv")
     target = path.with_name(f"{path.name.removesuffix(path.suffix).removesuffix('.ledger')}.original.csv")
+    if os.path.lexists(target) and not force:
+        raise ArgumentError(f"{target}: exists already; --force overwrites it")
     try:
-        write_bytes(target, content, private=True)
+        write_bytes(target, content, overwrite=force, private=True)
     except OSError as error:
         raise ArgumentError(f"{target}: cannot be written: {error.strerror}") from None
     log.append("undo", reason=reason, moved=len(ledger), output=target.name, output_sha256=digest(content))

@@ -151,6 +151,8 @@ def _setting(recorded: RecordedRun) -> Iterator[str]:
     run, done = recorded.run, recorded.run.state.round
     who = "clients on Flower" if run.executor.remote_clients else plural(run.executor.size, "worker")
     yield f"run folder {recorded.folder.path}; {who}" + (f"; continues after round {done}" if done else "")
+    if recorded.note:
+        yield f"note: a newer checkpoint cannot be used: {recorded.note}"
     if names := recorded.folder.manifest["data"]["feature_names"]:
         yield column_kinds(names)
     if run.note:

@@ -31,14 +31,21 @@ def help_text(text: str | None) -> str:
     return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", (text or "").strip()))
 
 
-def column_kinds(names: Sequence[str]) -> str:
-    """Return which columns of a table are numbers and which are categories, from the names of its features.
+def column_kinds(names: Sequence[str], numeric: Sequence[bool] | None = None) -> str:
+    """Return which columns of a table are numbers and which are categories.
+
+    `numeric` says which features are numbers; without it their names do.
 
     >>> column_kinds(["age", "sex=f", "sex=m", "ward", "ward missing"])
     'columns: numbers age, ward; categories sex (2 values)'
+    >>> column_kinds(["bmi>=30", "sex=f"], [True, False])
+    'columns: numbers bmi>=30; categories sex (1 value)'
     """
-    categories = Counter(name.partition("=")[0] for name in names if "=" in name)
-    numbers = [name for name in names if "=" not in name and name.removesuffix(" missing") not in {*names} - {name}]
+    is_number = ["=" not in name for name in names] if numeric is None else [bool(each) for each in numeric]
+    indicators = {f"{name} missing" for name in names}
+    known = [(name, number) for name, number in zip(names, is_number, strict=True) if name not in indicators]
+    categories = Counter(name.partition("=")[0] for name, number in known if not number)
+    numbers = [name for name, number in known if number]
     kinds = {"numbers": numbers, "categories": [f"{name} ({plural(n, 'value')})" for name, n in categories.items()]}
     return "columns: " + "; ".join(f"{kind} {', '.join(which)}" for kind, which in kinds.items() if which)
 

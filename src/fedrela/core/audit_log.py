@@ -9,14 +9,17 @@ head, elsewhere, and compare.
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from pathlib import Path
 from typing import Any
 
+from fedrela.core.ledger import LARGEST as LARGEST_LEDGER
 from fedrela.core.ledger import Ledger, record_digest
 from fedrela.errors import DataError, IntegrityError
-from fedrela.files import append_line, digest_file, read_plain
+from fedrela.files import append_line, read_plain, size_and_digest
+from fedrela.text import shown
 
 LARGEST = 1 << 28  # bytes
 LOG = "log.jsonl"  # of a client's folder
@@ -48,7 +51,7 @@ class AuditLog:
 
     def entries(self) -> list[Entry]:
         """Return all entries; a broken chain is an `IntegrityError` that names the line."""
-        if not self.path.exists():
+        if not os.path.lexists(self.path):
             return []
         try:
             return self._parse(read_plain(self.path, LARGEST))
@@ -57,7 +60,10 @@ class AuditLog:
 
     def ledger_entries(self) -> dict[str, Entry]:
         """Return the newest entry of every ledger file in the log, by file name."""
-        return {entry["ledger"]: entry for entry in self.entries() if "ledger_sha256" in entry}
+        found = [entry for entry in self.entries() if "ledger_sha256" in entry]
+        for entry in found:
+            _file_of(self, entry, "ledger")
+        return {entry["ledger"]: entry for entry in found}
 
     def last_undo(self) -> Entry | None:
         """Return the undo that no re-labelling followed, or None."""
@@ -72,9 +78,10 @@ class AuditLog:
                 entry = json.loads(line)
                 body = {key: value for key, value in entry.items() if key != "sha256"}
                 valid = entry["sha256"] == record_digest(body) and entry["number"] == len(entries) + 1
+                valid = valid and isinstance(entry["event"], str) and isinstance(entry["time"], str)
             except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # empty, or cut by a kill: nothing refers to it, or the next entry breaks the chain
-            if not valid or entry["previous"] != previous:
+            if not valid or entry.get("previous") != previous:
                 raise IntegrityError(
                     f"{self.path}:{number}: the chain of entries is broken: one was changed or removed"
                 )
@@ -87,7 +94,7 @@ def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "", **f
     """Add the entry of a ledger that was written as the file `name`; by default it is a relabel or a refusal."""
     event = event or ("relabel" if ledger.refusal is None else "refusal")
     summary = {"samples": int(ledger.original.size), "moved": len(ledger), "labels_sha256": ledger.labels_sha256}
-    summary["bytes_sha256"] = digest_file(log.path.parent / name)
+    summary["bytes_sha256"] = size_and_digest(log.path.parent / name)[1]
     return log.append(event, ledger=name, ledger_sha256=ledger.sha256, **summary, **facts)
 
 
@@ -96,7 +103,7 @@ def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> bool:
     entry = log.ledger_entries().get(name)
     if entry is not None and entry["ledger_sha256"] != ledger.sha256:
         raise IntegrityError(
-            f"{log.path.parent / name}: not the ledger of {entry['moved']} moves that entry {entry['number']} of "
+            f"{log.path.parent / name}: not the ledger of {entry.get('moved')} moves that entry {entry['number']} of "
             f"{log.path.name} recorded on {entry['time']}; this one has {len(ledger)}: a move was changed or removed"
         )
     return entry is not None
@@ -148,8 +155,9 @@ def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[st
             )
         else:
             findings.append(f"{name}: has no log; matches its own digest: {len(ledger)} moves")
-    for name, entry in log.ledger_entries().items():
-        _check_files(log.path.parent, name, entry, findings)
+            _check_bytes(log.path.parent / name, ledger, findings)
+    for entry in log.ledger_entries().values():
+        _check_files(log, entry, findings)
     if (undone := log.last_undo()) is not None:
         findings.append(f"undone on {undone['time']}, entry {undone['number']}: {undone.get('reason')}")
     if entries:
@@ -158,20 +166,47 @@ def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[st
     return findings
 
 
-def _check_files(folder: Path, name: str, entry: Entry, findings: list[str]) -> None:
-    """Compare the files of an entry with what it recorded."""
-    if not (folder / name).exists():
-        raise IntegrityError(f"{folder / name}: was removed; entry {entry['number']} recorded it on {entry['time']}")
-    if digest_file(folder / name) != entry.get("bytes_sha256", digest_file(folder / name)):
-        raise IntegrityError(
-            f"{folder / name}: its bytes were changed after entry {entry['number']} of {entry['time']}"
-        )
-    output = entry.get("output")
-    if output is None:
+def _check_bytes(path: Path, ledger: Ledger, findings: list[str]) -> None:
+    """Compare a file with what its ledger writes: JSON has one form, but packed npz may differ by version of zlib."""
+    if read_plain(path, LARGEST_LEDGER) == ledger.as_bytes(path.suffix):
         return
-    if not (folder / output).is_file():
-        findings.append(f"{output}: no longer exists")
-    elif digest_file(folder / output) != entry["output_sha256"]:
-        raise IntegrityError(f"{folder / output}: was changed after entry {entry['number']} of {entry['time']}")
+    if path.suffix == ".json":
+        raise IntegrityError(f"{path}: expected the bytes that its ledger writes, got others: it was changed")
+    findings.append(f"{path.name}: not the bytes that are written here: changed, or packed by another version of zlib")
+
+
+def _check_files(log: AuditLog, entry: Entry, findings: list[str]) -> None:
+    """Compare the files of an entry with what it recorded."""
+    path, when = _file_of(log, entry, "ledger"), f"entry {entry['number']} of {entry['time']}"
+    if not os.path.lexists(path):
+        raise IntegrityError(f"{path}: was removed; entry {entry['number']} recorded it on {entry['time']}")
+    recorded = entry.get("bytes_sha256")
+    if _digest(path) != recorded and recorded is not None:
+        raise IntegrityError(f"{path}: its bytes were changed after {when}")
+    if entry.get("output") is None:
+        return
+    path = _file_of(log, entry, "output")
+    if not os.path.lexists(path):
+        findings.append(f"{path.name}: no longer exists")
+    elif _digest(path) != entry.get("output_sha256"):
+        raise IntegrityError(f"{path}: was changed after {when}")
     else:
-        findings.append(f"{output}: unchanged")
+        findings.append(f"{path.name}: unchanged")
+
+
+def _file_of(log: AuditLog, entry: Entry, key: str) -> Path:
+    """Return the file beside the log that an entry names; any name the system allows, but no path."""
+    name = entry.get(key)
+    if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
+        what = f"expected the name of a file in its folder, got {shown(name)}"
+        raise IntegrityError(f"{log.path}: entry {entry['number']}: {key}: {what}")
+    return log.path.parent / name
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a plain file, and never wait for a pipe or a device."""
+    try:
+        return size_and_digest(path)[1]
+    except OSError as error:
+        why = "a link" if path.is_symlink() else error.strerror
+        raise IntegrityError(f"{path}: expected a plain file, got: {why}") from None

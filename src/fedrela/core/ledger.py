@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from fedrela.text import shown
 
 FORMAT = "fedrela-ledger-1"
 LARGEST = 1 << 30  # bytes of a file, and of what it unpacks to
+MOST_CLASSES = 2**16  # in every reader, since even a tiny file may declare any number
+LABEL_DTYPE = re.compile(r"[<>|=]?[iu][1248]")
 MOVES = {"index": np.int64, "old": np.int64, "new": np.int64, "posterior": float, "z": float, "rho": float}
 
 
@@ -215,6 +218,8 @@ class Ledger:
             raise IntegrityError("ledger: a move does not start from the sample's original label")
         if bool(np.any((self.new < 0) | (self.new >= self.num_classes) | (self.new == self.old))):
             raise IntegrityError("ledger: a move does not end in another class")
+        if self.refusal is None and np.any((self.original < 0) | (self.original >= self.num_classes)):
+            raise IntegrityError(f"ledger: a label is not one of its {self.num_classes} classes")
         if self.ids and (len(self.ids) != self.original.size or len(set(self.ids)) != len(self.ids)):
             raise IntegrityError("ledger: its row ids are not one per label, all distinct")
 
@@ -223,6 +228,8 @@ class Ledger:
         path = Path(path)
         if path.suffix not in (".json", ".npz"):
             raise ArgumentError(f"{path}: a ledger is saved as .json or .npz")
+        if self.num_classes > MOST_CLASSES:
+            raise ArgumentError(f"{path}: expected at most {MOST_CLASSES} classes, got {self.num_classes}")
         write_bytes(path, self.as_bytes(path.suffix), overwrite=overwrite, private=True)
 
     def as_bytes(self, suffix: str = ".json") -> bytes:
@@ -236,6 +243,7 @@ class Ledger:
         """Read a ledger that `save` wrote; one that does not match its digest raises `IntegrityError`."""
         record = _read_record(Path(path))
         try:
+            _check_types(record)
             ledger = cls(**_fields(record))
             ledger.check()
         except (IntegrityError, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -339,9 +347,54 @@ def _npz_record(data: bytes) -> dict[str, Any]:
     return record
 
 
+def _check_types(record: dict[str, Any]) -> None:
+    """Raise a `ValueError` if a value that the arrays do not check is of another type than a ledger writes."""
+    C, options = record["num_classes"], record["options"]
+    _expect(type(C) is int and 1 <= C <= MOST_CLASSES, "num_classes", f"an integer from 1 to {MOST_CLASSES}", C)
+    _expect(LABEL_DTYPE.fullmatch(str(record["dtype"])), "dtype", "that of integers", record["dtype"])
+    for name in ("notes", "class_names", "ids"):
+        texts = record.get(name, [])
+        is_list = isinstance(texts, list) and {*map(type, texts)} in (set(), {str}, {int})  # `relabel` takes both
+        _expect(is_list, name, "a list of texts", texts)
+    _expect((names := len(record["class_names"])) in (0, C), "class_names", f"{C} or none", names)
+    _expect(isinstance(record["refusal"], str | None), "refusal", "a text or null", record["refusal"])
+    _expect(isinstance(record["labels_sha256"], str), "labels_sha256", "a text", record["labels_sha256"])
+    _expect(isinstance(options, dict), "options", "a table", options)
+    pairs = options.get("forbidden", [])
+    are_pairs = isinstance(pairs, list) and all(_are_below(C, pair) and len(pair) == 2 for pair in pairs)
+    _expect(are_pairs, "options.forbidden", f"pairs of classes below {C}", pairs)
+    rows, n = options.get("ineligible_rows", []), len(record["labels"])
+    _expect(_are_below(n, rows), "options.ineligible_rows", f"rows below {n}", rows)
+    kept = options.get("ineligible", 0)
+    _expect(_are_below(n + 1, [kept]), "options.ineligible", f"an integer from 0 to {n}", kept)
+    if "client" in options:
+        _expect({"experiment", "round"} <= options.keys(), "options", "client, experiment and round", [*options])
+
+
+def _check_provenance(origin: Provenance) -> None:
+    number = (int | float | None, "a number or null")
+    kinds: dict[str, Any] = {"seed": number, "agreement": number, "limits": (dict, "a table")}
+    for name, value in vars(origin).items():
+        kind, what = kinds.get(name, (str | None, "a text or null"))
+        _expect(isinstance(value, kind), f"provenance.{name}", what, value)
+    taus = origin.limits.get("class_tau") or {}
+    is_table = isinstance(taus, dict) and all(type(tau) in (int, float) for tau in taus.values())
+    _expect(is_table, "provenance.limits.class_tau", "a table of numbers", taus)
+
+
+def _expect(holds: object, name: str, what: str, value: Any) -> None:
+    if not holds:
+        raise ValueError(f"{name}: expected {what}, got {shown(value)}")
+
+
+def _are_below(limit: int, values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < limit for value in values)
+
+
 def _fields(record: dict[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {name: np.asarray(record["moves"][name], dtype) for name, dtype in MOVES.items()}
     fields["original"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
     fields |= {name: tuple(record.get(name, ())) for name in ("notes", "class_names", "ids")}
     fields["provenance"] = Provenance(**record["provenance"]) if "provenance" in record else None
+    _check_provenance(fields["provenance"] or Provenance())
     return fields | {name: record[name] for name in ("num_classes", "options", "refusal", "labels_sha256")}

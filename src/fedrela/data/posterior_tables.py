@@ -176,8 +176,10 @@ def _layout(
         raise ArgumentError(f"{path}: column {label + 1} is the label; choose another", argument="id or ignore")
     rest = [column for column in range(width) if column != label and column not in taken]
     columns, names = _class_columns(path, header, rest, options)
+    if not 2 <= len(columns) <= MOST_CLASSES:
+        raise DataError(f"{path}: expected 2 to {MOST_CLASSES} probability columns, got {len(columns)}")
     given = bool(options.classes or options.prefix)
-    others = [column for column in rest if column not in columns]
+    others = sorted({*rest} - {*columns})
     guessed = options.label_column is None and header is not None and header[label].casefold() not in LABEL_NAMES
     if given and guessed and others and header:
         which = ", ".join(shown(header[column]) for column in [*others, label])
@@ -185,8 +187,6 @@ def _layout(
     layout = ColumnRoles(path, header, label, row_id, tuple(columns), tuple(names), line, given)
     if header is not None:
         _check_names(layout)
-    if not 2 <= len(columns) <= MOST_CLASSES:
-        raise DataError(f"{path}: expected 2 to {MOST_CLASSES} probability columns, got {len(columns)}")
     return layout
 
 

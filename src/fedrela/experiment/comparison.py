@@ -9,7 +9,6 @@ from typing import Any
 
 from fedrela.core.notebook import data_frame
 from fedrela.engine.run_options import RelabelPlan
-from fedrela.errors import FedrelaError
 from fedrela.experiment.arms import ARMS, PAIRS
 from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.load import config_sha256, config_toml
@@ -141,7 +140,7 @@ class Compare:
                 failures.setdefault(cell.baseline, self.grid.failures[cell.name])
         sound = [cell for cell in self.grid.cells if cell.baseline not in failures]
         if not sound:
-            raise FedrelaError(f"{self.grid.out}: no baseline could be run: {next(iter(failures.values()))}")
+            raise self.grid.failure("no baseline could be run")
         first = self.grid.result(sound[0])
         return {
             "score": self.table.score,

@@ -37,7 +37,7 @@ def facts() -> Iterator[tuple[str, str]]:
     missing = [f"{name} ({extra})" if extra else name for name, extra in OPTIONAL.items() if not installed[name]]
     yield "not installed", ", ".join(missing) or "none"
     folder = cache_folder()
-    yield "cache", f"{_short(folder)} ({'exists' if folder.is_dir() else 'not created yet'})"
+    yield "cache", f"{_short(folder)} ({_state(folder)})"
     yield "data sets", ", ".join(_data_sets())
 
 
@@ -57,6 +57,17 @@ def _version(name: str) -> str | None:
     return None
 
 
+def _state(folder: os.PathLike[str]) -> str:
+    """Return whether a folder exists and may be read."""
+    try:
+        os.scandir(folder).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return "not created yet"
+    except OSError:
+        return "not readable"
+    return "exists"
+
+
 def _data_sets() -> Iterator[str]:
     """Yield every source with files of its own, and the folder where they were found."""
     for name, spec in SOURCES.items():
@@ -66,6 +77,8 @@ def _data_sets() -> Iterator[str]:
             yield f"{name} in {_short(spec.find(None))}"
         except FedrelaError:
             yield f"{name} missing"
+        except OSError:
+            yield f"{name} not readable"
 
 
 def _short(path: os.PathLike[str]) -> str:

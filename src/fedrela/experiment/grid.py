@@ -155,6 +155,7 @@ class Grid:
         self.store = self.out.parent if shared else self.out
         self._about = {"name": name, "facts": {}, **({"shared": True} if shared else {}), **about}
         self.failures: dict[str, str] = {}
+        self._kinds: dict[str, type[RunFailedError]] = {}  # the class of each failure
 
     def begin(self) -> GridFolder:
         """Write what is to be run, or check that the same is there."""
@@ -223,7 +224,7 @@ class Grid:
                     try:
                         yield from self._carry_out(task, executor)
                     except RunFailedError as error:
-                        self.failures[task.out.name] = str(error)
+                        self._note(task, error)
 
     def _in_parallel(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
         """Run tasks in parallel and remove them from `left`; a task that a worker cannot do stays there.
@@ -251,10 +252,19 @@ class Grid:
                     continue
                 task, outcome = tasks[result.position], result.value
                 left.remove(task)
-                if isinstance(outcome, str):
-                    self.failures[task.out.name] = outcome
+                if isinstance(outcome, RunFailedError):
+                    self._note(task, outcome)
                 elif outcome[0] is not None:
                     yield Progress(task, outcome[0], outcome[1], tuple(left))
+
+    def _note(self, task: Segment, error: RunFailedError) -> None:
+        self.failures[task.out.name], self._kinds[task.out.name] = str(error), type(error)
+
+    def failure(self, what: str) -> RunFailedError:
+        """Return the error of a grid in which every run failed: `what`, the first reason, the class that all share."""
+        kinds = {self._kinds.get(name, RunFailedError) for name in self.failures}
+        kind = kinds.pop() if len(kinds) == 1 else RunFailedError
+        return kind(f"{self.out}: {what}: {next(iter(self.failures.values()))}")
 
     def complete(self, workers: int | str | None = None) -> None:
         """Run what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
@@ -290,7 +300,8 @@ class Grid:
 
     def _carry_out(self, task: Segment, executor: Executor) -> Iterator[Progress]:
         if task.prefix is not None and task.prefix.name in self.failures:
-            raise RunFailedError(f"the rounds before re-labelling failed: {self.failures[task.prefix.name]}")
+            kind = self._kinds.get(task.prefix.name, RunFailedError)
+            raise kind(f"the rounds before re-labelling failed: {self.failures[task.prefix.name]}")
         for done in _rounds(task, executor):
             yield Progress(task, done)
 
@@ -308,16 +319,16 @@ def _segment_worker(_: None) -> Callable[[Any], Any]:
     return _run_alone
 
 
-def _run_alone(task: Segment) -> tuple[RoundResult | None, int] | str | None:
+def _run_alone(task: Segment) -> tuple[RoundResult | None, int] | RunFailedError | None:
     """Run a task in this process alone, and return its last round and the number of rounds done.
 
-    A failed run gives the reason; None stands for another error, which is raised when the task is tried again.
+    A failed run gives its error; None stands for another error, which is raised when the task is tried again.
     """
     try:
         with SerialExecutor() as executor:
             done = [replace(each, ledgers={}) for each in _rounds(task, executor)]
     except RunFailedError as error:
-        return str(error)
+        return error
     except FedrelaError:
         return None
     return (done[-1] if done else None), len(done)

@@ -38,12 +38,18 @@ class RecordedRun:
     every: int  # rounds between checkpoints; the last round always has one
     gallery: int  # moved samples to show in the report; 0 for none
     config_sha256: str
+    note: str = ""  # why a newer checkpoint was skipped
 
     def restore(self) -> None:
-        """Return to the newest valid checkpoint, or to the beginning; later records are removed."""
-        saved = self.folder.load_checkpoint()
+        """Return to the newest valid checkpoint, or to the beginning; later records are removed.
+
+        A finished run must still have its last one: `IntegrityError` otherwise, and its folder is left as it is.
+        """
+        done = self.folder.status == "done"
+        saved = self.folder.final_checkpoint() if done else self.folder.load_checkpoint()
         if saved is not None:
             restore_checkpoint(self.run, saved)
+            self.note = saved.note
         state = self.run.state
         self.folder.truncate_rounds(state.round)
         self.folder.clear_ledgers([client for client in range(self.run.clients) if client not in state.relabelled])

@@ -236,8 +236,6 @@ def build_plan(
     A model is a module, or a function of input shape and number of classes that makes one.
     """
     device = checked_device(config)
-    if reason := refused_precision(config.train.precision, device):
-        raise WrongConfigError([Fault(("train", "precision"), f"{reason}; use float32")], config.origin)
     algorithm = algorithm or config.algorithm.make()
     if isinstance(federation, PrivateFederation):
         problem = federation.problem
@@ -258,9 +256,12 @@ def build_plan(
 
 
 def checked_device(config: Config) -> str:
-    """Return the device of a configuration; a missing one is an error with its position."""
+    """Return the device of a configuration; a missing one, or a precision it lacks, is an error at its position."""
     with errors_at(config, {"device": ("engine", "device")}, ("engine", "device")):
-        return device_of(config.engine.device)
+        device = device_of(config.engine.device)
+    if reason := refused_precision(config.train.precision, device):
+        raise WrongConfigError([Fault(("train", "precision"), f"{reason}; use float32")], config.origin)
+    return device
 
 
 def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Problem:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedrela.errors import ArgumentError, FedrelaError
+from fedrela.errors import ArgumentError
 from fedrela.experiment.comparison import cells_of, grid_of, spreads
 from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.result import Result
@@ -133,7 +133,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
     """Return what ``summary.json`` says of swept keys and their values; each run must be done, or have failed."""
     results = {cell.name: grid.result(cell) for cell in grid.cells if cell.name not in grid.failures}
     if not results:
-        raise FedrelaError(f"{grid.out}: no run succeeded: {next(iter(grid.failures.values()))}")
+        raise grid.failure("no run succeeded")
     headline = str(next(iter(results.values())).record["headline"])
     groups = dict.fromkeys(name for result in results.values() for name in result.metric_names[:-1])
     metrics = [*groups, headline]

@@ -10,7 +10,7 @@ from typing import Any
 from fedrela.arguments import check_choice
 from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import find_source, load
-from fedrela.errors import DataError, FedrelaError
+from fedrela.errors import DataError
 from fedrela.experiment.grid import Cell, Grid
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest
@@ -134,7 +134,7 @@ class Reproduction:
         """Return the table with what was published and measured in every cell."""
         table, failures = self.table, self.grid.failures
         if all(cell.name in failures for cell in self.grid.cells):
-            raise FedrelaError(f"{self.grid.out}: no run succeeded: {next(iter(failures.values()))}")
+            raise self.grid.failure("no run succeeded")
         rows, several = self._rows(), self.protocol != "matched"
         return {
             "title": table.title,

@@ -31,6 +31,7 @@ from fedrela.runfolder import names
 
 LINE_LIMIT = 1 << 26  # bytes; a longer line is damage, not a record
 SEAL = "sha256"
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 Record = dict[str, Any]
 
@@ -127,9 +128,10 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         full, begun = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO), os.path.lexists(path / names.MANIFEST)
-        advice = "free space or fix the disk, then " if full or begun else "choose another folder"
+        advice = "choose another folder"
         if full or begun:
-            advice += "continue with `fedrela resume`" if begun else "try again"
+            first = "allow writing there" if error.errno in FORBIDDEN else "free space or fix the disk"
+            advice = f"{first}, then {'continue with `fedrela resume`' if begun else 'try again'}"
         raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
 
 

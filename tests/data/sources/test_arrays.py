@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.data.sources import SOURCES, from_arrays, gaussians, load
-from fedrela.data.sources.labels import held_out_count, stratified
+from fedrela.data.sources.labels import encode_clients, encode_labels, held_out_count, stratified
 from fedrela.errors import ArgumentError, DataError
 from helpers.batteries import examples
 
@@ -208,3 +208,14 @@ def test_the_registry_is_sorted_and_helps():
 def test_sources_without_files_take_and_ignore_a_root(tmp_path):
     assert load("digits", tmp_path, cache=tmp_path, progress=print).num_classes == 10
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_spellings_of_a_number_name_their_samples():
+    texts = np.array(["0", "1", "1.0"])
+    with pytest.raises(DataError) as error:
+        encode_labels(texts, None, "y")
+    assert str(error.value) == "y: sample 1: expected one spelling of a number, got '1' and, in sample 2, '1.0'"
+    with pytest.raises(DataError, match=r"^who: sample 1: expected one spelling of a number"):
+        encode_clients(texts, "who")
+    assert encode_labels(texts, ["0", "1", "1.0"], "y")[0].tolist() == [0, 1, 2]
+    assert encode_labels(np.array(["07", "7", "1.5"]), None, "y")[1] == ("07", "1.5", "7")

@@ -242,6 +242,24 @@ def test_links_out_of_the_folder_are_refused_and_links_inside_it_are_not(folders
         load("image_folder", root, size=8)
 
 
+def test_a_list_below_a_link_out_of_the_folder_is_refused(folders, tmp_path):
+    root, _ = folders
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "t.txt").write_text(GOOD_TRAIN)
+    (root / "sub").symlink_to(tmp_path / "outside")
+    with pytest.raises(DataError, match=r"sub/t\.txt: a link leads out of .*; put the list itself there$"):
+        load("image_folder", root, train_list="sub/t.txt", test_list="sub/t.txt", size=8)
+    own = str(tmp_path / "outside" / "t.txt")  # a list elsewhere that the user names is no link
+    assert load("image_folder", root, train_list=own, test_list=own, size=8).y_train.tolist() == [1, 0, 0]
+
+
+def test_annotations_that_are_a_pipe_are_not_passed_over(folders):
+    root, _ = folders
+    os.mkfifo(root / "val" / "val_annotations.txt")
+    with pytest.raises(DataError, match=r"val_annotations\.txt: expected a list, found a folder, a pipe or a device$"):
+        load("image_folder", root, size=8)
+
+
 @pytest.mark.parametrize("by_link", [False, True])
 def test_pipes_and_devices_are_refused_and_not_waited_for(folders, tmp_path, by_link):
     root, _ = folders

@@ -116,6 +116,52 @@ def test_a_typo_in_a_short_table_is_no_category_either(csv_file):
     assert all(name.startswith("stage=") for name in load("csv", csv_file("\n".join(mixed))).feature_names)
 
 
+@pytest.mark.parametrize(("typos", "refused"), [(12, True), (49, True), (50, False), (80, False)])
+def test_typos_are_refused_while_most_cells_are_numbers(csv_file, typos, refused):
+    """Twelve typos among a hundred numbers would make sixty features of one."""
+    cells = [f"{i % 60}o" if i < typos else str(i % 60) for i in range(100)]
+    path = csv_file("\n".join(["age,label", *(f"{cell},{'ab'[i % 2]}" for i, cell in enumerate(cells))]))
+    if refused:
+        advice = r"correct them, or name the column in categories = \['age'\]$"
+        with pytest.raises(DataError, match=rf"{typos} of 100 cells are not numbers: '0o' at 2, .* more; {advice}"):
+            load("csv", path)
+        return
+    assert all(name.startswith("age=") for name in load("csv", path, max_categories=200).feature_names)
+
+
+@pytest.mark.parametrize(
+    "word", ["", "?", "-", "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "none", "None"]
+)
+def test_words_for_a_missing_number_are_one(csv_file, word):
+    cells = [word if i % 3 == 0 else str(i) for i in range(12)]
+    path = csv_file("\n".join(["age,label", *(f"{cell},{'ab'[i % 2]}" for i, cell in enumerate(cells))]))
+    with pytest.raises(DataError, match=r"set\.csv:2: column 'age': the cell is missing; fill it, or set missing to"):
+        load("csv", path)
+    assert load("csv", path, missing="indicate").feature_names == ("age", "age missing")
+    assert len(everything(load("csv", path, missing="drop"))[0]) == 8
+
+
+def test_the_same_words_may_be_categories(csv_file):
+    cells = ["none", "mild", "-", "severe", "na", "2"]
+    rows = [f"{cell},{'ab'[i % 2]}" for i, cell in enumerate(cells * 4)]
+    names = tuple(f"pain={cell}" for cell in sorted(cells))
+    assert load("csv", csv_file("\n".join(["pain,label", *rows]))).feature_names == names
+    codes = [f"{'none' if i % 3 == 0 else i % 3},{'ab'[i % 2]}" for i in range(24)]
+    source = load("csv", csv_file("\n".join(["pain,label", *codes])), categories=["pain"])
+    assert source.feature_names == ("pain=1", "pain=2", "pain=none")
+
+
+@pytest.mark.parametrize(("column", "place"), [("label", 1), ("ward", 2)])
+def test_two_spellings_of_a_number_are_no_two_classes(csv_file, column, place):
+    rows = [[str(i), str(i % 2), str(i % 2)] for i in range(9)]
+    rows[5][place] = "1.0"
+    path = csv_file("\n".join(["x,label,ward", *map(",".join, rows)]))
+    with pytest.raises(DataError) as error:
+        load("csv", path, client="ward")
+    what = f"expected one spelling of a number, got '1' and, at {path}:7, '1.0'"
+    assert str(error.value) == f"{path}:3: column '{column}': {what}"
+
+
 def test_decimal_commas_are_no_categories(csv_file):
     text = "dose;label\n" + "".join(f"{i},{i % 3};{'ab'[i % 2]}\n" for i in range(9))
     with pytest.raises(DataError, match=r":2: column 'dose': its numbers have decimal commas; write points, or name"):

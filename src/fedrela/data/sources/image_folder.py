@@ -118,13 +118,13 @@ def _load(
     options = {"reader": "images", "size": size, "channels": channels, "train": len(listing.train)}
     options["pillow"] = version("pillow")  # versions may round pixels differently
     files = [path for samples in parts.values() for path, _ in samples]
-    _check_files(root, files)
+    check_files(root, files)
     arrays = cached_arrays(name, files, options, list(parts), decode, folder=cache, progress=progress)
     y_train, y_test = (np.array([label for _, label in samples], np.int64) for samples in parts.values())
     return Source(name, arrays["x_train"], y_train, arrays["x_test"], y_test, listing.class_names)
 
 
-def _check_files(root: Path, files: Sequence[Path]) -> None:
+def check_files(root: Path, files: Sequence[Path]) -> None:
     """Refuse pipes, devices, and links that point out of `root`."""
     top, folders = Path(os.path.realpath(root)), {path.parent for path in files}
     real = {folder: Path(os.path.realpath(folder)) for folder in folders}
@@ -158,7 +158,7 @@ def list_folders(root: Path, test: str | None, put: str) -> Listing:
     train = [(path, number[name]) for name in names for path in _images(root / "train" / name, required=True)]
     has_test = any((root / "test" / name).is_dir() for name in names)
     folder = root / (test or ("test" if has_test else "val"))
-    if (folder / ANNOTATIONS).is_file():
+    if os.path.lexists(folder / ANNOTATIONS):
         return Listing(train, _annotated(folder, number), names)
     test_names = _folders(folder)
     for name in test_names:
@@ -200,8 +200,10 @@ def _lines(path: Path, kind: str, form: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_list(root: Path, path: Path) -> None:
-    """Refuse a pipe, a device, and a link that leads out of `root`."""
-    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+    """Refuse a pipe, a device, and a link, also as one of its folders, that leads out of `root`."""
+    named_below = Path(os.path.abspath(path)).is_relative_to(os.path.abspath(root))
+    is_below = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+    if (named_below or path.is_symlink()) and not is_below:
         raise DataError(f"{path}: a link leads out of {root}; put the list itself there")
     if path.exists() and not path.is_file():
         raise DataError(f"{path}: expected a list, found a folder, a pipe or a device")

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
+from fedrela.core.ledger import MOST_CLASSES as MOST_CLASSES  # of all readers
 from fedrela.data.checks import first
 from fedrela.errors import DataError
 from fedrela.options import Option, checked
 from fedrela.streams import stream
 
-MOST_CLASSES = 2**16  # in every reader, since even a tiny file may declare any number
 TEST_SHARE = Option("test_share", float, 0.2, "share of every class in the test set", gt=0, lt=1)
+WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})\.0*")  # an integer with a decimal point
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one spelling of each, so that "07" and "7" stay distinct
 
 
@@ -60,6 +61,7 @@ def encode_labels(
     """
     plain = plain_values(values, where)
     if class_names is None:
+        _check_spellings(plain, where)
         classes, codes = np.unique(plain, return_inverse=True)
         return codes.astype(np.int64), check_class_names([str(value) for value in classes], where)
     names = check_class_names([str(name) for name in class_names], where)
@@ -95,7 +97,32 @@ def encode_clients(values: ArrayLike, where: str) -> NDArray[np.int64]:
     plain = plain_values(np.asarray(values), where)
     if plain.dtype.kind in "iu":
         return plain.astype(np.int64)
+    _check_spellings(plain, where)
     return np.unique(plain, return_inverse=True)[1].astype(np.int64)
+
+
+def two_spellings(texts: Sequence[str]) -> tuple[int, int] | None:
+    """Return the first two samples that write one integer with and without a decimal point, or None.
+
+    >>> two_spellings(["0", "1", "1.0"]), two_spellings(["07", "7", "1.5"])
+    ((1, 2), None)
+    """
+    first_of: dict[str, int] = {}
+    for i, text in enumerate(texts):
+        first_of.setdefault(text, i)
+    pairs = [
+        (first_of[found[1]], i)
+        for text, i in first_of.items()
+        if (found := WHOLE.fullmatch(text)) and found[1] in first_of
+    ]
+    return min(((min(pair), max(pair)) for pair in pairs), default=None)
+
+
+def _check_spellings(plain: NDArray[Any], where: str) -> None:
+    if plain.dtype.kind == "U" and (pair := two_spellings(plain.tolist())) is not None:
+        i, j = pair
+        what = f"expected one spelling of a number, got {str(plain[i])!r} and, in sample {j}, {str(plain[j])!r}"
+        raise DataError(f"{where}: sample {i}: {what}")
 
 
 def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:

@@ -6,6 +6,7 @@ Columns are not standardised here: that is up to the clients that hold the rows.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +19,19 @@ from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.labels import encode_clients, encode_labels, stratified
+from fedrela.data.sources.labels import encode_clients, encode_labels, stratified, two_spellings
 from fedrela.data.sources.reading import Npz, csv_rows, named_file, read_npy
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
 
 RULES = ("error", "drop", "indicate")
-MOST_TYPOS = 0.1  # a column is numeric if at most this share of its cells is not, or
-MOST_TYPO_CELLS = 3  # this many cells, if at least twice as many are
+MOST_LABEL_TYPOS = 0.1  # labels are numbers with typos if at most this share of the cells is no number, or
+MOST_TYPO_CELLS = 3  # this many cells, if at least twice as many are; features, if most cells are
 LONGEST_LABEL = 200
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
 MISSING = frozenset(("", "?", "NA", "N/A", "NaN", "nan", "null"))
+MISSING_NUMBER = frozenset(("na", "n/a", "nan", "null", "none", "-"))  # in any case; elsewhere they may be categories
 Column = list[str] | NDArray[Any]
 
 
@@ -64,9 +66,9 @@ def load(
     label, client, ignore
         The column of the class, optionally the column of the natural client, and columns to ignore.
     missing
-        What an empty cell, NaN, NA, N/A, null or ? does: "error" raises an error with its position; "drop" drops the
-        row; "indicate" writes 0 and adds an indicator column (a category gets its own value). A missing label or
-        client is always an error.
+        What an empty cell, NaN, NA, N/A, null or ?, and among numbers also none, - and other case, does: "error" raises
+        an error with its position; "drop" drops the row; "indicate" writes 0 and adds an indicator column (a category
+        gets its own value). A missing label or client is always an error.
     max_categories
         More values than this in one category are an error, since they suggest a typo among numbers.
     """
@@ -86,7 +88,7 @@ def load(
         raise ArgumentError(f"{path}: no column is left as a feature{delimiter_hint(path, list(table.columns))}")
     codes = {table.find(name, "categories") for name in categories}
     if missing == "drop":
-        absent = np.any([missing_cells(table.columns[name]) for name in columns], axis=0)
+        absent = np.any([missing_cells(table.columns[name], name not in codes) for name in columns], axis=0)
         if absent.all():
             raise DataError(f"{path}: every row has a missing cell; nothing is left")
         table, in_train = table.take(np.flatnonzero(~absent)), in_train[~absent]
@@ -114,8 +116,13 @@ def _texts(table: ColumnTable, name: str, are_names: bool) -> NDArray[np.generic
         for i, cell in enumerate(column):
             if len(cell) > LONGEST_LABEL:
                 raise DataError(f"{table.cell(i, name)}: longer than {LONGEST_LABEL} characters")
+        if (pair := two_spellings(column)) is not None:
+            i, j = pair
+            what = f"expected one spelling of a number, got {column[i]!r} and, at {table.positions[j]}, {column[j]!r}"
+            raise DataError(f"{table.cell(i, name)}: {what}")
         if not are_names:
-            _refuse_nearly_numeric(table, name, np.zeros(len(column), np.bool_))
+            most = max(MOST_LABEL_TYPOS * len(column), min(MOST_TYPO_CELLS, len(column) // 3))
+            _refuse_nearly_numeric(table, name, np.zeros(len(column), np.bool_), most)
     return np.asarray(column)
 
 
@@ -130,13 +137,13 @@ def _add_feature(
     features: Features, table: ColumnTable, name: str, is_code: bool, missing: str, max_categories: int
 ) -> None:
     column = table.columns[name]
-    absent = missing_cells(column)
+    absent = missing_cells(column, not is_code)
     if absent.any() and missing == "error":
         cell = table.cell(np.argmax(absent), name)
         raise DataError(f"{cell}: the cell is missing; fill it, or set missing to drop or indicate")
     numbers = as_numbers(column, absent)
     if isinstance(numbers, int) and not is_code:
-        _refuse_nearly_numeric(table, name, absent)
+        _refuse_nearly_numeric(table, name, absent, (int(np.count_nonzero(~absent)) - 1) // 2)
         _refuse_decimal_commas(table, name, absent)
     if is_code or isinstance(numbers, int):
         count = len(set(column if isinstance(column, list) else column.tolist()))
@@ -156,12 +163,11 @@ def _add_feature(
         features.add(f"{name} missing", False, absent)
 
 
-def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
-    """Raise if all but a few cells of a column are numbers: those few are typos, not categories."""
+def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.bool_], most: float) -> None:
+    """Raise if all but `most` cells of a column are numbers: the others are typos, not categories."""
     column = table.columns[name]
-    present = np.flatnonzero(~absent).tolist()
-    typos = [i for i in present if isinstance(as_numbers([str(column[i])], np.zeros(1, np.bool_)), int)]
-    if not typos or len(typos) > max(MOST_TYPOS * len(present), min(MOST_TYPO_CELLS, len(present) // 3)):
+    typos = [i for i in np.flatnonzero(~absent).tolist() if not _is_number(str(column[i]))]
+    if not 0 < len(typos) <= most:
         return
     cells = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].rpartition(':')[2].strip()}" for i in typos[:3])
     more = f" and {len(typos) - 3} more" if len(typos) > 3 else ""
@@ -291,7 +297,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     if not names:
         raise DataError(f"{path}: has no columns")
     if len(set(names)) != len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = next(name for name, times in Counter(names).items() if times > 1)
         raise DataError(f"{path}: two columns have the name {twice[:40]!r}")
 
 
@@ -334,10 +340,15 @@ class Features:
         return np.stack(self.columns, axis=1)
 
 
-def missing_cells(column: Column) -> NDArray[np.bool_]:
-    """Return which cells are missing: NaN, empty text, or one of `MISSING`."""
+def missing_cells(column: Column, may_be_numbers: bool = False) -> NDArray[np.bool_]:
+    """Return which cells are missing: NaN, empty text, one of `MISSING`, or among numbers of `MISSING_NUMBER`."""
     if isinstance(column, list):
-        return np.array([cell in MISSING for cell in column])
+        absent = np.array([cell in MISSING for cell in column])
+        words = np.array([cell.casefold() in MISSING_NUMBER for cell in column]) & ~absent
+        if may_be_numbers and words.any():
+            others = [_is_number(column[i]) for i in np.flatnonzero(~absent & ~words).tolist()]
+            absent |= words & (2 * sum(others) > len(others))
+        return absent
     return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), np.bool_)
 
 
@@ -347,11 +358,18 @@ def as_numbers(column: Column, missing: NDArray[np.bool_]) -> NDArray[np.float64
         return np.where(missing, 0.0, column)
     numbers = np.zeros(len(column))
     for i in np.flatnonzero(~missing):
-        try:
-            numbers[i] = float("no number" if "_" in column[i] else column[i])  # float() reads 1_0 as 10
-        except ValueError:
+        if not _is_number(column[i]):
             return int(i)
+        numbers[i] = float(column[i])
     return numbers
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell  # float() reads 1_0 as 10
 
 
 def one_hot(source: Source, categories: Sequence[int]) -> Source:
