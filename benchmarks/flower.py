@@ -41,7 +41,7 @@ from fedrela.experiment.load import config_toml, parse_config
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.schema import Config
 from fedrela.flower.client_app import FlowerClient, client_of
-from fedrela.flower.executor import simulate
+from fedrela.flower.simulator import simulate
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
 from fedrela.streams import stream

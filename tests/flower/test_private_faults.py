@@ -12,11 +12,12 @@ import torch
 pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from fedrela.core import Ledger
-from fedrela.errors import DataError, RunFailedError
+from fedrela.errors import DataError, IntegrityError, RunFailedError
 from fedrela.experiment import run
 from fedrela.experiment.flower_app import client_app, flower_client, private_client, serve
 from fedrela.experiment.load import config_toml, load_config, parse_config
 from fedrela.experiment.split import split
+from fedrela.flower.client_app import FlowerClient
 from fedrela.metrics.groups import evaluation_groups
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
@@ -229,6 +230,40 @@ def test_data_that_changed_between_restarts_are_refused_and_old_labels_kept(part
     assert "its data changed since it joined" in reasons(result, 1)[2]
     assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [0, 1, 2], [0, 2]]
     assert {path.name: path.read_bytes() for path in kept.iterdir() if path.name != "lock"} == before
+
+
+def test_a_server_with_other_samples_says_how_to_go_on(parts, tmp_path):
+    interrupted(parts, tmp_path)
+    path = parts / "server" / "samples.npz"
+    with np.load(path) as stored:
+        np.savez(path, **{**stored, "x_test": stored["x_test"][::-1]})
+    with pytest.raises(IntegrityError) as error:
+        carry_out(parts, tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path / 'run'}: the server's samples are not those that the run started with; restore them to resume, or "
+        "start a new run in another folder"
+    )
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_number_that_no_node_has_is_refused_without_statistics_and_after_a_restart(
+    parts, tmp_path, caplog, monkeypatch, resumed
+):
+    change(parts, data={"scaling": "local"}, federation={"statistics": False})
+    if resumed:
+        interrupted(parts, tmp_path)
+    _, grid = private_grid(parts, tmp_path / "states")
+    hello, last = FlowerClient.hello, max(grid.nodes)
+
+    def lie(self, message, context):
+        reply = hello(self, message, context)
+        if context.node_id == last:
+            reply.content["config"]["client"] = 2**62
+        return reply
+
+    monkeypatch.setattr(FlowerClient, "hello", lie)
+    carry_out(parts, tmp_path, grid)
+    assert f"node {last}: claims to be client {2**62}, but no client has that number" in caplog.text
 
 
 def test_a_node_proves_its_name_with_its_key(parts, tmp_path):

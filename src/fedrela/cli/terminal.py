@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -31,7 +31,7 @@ def help_text(text: str | None) -> str:
     return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", (text or "").strip()))
 
 
-def column_kinds(names: Sequence[str], numeric: Sequence[bool] | None = None) -> str:
+def column_kinds(names: Sequence[str], numeric: Iterable[Any] | None = None) -> str:
     """Return which columns of a table are numbers and which are categories.
 
     `numeric` says which features are numbers; without it their names do.

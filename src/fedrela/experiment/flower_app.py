@@ -16,7 +16,7 @@ from fedrela.data.federation import Federation
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.engine.shared_memory import SharedMemory
-from fedrela.errors import ArgumentError, DataError, FedrelaError
+from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, load_node, parse_config
 from fedrela.experiment.node import MismatchError, load_samples
@@ -211,6 +211,8 @@ def serve(
     executor = FlowerExecutor(
         grid, experiment=experiment, fingerprint=config_sha256(config), timeout=timeout, keys=numbers
     )
+    if private:
+        executor.roster.clients = range(len(federation_of(config).nodes))
     federation = _server_part(config, executor, out, data) if private else None
     with begin_or_resume(config, out=out, executor=executor, federation=federation) as recorded:
         if not private:
@@ -236,8 +238,13 @@ def _server_part(
         run_folder = RunFolder.open(out)
         check_same_config(run_folder, config)
         executor.agreed = recorded_statistics(run_folder.manifest)
-    elif wants_statistics(config):
-        reported = executor.statistics(len(federation_of(config).nodes), statistics_specs(config))
+        part = at_server(config, samples, executor.agreed)
+        if json.loads(json.dumps(part.manifest())) != run_folder.manifest["data"]:
+            what = f"{out}: the server's samples are not those that the run started with"
+            raise IntegrityError(f"{what}; restore them to resume, or start a new run in another folder")
+        return part
+    if wants_statistics(config):
+        reported = executor.statistics(statistics_specs(config))
         executor.agreed = merged_statistics(config, reported)
     return at_server(config, samples, executor.agreed)
 
@@ -246,7 +253,7 @@ def simulate(
     config: Config, *, out: str | Path, workers: int | str | None = None, watch: Watch | None = None
 ) -> Result:
     """Run in Flower's simulator; clients keep their states in the run folder."""
-    from fedrela.flower.executor import simulate
+    from fedrela.flower.simulator import simulate
 
     check_servable(config)
     clients = len(build_data(config).shards)

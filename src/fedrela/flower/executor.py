@@ -3,40 +3,29 @@
 The engine's own round samples by our client ids, holds exchanges, admits, sums in sorted order and float64, scores at
 the server and writes the run folder. A client that is not connected, does not reply in time or fails is left out of the
 round. Flower's own ``Strategy`` sums in order of arrival, ends a run at one malformed reply, and waits forever for a
-missing node. With Flower's simulator it runs without nodes.
+missing node.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-from flwr.app import Array, Context, Message, RecordDict
-from flwr.clientapp import ClientApp
-from flwr.serverapp import Grid, ServerApp
+from flwr.app import Array, Message, RecordDict
+from flwr.serverapp import Grid
 
 from fedrela.engine.client import ClientRunner
 from fedrela.engine.tasks import ClientResult, Task, TaskResult, failure_of
 from fedrela.files.mapped import FileRegion
-from fedrela.files.scratch import scratch
 from fedrela.flower.codec import ARRAYS, Decoded, TaskMessage, as_arrays, as_content, as_declared, read_reply
 from fedrela.flower.roster import Roster
+from fedrela.flower.simulator import StoppableGrid
 from fedrela.models.runtime import one_thread
 from fedrela.records import Failure, FailureKind, RoundRecord
 
 SHORTEST_POLL, LONGEST_POLL = 0.02, 1.0  # seconds between two polls for replies,
 POLL_FRACTION = 0.02  # and in between, this fraction of the time waited so far
-QUIET = {
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "FLWR_DISABLE_UPDATE_CHECK": "1",
-    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
 TYPES = {"train": "train", "ask": "query.ask", "score_own": "query.score"}
 
 
@@ -98,6 +87,8 @@ class FlowerExecutor:
         remote = {position: task for position, task in enumerate(tasks) if task.kind in TYPES}
         for position, task in enumerate(tasks):
             if position not in remote:
+                if isinstance(self._grid, StoppableGrid):
+                    self._grid.check()  # scoring sends no message
                 yield self._score(position, task)
         if remote:
             yield from self._send(remote, deadline or self._timeout)
@@ -138,10 +129,9 @@ class FlowerExecutor:
         ids = dict(zip(self._grid.push_messages(list(sent.values())), sent, strict=True))
         yield from self._replies(ids, tasks, time.monotonic() + seconds)
 
-    def statistics(self, clients: int, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> list[dict[str, Any]]:
+    def statistics(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> list[dict[str, Any]]:
         """Ask all clients for statistics of their samples; return what each reports as declared, by client."""
-        self.roster.clients = range(clients)
-        nodes = self.roster.find(set(self.roster.clients))
+        nodes = self.roster.find(set(self.roster.clients or ()))
         asked = [Message(RecordDict(), node, "query.statistics", ttl=self._timeout + 60) for node in nodes.values()]
         reported, client_at = {}, {node: client for client, node in nodes.items()}
         for reply in self._grid.send_and_receive(asked, timeout=self._timeout):
@@ -173,41 +163,3 @@ class FlowerExecutor:
         if upload.client != task.client:  # a client may only answer for itself
             return TaskResult(position, failure=Failure(FailureKind.REFUSED, "answers for another client"))
         return TaskResult(position, ClientResult(upload.samples, upload=upload))
-
-
-def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: int) -> Any:
-    """Call `work` with a grid of Flower's simulator, and return its result; the clients are Ray processes."""
-    from flwr.simulation import run_simulation
-
-    server, done = ServerApp(), dict[str, Any]()
-
-    @server.main()
-    def main(grid: Grid, context: Context) -> None:
-        try:
-            done["result"] = work(grid)
-        except BaseException as error:  # raised again below: the simulator's thread would print many lines
-            done["error"] = error
-
-    backend: Any = {"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": cores}}
-    with _quiet():
-        run_simulation(server, app, num_supernodes=clients, backend_config=backend)
-    if "error" in done:
-        raise done["error"]
-    return done["result"]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Flower and Ray from sending telemetry, from writing to the home folder, and from logging."""
-    logger = logging.getLogger("flwr")
-    level, before = logger.level, dict(os.environ)
-    with scratch() as home, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        os.environ.update(QUIET | {"FLWR_HOME": os.environ.get("FLWR_HOME", str(home)), "OMP_NUM_THREADS": "1"})
-        logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            logger.setLevel(level)
-            os.environ.clear()
-            os.environ.update(before)

@@ -25,8 +25,8 @@ class Roster:
     """The nodes of clients. Nodes are asked who they are, since their ids are random and change with every restart.
 
     A client of `keys` must sign the server's nonce with its key. If `data_sha256` is set, a client with other data than
-    the server expects is refused. Two nodes that claim to be the same client, and nodes that claim a number outside of
-    `clients`, are logged.
+    the server expects is refused. Two nodes that claim to be the same client, nodes that claim a number outside of
+    `clients`, and nodes that answer with an error are logged.
     """
 
     def __init__(self, grid: Grid, fingerprint: str, timeout: float, keys: Mapping[int, str]) -> None:
@@ -37,6 +37,7 @@ class Roster:
         self.refused: dict[int, str] = {}  # why clients that are connected take no part
         self._rejected: dict[int, str] = {}  # why nodes that claimed to be a client were rejected
         self._ignored: set[int] = set()
+        self._failed: set[int] = set()  # nodes whose error is logged
         self._waited: set[int] = set()
 
     def forget(self, client: int) -> None:
@@ -64,6 +65,7 @@ class Roster:
         connected = set(self._grid.get_node_ids())
         self.nodes = {client: node for client, node in self.nodes.items() if node in connected}
         self._ignored &= connected  # one that disconnects and returns is asked again
+        self._failed &= connected
         unknown = sorted(connected - set(self.nodes.values()) - self._ignored)
         if not unknown:
             return
@@ -71,19 +73,28 @@ class Roster:
         question = RecordDict({CONFIG: ConfigRecord({"nonce": nonce})})
         asked = [Message(question, node, "query.hello", ttl=seconds + 60) for node in unknown]
         for reply in self._grid.send_and_receive(asked, timeout=seconds):
-            if not reply.has_error():
+            node = reply.metadata.src_node_id
+            if reply.has_error():  # it is asked again, since the error may pass
+                self._log_error(node, reply.error.reason or "no reason given")
+            else:
                 answer: Mapping[str, Any] = reply.content.config_records.get(CONFIG, {})
-                self._register(answer, reply.metadata.src_node_id, nonce)
+                self._register(answer, node, nonce)
+
+    def _log_error(self, node: int, reason: str) -> None:
+        """Log once per node that it cannot say which client it is."""
+        if node not in self._failed:
+            self._failed.add(node)
+            LOGGER.warning("node %d: cannot say which client it is: %s", node, printable(reason, LONGEST_REASON))
 
     def _register(self, answer: Mapping[str, Any], node: int, nonce: str) -> None:
         """Register a node as the client that it claims to be, or record why not."""
-        client, key = answer.get("client"), self._keys.get(answer.get("client", -1))
+        client = answer.get("client")
         if type(client) is not int or (self.clients is not None and client not in self.clients):
             claimed = printable(repr(client), LONGEST_REASON)
             LOGGER.warning("node %d: claims to be client %s, but no client has that number", node, claimed)
             self._ignored.add(node)
             return
-        proof = challenge(nonce, client, self._fingerprint, node)
+        key, proof = self._keys.get(client), challenge(nonce, client, self._fingerprint, node)
         if answer.get("fingerprint") != self._fingerprint:
             self._rejected[client] = "a node with another configuration claimed to be it"
         elif key is not None and not verified(key, answer.get("signature"), proof):
