@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import fedrela
-from fedrela.core.audit_log import AuditLog, check_ledger, record_ledger
+from fedrela.core.audit_log import AuditLog, check_ledger, record_ledger, verify
 from fedrela.core.ledger import record_digest
-from fedrela.errors import IntegrityError
+from fedrela.errors import DataError, IntegrityError
 
 Q = np.random.default_rng(3).dirichlet([1, 1, 1], 60)
 LEDGER = fedrela.relabel(Q, np.repeat([0, 1, 2], [40, 15, 5]), tau=0.2).ledger
@@ -102,3 +102,20 @@ def test_times_are_utc_and_the_labels_have_their_digest(log, monkeypatch):
         time.tzset()
     assert abs((datetime.now(UTC) - then).total_seconds()) < 3600
     assert log.entries()[0]["labels_sha256"] == LEDGER.labels_sha256
+
+
+def test_a_log_that_cannot_be_read(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        AuditLog(tmp_path).entries()
+
+
+def test_ledgers_that_were_found_later_and_files_that_are_gone(log):
+    folder = log.path.parent
+    LEDGER.save(folder / "b.json")
+    record_ledger(log, "b.json", LEDGER, event="found", output="b.csv", output_sha256="0")
+    findings = verify(log, {"a.json": LEDGER, "b.json": LEDGER})
+    assert any(text.startswith("b.json: logged when it was found") for text in findings)
+    assert "b.csv: no longer exists" in findings
+    (folder / "b.json").unlink()
+    with pytest.raises(IntegrityError, match=r"b\.json: was removed; entry 4 recorded it on"):
+        verify(log, {"a.json": LEDGER})

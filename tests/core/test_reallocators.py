@@ -7,6 +7,7 @@ import pytest
 
 import fedrela
 from fedrela.core import REALLOCATORS, Candidates, Reallocator
+from fedrela.core.reallocators.base import _fault
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.testing import check_reallocator
@@ -191,3 +192,21 @@ def test_confident_learning_takes_the_largest_margins_first():
 def test_confident_learning_moves_nothing_into_a_class_without_samples():
     Q = np.array([[0.6, 0.1, 0.3]] * 6 + [[0.1, 0.2, 0.7]] * 2 + [[0.1, 0.8, 0.1]] * 2)
     assert fedrela.relabel(Q, RARE, num_classes=3, tau=1.0, method="confident").moved.tolist() == []
+
+
+ONE = {"sample": np.array([1]), "target": np.array([0]), "score": np.array([0.5]), "rho": np.array([0.5])}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sample": [1]}, "sample: expected a NumPy array with one number per move"),
+        ({"score": np.array([0.5, 0.5])}, "score: expected a NumPy array with one number per move"),
+        ({"target": np.array([0.0])}, "target: unexpected dtype float64"),
+        ({"sample": np.array([4])}, "sample: expected numbers from 0 to 3"),
+        ({"target": np.array([-1])}, "target: expected numbers from 0 to 1"),
+        ({"score": np.array([np.nan])}, "score: expected finite numbers"),
+    ],
+)
+def test_a_proposal_of_another_form_is_named(change, said):
+    assert _fault(Candidates(**ONE | change), np.array([0, 1, 1, 1]), 2) == said

@@ -14,6 +14,7 @@ import pytest
 from fedrela.errors import ArgumentError, BusyError, DataError
 from fedrela.files import (
     PartialFile,
+    append_line,
     atomic,
     digest,
     digest_file,
@@ -23,6 +24,7 @@ from fedrela.files import (
     write_bytes,
     write_new,
 )
+from fedrela.files.lock import try_lock
 
 
 def test_write_makes_folders_and_replaces(tmp_path: Path) -> None:
@@ -213,3 +215,15 @@ def test_no_overwrite_where_there_are_no_hard_links(tmp_path: Path, monkeypatch:
         write_bytes(tmp_path / "a", b"two", overwrite=False)
     assert (tmp_path / "a").read_bytes() == b"one"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_line_waits_for_another_writer_and_gives_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("fedrela.files.atomic.LONGEST_WAIT", 2)
+    path = tmp_path / "a.log"
+    path.write_bytes(b"")
+    with path.open("rb") as other:
+        assert try_lock(other.fileno())
+        with pytest.raises(BusyError, match="another process is writing it"):
+            append_line(path, lambda before: b"line\n")
+    append_line(path, lambda before: b"line\n")
+    assert path.read_bytes() == b"line\n"

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +24,7 @@ from flwr.app import Message, RecordDict
 from fedrela.experiment import Result, run
 from fedrela.experiment.flower_app import serve
 from fedrela.experiment.load import config_toml
+from fedrela.flower import simulator
 from fedrela.flower.simulator import StoppableGrid
 from helpers.flower_federations import assert_equal, digits, grid_of
 
@@ -118,3 +120,47 @@ def test_waiting_for_replies_ends_when_the_grid_is_stopped(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         grid.send_and_receive(asked, timeout=60.0)
     assert time.monotonic() - began < 30
+
+
+def test_waiting_installs_the_handlers_again_and_acts(monkeypatch):
+    ended, before, seen = threading.Event(), signal.getsignal(signal.SIGTERM), []
+
+    def act():
+        seen.append(signal.getsignal(signal.SIGTERM))
+        if len(seen) == 2:
+            ended.set()
+
+    simulator._wait(ended, act)
+    assert seen == [before, before]
+    thread = threading.Thread(target=simulator._wait, args=[ended])
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_without_ray_there_is_nothing_to_end(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    simulator._end_clients()
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_clients_are_ended_where_ray_runs(monkeypatch, started):
+    ended = []
+    worker = SimpleNamespace(core_worker=SimpleNamespace(kill_actor=lambda actor, now: ended.append((actor, now))))
+    private = SimpleNamespace(
+        state=SimpleNamespace(actors=lambda actor_state_name: ["a", "b"]), worker=SimpleNamespace(global_worker=worker)
+    )
+    named = SimpleNamespace(from_hex=lambda name: f"actor {name}")
+    ray = SimpleNamespace(is_initialized=lambda: started, _private=private, ActorID=named)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    simulator._end_clients()
+    assert ended == ([("actor a", True), ("actor b", True)] if started else [])
+
+
+def test_rays_folder_is_short(tmp_path):
+    with simulator._ray_folder(Path("/tmp/short")) as folder:
+        assert folder == Path("/tmp/short")
+    with simulator._ray_folder(tmp_path / ("long" * 30)) as folder:
+        assert folder.is_dir()
+        assert len(str(folder)) < 40
+    assert not folder.exists()

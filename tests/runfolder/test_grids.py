@@ -86,3 +86,10 @@ def test_the_summary_is_of_a_finished_grid_of_its_kind(tmp_path):
     assert made.summary("sweep") == {"kind": "sweep"}
     with pytest.raises(DataError, match="expected a compare, got a sweep"):
         made.summary("compare")
+
+
+def test_a_grid_of_another_version_is_not_read(tmp_path, monkeypatch):
+    made = GridFolder.begin(tmp_path / "grid", RECORD)
+    monkeypatch.setattr("fedrela.runfolder.grids.FORMAT", "fedrela-grid-9")
+    with pytest.raises(IntegrityError, match=r"grid\.json: was written by another version of fedrela"):
+        GridFolder.open(made.path)

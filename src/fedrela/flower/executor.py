@@ -47,6 +47,7 @@ class FlowerExecutor:
 
     Examples
     --------
+    >>> from flwr.serverapp import ServerApp
     >>> app = ServerApp()
     >>> @app.main()
     ... def main(grid: Grid, context: Context) -> None:
