@@ -47,7 +47,7 @@ from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.engine.state import Run
 from fedrela.experiment.build import groups_of
 from fedrela.models import build
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.augment import strong, weak
 from fedrela.models.inputs import Scaling
 from fedrela.models.sgd import Sgd

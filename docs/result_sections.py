@@ -9,7 +9,7 @@ from typing import Any
 from result_records import Study, cell_text, difference, gain_text, headline, rare, spread, table
 
 from fedrela import plots
-from fedrela.experiment.arms import ARMS
+from fedrela.arms import ARMS
 from fedrela.metrics.paired import Spread
 from fedrela.report.tables import spread_text
 from fedrela.reproduction.paper_table import paper_table

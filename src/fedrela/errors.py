@@ -5,6 +5,12 @@ Each message is one line: what was expected, what was given, where, and what to 
 
 from __future__ import annotations
 
+import signal
+
+STOP_SIGNALS = [  # each ends a command as Ctrl-C does; Windows lacks some
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
 
 class FedrelaError(Exception):
     """Base of every error that this package raises on purpose.

@@ -11,7 +11,7 @@ from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.feddyn import FedDyn
 from fedrela.algorithms.fedprox import FedProx
 from fedrela.losses import LOSSES
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from goldens.whole_rounds import FEDDYN, load
 from helpers.contexts import blobs, linear
 from helpers.engine_federations import doubled, normed, table_problem

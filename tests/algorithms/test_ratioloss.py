@@ -23,7 +23,7 @@ from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.round import next_round
 from fedrela.errors import ArgumentError
 from fedrela.models import Classifier
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from goldens.class_gradients import ALPHA, load
 from helpers.contexts import blobs, client_context, uploads_of
 from helpers.engine_federations import Made, normed, table_problem

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.experiment.arms import MATCHED
+from fedrela.arms import MATCHED
 from fedrela.experiment.grid import Grid
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.runfolder.grids import GridFolder

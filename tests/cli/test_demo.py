@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fedrela.experiment import comparison
-from fedrela.experiment.arms import MATCHED
+from fedrela.arms import MATCHED
 from fedrela.experiment.comparison import Comparison
 from helpers.small_runs import small
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import fedrela
-from fedrela.experiment.doctor import OPTIONAL
+from fedrela.experiment.bug_report import OPTIONAL
 
 
 def test_it_names_versions_machine_folders_and_data(run, tmp_path, monkeypatch):
@@ -44,12 +44,12 @@ def test_a_cache_that_may_not_be_looked_at_is_one_fact_among_others(run, tmp_pat
     (tmp_path / "home" / "data").mkdir(parents=True)
     code = (
         "import os, sys\n"
-        "from fedrela.experiment import doctor\n"
+        "from fedrela.experiment import bug_report\n"
         "import torch\n"
         "os.chdir(sys.argv[1])\n"
         "os.chmod('data', 0); os.chmod('.', 0)\n"
         "if os.getuid() == 0: os.setresuid(65534, 65534, 65534)\n"
-        "print(*(f'{name}: {fact}' for name, fact in doctor.facts()), sep='\\n')\n"
+        "print(*(f'{name}: {fact}' for name, fact in bug_report.facts()), sep='\\n')\n"
     )
     home = tmp_path / "home"
     environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": ""}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.data.posteriors import read_posteriors
-from fedrela.data.sources.reading import LARGEST_ARRAY, Npz
+from fedrela.data.sources.file_readers import LARGEST_ARRAY, Npz
 from fedrela.errors import DataError
 from helpers.batteries import examples
 

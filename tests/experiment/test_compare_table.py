@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedrela.experiment.arms import MATCHED
+from fedrela.arms import MATCHED
 from fedrela.experiment.load import commented_toml, config_sha256, config_toml, parse_config
 from fedrela.experiment.schema.compare import CompareConfig
 

@@ -17,7 +17,7 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.table import ConfigTable, comments_of
+from fedrela.experiment.schema.config_table import ConfigTable, comments_of
 from fedrela.experiment.toml.reader import LARGEST_FILE
 from fedrela.metrics.groups import PROTOCOLS
 from fedrela.options import Options

@@ -47,7 +47,7 @@ def test_the_names_of_the_package_are_functions_whatever_was_imported_before():
     assert fedrela.experiment.run is run
     code = (
         "import sys, fedrela; assert 'torch' not in sys.modules\n"
-        "import fedrela.experiment.runner, fedrela.experiment.arms\n"
+        "import fedrela.experiment.runner, fedrela.arms\n"
         "assert callable(fedrela.experiment.run) and callable(fedrela.experiment.resume)\n"
         "assert fedrela.experiment.Result.__name__ == 'Result'\n"
         "assert fedrela.engine.__name__ == 'fedrela.engine' and 'fedavg' in fedrela.algorithms.ALGORITHMS\n"

@@ -8,7 +8,7 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment.load import load_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.table import ConfigTable, comments_of
+from fedrela.experiment.schema.config_table import ConfigTable, comments_of
 from helpers.batteries import tried
 from helpers.wrong_files import CASES, all_files
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from fedrela.algorithms.context import ClientContext, ServerContext
 from fedrela.algorithms.local import Local, Samples
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.inputs import Scaling
 from fedrela.models.layout import ParameterSplit
 from fedrela.records import Upload

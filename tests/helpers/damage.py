@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedrela.files import digest
-from fedrela.runfolder.records import json_file, sealed
+from fedrela.runfolder.json_records import json_file, sealed
 
 Rng = np.random.Generator
 GENERATIONS = ("checkpoint/000002", "checkpoint/000004")

@@ -11,7 +11,7 @@ from torch import nn
 
 from fedrela.algorithms.base import Algorithm, Sizes
 from fedrela.algorithms.context import ClientContext, ServerContext
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.records import Upload
 from helpers.contexts import client_context
 

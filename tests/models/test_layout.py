@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedrela.errors import ArgumentError
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.layout import ParameterSlice, ParameterSplit
 from helpers.batteries import examples
 from helpers.contexts import digest

@@ -15,7 +15,7 @@ from fedrela.algorithms.local import CROSS_ENTROPY, Batch, on_logits
 from fedrela.experiment import run
 from fedrela.losses import LOSSES
 from fedrela.models import build, recording
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 
 SHAPE, CLASSES, N = (1, 16, 16), 4, 6
 QUICK = {

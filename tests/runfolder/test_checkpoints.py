@@ -15,7 +15,7 @@ from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import digest
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.checkpoints import FORMAT, read_tensors, tensor_chunks
-from fedrela.runfolder.records import json_file, sealed
+from fedrela.runfolder.json_records import json_file, sealed
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
 DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")

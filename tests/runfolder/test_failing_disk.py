@@ -12,7 +12,7 @@ import pytest
 from fedrela.errors import DataError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.records import writing
+from fedrela.runfolder.json_records import writing
 from helpers.batteries import count, tried
 from helpers.disk_faults import Fail, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create

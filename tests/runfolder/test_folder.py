@@ -14,7 +14,7 @@ import pytest
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.records import json_with_digests
+from fedrela.runfolder.json_records import json_with_digests
 from helpers.disk_faults import Fail
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, compared
 

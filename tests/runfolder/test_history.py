@@ -10,8 +10,8 @@ import pytest
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import operations
 from fedrela.records import Failure, FailureKind
-from fedrela.runfolder import RunFolder, records
-from fedrela.runfolder.records import json_line, sealed
+from fedrela.runfolder import RunFolder, json_records
+from fedrela.runfolder.json_records import json_line, sealed
 from helpers.disk_faults import Fail, Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
@@ -93,7 +93,7 @@ def test_rounds_out_of_order_are_noticed(order, four):
 
 
 def test_a_line_without_end(four, monkeypatch):
-    monkeypatch.setattr(records, "LINE_LIMIT", 20)
+    monkeypatch.setattr(json_records, "LINE_LIMIT", 20)
     with pytest.raises(IntegrityError, match="line 1 is damaged"):
         four.rounds()
 

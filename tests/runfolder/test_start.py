@@ -12,7 +12,7 @@ from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import hold_lock, operations
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.folder import initial_files
-from fedrela.runfolder.records import json_file, sealed
+from fedrela.runfolder.json_records import json_file, sealed
 from helpers.disk_faults import Notes
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 

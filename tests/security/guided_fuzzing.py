@@ -50,7 +50,7 @@ def checkpoint(scratch: Path) -> tuple[Callable[[bytes], None], list[bytes]]:
 
     from fedrela.errors import FedrelaError
     from fedrela.runfolder.checkpoints import ARRAYS, MANIFEST, RECORD, Checkpoints, _file_record
-    from fedrela.runfolder.records import json_file, sealed
+    from fedrela.runfolder.json_records import json_file, sealed
 
     assert PARTS == (ARRAYS, RECORD, MANIFEST)
     there = Checkpoints(scratch / "sound", "run", scratch / "log")

@@ -29,9 +29,9 @@ from torch import nn
 
 from fedrela.algorithms.average import equal_weights
 from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, Exchange, ServerContext, Sizes
+from fedrela.models.inputs import FORWARD_BATCH
 from fedrela.options import Options, option
 
-BATCH = 256  # samples per forward pass of the mean loss
 AS_RUN = ("intended", "as_run")
 
 
@@ -118,7 +118,7 @@ class Climb(Algorithm):
         module, samples, loss = context.model.module.eval(), context.samples, context.loss()
         n, s, F = len(samples), self.params.loss_scale, 0.0
         as_run = self.params.losses == "as_run"
-        y, size = torch.from_numpy(samples.labels).to(samples.device), max(1, n // s) if as_run else BATCH
+        y, size = torch.from_numpy(samples.labels).to(samples.device), max(1, n // s) if as_run else FORWARD_BATCH
         with torch.no_grad():
             for at in (slice(start, start + size) for start in range(0, n, size)):
                 F += float(loss(module(samples.scaled(at)), y[at])) * (1 if as_run else s * len(y[at]) / n)

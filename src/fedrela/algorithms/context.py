@@ -15,13 +15,13 @@ from torch.nn.functional import cross_entropy
 from fedrela.algorithms.average import equal_weights, sample_weights, weighted_sum
 from fedrela.algorithms.local import AfterStep, Correction, Group, Local, Loss, Samples, on_logits, train
 from fedrela.losses import LOSSES
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
+from fedrela.models.inputs import FORWARD_BATCH
 from fedrela.models.layout import ParameterSplit
 from fedrela.records import Upload
 from fedrela.streams import stream
 
 Arrays = Mapping[str, NDArray[Any]]
-FORWARD = 256  # samples per forward pass without training
 
 
 @dataclass
@@ -58,8 +58,8 @@ class ClientContext:
         """Return the current model's features of all samples without views, in evaluation mode."""
         module: Any = self.model.module.eval()
         with torch.no_grad():
-            starts = range(0, len(self.samples), FORWARD)
-            return torch.cat([module.features(self.samples.scaled(slice(at, at + FORWARD))) for at in starts])
+            starts = range(0, len(self.samples), FORWARD_BATCH)
+            return torch.cat([module.features(self.samples.scaled(slice(at, at + FORWARD_BATCH))) for at in starts])
 
     def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
         """Return the configured loss of logits and labels, with the counts of the current labels."""

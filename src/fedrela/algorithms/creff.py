@@ -27,7 +27,7 @@ from torch.nn.functional import linear, one_hot
 from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, Local, ServerContext, Sizes
 from fedrela.errors import ArgumentError
 from fedrela.models import heads
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.options import Options, option
 from fedrela.streams import stream
 

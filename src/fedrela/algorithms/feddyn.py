@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedrela.algorithms.base import Algorithm, Arrays, ArraySpec, ClientContext, Exchange, ServerContext, Sizes
-from fedrela.models.arrays import call_with
+from fedrela.models.flat_model import call_with
 from fedrela.options import Options, option
 
 

@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedrela.errors import ArgumentError
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.inputs import Scaling
 from fedrela.models.runtime import lower_precision
 from fedrela.models.sgd import Sgd

@@ -85,7 +85,7 @@ def _with_options(config: Config, seeds: int | None, arms: str | None = None) ->
 
 def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
     """Print the paper's table, the table of arms, and whether each difference is within noise; return the summary."""
-    from fedrela.plots.runs import arm_label
+    from fedrela.arms import arm_label
     from fedrela.report.compare import arms_table, compare_table
 
     changes = list(comparison.changes())

@@ -14,7 +14,7 @@ def doctor() -> None:
     The lines are a Markdown list, to paste as they are. Data sets are looked for where a configuration without
     data.root looks: in the folder data in the working directory, and where the system's packages put them.
     """
-    from fedrela.experiment.doctor import facts
+    from fedrela.experiment.bug_report import facts
 
     for name, value in [("fedrela", __version__), *facts()]:
         print(f"- {name}: {printable(value)}")

@@ -24,11 +24,10 @@ from typer.core import TyperGroup
 
 from fedrela import __version__
 from fedrela.cli.terminal import help_text, print_error
-from fedrela.errors import DataError, FedrelaError
+from fedrela.errors import STOP_SIGNALS, DataError, FedrelaError
 from fedrela.text import printable
 
 INTERRUPTED = 130
-ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 REPEATED = 5.0  # seconds after a signal within which others do not disturb the clean-up
 PLAIN = "fedrela.plain"  # how what a terminal cannot encode is printed
 ASCII = {"±": "+/-", "τ": "tau", "ρ": "rho", "α": "alpha", "…": "...", "†": "*", "→": "->", "–": "-", "\xa0": " "}
@@ -219,7 +218,7 @@ def _interruptible() -> Iterator[None]:
             raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
-    former = {number: signal.getsignal(number) for number in ENDING if is_main}
+    former = {number: signal.getsignal(number) for number in STOP_SIGNALS if is_main}
     usual = (signal.SIG_DFL, signal.default_int_handler)
     taken = [number for number in former if former[number] in usual]  # nohup ignores SIGHUP
     for number in taken:
@@ -235,7 +234,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def _ignore_signals() -> None:
-    for number in ENDING:
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 

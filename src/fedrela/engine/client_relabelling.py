@@ -23,9 +23,9 @@ from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import ClientRelabelling
 from fedrela.metrics import Z_EDGES, z_histogram
 from fedrela.models.augment import crop_and_flip
+from fedrela.models.inputs import FORWARD_BATCH
 from fedrela.models.runtime import torch_stream
 
-BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
 
 
 def relabel_client(
@@ -81,7 +81,7 @@ def _batches(
     """Yield samples in order and as they are, or as the official collection does: shuffled, small, augmented."""
     samples = context.samples
     order = rng.permutation(len(samples)) if plan.train_mode else np.arange(len(samples))
-    size = context.local.batch_size if plan.train_mode else BATCH
+    size = context.local.batch_size if plan.train_mode else FORWARD_BATCH
     starts = list(range(0, len(order), size))
     if plan.train_mode and len(order) > 1 and len(order) - starts[-1] == 1:
         starts[-1:] = []  # BatchNorm cannot take one sample alone in training mode, so it joins those before it

@@ -17,7 +17,7 @@ from fedrela.algorithms.base import Algorithm, ArraySpec, Sizes
 from fedrela.algorithms.local import Local
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.metrics import Groups
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.inputs import Scaling
 from fedrela.models.layout import Layout, ParameterSplit
 from fedrela.records import Shard

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedrela.core.notebook import data_frame
 from fedrela.engine.run_options import RelabelPlan
-from fedrela.experiment.arms import ARMS, PAIRS
+from fedrela.arms import ARMS, PAIRS
 from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import merge, nested, overlay
@@ -17,7 +17,7 @@ from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
 from fedrela.metrics.paired import Spread, in_words, paired
-from fedrela.runfolder.records import Record
+from fedrela.runfolder.json_records import Record
 
 # The demonstration: three of the ten digits are rare in training (imbalance ratio 20), and ten clients hold different
 # shares of each; the test set is balanced. ``fedrela init`` writes one run of it.

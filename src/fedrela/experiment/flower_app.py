@@ -41,14 +41,14 @@ from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.data import DataConfig
 from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError
-from fedrela.experiment.schema.table import Fault
+from fedrela.experiment.schema.config_table import Fault
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest, new_folder, write_new
 from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.records import writing
+from fedrela.runfolder.json_records import writing
 from fedrela.text import nearest_hint, one_line
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from fedrela.engine.round import RoundResult
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
 from fedrela.errors import FedrelaError, RunFailedError
-from fedrela.experiment.arms import Arm
+from fedrela.arms import Arm
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.result import Result
@@ -32,7 +32,7 @@ from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.options import options_of
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import SUMMARY, GridFolder
-from fedrela.runfolder.records import Record
+from fedrela.runfolder.json_records import Record
 
 FORMAT = "fedrela-summary-1"
 
@@ -96,7 +96,9 @@ class Cell:
     @cached_property
     def name(self) -> str:
         """The name of its run folder, which follows from its configuration alone."""
-        return f"{file_name(self.config)}-{Arm.of(self.config).name}-s{self.config.seed}-{self.sha256[:12]}"
+        relabel = self.config.relabel
+        arm = Arm(relabel.enabled, relabel.lr_scale != 1, relabel.enabled and relabel.moves == "random")
+        return f"{file_name(self.config)}-{arm.name}-s{self.config.seed}-{self.sha256[:12]}"
 
     def as_record(self) -> dict[str, Any]:
         """Return what ``grid.json`` says of it."""

@@ -25,7 +25,7 @@ from fedrela.files import read_plain
 from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.names import LIMIT
-from fedrela.runfolder.records import writing
+from fedrela.runfolder.json_records import writing
 from fedrela.streams import stream
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fedrela.algorithms import ALGORITHMS, Algorithm, ArraySpec, Exchange, Sizes
 from fedrela.errors import ArgumentError
 from fedrela.models import MODELS, build, model_options
-from fedrela.models.arrays import FlatModel
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.layout import ParameterSplit
 from fedrela.options import options_of
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedrela.arms import AS_GIVEN
 from fedrela.errors import ArgumentError
 from fedrela.experiment.comparison import cells_of, grid_of, spreads
 from fedrela.experiment.grid import Cell, Grid, GridSummary
@@ -14,7 +15,7 @@ from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
 from fedrela.metrics.paired import Spread
-from fedrela.runfolder.records import Record
+from fedrela.runfolder.json_records import Record
 
 
 class Sweep(GridSummary):
@@ -94,7 +95,6 @@ def sweep(config: Configuration, *, out: str | Path, workers: int | str | None =
     return plan.conclude()
 
 
-AS_GIVEN = "as given"  # the arm where [compare] names none: what [relabel] says
 SWEPT_BASELINE = "as swept"  # the baseline where the algorithm itself is swept
 
 

@@ -23,6 +23,7 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
+from fedrela.errors import STOP_SIGNALS
 from fedrela.files.scratch import scratch
 
 QUIET = {
@@ -34,7 +35,6 @@ QUIET = {
 POLL_SECONDS = 0.1  # seconds between two looks at replies, or at whether the simulation has ended
 SOCKET = "/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"  # what Ray adds to its folder
 LONGEST_SOCKET = 103  # bytes of a socket's path that every system accepts
-ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class StoppableGrid(Grid):
@@ -108,7 +108,7 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
         backend: Any = {"client_resources": {"num_cpus": 1}, "init_args": init}
         try:
             if hasattr(signal, "pthread_sigmask"):  # for Ray's processes: a signal to the whole group stops this one
-                signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+                signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
             run_simulation(server, app, num_supernodes=clients, backend_config=backend)
         except BaseException as error:
             done.setdefault("error", error)
@@ -137,7 +137,7 @@ def _wait(ended: threading.Event, act: Callable[[], None] = lambda: None) -> Non
     """
     is_main = threading.current_thread() is threading.main_thread()
     while not ended.is_set():
-        for number in ENDING if is_main else ():
+        for number in STOP_SIGNALS if is_main else ():
             if (handler := signal.getsignal(number)) is not None:
                 signal.signal(number, handler)
         act()

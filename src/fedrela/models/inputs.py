@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fedrela.errors import ArgumentError, DataError
 
+FORWARD_BATCH = 256  # samples per forward pass without training; fixed, since the last bits depend on it
 CHUNK = 1 << 20  # pixels that `Scaling.fit` reads at once; larger chunks leave the cache and take twice as long
 
 

@@ -21,7 +21,7 @@ from fedrela.errors import ArgumentError
 from fedrela.runfolder.checkpoints import vector_digest
 
 if TYPE_CHECKING:
-    from fedrela.models.arrays import FlatModel
+    from fedrela.models.flat_model import FlatModel
 
 Kind = Literal["parameter", "frozen", "buffer"]
 
@@ -140,7 +140,7 @@ class ParameterSplit:
         Examples
         --------
         >>> from torch import nn
-        >>> from fedrela.models.arrays import FlatModel
+        >>> from fedrela.models.flat_model import FlatModel
         >>> model = FlatModel(nn.ModuleDict({"body": nn.Linear(2, 3), "personal": nn.Linear(3, 2)}))
         >>> split = ParameterSplit.of(model.layout, ["personal"])
         >>> split.shared.layout.size, split.private.layout.size

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from fedrela.models.tape import CannotRecordError, NoValueReads, Replay, Tape
 
 if TYPE_CHECKING:
-    from fedrela.models.arrays import FlatModel
+    from fedrela.models.flat_model import FlatModel
 
 RECORDED_AT = 3  # which batch of one shape is recorded; there may be only one or two
 LOSS_SCALE = 1024.0  # in float16 the loss is multiplied and its gradient divided by it: small ones would become 0

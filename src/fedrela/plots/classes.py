@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedrela.arms import ARMS, arm_label
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics.groups import Groups
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, GridData, RunData, arm_label, mean_over_seeds, read_run, read_source
+from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes, name
 from fedrela.text import limited, not_one_of, points, short
 
@@ -93,7 +94,7 @@ def first_pair(data: GridData, baseline: str | None) -> tuple[list[RunData], lis
     """Return the runs of a baseline without and with FedReLa, and what the two arms are called; None without any."""
     for found in (data.summary or {}).get("baselines", []):
         for pair in found["pairs"] if baseline in (None, found["label"]) else ():
-            if pair["base"] in ("baseline", "baseline-drop"):
+            if pair["base"] in ARMS and not ARMS[pair["base"]].relabels:
                 base, treated = (data.of(found["label"], pair[key]) for key in ("base", "treated"))
                 there = base and treated and base[0].accuracy is not None
                 return (base, treated, (arm_label(pair["base"]), arm_label(pair["treated"]))) if there else None

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fedrela.arms import arm_of_baseline
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.classes import heat_map
-from fedrela.plots.runs import arm_name, read_summary
+from fedrela.plots.runs import read_summary
 from fedrela.plots.style import Axes
 from fedrela.text import limited, not_one_of, points, short
 
@@ -174,7 +175,7 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
         at = [point["values"][key] for point in found]
         for label, line in spreads.items():
             parts = ([spread[part] for spread in line] for part in ("mean", "deviation"))
-            lines[label if one else arm_name(*arm)] = (at, *parts)
+            lines[label if one else arm_of_baseline(*arm)] = (at, *parts)
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         _lines(ax, lines, metric != MOVED)
         ax.set_xlabel(style.name(key))

@@ -24,8 +24,6 @@ from fedrela.runfolder.names import CONFIG, GALLERY, LIMIT, MACHINE, MANIFEST, R
 Record = dict[str, Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ARMS = {"baseline": "baseline", "fedrela": "FedReLa", "random": "random moves"}
-DROPPED = ", lr / 10"
 GALLERY_ARRAYS = ("samples", "client", "old", "new", "posterior", "rho")
 
 
@@ -174,38 +172,6 @@ class GridData:
         """Return the finished runs of a baseline and arm, one per seed."""
         found = zip(self.cells, self.runs, strict=True)
         return [run for cell, run in found if run is not None and (cell["baseline"], cell["arm"]) == (baseline, arm)]
-
-
-def arm_label(arm: str) -> str:
-    """Return what an arm of a comparison does.
-
-    >>> arm_label("baseline"), arm_label("fedrela-drop"), arm_label("as given")
-    ('baseline', 'FedReLa, lr / 10', 'as given')
-    """
-    kind = arm.removesuffix("-drop")
-    return ARMS.get(kind, kind) + (DROPPED if kind != arm else "")
-
-
-def arm_name(baseline: str, arm: str) -> str:
-    """Return the name of an arm of a baseline.
-
-    >>> arm_name("FedAvg", "fedrela-drop"), arm_name("FedAvg", "baseline-drop"), arm_name("FedAvg", "as given")
-    ('FedAvg + FedReLa, lr / 10', 'FedAvg, lr / 10', 'FedAvg')
-    """
-    kind = arm.removesuffix("-drop")
-    if kind in ("baseline", "as given"):
-        return baseline + (DROPPED if kind != arm else "")
-    return f"{baseline} + {arm_label(arm)}"
-
-
-def is_matched(base: str, treated: str) -> bool:
-    """Whether the second arm is FedReLa and the first one the same without it, or with random moves.
-
-    >>> is_matched("random-drop", "fedrela-drop"), is_matched("baseline", "fedrela-drop")
-    (True, False)
-    """
-    fedrela = treated.startswith("fedrela") and not base.startswith("fedrela")
-    return fedrela and base.endswith("-drop") == treated.endswith("-drop")
 
 
 def mean_over_seeds(rows: Any) -> tuple[Floats, Floats]:

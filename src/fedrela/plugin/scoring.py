@@ -16,11 +16,11 @@ from fedrela.arguments import check_choice
 from fedrela.core.ledger import arrays_digest
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.models.contract import evaluation_mode
+from fedrela.models.inputs import FORWARD_BATCH
 from fedrela.plugin.dataset import LabelKey, as_rows, label_key, own_label, rows_at
 from fedrela.plugin.rows import InputsDigest, as_numpy, same_random_numbers
 from fedrela.text import one_line
 
-BATCH = 256  # samples of one forward pass; fixed, since the last bits depend on it
 ROUNDED = 0.02  # distance from 1 of the sum of probabilities, as short floats round them
 SIGMOIDS = 0.2  # the least mean of outputs in [0, 1] that are sigmoids: 0.5 before training, while logits have about 0
 OUTPUTS = ("logits", "probabilities", "logit")
@@ -43,7 +43,7 @@ def posterior(
     forward: Forward | None = None,
     label: LabelKey | None = None,
     outputs: str | None = None,
-    batch_size: int = BATCH,
+    batch_size: int = FORWARD_BATCH,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the posterior ``(n, C)`` of all rows, and their labels, in one pass in evaluation mode.
 
@@ -88,7 +88,7 @@ def score(
     forward: Forward | None = None,
     label: LabelKey | None = None,
     outputs: str | None = None,
-    batch_size: int = BATCH,
+    batch_size: int = FORWARD_BATCH,
     most: int | None = None,
 ) -> Scored:
     """Score all rows, or the first `most`; see `posterior`."""

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from fedrela import plots
+from fedrela.arms import ARMS, Arm, arm_label, is_matched
 from fedrela.metrics.paired import is_noise
 from fedrela.plots.classes import first_pair
 from fedrela.plots.comparisons import Summary, gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
-from fedrela.plots.runs import GridData, RunData, arm_label, is_matched
+from fedrela.plots.runs import GridData, RunData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.run import largest
 from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_of
@@ -67,7 +68,7 @@ def arms_table(summary: Summary) -> Table:
 
 
 def _table(summary: Summary, columns: tuple[str, ...], rows: list[tuple[str, ...]], caption: str) -> Table:
-    if any(arm.endswith("-drop") for baseline in summary["baselines"] for arm in baseline["arms"]):
+    if any(arm in ARMS and ARMS[arm].drop for baseline in summary["baselines"] for arm in baseline["arms"]):
         caption += "; lr / 10: the learning rate divided by 10 from re-labelling on"
     return Table(columns, rows, columns[:2], f"{caption}.")
 
@@ -193,7 +194,7 @@ def _label_moves(summary: Summary, runs: GridData) -> list[Block]:
             moved = found["moved"]
             of_all = None if moved["mean"] is None else moved["mean"] / max(relabelled[0].samples, 1)
             rows.append((limited(baseline["label"]), arm_label(arm), spread_text(moved, "moved"), percent(of_all)))
-            if arm == "fedrela" and len(maps) < MOST_BASELINES:
+            if ARMS.get(arm) == Arm(relabels=True) and len(maps) < MOST_BASELINES:
                 maps += _flow(limited(baseline["label"]), relabelled, f"flow-{len(maps) + 1}")
     if not rows:
         return [Text("No arm moves labels.")]

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from fedrela.plots.runs import arm_label, is_matched
+from fedrela.arms import ARMS, arm_label, is_matched
 from fedrela.plots.style import DARK, LIGHT, WIDTH, new_figure
 from fedrela.plots.svg import describe_lines, page_svg
 from fedrela.text import limited, listed, percent, plural, points, printable
@@ -139,7 +139,7 @@ def environment(inert: Callable[[object], str], *, html: bool = True) -> Environ
     made.filters["kind"] = lambda block: type(block).__name__.lower()
     made.filters["data_uri"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"
     made.filters["lines"] = lambda text: [line.expandtabs() for line in text.rstrip().split("\n")]
-    made.globals |= {function.__name__: function for function in (arm_label, change, is_matched, say)}
+    made.globals |= {function.__name__: function for function in (arm_label, change, is_matched, say)} | {"ARMS": ARMS}
     return made
 
 

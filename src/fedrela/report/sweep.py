@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from fedrela import plots
+from fedrela.arms import AS_GIVEN, arm_label, arm_of_baseline
 from fedrela.plots.comparisons import HELD_BACK, Summary, arms_of, points_of, value_text
-from fedrela.plots.runs import GridData, arm_label, arm_name
+from fedrela.plots.runs import GridData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import MOVED, Value, spread_text, values_of
 from fedrela.text import limited, listed, percent
@@ -78,7 +79,7 @@ def sweep_values(summary: Summary) -> list[dict[str, Value]]:
 
 def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list[str]:
     """Return baseline and arm, the names of their columns without any; a sweep without arms has no such column."""
-    named = any(point["arm"] != "as given" for point in summary["points"])
+    named = any(point["arm"] != AS_GIVEN for point in summary["points"])
     return [baseline, *([arm_label(arm)] if named else [])]
 
 
@@ -114,14 +115,14 @@ def _plots(summary: Summary) -> list[Block]:
                    f"{title} over {over}.", "Mean over seeds.")
             for k, (baseline, arm) in enumerate(arms, 1)
             for j, metric in enumerate(chosen, 1)
-            for title in [f"{limited(arm_name(baseline, arm))}: {words[metric]}"]
+            for title in [f"{limited(arm_of_baseline(baseline, arm))}: {words[metric]}"]
         ]  # fmt: skip
     if len(summary["keys"]) != 1:
         return []
     band = say("band", len(summary["seeds"]))
     moved = Figure("moved", "Labels moved", partial(draw, metric="moved"), caption="All clients, mean over seeds.")
     if len(arms) == 1:
-        return [Figure("accuracy", f"{limited(arm_name(*arms[0]))}: test accuracy", draw, caption=band), moved]
+        return [Figure("accuracy", f"{limited(arm_of_baseline(*arms[0]))}: test accuracy", draw, caption=band), moved]
     shown = [
         Figure(f"accuracy-{k}", words[metric], partial(draw, metric=metric), caption=band)
         for k, metric in enumerate(metrics, 1)
@@ -133,7 +134,7 @@ def choice_sentence(summary: Summary, choice: Mapping[str, Any]) -> str:
     """Return which value validation would choose, and its accuracy on the test set."""
     chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
     test = [f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["metrics"]]
-    arm = limited(arm_name(choice["baseline"], choice["arm"]))
+    arm = limited(arm_of_baseline(choice["baseline"], choice["arm"]))
     return say("choice", choice, arm, chosen, best, test, summary["metrics"][-1])
 
 

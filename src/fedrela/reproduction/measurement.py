@@ -26,7 +26,7 @@ from fedrela.reproduction.paper_table import (
     Protocol,
     paper_table,
 )
-from fedrela.runfolder.records import Record
+from fedrela.runfolder.json_records import Record
 
 CHOICES = (*PROTOCOLS, "both")
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one per seed

@@ -13,7 +13,7 @@ from typing import Any
 
 from fedrela.arguments import check_choice
 from fedrela.data.sources import find_source
-from fedrela.experiment.arms import ARMS
+from fedrela.arms import ARMS
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import merge, nested
 from fedrela.experiment.schema import Config

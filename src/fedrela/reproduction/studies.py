@@ -37,7 +37,7 @@ from fedrela.models.runtime import processor
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.records import Record
+from fedrela.runfolder.json_records import Record
 from fedrela.text import plural
 
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"

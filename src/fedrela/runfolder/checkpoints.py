@@ -26,7 +26,7 @@ from fedrela.files import digest, new_folder, read_plain, size_and_digest, write
 from fedrela.files.atomic import remove_atomically
 from fedrela.files.operations import sync_folder
 from fedrela.runfolder import names
-from fedrela.runfolder.records import Record, json_file, parse, sealed, unsealed
+from fedrela.runfolder.json_records import Record, json_file, parse, sealed, unsealed
 
 FORMAT = "fedrela-checkpoint-1"
 ARRAYS, RECORD, MANIFEST = "arrays.safetensors", "record.json", "manifest.json"

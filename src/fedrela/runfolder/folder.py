@@ -33,7 +33,7 @@ from fedrela.files.operations import remove, sync, sync_folder
 from fedrela.records import Failure
 from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoint, Checkpoints, vector_digest
-from fedrela.runfolder.records import (
+from fedrela.runfolder.json_records import (
     Log,
     Record,
     RecordFolder,

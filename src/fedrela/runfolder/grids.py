@@ -18,7 +18,7 @@ from fedrela.files.atomic import TEMPORARY, remove_if_exists
 from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoints
 from fedrela.runfolder.folder import RunFolder
-from fedrela.runfolder.records import Record, RecordFolder, json_with_digests, read_manifest, writing
+from fedrela.runfolder.json_records import Record, RecordFolder, json_with_digests, read_manifest, writing
 
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
 TABLES = ("table.md", "table.csv", "table.tex", "table.json")

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.data.federation import ARRAYS
 from fedrela.data.sources.base import Source, check_source_arrays
 from fedrela.data.sources.labels import check_class_names
 from fedrela.errors import DataError
 
 BLOCK_ROWS = 1024
-ARRAYS = ("x_train", "y_train", "x_test", "y_test", "client_train", "numeric")
 
 
 def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[str]:

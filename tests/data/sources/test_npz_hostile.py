@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.data.sources import load
-from fedrela.data.sources.reading import Npz
+from fedrela.data.sources.file_readers import Npz
 from fedrela.errors import DataError, FedrelaError
 from helpers.batteries import examples
 

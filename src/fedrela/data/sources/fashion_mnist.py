@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
-from fedrela.data.sources.reading import DEFLATE_LIMIT, Readable, read_exactly, reading, root_folder
+from fedrela.data.sources.file_readers import DEFLATE_LIMIT, Readable, read_exactly, reading, root_folder
 from fedrela.errors import DataError
 
 PARTS = ("train", "t10k")

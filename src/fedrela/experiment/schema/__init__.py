@@ -21,7 +21,7 @@ from fedrela.experiment.schema.federation import FederationConfig, statistics_fa
 from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
-from fedrela.experiment.schema.table import CHANGED, ConfigTable, Fault, options_table, raise_any, setting
+from fedrela.experiment.schema.config_table import CHANGED, ConfigTable, Fault, options_table, raise_any, setting
 from fedrela.experiment.toml.reader import Origin
 from fedrela.text import not_one_of, shown
 

@@ -15,7 +15,7 @@ from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import find_source
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.table import (
+from fedrela.experiment.schema.config_table import (
     FULL,
     ConfigTable,
     checked_options,

@@ -18,7 +18,7 @@ from fedrela.core.limits import OwnerLimits
 from fedrela.data.sources import find_source
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.data import DataConfig, source_options, source_root
-from fedrela.experiment.schema.table import (
+from fedrela.experiment.schema.config_table import (
     ConfigTable,
     Fault,
     component_name,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 from pydantic import ConfigDict, model_validator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.table import ConfigTable, checked_options, component_name, one_of, setting
+from fedrela.experiment.schema.config_table import ConfigTable, checked_options, component_name, one_of, setting
 from fedrela.options import Option, options_of
 from fedrela.text import shown
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from fedrela.errors import ArgumentError, WrongKeyError
-from fedrela.experiment.schema.table import BrokenRuleError, Fault
+from fedrela.experiment.schema.config_table import BrokenRuleError, Fault
 from fedrela.experiment.toml.reader import Origin, config_error
 from fedrela.experiment.toml.writer import KeyPath
 from fedrela.options import Option, expected

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.compare import problems_over, repeated
-from fedrela.experiment.schema.table import Fault, raise_any
+from fedrela.experiment.schema.config_table import Fault, raise_any
 from fedrela.experiment.toml.reader import dotted
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.text import shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedrela.experiment.arms import ARMS, DROP, MATCHED, PAIRS
+from fedrela.arms import ARMS, DROP, MATCHED, PAIRS
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import overlay
 from helpers.small_runs import small
