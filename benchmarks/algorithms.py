@@ -47,8 +47,8 @@ from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.engine.state import Run
 from fedrela.experiment.build import groups_of
 from fedrela.models import build
-from fedrela.models.flat_model import FlatModel
 from fedrela.models.augment import strong, weak
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.inputs import Scaling
 from fedrela.models.sgd import Sgd
 from fedrela.streams import stream

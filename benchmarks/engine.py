@@ -52,8 +52,8 @@ MLP = Task()
 DIGITS = Task("digits", hidden=64, lots=100)
 SETTINGS: dict[str, tuple[Task, float]] = {  # with the ratio to reach
     "MLP 784-200-10, Fashion-MNIST": (MLP, 0.60),
-    "cnn_small, 12,000 of Fashion-MNIST": (replace(MLP, model="cnn_small", samples=12_000), 0.85),
-    "simple_cnn, 12,000 of Fashion-MNIST": (replace(MLP, model="simple_cnn", samples=12_000), 0.85),
+    "cnn_small, Fashion-MNIST": (replace(MLP, model="cnn_small"), 0.85),
+    "simple_cnn, Fashion-MNIST": (replace(MLP, model="simple_cnn"), 0.85),
     "resnet8, 600 of Fashion-MNIST, 20 clients": (
         replace(MLP, model="resnet8", samples=600, clients=20, chosen=20, lots=20),
         0.95,

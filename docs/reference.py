@@ -12,8 +12,8 @@ import typer
 from fedrela.cli.main import COMMANDS, app, load_command
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
-from fedrela.experiment.schema.federation import FederationConfig, NodeConfig
 from fedrela.experiment.schema.config_table import ConfigTable, comments_of, plain_table
+from fedrela.experiment.schema.federation import FederationConfig, NodeConfig
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.models import MODELS
 from fedrela.options import Options, options_from

@@ -13,7 +13,7 @@ import fedrela
 
 ROOT = Path(fedrela.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-BASE = {"arguments", "arms", "errors", "components", "options", "records", "streams", "text", "threads", "files", "runfolder"}
+BASE = {"arguments", "arms", "errors", "components", "options", "records", "streams", "text", "files", "runfolder"}
 BASE_PACKAGES = {"numpy", "safetensors"}
 
 # layer -> (layers of ours it may import, third-party packages beside those of the base row)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.experiment import comparison
 from fedrela.arms import MATCHED
+from fedrela.experiment import comparison
 from fedrela.experiment.comparison import Comparison
 from helpers.small_runs import small
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import fedrela.experiment
+from fedrela.arms import MATCHED, PAIRS
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, DataError, FedrelaError
-from fedrela.arms import MATCHED, PAIRS
 from fedrela.experiment.comparison import Compare, Comparison, base_digest, compare
 from fedrela.experiment.load import load_config, parse_config
 from fedrela.report.compare import compare_table

@@ -7,8 +7,8 @@ from pydantic import Field, ValidationError
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.load import parse_config
-from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.schema.config_table import ConfigTable
+from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.toml.reader import Origin, Places
 
 

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError
 from fedrela.records import Upload
-from fedrela.threads import map_threads
 
 PIECE = 16384  # values
 WHOLE = slice(None)
@@ -52,14 +51,11 @@ def weighted_sum(uploads: Sequence[Upload], name: str, weights: ArrayLike, part:
     flat = [array.reshape(-1) for array in arrays]
     factors = np.asarray(weights, np.float64)
     result = np.zeros(flat[0].size)
-
-    def add_up(start: int) -> None:
+    for start in range(0, result.size, PIECE):
         piece = result[start : start + PIECE]
         product = np.empty(piece.size)
         for values, factor in zip(flat, factors, strict=True):
             product[...] = values[start : start + PIECE]
             product *= factor
             piece += product
-
-    map_threads(add_up, range(0, result.size, PIECE), result.size * len(flat))
     return result.reshape(arrays[0].shape)

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from fedrela.algorithms.context import Arrays, ClientContext, ServerContext
 from fedrela.algorithms.local import Batch, Group, Local, Samples
-from fedrela.models.flat_model import FlatModel
 from fedrela.models.contract import has_split, num_features
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.layout import Layout
 from fedrela.options import Options
 

@@ -255,7 +255,7 @@ def train(
             collect = scores is not None and epoch == local.epochs - 1
             collected = []  # copied after the epoch: copying makes the CPU wait for a GPU
             for batch in samples.epoch(model.module, order.permutation(len(samples)), local.batch_size, view):
-                if len(batch.x) < smallest:
+                if batch.x.shape[0] < smallest:  # len() of a tensor takes longer
                     continue
                 fill_gradient(batch)
                 _step(model, correct, after_step, optimizers, local.clip)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.data.sources.file_readers import csv_rows, reading
+from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import listed, nearest_hint, plural, shown
 

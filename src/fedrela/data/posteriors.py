@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fedrela.core import Relabelling
 from fedrela.data.posterior_tables import ColumnOptions, read_csv, read_parquet
-from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.data.sources.file_readers import Npz
+from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.errors import ArgumentError, DataError
 
 ENDINGS = (".csv", ".parquet", ".npz")

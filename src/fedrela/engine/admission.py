@@ -10,7 +10,6 @@ a false number of samples if the server does not know the true one, and any pois
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from numpy.typing import NDArray
 from fedrela.algorithms.base import ArraySpec, ArraySpecs
 from fedrela.records import Upload
 from fedrela.text import printable
-from fedrela.threads import map_threads
 
 INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
 LARGEST_INTEGER = 2**53  # float64 represents every integer up to here
@@ -80,13 +78,8 @@ def admit(
             sent.setdefault(client, []).append(upload)
     admitted: dict[int, Upload] = {}
     norms: dict[int, float] = {}
-
-    def check(client: int) -> list[tuple[Upload, float] | str]:
-        return [_check_content(each, client, round, expected[client], specs, reference) for each in sent[client]]
-
-    clients = sorted(sent)
-    values = sum(math.prod(spec.shape) for spec in specs.values()) * len(clients)
-    for client, checked in zip(clients, map_threads(check, clients, values), strict=True):
+    for client in sorted(sent):
+        checked = [_check_content(each, client, round, expected[client], specs, reference) for each in sent[client]]
         valid = [each for each in checked if not isinstance(each, str)]
         if len(valid) == len(checked) and all(_same(valid[0][0], copy) for copy, _ in valid[1:]):
             admitted[client], norms[client] = valid[0]

@@ -21,9 +21,9 @@ from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, 
 from fedrela.engine.tasks import ClientResult, NoStepError, Task
 from fedrela.errors import ArgumentError
 from fedrela.files.mapped import FileRegion
-from fedrela.models.flat_model import FlatModel
 from fedrela.models.augment import crop_and_flip
 from fedrela.models.contract import need_split
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.inputs import Scaling
 from fedrela.models.layout import ParameterSlice, ParameterSplit
 from fedrela.models.runtime import seeded, torch_stream

@@ -27,7 +27,6 @@ from fedrela.models.inputs import FORWARD_BATCH
 from fedrela.models.runtime import torch_stream
 
 
-
 def relabel_client(
     context: ClientContext, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
 ) -> ClientRelabelling:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedrela.arms import ARMS, PAIRS
 from fedrela.core.notebook import data_frame
 from fedrela.engine.run_options import RelabelPlan
-from fedrela.arms import ARMS, PAIRS
 from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import merge, nested, overlay

@@ -38,10 +38,10 @@ from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin_or_resume, build_plan, check_same_config, run_status
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.config_table import Fault
 from fedrela.experiment.schema.data import DataConfig
 from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError
-from fedrela.experiment.schema.config_table import Fault
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.files import digest, new_folder, write_new
 from fedrela.files.operations import make_folder

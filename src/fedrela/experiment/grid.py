@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from fedrela.arms import Arm
 from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
@@ -23,7 +24,6 @@ from fedrela.engine.round import RoundResult
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
 from fedrela.errors import FedrelaError, RunFailedError
-from fedrela.arms import Arm
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.result import Result

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from fedrela.experiment.schema import Config
+from fedrela.experiment.schema.config_table import ConfigTable, Fault, comments_of, plain_table
 from fedrela.experiment.schema.federation import NodeConfig
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.schema.config_table import ConfigTable, Fault, comments_of, plain_table
 from fedrela.experiment.toml.reader import Origin, parse_toml, read_text
 from fedrela.experiment.toml.writer import as_plain, toml_key, toml_text, toml_value
 from fedrela.files import digest

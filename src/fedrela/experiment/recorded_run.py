@@ -24,8 +24,8 @@ from fedrela.experiment.result import Result
 from fedrela.files import read_plain
 from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.names import LIMIT
 from fedrela.runfolder.json_records import writing
+from fedrela.runfolder.names import LIMIT
 from fedrela.streams import stream
 
 

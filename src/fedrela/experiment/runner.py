@@ -36,8 +36,8 @@ from fedrela.experiment.private import PrivateFederation
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config, check_fits
-from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.config_table import Fault
+from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models import MODELS, build, contract
 from fedrela.models.contract import Model

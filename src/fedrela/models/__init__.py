@@ -14,8 +14,8 @@ from fedrela.arguments import check_integer
 from fedrela.components import check_component, find_component
 from fedrela.errors import ArgumentError
 from fedrela.models import networks
-from fedrela.models.flat_model import FlatModel
 from fedrela.models.contract import Classifier, Plain, adapt, check_sizes, has_split, need_split, num_features
+from fedrela.models.flat_model import FlatModel
 from fedrela.models.runtime import seeded
 from fedrela.text import unknown
 

@@ -12,9 +12,10 @@ from torch import nn
 
 from fedrela.arguments import check_choice
 from fedrela.errors import ArgumentError, DataError
+from fedrela.models.inputs import FORWARD_BATCH
 from fedrela.plugin.dataset import LabelKey, as_rows
 from fedrela.plugin.rows import check_same_rows, row_ids, sample_rows
-from fedrela.plugin.scoring import BATCH, OUTPUTS, Forward, Scored, model_digest, rows_of, score
+from fedrela.plugin.scoring import OUTPUTS, Forward, Scored, model_digest, rows_of, score
 from fedrela.text import shown
 
 
@@ -98,7 +99,7 @@ class Scorer:
 
     def check_batch(self) -> int:
         """Score one batch and check its labels; return the number of classes."""
-        scored = self._score(most=BATCH)
+        scored = self._score(most=FORWARD_BATCH)
         C = int(scored.posterior.shape[1])
         wrong = (scored.labels < 0) | (scored.labels >= C)
         if wrong.any():

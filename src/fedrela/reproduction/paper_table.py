@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.arguments import check_choice
-from fedrela.data.sources import find_source
 from fedrela.arms import ARMS
+from fedrela.data.sources import find_source
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import merge, nested
 from fedrela.experiment.schema import Config

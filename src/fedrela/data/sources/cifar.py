@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fedrela.data.cache import BLOCK, NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.checks import first
 from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
-from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.data.sources.file_readers import read_exactly, reading, root_folder
+from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.errors import DataError
 
 PIXELS = 3 * 32 * 32

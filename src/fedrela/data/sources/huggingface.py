@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.sources.base import Source
-from fedrela.data.sources.labels import encode_labels, stratified
 from fedrela.data.sources.file_readers import root_folder
+from fedrela.data.sources.labels import encode_labels, stratified
 from fedrela.errors import ArgumentError, DataError
 
 PARTITIONERS = ("iid", "dirichlet", "natural_id")

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
-from fedrela.data.sources.labels import MOST_CLASSES, check_class_names
 from fedrela.data.sources.file_readers import inside, read_text, reading, root_folder
+from fedrela.data.sources.labels import MOST_CLASSES, check_class_names
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import Option, checked
 from fedrela.text import one_line

@@ -21,8 +21,8 @@ from fedrela.data.sources.arrays import (
     table_or_images,
 )
 from fedrela.data.sources.base import Source, SourceSpec, refuse_multi_label
-from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
 from fedrela.data.sources.file_readers import Npz, named_file
+from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
 from fedrela.data.sources.table import one_hot
 from fedrela.errors import DataError
 

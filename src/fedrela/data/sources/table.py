@@ -19,8 +19,8 @@ from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.labels import encode_clients, encode_labels, stratified, two_spellings
 from fedrela.data.sources.file_readers import Npz, csv_rows, named_file, read_npy
+from fedrela.data.sources.labels import encode_clients, encode_labels, stratified, two_spellings
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
 

@@ -16,12 +16,12 @@ from fedrela.core.limits import class_number
 from fedrela.engine.run_options import OTHERS, RelabelPlan, TrainOptions
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
+from fedrela.experiment.schema.config_table import CHANGED, ConfigTable, Fault, options_table, raise_any, setting
 from fedrela.experiment.schema.data import DataConfig
 from fedrela.experiment.schema.federation import FederationConfig, statistics_faults
 from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
-from fedrela.experiment.schema.config_table import CHANGED, ConfigTable, Fault, options_table, raise_any, setting
 from fedrela.experiment.toml.reader import Origin
 from fedrela.text import not_one_of, shown
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, PlainValidator, ValidationError
 
-from fedrela.errors import ArgumentError
 from fedrela.arms import ARMS, MATCHED
+from fedrela.errors import ArgumentError
+from fedrela.experiment.schema.config_table import ConfigTable, Fault, one_of, raise_any, setting
 from fedrela.experiment.schema.named_tables import AlgorithmConfig
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
-from fedrela.experiment.schema.config_table import ConfigTable, Fault, one_of, raise_any, setting
 from fedrela.experiment.toml.reader import dotted
 from fedrela.text import not_one_of, shown
 

@@ -17,7 +17,6 @@ from pydantic import PlainValidator, model_validator
 from fedrela.core.limits import OwnerLimits
 from fedrela.data.sources import find_source
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.data import DataConfig, source_options, source_root
 from fedrela.experiment.schema.config_table import (
     ConfigTable,
     Fault,
@@ -27,6 +26,7 @@ from fedrela.experiment.schema.config_table import (
     raise_any,
     setting,
 )
+from fedrela.experiment.schema.data import DataConfig, source_options, source_root
 from fedrela.options import option
 from fedrela.text import not_one_of, shown
 
