@@ -38,6 +38,8 @@ class Task:
     lots
         Into how many equal lots the samples are split; each client has one of them, and several may have the same.
         0: Dirichlet clients of samples with three minority classes.
+    epochs
+        Local epochs per round.
     relabel
         "": never; "pass", "collected": every client re-labels in every round, with a pass over its samples or without.
     half
@@ -52,6 +54,7 @@ class Task:
     chosen: int = 100
     workers: int = 2
     lots: int = 0
+    epochs: int = 1
     relabel: str = ""
     half: int | None = None
 
@@ -84,8 +87,8 @@ def serve_engine(task: Task) -> Iterator[None]:
 
     data = problem(task)
     train = TrainOptions(
-        rounds=ENDLESS, evaluate_every=ENDLESS, participation=task.chosen / task.clients, epochs=1, batch_size=BATCH,
-        lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY,
+        rounds=ENDLESS, evaluate_every=ENDLESS, participation=task.chosen / task.clients, epochs=task.epochs,
+        batch_size=BATCH, lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY,
     )  # fmt: skip
     relabel = RelabelPlan(enabled=bool(task.relabel), start=1, period=1, collected=task.relabel == "collected")
     with open_executor(task.workers) as (executor, _):

@@ -240,3 +240,12 @@ def test_what_a_terminal_cannot_encode_is_spelled_out(encoding, printed):
     there = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=there)
     assert done.stdout.strip() == printed
+
+
+@pytest.mark.parametrize(("chosen", "printed"), [({}, b"1 +/- 1"), ({"PYTHONUTF8": "1"}, "1 ± 1".encode())])
+def test_the_c_locale_is_ascii_unless_utf8_is_asked_for(chosen, printed):
+    code = "import fedrela.cli.main as entry; entry._run = lambda _: print('1 \\xb1 1') or 0; entry.main()"
+    usual = {name: value for name, value in os.environ.items() if name not in ("PYTHONUTF8", "PYTHONIOENCODING")}
+    there = usual | {"LC_ALL": "C"} | chosen
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=there)
+    assert done.stdout.strip() == printed

@@ -180,7 +180,7 @@ def _show_summary(screen: Console, federation: Federation) -> None:
         screen, f"imbalance {_describe(recipe.imbalance)}; partition {_describe(recipe.partition)}; seed {recipe.seed}"
     )
     if source.feature_names:
-        print_line(screen, printable(column_kinds(source.feature_names, source.numeric)))
+        print_line(screen, printable(column_kinds(source.feature_names, source.encoded)))
     print_line(screen)
 
 

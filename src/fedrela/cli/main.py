@@ -166,7 +166,7 @@ def main() -> int:
     _fill_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=PLAIN)
+            stream.reconfigure(encoding="ascii" if _wants_ascii() else None, errors=PLAIN)
     try:
         with _interruptible(), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print_error(message)
@@ -179,6 +179,12 @@ def main() -> int:
         _discard_standard_output()
         return _fail(session, error, _refusal(error), DataError.exit_code)
     return code
+
+
+def _wants_ascii() -> bool:
+    """Whether the user asked for the C locale, in which Python writes UTF-8 all the same, and did not ask for that."""
+    chosen = os.environ.get("PYTHONUTF8") or os.environ.get("PYTHONIOENCODING")
+    return os.environ.get("LC_ALL") in ("C", "POSIX") and not chosen
 
 
 def _fill_standard_streams() -> None:

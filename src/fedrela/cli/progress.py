@@ -153,12 +153,13 @@ def _setting(recorded: RecordedRun) -> Iterator[str]:
     yield f"run folder {recorded.folder.path}; {who}" + (f"; continues after round {done}" if done else "")
     if recorded.note:
         yield f"note: a newer checkpoint cannot be used: {recorded.note}"
-    if names := recorded.folder.manifest["data"]["feature_names"]:
-        yield column_kinds(names)
+    data = recorded.folder.manifest["data"]
+    if data["feature_names"]:
+        yield column_kinds(data["feature_names"], data["encoded"])
     if run.note:
         yield f"note: {run.note}"
-    if note := recorded.folder.manifest["data"]["note"]:
-        yield f"note: partition: {note}"
+    if data["note"]:
+        yield f"note: partition: {data['note']}"
 
 
 @contextlib.contextmanager

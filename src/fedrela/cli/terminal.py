@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -31,21 +31,18 @@ def help_text(text: str | None) -> str:
     return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", (text or "").strip()))
 
 
-def column_kinds(names: Sequence[str], numeric: Iterable[Any] | None = None) -> str:
-    """Return which columns of a table are numbers and which are categories.
+def column_kinds(features: Sequence[str], encoded: Iterable[str]) -> str:
+    """Return which columns of a table are numbers and which are categories, from its features.
 
-    `numeric` says which features are numbers; without it their names do.
+    Those of `encoded` are 0 or 1: one per value of a category, or whether a cell is missing.
 
-    >>> column_kinds(["age", "sex=f", "sex=m", "ward", "ward missing"])
-    'columns: numbers age, ward; categories sex (2 values)'
-    >>> column_kinds(["bmi>=30", "sex=f"], [True, False])
-    'columns: numbers bmi>=30; categories sex (1 value)'
+    >>> column_kinds(["bmi>=30", "sex=f", "sex=m", "ward", "ward missing"], ["sex=f", "sex=m", "ward missing"])
+    'columns: numbers bmi>=30, ward; categories sex (2 values)'
     """
-    is_number = ["=" not in name for name in names] if numeric is None else [bool(each) for each in numeric]
-    indicators = {f"{name} missing" for name in names}
-    known = [(name, number) for name, number in zip(names, is_number, strict=True) if name not in indicators]
-    categories = Counter(name.partition("=")[0] for name, number in known if not number)
-    numbers = [name for name, number in known if number]
+    not_numbers, names = {*encoded}, {*features}
+    of_category = [name for name in features if name in not_numbers and name.removesuffix(" missing") not in names]
+    categories = Counter(name.partition("=")[0] for name in of_category)
+    numbers = [name for name in features if name not in not_numbers]
     kinds = {"numbers": numbers, "categories": [f"{name} ({plural(n, 'value')})" for name, n in categories.items()]}
     return "columns: " + "; ".join(f"{kind} {', '.join(which)}" for kind, which in kinds.items() if which)
 

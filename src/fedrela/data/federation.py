@@ -136,6 +136,7 @@ class Federation:
             "origin": self.origin,
             "class_names": list(self.source.class_names),
             "feature_names": list(self.source.feature_names),
+            "encoded": self.source.encoded,
             "arrays": {k: array_record(v) for k, v in arrays.items() if v is not None},
             "standardized": {k: array_record(v) for k, v in new.items()},
             "recipe": asdict(self.recipe),

@@ -250,6 +250,7 @@ def _record(federation: FederationConfig, samples: NodeSamples, agreed: Arrays) 
         "class_counts": agreed[COUNTS].tolist() if COUNTS in agreed else [],
         "client_sizes": [],
         "feature_names": list(federation.columns),
+        "encoded": list(federation.encoded),
         "standardized": {},
         "arrays": {name: array_record(array) for name, array in arrays.items()},
         "statistics": {name: array.tolist() for name, array in agreed.items()},

@@ -80,8 +80,7 @@ def _agreed(config: Config, federation: Federation) -> FederationConfig:
         "evaluate": "both" if data.validation else "server",
     }
     if source.numeric is not None:
-        encoded = [name for name, number in zip(source.feature_names, source.numeric, strict=True) if not number]
-        table |= {"columns": source.feature_names, "encoded": tuple(encoded)}
+        table |= {"columns": source.feature_names, "encoded": tuple(source.encoded)}
         table["statistics"] = data.standardize == "pooled"
     else:
         kinds = {"u": "images", "f": "numbers", "i": "tokens"}

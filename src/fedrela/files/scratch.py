@@ -13,7 +13,7 @@ from fedrela.files.atomic import discard
 from fedrela.files.lock import hold_lock, is_locked
 
 LOCK = "fedrela.lock"
-YOUNG = 60  # seconds for which a folder may have a lock that is not taken yet
+YOUNG = 60  # seconds for which a lock file may be empty: its process has created it and is about to lock it
 
 _user = getattr(os, "getuid", None)  # None on a system without locks, where any folder may be in use
 _locks = contextlib.ExitStack()  # held until this process ends
@@ -46,5 +46,6 @@ def remove_leftovers(parent: Path | None = None) -> None:
         with contextlib.suppress(OSError):  # another process may be removing it, too
             status, folder = lock.lstat(), lock.parent
             ours = status.st_uid == folder.lstat().st_uid == _user() and not folder.is_symlink()
-            if ours and status.st_mtime < time.time() - YOUNG and not is_locked(lock):
+            was_taken = status.st_size > 0 or status.st_mtime < time.time() - YOUNG
+            if ours and was_taken and not is_locked(lock):
                 discard(folder)

@@ -73,6 +73,13 @@ class Source:
         return len(self.class_names)
 
     @property
+    def encoded(self) -> list[str]:
+        """Return the names of a table's columns that are not numbers: categories, one per value, and missing cells."""
+        if self.numeric is None or not self.feature_names:
+            return []
+        return [name for name, number in zip(self.feature_names, self.numeric, strict=True) if not number]
+
+    @property
     def is_image(self) -> bool:
         """Whether samples are images (uint8, channels first) and not table rows or other arrays."""
         return self.x_train.ndim == 4 and self.x_train.dtype == np.uint8
