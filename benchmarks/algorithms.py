@@ -43,8 +43,8 @@ from fedrela.data.sources import Source
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
+from fedrela.engine.run import Run
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
-from fedrela.engine.state import Run
 from fedrela.experiment.build import groups_of
 from fedrela.models import build
 from fedrela.models.augment import strong, weak

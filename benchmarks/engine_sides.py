@@ -82,8 +82,8 @@ def serve_engine(task: Task) -> Iterator[None]:
     from fedrela.algorithms import ALGORITHMS
     from fedrela.engine.problem import Plan
     from fedrela.engine.round import next_round
+    from fedrela.engine.run import Run
     from fedrela.engine.run_options import RelabelPlan, TrainOptions
-    from fedrela.engine.state import Run
 
     data = problem(task)
     train = TrainOptions(

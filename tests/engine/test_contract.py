@@ -9,7 +9,8 @@ from torch import nn
 from fedrela.algorithms import ALGORITHMS
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.fedprox import FedProx
-from fedrela.engine import round, state
+from fedrela.engine import round
+from fedrela.engine.checkpoint import restore_checkpoint, save_checkpoint
 from fedrela.engine.round import next_round
 from fedrela.errors import ArgumentError, RunFailedError
 from fedrela.models import build
@@ -53,10 +54,10 @@ def test_a_checkpoint_is_the_whole_state(serial, pool, tmp_path, name):
     for _ in range(3):
         next_round(first)
     folder = RunFolder.create(tmp_path / "run", {}, "", {})
-    state.save_checkpoint(first, folder)
+    save_checkpoint(first, folder)
     first.close()
     second = made.begin(serial)
-    state.restore_checkpoint(second, folder.load_checkpoint())
+    restore_checkpoint(second, folder.load_checkpoint())
     assert snapshot(second) == whole[2]
     assert [(next_round(second), snapshot(second))[1] for _ in range(2)] == whole[3:]
     second.close()

@@ -260,7 +260,7 @@ def test_workers_read_shared_arrays(tmp_path):
     memory = SharedMemory(tmp_path)
     handles = {name: memory.share(array) for name, array in arrays.items()}
     with Pool(2) as pool:
-        pool.load(toy_work.read, handles)
+        pool.load(toy_work.Work(toy_work.read, handles))
         done = list(pool.run([*arrays, *arrays]))
     assert {one.position: one.value for one in done} == dict(enumerate(2 * [a.tolist() for a in arrays.values()]))
 

@@ -15,8 +15,8 @@ from fedrela.algorithms.fedavg import FedAvg
 from fedrela.engine.executors import Executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
+from fedrela.engine.run import Run
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
-from fedrela.engine.state import Run
 from fedrela.metrics import Groups
 from fedrela.models import Classifier, build
 from fedrela.models.inputs import Scaling

@@ -13,8 +13,8 @@ from fedrela.algorithms.base import Algorithm
 from fedrela.engine.executors import Executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import RoundResult, next_round
+from fedrela.engine.run import Run
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
-from fedrela.engine.state import Run
 from fedrela.metrics import Groups
 from fedrela.models import build
 from fedrela.models.inputs import Scaling

@@ -15,6 +15,19 @@ from fedrela.engine.shared_memory import ArrayHandle, Block
 from fedrela.files.mapped import FileRegion
 
 
+class Work:
+    """What ``make(setup)`` returns, made where it is used."""
+
+    def __init__(self, make, setup=None):
+        self.make, self.setup = make, setup
+
+    def __reduce__(self):
+        return self.make, (self.setup,)
+
+    def __call__(self, task):
+        return self.make(self.setup)(task)
+
+
 def power(exponent):
     return lambda number: number**exponent
 

@@ -147,6 +147,9 @@ class ClientRunner:
         with torch_stream(self.device, *address, own_code=self.own_code):
             return work[task.kind](task)
 
+    def __reduce__(self) -> tuple[type[ClientRunner], tuple[ClientSetup]]:
+        return type(self), (self.setup,)  # another process creates its own model and opens the shared arrays
+
     def shared(self, handle: RowsHandle) -> SharedArrays:
         """Return shared arrays, which are attached when first used."""
         if handle.region not in self._attached:

@@ -9,7 +9,8 @@ import numpy as np
 from fedrela.algorithms.base import Algorithm, ArraySpec
 from fedrela.engine.admission import admit
 from fedrela.engine.client import SCORE_BATCH
-from fedrela.engine.state import Run
+from fedrela.engine.dispatch import collect, make_tasks, write_broadcast
+from fedrela.engine.run import Run
 from fedrela.engine.tasks import Task
 from fedrela.errors import RunFailedError
 from fedrela.metrics import Scores, score, score_sums
@@ -23,7 +24,7 @@ def evaluate(run: Run, subject: str = "test") -> Scores | None:
     if not len(labels):
         return None
     scores = run.memory.allocate(f"scores {subject}", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
-    broadcast, round = run.write_broadcast().handle, run.state.round
+    broadcast, round = write_broadcast(run), run.state.round
     batches = range(-(-len(labels) // SCORE_BATCH))
     _finish(run, [Task("score", round, 0, broadcast, scores.handle, row, subject=subject) for row in batches])
     return score(scores.row()["scores"], labels, run.problem.groups)
@@ -38,8 +39,8 @@ def _evaluate_at_clients(run: Run) -> Scores | None:
     """Have all clients score the model on their own samples, and add up their reports."""
     specs, round = own_scores(run.problem.num_classes), run.state.round
     output = run.memory.allocate("scores own", specs, run.clients)
-    tasks = run.tasks("score_own", round, range(run.clients), output)
-    collected = run.collect(tasks, output, specs, run.plan.train.deadline)
+    tasks = make_tasks(run, "score_own", round, range(run.clients), output)
+    collected = collect(run, tasks, output, specs, run.plan.train.deadline)
     everybody = dict.fromkeys(range(run.clients))
     reported = admit(collected.uploads, round=round, expected=everybody, specs=specs, reference=None, norm_limit=0.0)
     confusion, hits, samples = np.zeros(specs["confusion"].shape, np.int64), 0, 0
@@ -74,7 +75,7 @@ def _evaluate_client(run: Run, client: int) -> Scores:
     """Score the test set with a client's own model."""
     labels = run.problem.y_test
     scores = run.memory.allocate("scores local", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
-    _finish(run, run.tasks("score_local", run.state.round, [client], scores))
+    _finish(run, make_tasks(run, "score_local", run.state.round, [client], scores))
     return score(scores.row()["scores"], labels, None)
 
 

@@ -16,10 +16,11 @@ import numpy as np
 
 from fedrela.core import Ledger
 from fedrela.engine.admission import Admission, admit
+from fedrela.engine.dispatch import Collected, collect, make_tasks
 from fedrela.engine.evaluation import accuracy_record, evaluate
 from fedrela.engine.problem import STATE
+from fedrela.engine.run import Run
 from fedrela.engine.server import aggregate, hold_exchanges
-from fedrela.engine.state import Collected, Run
 from fedrela.errors import RunFailedError, TooFewClientsError
 from fedrela.metrics import Scores
 from fedrela.records import Failure, FailureKind, RoundRecord
@@ -94,9 +95,9 @@ def relabel_and_train(run: Run, round: int, chosen: list[int], failed: Failures,
     output = run.memory.allocate("uploads", run.arrays.upload_row(run.stores_client_state), len(chosen))
     empty = {client: Failure(FailureKind.NO_SAMPLES) for client in chosen if run.samples[client] == 0}
     failed = {**failed, **empty}
-    tasks = run.tasks("train", round, [client for client in chosen if client not in failed], output)
+    tasks = make_tasks(run, "train", round, [client for client in chosen if client not in failed], output)
     tasks.sort(key=lambda task: (-(run.samples[task.client] or 0), task.client))
-    collected = run.collect(tasks, output, run.arrays.upload, deadline)
+    collected = collect(run, tasks, output, run.arrays.upload, deadline)
     collected.failed = failed | collected.failed
     return collected
 

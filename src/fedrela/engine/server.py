@@ -14,7 +14,8 @@ from torch import Tensor
 from fedrela.algorithms.base import Exchange
 from fedrela.algorithms.context import ServerContext
 from fedrela.engine.admission import admit
-from fedrela.engine.state import Run
+from fedrela.engine.dispatch import collect, make_tasks
+from fedrela.engine.run import Run
 from fedrela.errors import RunFailedError
 from fedrela.models.runtime import one_thread, torch_stream
 from fedrela.records import Failure, FailureKind, Upload
@@ -43,7 +44,8 @@ def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: 
     algorithm, name = run.plan.algorithm, exchange.name
     specs = dict(algorithm.answers(name, run.arrays.sizes))
     answers = run.memory.allocate(f"exchange {name}", specs, len(asked))
-    collected = run.collect(run.tasks("ask", round, asked, answers, name), answers, specs, deadline)
+    tasks = make_tasks(run, "ask", round, asked, answers, name)
+    collected = collect(run, tasks, answers, specs, deadline)
     expected = {client: run.samples[client] for client in asked}
     admission = admit(collected.uploads, round=round, expected=expected, specs=specs, reference=None, norm_limit=0.0)
     if admission.admitted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -235,7 +235,7 @@ class Grid:
         number.
         """
         try:
-            pool.load(_segment_worker, None)
+            pool.load(_run_alone)
         except CannotSendError:
             return
         most = len(left) // pool.size * pool.size
@@ -314,11 +314,6 @@ def _rounds(task: Segment, executor: Executor) -> Iterator[RoundResult]:
         yield from recorded.rounds(task.last)
         if task.cell is not None:
             recorded.finish()
-
-
-def _segment_worker(_: None) -> Callable[[Any], Any]:
-    """Return what a worker does with a task."""
-    return _run_alone
 
 
 def _run_alone(task: Segment) -> tuple[RoundResult | None, int] | RunFailedError | None:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Ledger
+from fedrela.engine.checkpoint import restore_checkpoint, save_checkpoint
 from fedrela.engine.evaluation import evaluate, evaluate_locally
 from fedrela.engine.problem import Problem
 from fedrela.engine.round import RoundResult, next_round
-from fedrela.engine.state import Run, ServerState, restore_checkpoint, save_checkpoint
+from fedrela.engine.run import Run, ServerState
 from fedrela.errors import IntegrityError, TooFewClientsError
 from fedrela.experiment.result import Result
 from fedrela.files import read_plain

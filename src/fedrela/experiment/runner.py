@@ -26,9 +26,10 @@ from fedrela.core.reallocators import REALLOCATORS
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
+from fedrela.engine.dispatch import broadcast_arrays, message_arrays
 from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.problem import Plan, Problem
-from fedrela.engine.state import Run
+from fedrela.engine.run import Run
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment.build import LONGEST_MESSAGE, build_data, errors_at, first_of_each, groups_of
 from fedrela.experiment.load import config_sha256, load_config, parse_config
@@ -327,7 +328,7 @@ def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
 def manifest_of(config: Config, federation: Federation | PrivateFederation, made: Run) -> RunManifest:
     """Return what a run's result depends on, besides its configuration."""
     groups, algorithm = made.problem.groups, made.plan.algorithm
-    received = made.broadcast() | made.message(0)
+    received = broadcast_arrays(made) | message_arrays(made, 0)
     return RunManifest(
         version=version("fedrela"),
         config_sha256=config_sha256(config),

@@ -9,7 +9,7 @@ missing node.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flwr.app import Array, Message, RecordDict
@@ -79,9 +79,9 @@ class FlowerExecutor:
         """How many clients are connected, as far as is known."""
         return len(self.roster.nodes)
 
-    def load(self, make: Callable[[Any], ClientRunner], setup: Any, /) -> None:
-        """Take the server's own runner, which scores."""
-        self._runner = make(setup)
+    def load(self, runner: ClientRunner, /) -> None:
+        """Have the server's own runner score, and clients do the rest."""
+        self._runner = runner
 
     def run(self, tasks: Sequence[Task], /, deadline: float | None = None) -> Iterator[TaskResult]:
         """Carry out tasks, and yield the result of each as it is ready."""

@@ -22,7 +22,7 @@ from fedrela.data.sources import DataSize, Source, find_source, from_arrays, loa
 from fedrela.engine.executors.forkserver import usable_cores
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.round import next_round
-from fedrela.engine.state import Run
+from fedrela.engine.run import Run
 from fedrela.experiment.build import build_data
 from fedrela.experiment.grid import Segment
 from fedrela.experiment.load import parse_config

@@ -16,12 +16,13 @@ import numpy as np
 
 from fedrela.algorithms.base import Algorithm, ArraySpec
 from fedrela.arguments import check_choice
+from fedrela.engine.checkpoint import restore_checkpoint, save_checkpoint
 from fedrela.engine.executors import Executor
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
+from fedrela.engine.run import Run
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
-from fedrela.engine.state import Run, restore_checkpoint, save_checkpoint
 from fedrela.errors import DataError
 from fedrela.metrics import Groups
 from fedrela.models import build

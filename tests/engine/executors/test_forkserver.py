@@ -44,10 +44,10 @@ def test_a_script_needs_no_guard_and_its_own_classes_do_not_travel(tmp_path):
 print("once", __name__, sys.modules["__main__"].__name__)
 class Mine: pass
 with Pool(2) as pool:
-    pool.load(toy_work.power, 2)
+    pool.load(toy_work.Work(toy_work.power, 2))
     print(sum(done.value for done in pool.run(range(9))))
     try:
-        pool.load(toy_work.power, Mine())
+        pool.load(toy_work.Work(toy_work.power, Mine()))
     except CannotSendError as error:
         print(error)
 """
@@ -66,7 +66,7 @@ def test_a_long_path_of_the_temporary_folder_does_not_prevent_workers(tmp_path):
 from multiprocessing import util
 import tempfile
 with Pool(2) as pool:
-    pool.load(toy_work.power, 2)
+    pool.load(toy_work.Work(toy_work.power, 2))
     print(sum(done.value for done in pool.run(range(9))))
 print(tempfile.gettempdir(), util.get_temp_dir(), sep="\\n")
 """
@@ -82,7 +82,7 @@ def test_nothing_is_left_of_a_killed_parent_in_the_middle_of_a_task(tmp_path, fa
     body = """
 pool = Pool(2)
 block = Block.create(8)
-pool.load(toy_work.counting, block.region)
+pool.load(toy_work.Work(toy_work.counting, block.region))
 run = pool.run([("add", 1), ("add", 1), ("tick", 0)])
 print(*{next(run).value[0], next(run).value[0]} | {worker._process.pid for worker in pool._workers}, flush=True)
 next(run)
@@ -101,7 +101,7 @@ def test_ctrl_c_is_quiet_in_workers_from_a_server_that_was_started_elsewhere(tmp
 try:
     with Pool(2) as pool:
         block = Block.create(8)
-        pool.load(toy_work.counting, block.region)
+        pool.load(toy_work.Work(toy_work.counting, block.region))
         print("running", flush=True)
         list(pool.run([("tick", 0)] * 4))
 except KeyboardInterrupt:
@@ -122,7 +122,7 @@ def test_ctrl_c_while_everything_is_starting_is_the_parents_alone(tmp_path):
     )
     body = """
 with Pool(2) as pool:
-    pool.load(toy_work.power, 2)
+    pool.load(toy_work.Work(toy_work.power, 2))
     print(sum(done.value for done in pool.run(range(9))))
 """
     with start_script(tmp_path, body, server) as script:

@@ -6,7 +6,7 @@ The modules that load torch are imported when an executor is opened, so that the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fedrela.engine.executors.forkserver import usable_cores, warm_up
@@ -27,8 +27,8 @@ class Executor(Protocol):
     def size(self) -> int:
         """How many tasks run at a time."""
 
-    def load(self, make: Callable[[Any], Any], setup: Any, /) -> None:
-        """Prepare for the tasks of a run."""
+    def load(self, work: Any, /) -> None:
+        """Have ``work(task)`` carry out tasks, in place of what was loaded before."""
 
     def run(self, tasks: Sequence[Any], /, deadline: float | None = None) -> Iterator[TaskResult]:
         """Carry out tasks, and yield the result of each as it is ready."""
@@ -78,3 +78,17 @@ def open_executor(
             note = f"runs in one process, since no others can be started: {error}"
     with executor:
         yield executor, note
+
+
+def load_or_stay(executor: Executor, work: Any) -> tuple[Executor, str]:
+    """Load work into an executor; if it cannot be sent to other processes, into one of this process, with a note."""
+    from fedrela.engine.executors.serial import SerialExecutor
+    from fedrela.engine.executors.worker import CannotSendError
+
+    note = ""
+    try:
+        executor.load(work)
+    except CannotSendError as error:
+        executor, note = SerialExecutor(), f"runs in one process, since its work cannot be sent to another: {error}"
+        executor.load(work)
+    return executor, note

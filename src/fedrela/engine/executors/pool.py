@@ -55,15 +55,15 @@ class Pool:
             self.close()
             raise
 
-    def load(self, make: Callable[[Any], Any], setup: Any) -> None:
-        """Call ``work = make(setup)`` once in every worker, in place of what it had loaded before.
+    def load(self, work: Callable[[Any], Any]) -> None:
+        """Send a copy of `work` to every worker, in place of what was loaded before.
 
-        If either cannot be pickled, or the call fails in a worker, this raises a `CannotSendError`.
+        If it cannot be pickled, or not be unpickled in a worker, this raises a `CannotSendError`.
         """
         with self._exclusive():
             self._load = None
             try:
-                message = LOAD + dumps([(make, setup)])
+                message = LOAD + dumps([work])
             except Exception as error:
                 text = f"workers: expected work that can be pickled, got {one_line(error)}; define it in a module"
                 raise CannotSendError(text) from error

@@ -17,7 +17,7 @@ class SerialExecutor:
     """A `fedrela.engine.executors.pool.Pool` of one worker, which is this process; nothing is pickled.
 
     >>> with SerialExecutor() as executor:
-    ...     executor.load(lambda power: lambda number: number**power, 2)
+    ...     executor.load(lambda number: number**2)
     ...     [result.value for result in executor.run([3, 4])]
     [9, 16]
     """
@@ -26,11 +26,9 @@ class SerialExecutor:
     remote_clients = False
     _work: Callable[[Any], Any] | None = None
 
-    def load(self, make: Callable[[Any], Any], setup: Any) -> None:
-        """Call ``work = make(setup)``, in place of what was loaded before."""
-        self._work = None
-        with one_thread():
-            self._work = make(setup)
+    def load(self, work: Callable[[Any], Any]) -> None:
+        """Have ``work(task)`` carry out tasks, in place of what was loaded before."""
+        self._work = work
 
     def run(self, tasks: Iterable[Any], deadline: float | None = None) -> Generator[TaskResult, None, None]:
         """Carry out the tasks in sequence and yield their results.

@@ -160,17 +160,14 @@ def serve(connection: Connection) -> None:
     gc.freeze()  # so that the collector skips torch when the work of an earlier run is released
     loaded: list[Work] = []
 
-    def load(how: tuple[Callable[[Any], Work], Any]) -> None:
-        make, setup = how
-        loaded.clear()
-        gc.collect()
-        loaded.append(make(setup))
-
     with contextlib.suppress(EOFError, OSError):  # the parent has closed the pool, or is gone
         while True:
             message = memoryview(connection.recv_bytes())
-            action = load if message[:1] == LOAD else loaded[0]  # the pool sends no task before a load has succeeded
-            for replies in _work(action, message[1:]):
+            if is_load := message[:1] == LOAD:
+                loaded.clear()
+                gc.collect()
+            # The pool sends no task before a load has succeeded.
+            for replies in _work(loaded.append if is_load else loaded[0], message[1:]):
                 connection.send_bytes(replies)
 
 
