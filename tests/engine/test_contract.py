@@ -143,7 +143,8 @@ def uploads_of(made, executor, monkeypatch):
             (u.client, u.samples, [(name, a.shape, a.dtype.str, a.nbytes) for name, a in u.arrays.items()])
             for u in sorted(uploads, key=lambda upload: upload.client)
         ]
-        arrived.append(forms)
+        if rules["reference"] is not None:  # no answers of an exchange
+            arrived.append(forms)
         return admit(uploads, **rules)
 
     with monkeypatch.context() as patch:

@@ -12,7 +12,8 @@ import numpy as np
 from fedrela.algorithms.base import Algorithm
 from fedrela.engine.executors import Executor
 from fedrela.engine.problem import Plan, Problem
-from fedrela.engine.round import RoundResult, next_round
+from fedrela.engine.round import next_round
+from fedrela.engine.round_result import RoundResult
 from fedrela.engine.run import Run
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.metrics import Groups

@@ -18,7 +18,7 @@ from fedrela.algorithms.local import Local, Samples
 from fedrela.engine.client_relabelling import relabel_client
 from fedrela.engine.problem import STATE, Plan, Problem, RunArrays
 from fedrela.engine.shared_memory import ArrayHandle, RowsHandle, SharedArrays, SharedMemory, copy_declared
-from fedrela.engine.tasks import ClientResult, NoStepError, Task
+from fedrela.engine.tasks import ClientRelabelling, ClientResult, NoStepError, Task
 from fedrela.errors import ArgumentError
 from fedrela.files.mapped import FileRegion
 from fedrela.models.augment import crop_and_flip
@@ -181,23 +181,26 @@ class ClientRunner:
 
     def _train(self, task: Task) -> ClientResult:
         """Re-label if due, train, and write upload and new state to the client's row."""
-        plan, classes = self.plan, self.arrays.sizes.classes
+        plan = self.plan
         context = self.context(task, self.labels if task.relabel else self.current_labels)
-        own, relabelling = context.samples, None
-        if task.relabel:
-            state = self._state(task)
-            scores = state["scores"][: len(own)] if task.has_state and "scores" in state else None
-            relabelling = relabel_client(context, plan.algorithm, plan.relabel, scores)
-            own.labels = np.asarray(relabelling.ledger.labels, np.int64)
-            context.counts = np.bincount(own.labels, minlength=classes)
+        own, relabelling = context.samples, self._relabel(task, context) if task.relabel else None
         context.samples = plan.algorithm.prepare(context)
         if plan.relabel.collects(task.round, plan.train.rounds) and context.samples.index is own.index:
-            context.scores = np.full((len(own), classes), np.nan, np.float32)
+            context.scores = np.full((len(own), self.arrays.sizes.classes), np.nan, np.float32)
         sent = dict(plan.algorithm.client(context) or {})
         if context.steps == 0:
             raise NoStepError("no step")
         self._write_results(task, context, sent)
         return ClientResult(len(own), relabelling)
+
+    def _relabel(self, task: Task, context: ClientContext) -> ClientRelabelling:
+        """Re-label the client's samples with the model it received, and have it train on the new labels."""
+        own, state = context.samples, self._state(task)
+        scores = state["scores"][: len(own)] if task.has_state and "scores" in state else None
+        relabelling = relabel_client(context, self.plan.algorithm, self.plan.relabel, scores)
+        own.labels = np.asarray(relabelling.ledger.labels, np.int64)
+        context.counts = np.bincount(own.labels, minlength=self.arrays.sizes.classes)
+        return relabelling
 
     def _write_results(self, task: Task, context: ClientContext, sent: dict[str, Any]) -> None:
         """Write what the client sends and its new state into its row."""

@@ -20,7 +20,7 @@ from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.executors.pool import Pool
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.executors.worker import CannotSendError
-from fedrela.engine.round import RoundResult
+from fedrela.engine.round_result import RoundResult
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
 from fedrela.errors import FedrelaError, RunFailedError

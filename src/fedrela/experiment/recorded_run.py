@@ -18,7 +18,8 @@ from fedrela.core import Ledger
 from fedrela.engine.checkpoint import restore_checkpoint, save_checkpoint
 from fedrela.engine.evaluation import evaluate, evaluate_locally
 from fedrela.engine.problem import Problem
-from fedrela.engine.round import RoundResult, next_round
+from fedrela.engine.round import next_round
+from fedrela.engine.round_result import RoundResult
 from fedrela.engine.run import Run, ServerState
 from fedrela.errors import IntegrityError, TooFewClientsError
 from fedrela.experiment.result import Result
