@@ -43,6 +43,16 @@ class FailureKind(StrEnum):
     NO_STEP = "no step"
     REFUSED = "refused"
     ERROR = "error"
+    # Uploads that arrived and are not admitted.
+    UNKNOWN_SENDER = "unknown sender"
+    NOT_CHOSEN = "sender not chosen"
+    WRONG_ROUND = "wrong round"
+    WRONG_SAMPLES = "wrong number of samples"
+    MALFORMED = "malformed"
+    NOT_FINITE = "not finite"
+    TOO_LARGE = "values too large"
+    SENT_TWICE = "sent twice"
+    NORM_TOO_LARGE = "norm too large"
 
     @property
     def is_transient(self) -> bool:
@@ -52,7 +62,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed client. Decisions depend on `kind`; ``str()`` is for people.
+    """A failed client, or an upload that is not admitted. Decisions depend on `kind`; ``str()`` is for people.
 
     Examples
     --------
@@ -60,15 +70,17 @@ class Failure:
     'exchange losses: no reply: node unavailable'
     >>> str(Failure(FailureKind.ERROR, "ValueError: bad sample"))
     'ValueError: bad sample'
+    >>> str(Failure(FailureKind.NOT_FINITE, "weights"))
+    'not finite: weights'
     """
 
     kind: FailureKind
-    detail: str = ""  # an error's message, why an upload was refused, what killed a worker
+    detail: str = ""  # an error's message, which array of an upload is bad, what killed a worker
     exchange: str = ""  # name of the exchange in which it happened; empty for training
 
     def __str__(self) -> str:
-        is_enough = self.kind in (FailureKind.REFUSED, FailureKind.ERROR) and self.detail  # without the kind
-        parts = [self.exchange and f"exchange {self.exchange}", "" if is_enough else self.kind.value, self.detail]
+        detail_says_all = self.kind in (FailureKind.REFUSED, FailureKind.ERROR, FailureKind.MALFORMED) and self.detail
+        parts = [self.exchange and f"exchange {self.exchange}", "" if detail_says_all else self.kind.value, self.detail]
         return ": ".join(filter(None, parts))
 
     def as_record(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.algorithms.base import ArraySpec, ArraySpecs
-from fedrela.records import Upload
+from fedrela.records import Failure, FailureKind, Upload
 from fedrela.text import printable
 
 INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
@@ -39,12 +39,15 @@ class Admission:
     """Who takes part in a round's average, and why others do not."""
 
     admitted: tuple[Upload, ...]  # by ascending client id; each has exactly the declared arrays, as plain arrays
-    excluded: tuple[tuple[int | None, str], ...]  # sender (None if it is unknown) and reason, sorted
+    excluded: tuple[tuple[int | None, Failure], ...]  # sender (None if it is unknown) and reason, sorted
     norms: Mapping[int, float]  # ||weights - reference|| of each admitted client; empty without a reference
 
 
 class _RefusedError(Exception):
-    """Why one upload is left out."""
+    """One upload is left out."""
+
+    def __init__(self, kind: FailureKind, detail: str = "") -> None:
+        self.failure = Failure(kind, detail)
 
 
 def admit(
@@ -68,27 +71,29 @@ def admit(
     `norm_limit` times the median of the other uploads' norms. There is no limit if `norm_limit` is 0, with fewer than
     three uploads, or if the median is 0.
     """
-    excluded: list[tuple[int | None, str]] = []
+    excluded: list[tuple[int | None, Failure]] = []
     sent: dict[int, list[object]] = {}
     for upload in uploads:
-        client, reason = _address(upload, round, expected)
-        if client is None or reason:
-            excluded.append((client, reason))
+        address = _address(upload, round, expected)
+        if isinstance(address, int):
+            sent.setdefault(address, []).append(upload)
         else:
-            sent.setdefault(client, []).append(upload)
+            excluded.append(address)
     admitted: dict[int, Upload] = {}
     norms: dict[int, float] = {}
     for client in sorted(sent):
         checked = [_check_content(each, client, round, expected[client], specs, reference) for each in sent[client]]
-        valid = [each for each in checked if not isinstance(each, str)]
+        valid = [each for each in checked if not isinstance(each, Failure)]
         if len(valid) == len(checked) and all(_same(valid[0][0], copy) for copy, _ in valid[1:]):
             admitted[client], norms[client] = valid[0]
         else:
-            excluded += [(client, each if isinstance(each, str) else "sent twice") for each in checked]
+            twice = Failure(FailureKind.SENT_TWICE)
+            excluded += [(client, each if isinstance(each, Failure) else twice) for each in checked]
     for client, times in _too_large(norms, norm_limit).items():
-        excluded.append((client, f"norm too large: {times:.4g} times the median of the others"))
+        detail = f"{times:.4g} times the median of the others"
+        excluded.append((client, Failure(FailureKind.NORM_TOO_LARGE, detail)))
         del admitted[client], norms[client]
-    excluded.sort(key=lambda each: (each[0] is None, each[0] or 0, each[1]))
+    excluded.sort(key=lambda each: (each[0] is None, each[0] or 0, str(each[1])))
     return Admission(tuple(admitted.values()), tuple(excluded), norms if reference is not None else {})
 
 
@@ -98,28 +103,30 @@ def _as_int(value: object) -> int | None:
     return number if 0 <= number <= LARGEST_INTEGER else None
 
 
-def _address(upload: object, round: int, expected: Expected) -> tuple[int | None, str]:
-    """Return the sender, None if unknown, and why its upload does not belong to this round; empty if it does."""
+def _address(upload: object, round: int, expected: Expected) -> int | tuple[int | None, Failure]:
+    """Return the sender, with the reason if its upload does not belong to this round; None for an unknown sender."""
     if type(upload) is not Upload:
-        return None, "not an upload"
+        return None, Failure(FailureKind.MALFORMED, "not an upload")
     client = _as_int(getattr(upload, "client", None))
     if client is None:
-        return None, "unknown sender"
+        return None, Failure(FailureKind.UNKNOWN_SENDER)
     if client not in expected:
-        return client, "sender not chosen"
-    return client, "" if _as_int(getattr(upload, "round", None)) == round else "wrong round"
+        return client, Failure(FailureKind.NOT_CHOSEN)
+    if _as_int(getattr(upload, "round", None)) != round:
+        return client, Failure(FailureKind.WRONG_ROUND)
+    return client
 
 
 def _check_content(
     upload: object, client: int, round: int, samples: int | None, specs: ArraySpecs, reference: NDArray[Any] | None
-) -> tuple[Upload, float] | str:
+) -> tuple[Upload, float] | Failure:
     """Return the upload in plain form and its norm (0 without a reference), or why it is left out."""
     try:
         count = _as_int(getattr(upload, "samples", None))
         if not count:
-            raise _RefusedError("wrong number of samples")
+            raise _RefusedError(FailureKind.WRONG_SAMPLES)
         if samples is not None and count != samples:
-            raise _RefusedError(f"wrong number of samples: expected {samples}, got {count}")
+            raise _RefusedError(FailureKind.WRONG_SAMPLES, f"expected {samples}, got {count}")
         arrays, norm = _read(getattr(upload, "arrays", None), specs), 0.0
         for name, spec in specs.items():
             _check_array(name, arrays[name], spec)
@@ -127,7 +134,7 @@ def _check_content(
             square = _square(name, arrays[name], origin)
             norm = norm if origin is None else float(np.sqrt(square))
     except _RefusedError as refused:
-        return str(refused)
+        return refused.failure
     return Upload(client, round, count, arrays), norm
 
 
@@ -135,22 +142,23 @@ def _read(arrays: object, specs: ArraySpecs) -> dict[str, NDArray[Any]]:
     """Return the declared arrays; a mapping may decode them only now, and may fail in any way."""
     try:
         if not isinstance(arrays, Mapping):
-            raise _RefusedError("no named arrays")
+            raise _RefusedError(FailureKind.MALFORMED, "no named arrays")
         for name in specs:
             if name not in arrays:
-                raise _RefusedError(f"missing array: {name}")
+                raise _RefusedError(FailureKind.MALFORMED, f"missing array: {name}")
         if len(arrays) != len(specs):
             more = [key for key in islice(arrays, len(specs) + 1) if type(key) is str and key not in specs]
-            raise _RefusedError(": ".join(["undeclared array", *(printable(key, LONGEST_TEXT) for key in more[:1])]))
+            text = ": ".join(["undeclared array", *(printable(key, LONGEST_TEXT) for key in more[:1])])
+            raise _RefusedError(FailureKind.MALFORMED, text)
         values = {name: arrays[name] for name in specs}
         for name, value in values.items():
             if not isinstance(value, np.ndarray):
-                raise _RefusedError(f"not an array: {name}")
+                raise _RefusedError(FailureKind.MALFORMED, f"not an array: {name}")
         return {name: np.asarray(value) for name, value in values.items()}  # a subclass may behave in any way
     except _RefusedError:
         raise
     except Exception:
-        raise _RefusedError("unreadable arrays") from None
+        raise _RefusedError(FailureKind.MALFORMED, "unreadable arrays") from None
 
 
 def _check_array(name: str, values: NDArray[Any], spec: ArraySpec) -> None:
@@ -158,7 +166,7 @@ def _check_array(name: str, values: NDArray[Any], spec: ArraySpec) -> None:
     for what, (got, declared) in pairs.items():
         if got != declared:
             got = printable(got, LONGEST_TEXT)
-            raise _RefusedError(f"wrong {what}: {name}: expected {declared}, got {got}")
+            raise _RefusedError(FailureKind.MALFORMED, f"wrong {what}: {name}: expected {declared}, got {got}")
 
 
 def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> float:
@@ -175,7 +183,7 @@ def _square(name: str, values: NDArray[Any], origin: NDArray[Any] | None) -> flo
             pieces = (block[at : at + PIECE] for at in range(0, block.size, PIECE))
             square += sum(float(piece.dot(piece)) for piece in pieces)
     if not square <= LARGEST_SQUARE:
-        raise _RefusedError(f"{'values too large' if np.isfinite(values).all() else 'not finite'}: {name}")
+        raise _RefusedError(FailureKind.TOO_LARGE if np.isfinite(values).all() else FailureKind.NOT_FINITE, name)
     return square
 
 

@@ -102,7 +102,7 @@ def _hold(run: Run, round: int, exchange: Exchange, asked: list[int], deadline: 
     admission = admit(collected.uploads, round=round, expected=expected, specs=specs, reference=None, norm_limit=0.0)
     if admission.admitted:
         _on_server(run, round, admission.admitted, name, partial(algorithm.absorb, name))
-    refused = {c: Failure(FailureKind.REFUSED, reason) for c, reason in admission.excluded if c is not None}
+    refused = {client: failure for client, failure in admission.excluded if client is not None}
     return {client: replace(failure, exchange=name) for client, failure in (collected.failed | refused).items()}
 
 

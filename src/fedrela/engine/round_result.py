@@ -37,8 +37,8 @@ class RoundResult:
 
 def excluded_of(collected: Collected, admission: Admission) -> list[tuple[int | None, str]]:
     """Return who is left out and why; unknown senders come first."""
-    failed = [(client, str(failure)) for client, failure in collected.failed.items()]
-    excluded: list[tuple[int | None, str]] = [*failed, *admission.excluded]
+    failures = [*collected.failed.items(), *admission.excluded]
+    excluded = [(client, str(failure)) for client, failure in failures]
     return sorted(excluded, key=lambda each: (-1 if each[0] is None else each[0], each[1]))
 
 
