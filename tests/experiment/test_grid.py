@@ -123,10 +123,10 @@ def test_tasks_done_side_by_side_give_the_same_bytes(tmp_path, executor):
 def test_no_worker_waits_for_the_shared_rounds_of_others(tmp_path, monkeypatch):
     cells = [cell for seed in (1, 2, 3) for cell in cells_of(chosen=("baseline", "fedrela"), seed=seed)]
     grid, loaded, load = grid_of(tmp_path, cells), [], Pool.load
-    monkeypatch.setattr(Pool, "load", lambda pool, make, setup: (loaded.append(make), load(pool, make, setup))[1])
+    monkeypatch.setattr(Pool, "load", lambda pool, work: (loaded.append(work), load(pool, work))[1])
     with Pool(2) as pool:
         seen = [(each.task.cell is None, each.rounds > 1) for each in grid.run(pool)]
-    assert loaded.count(grids._segment_worker) == 1, "what continues joins the tasks, without a second wave"
+    assert loaded.count(grids._run_alone) == 1, "what continues joins the tasks, without a second wave"
     assert seen.count((True, True)) == 3
     assert seen.count((False, True)) == 5, "of nine tasks the last one shares the workers"
     assert grid.finished() == 6
@@ -159,7 +159,7 @@ def test_tasks_side_by_side_go_on_after_an_interruption(tmp_path, executor):
 
 
 def test_what_a_worker_cannot_do_is_done_here(tmp_path, executor, monkeypatch):
-    monkeypatch.setattr("fedrela.experiment.grid._segment_worker", lambda _: None)  # cannot be pickled
+    monkeypatch.setattr("fedrela.experiment.grid._run_alone", lambda _: None)  # cannot be pickled
     grid = grid_of(tmp_path, cells_of(starts=(1,), chosen=("fedrela", "random")))
     with Pool(2) as pool:
         seen = list(grid.run(pool))
