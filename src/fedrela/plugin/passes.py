@@ -18,6 +18,7 @@ from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest
+from fedrela.options import options_of
 from fedrela.plugin.policy import Policy
 from fedrela.plugin.rows import reorder
 from fedrela.plugin.scorer import Scorer
@@ -43,29 +44,27 @@ class PassPlan:
 
 def plan_passes(
     *,
-    start: int | float = 0.8,
     rounds: int | None = None,
-    period: int = 0,
-    late: bool = True,
-    tau: float = 0.05,
-    preset: str = "paper",
+    preset: str = RelabelOptions.preset,
     seed: int = 0,
     resume: bool = False,
-    **limits: Any,
+    **options: Any,
 ) -> PassPlan:
-    """Return a checked plan; `limits` are further attributes of `Policy`."""
-    if rounds is None and isinstance(start, float):
-        raise ArgumentError(f"required since start = {start} is a share of them; or give a round", argument="rounds")
-    options = Policy.__dataclass_fields__
-    for name in sorted(limits.keys() - options.keys()):
-        raise ArgumentError(unknown("option", name, options, "a policy"), argument=name)
+    """Return a checked plan; `options` are those of `Schedule` and `Policy`."""
+    schedule = Schedule(**{each.name: options.pop(each.name, each.default) for each in options_of(Schedule)})
+    if rounds is None and isinstance(schedule.start, float):
+        what = f"required since start = {schedule.start} is a share of them; or give a round"
+        raise ArgumentError(what, argument="rounds")
+    limits = [each.name for each in options_of(Policy)]
+    for name in sorted(options.keys() - set(limits)):
+        raise ArgumentError(unknown("option", name, limits, "a policy"), argument=name)
     if type(resume) is not bool:
         raise ArgumentError(f"expected true or false, got {resume!r}", argument="resume")
-    schedule = Schedule(start=start, period=period, late=late)
-    policy = Policy(**{"tau": tau, "passes": UNLIMITED if period else 1} | limits)
+    policy = Policy(**{"tau": RelabelOptions.tau, "passes": UNLIMITED if schedule.period else 1} | options)
     number = 1 if rounds is None else check_integer("rounds", rounds)
     if rounds is not None and schedule.first(number) > number:
-        raise ArgumentError(f"round {start} is after the last of {number}: no label would change", argument="start")
+        what = f"round {schedule.start} is after the last of {number}: no label would change"
+        raise ArgumentError(what, argument="start")
     preset = RelabelOptions(preset=preset).preset
     return PassPlan(schedule, number, policy, preset, check_integer("seed", seed, 0), resume)
 
