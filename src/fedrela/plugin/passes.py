@@ -11,10 +11,10 @@ from importlib.metadata import version
 from logging import Logger
 from typing import Any
 
-import numpy as np
-
 from fedrela.arguments import check_integer
 from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
+from fedrela.core.equations import agreement
+from fedrela.core.limits import eligible_by_agreement
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest
@@ -198,10 +198,10 @@ class ClientRound:
 
     def _relabel(self, scored: Scored) -> Ledger:
         Q, y, limits = scored.posterior, scored.labels, self.limits
-        agreement = float((Q.argmax(axis=1) == y).mean())
-        refusal = None
-        if agreement < limits.min_agreement:
-            refusal = f"no label moves: the model confirms {agreement:.0%} of them, less than min_agreement"
+        confirmed, refusal = agreement(Q, y), None
+        eligible = eligible_by_agreement(confirmed, limits.min_agreement, len(y))
+        if eligible is not None:
+            refusal = f"no label moves: the model confirms {confirmed:.0%} of them, less than min_agreement"
         done = relabel(
             Q,
             y,
@@ -213,10 +213,10 @@ class ClientRound:
             absent=limits.absent,
             class_tau=limits.class_tau,
             ids=self.scorer.ids,
-            eligible=None if refusal is None else np.zeros(len(y), bool),
+            eligible=eligible,
             seed=stream(self.plan.seed, "relabel", self.round, client_number(self.store.client)),
         )
-        self._log_result(done, refusal or done.refusal, agreement)
+        self._log_result(done, refusal or done.refusal, confirmed)
         return replace(
             done.ledger,
             refusal=done.refusal or refusal,
@@ -229,17 +229,17 @@ class ClientRound:
                 policy_sha256=digest(json.dumps(self.own.as_record(), sort_keys=True).encode()),
                 model_sha256=self.scorer.model_sha256,
                 inputs_sha256=scored.inputs_sha256,
-                agreement=agreement,
+                agreement=confirmed,
             ),
         )
 
-    def _log_result(self, done: Relabelling, refusal: str | None, agreement: float) -> None:
+    def _log_result(self, done: Relabelling, refusal: str | None, confirmed: float) -> None:
         """Log what was done, and warnings for the owner."""
         moved, n, cap = done.moved.size, done.labels.size, self.limits.max_fraction
         self.log.info("%s: %d of %d labels changed; ledger in %s", self._where, moved, n, self.store.folder)
         warnings = []
-        if refusal is None and agreement < 0.5:
-            warnings.append(f"the model confirms only {agreement:.0%} of the labels; do not trust its moves")
+        if refusal is None and confirmed < 0.5:
+            warnings.append(f"the model confirms only {confirmed:.0%} of the labels; do not trust its moves")
         if done.share > cap / 2:
             warnings.append(f"{done.share:.1%} of the labels changed, more than half of max_fraction = {cap:g}")
         if "opacus" in sys.modules:
