@@ -35,6 +35,7 @@ from fedrela.text import not_one_of, shown
 
 LARGEST = sys.float_info.max  # also for integers, which are unbounded in Python
 MOST_CLIENTS = 1_000_000
+MOST_SEEDS = 1000
 MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are mistakes that would exhaust memory
 
 _DECLARED: dict[type, tuple[Option, ...]] = {}

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from fedrela.algorithms.fedavg import FedAvg
-from fedrela.engine.client_relabelling import BATCH, posterior
+from fedrela.engine.client_relabelling import posterior
 from fedrela.engine.round import next_round
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.losses import LOSSES
+from fedrela.models.inputs import FORWARD_BATCH
 from helpers.contexts import blobs, client_context
 from helpers.engine_federations import (
     CLASSES,
@@ -47,12 +48,12 @@ def test_the_posterior_is_a_plain_pass_of_the_received_model(request, executor):
 
 
 def test_long_clients_are_scored_in_fixed_batches():
-    x, y = blobs(n=2 * BATCH + 7, classes=CLASSES)
+    x, y = blobs(n=2 * FORWARD_BATCH + 7, classes=CLASSES)
     module = tiny_mlp(table_problem())()
     context = client_context(module, x, y)
     Q = posterior(context, FedAvg(), RelabelPlan(), None)
     with torch.no_grad():
-        parts = [module.eval()(torch.from_numpy(x[i : i + BATCH])).numpy() for i in range(0, len(x), BATCH)]
+        parts = [module.eval()(batch).numpy() for batch in torch.from_numpy(x).split(FORWARD_BATCH)]
     assert Q.tobytes() == softmax(np.concatenate(parts)).tobytes()
 
 
