@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import SupportsIndex, cast
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
 from fedrela.errors import ArgumentError
 from fedrela.text import not_one_of, shown
+
+MOST_WORKERS = 1024
 
 
 def check_integer(name: str, value: object, least: int = 1) -> int:
@@ -24,6 +26,13 @@ def check_integer(name: str, value: object, least: int = 1) -> int:
         got = shown(number if is_integer else value)
         raise ArgumentError(f"expected an integer >= {least}, got {got}", argument=name)
     return number
+
+
+def check_workers(name: str, value: Any) -> int | str:
+    """Return `value` if it is a number of worker processes, or ``"auto"``."""
+    if value == "auto" or (type(value) is int and 1 <= value <= MOST_WORKERS):
+        return cast(int | str, value)
+    raise ArgumentError(f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {shown(value)}", argument=name)
 
 
 def check_number(name: str, value: object, least: float, below: float = math.inf) -> float:

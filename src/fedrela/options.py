@@ -35,6 +35,7 @@ from fedrela.text import not_one_of, shown
 
 LARGEST = sys.float_info.max  # also for integers, which are unbounded in Python
 MOST_CLIENTS = 1_000_000
+MOST_SEEDS = 1000
 MOST_SAMPLES = 10**9  # far beyond any data set; larger numbers are mistakes that would exhaust memory
 
 _DECLARED: dict[type, tuple[Option, ...]] = {}
@@ -96,6 +97,23 @@ def option(default: Any, help: str, *, choices: Choices = (), **details: Any) ->
     (0.01, ['weight of the proximal term'])
     """
     return field(default=default, metadata={"option": Option("", Any, default, help, words=choices, **details)})
+
+
+def redeclared(kind: type[Options], name: str, **changes: Any) -> Any:
+    """Return a dataclass field that declares an option of another class again, with other attributes of `Option`.
+
+    >>> @dataclass(frozen=True)
+    ... class Proximal(Options):
+    ...     mu: float = option(0.01, "weight of the proximal term", ge=0)
+    >>> @dataclass(frozen=True)
+    ... class Strict(Proximal):
+    ...     mu: float = redeclared(Proximal, "mu", default=0.5, le=1)
+    >>> [(each.default, each.help, expected(each)) for each in options_of(Strict)]
+    [(0.5, 'weight of the proximal term', 'a number from 0 to 1')]
+    """
+    declared = next(each.metadata["option"] for each in fields(kind) if each.name == name)
+    again = replace(declared, **changes)
+    return field(default=again.default, metadata={"option": again})
 
 
 @dataclass(frozen=True)

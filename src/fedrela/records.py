@@ -156,6 +156,9 @@ class RunManifest(PlainRecord):
     format: str = "fedrela-run-1"
 
 
+PROTOCOLS = ("counts", "fedloge", "fedrela-release")  # how classes are grouped: `fedrela.metrics.evaluation_groups`
+
+
 def first_round(start: float, rounds: int) -> int:
     """Return T, the first round of re-labelling: `start` itself if it is an integer, else that share of all rounds.
 

@@ -53,9 +53,7 @@ def test_long_clients_are_scored_in_fixed_batches():
     context = client_context(module, x, y)
     Q = posterior(context, FedAvg(), RelabelPlan(), None)
     with torch.no_grad():
-        parts = [
-            module.eval()(torch.from_numpy(x[i : i + FORWARD_BATCH])).numpy() for i in range(0, len(x), FORWARD_BATCH)
-        ]
+        parts = [module.eval()(batch).numpy() for batch in torch.from_numpy(x).split(FORWARD_BATCH)]
     assert Q.tobytes() == softmax(np.concatenate(parts)).tobytes()
 
 

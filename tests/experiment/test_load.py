@@ -19,8 +19,8 @@ from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.compare import CompareConfig
 from fedrela.experiment.schema.config_table import ConfigTable, comments_of
 from fedrela.experiment.toml.reader import LARGEST_FILE
-from fedrela.metrics.groups import PROTOCOLS
 from fedrela.options import Options
+from fedrela.records import PROTOCOLS
 from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 
 

@@ -15,6 +15,7 @@ from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
 from fedrela.cli.terminal import console, print_error, print_line, print_report_table
 from fedrela.errors import ArgumentError
+from fedrela.options import MOST_SEEDS
 from fedrela.text import printable
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Arms = Annotated[str | None, typer.Option(metavar="ARM,ARM", help="Arms to run.", show_default="CONFIG's, or four")]
 DemoOut = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of all runs.")]
 DemoSeeds = Annotated[
-    int, typer.Option("--seeds", metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=1000)
+    int, typer.Option("--seeds", metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=MOST_SEEDS)
 ]
 NEXT = (  # what `demo` ends with
     "open the report in a browser: which labels moved, and what that did to each class",

@@ -28,10 +28,10 @@ from fedrela.data.download import fetch as fetch_data
 from fedrela.data.federation import Federation
 from fedrela.data.sources import SOURCES
 from fedrela.errors import ArgumentError
+from fedrela.records import PROTOCOLS
 from fedrela.text import plural, printable
 
 MOST_CLASSES = 20
-PROTOCOLS = ("counts", "fedloge", "fedrela-release")
 
 HELP = """
 List data sources, fetch data sets, show a configuration's federation, and split it.

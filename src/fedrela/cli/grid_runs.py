@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from fedrela.cli.progress import can_redraw
 from fedrela.cli.terminal import clock, print_error, print_line, print_table, widen
+from fedrela.options import MOST_SEEDS
 from fedrela.text import plural, printable
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ Out = Annotated[
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option(metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=1000, show_default="as configured"),
+    typer.Option(
+        metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=MOST_SEEDS, show_default="as configured"
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List the runs, and run nothing.")]
 

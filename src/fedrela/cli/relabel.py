@@ -28,6 +28,7 @@ from fedrela.cli.posterior_options import (
 )
 from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
 from fedrela.core.audit_log import AuditLog, log_beside, record_ledger
+from fedrela.core.equations import agreement
 from fedrela.core.ledger import arrays_digest
 from fedrela.core.limits import Limits
 from fedrela.core.relabel_options import PreviewKeywords, RelabelKeywords, RelabelOptions, show_keywords
@@ -235,7 +236,7 @@ def _own_ledger(data: PosteriorFile, done: core.Relabelling, preset: str) -> cor
         preset=preset,
         limits={name: value for name, value in done.ledger.options.items() if name in LIMITS_IN_FORCE},
         inputs_sha256=arrays_digest({"posterior": np.asarray(data.posterior, np.float64)}),
-        agreement=float(np.mean(data.posterior.argmax(axis=1) == y)) if y.size else None,
+        agreement=agreement(data.posterior, y) if y.size else None,
     )
     return replace(done.ledger, class_names=data.class_names, ids=data.ids, provenance=where_from)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from fedrela.arguments import check_choice
+from fedrela.arguments import check_choice, check_workers
 from fedrela.cli.check import ConfigFile, describe
 from fedrela.cli.progress import RunProgress, StageBar, open_logs, progress_bar
 from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
@@ -26,7 +26,7 @@ from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.files import first_free
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.names import REPORT
-from fedrela.text import percent, plural, printable, shown
+from fedrela.text import percent, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.cli.progress import Log
@@ -133,15 +133,9 @@ def resume(folder: Folder, workers: Workers = None) -> None:
 
 def read_workers(text: str | None) -> int | str | None:
     """Return what ``--workers`` says: a number, ``"auto"``, or None for what the configuration says."""
-    if text is None or text == "auto":
-        return text
-    from fedrela.experiment.schema import MOST_WORKERS
-
-    number = int(text) if text.isdecimal() and len(text) < 10 else 0
-    if not 1 <= number <= MOST_WORKERS:
-        what = f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {shown(text)}"
-        raise ArgumentError(what, argument="--workers")
-    return number
+    if text is None:
+        return None
+    return check_workers("--workers", int(text) if text.isdecimal() and len(text) < 10 else text)
 
 
 def _check_out(out: Path) -> Path:

@@ -54,6 +54,15 @@ class ClassGroups:
         return np.repeat(per_class, self.sizes, axis=1)
 
 
+def agreement(Q: Floats, y: NDArray[Any]) -> float:
+    """Return the share of labels that the model confirms, as its most probable class; NaN without samples.
+
+    >>> agreement(np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]]), np.array([0, 1, 1, 1]))
+    0.75
+    """
+    return float(np.mean(Q.argmax(axis=1) == y)) if y.size else np.nan
+
+
 def class_means(Q: Floats, groups: ClassGroups) -> Floats:
     """Equation (3): mu, the mean posterior of each class, as ``(columns, present classes)``."""
     return np.add.reduceat(Q, groups.starts, axis=1) / groups.sizes

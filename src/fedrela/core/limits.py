@@ -205,6 +205,11 @@ class OwnerLimits(Limits):
         return (self.class_tau or {}).get(c, self.tau)
 
 
+def eligible_by_agreement(agreement: float, min_agreement: float, n: int) -> NDArray[np.bool_] | None:
+    """Return that none of `n` samples may move if the model confirms too few labels, since it is not reliable then."""
+    return np.zeros(n, np.bool_) if agreement < min_agreement else None
+
+
 def class_number(value: Class, names: Sequence[str], argument: str, item: tuple[int | str, ...] = ()) -> int:
     """Return the number of a class that is given by name or by number."""
     if isinstance(value, int):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_fraction
 from fedrela.core.draws import expected_flow
-from fedrela.core.equations import Floats
+from fedrela.core.equations import Floats, agreement
 from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.core.relabelling import Inputs, check_inputs
 from fedrela.errors import ArgumentError
@@ -153,21 +153,20 @@ def preview(
         candidates = inputs.candidates(replace(inputs.options, tau=tau), np.random.default_rng(0))
         flow[t] = expected_flow(candidates, inputs.y, inputs.options.variant(inputs.C).target)
     counts = np.bincount(inputs.y, minlength=inputs.C).astype(np.int64)
-    agreement, kappa = _agreement(inputs)
-    warnings = _warnings(values, flow.sum(axis=(1, 2)), counts, agreement, kappa, inputs.options.max_fraction)
-    return Preview(values, counts, flow, agreement, kappa, warnings, None, None)
+    share, kappa = _agreement_and_kappa(inputs)
+    warnings = _warnings(values, flow.sum(axis=(1, 2)), counts, share, kappa, inputs.options.max_fraction)
+    return Preview(values, counts, flow, share, kappa, warnings, None, None)
 
 
-def _agreement(inputs: Inputs) -> tuple[float, float]:
+def _agreement_and_kappa(inputs: Inputs) -> tuple[float, float]:
     """Return the share of labels that the model predicts, and Cohen's kappa."""
     n = inputs.y.size
     if n == 0:
         return np.nan, np.nan
-    predicted = inputs.Q.argmax(axis=1)
-    agreement = float(np.mean(predicted == inputs.y))
-    shares = [np.bincount(classes, minlength=inputs.C) / n for classes in (predicted, inputs.y)]
+    share = agreement(inputs.Q, inputs.y)
+    shares = [np.bincount(classes, minlength=inputs.C) / n for classes in (inputs.Q.argmax(axis=1), inputs.y)]
     chance = float(shares[0] @ shares[1])
-    return agreement, (agreement - chance) / (1.0 - chance) if chance < 1.0 else np.nan
+    return share, (share - chance) / (1.0 - chance) if chance < 1.0 else np.nan
 
 
 def _warnings(

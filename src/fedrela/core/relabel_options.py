@@ -17,14 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_fraction
 from fedrela.core.input_checks import as_array, check_array
-from fedrela.core.limits import Limits
+from fedrela.core.limits import Limits, OwnerLimits
 from fedrela.errors import ArgumentError
-from fedrela.options import option
+from fedrela.options import option, redeclared
 from fedrela.text import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 QUANTILES = ("higher", "order", "linear")
+FRACTION = "a fraction from 0 to 1"
 
 
 class Variant(NamedTuple):
@@ -39,11 +40,6 @@ PRESETS = {
     "paper": Variant(spread="sample", threshold="higher", target="argmax"),
     "official": Variant(spread="population", threshold="order", target="winner"),
 }
-
-
-def _fraction(default: float, help: str, *, symbol: str = "", per_cent_hint: bool = False) -> Any:
-    check = partial(check_fraction, "", per_cent_hint=per_cent_hint)
-    return option(default, help, symbol=symbol, ge=0, le=1, check=check, form="a fraction from 0 to 1")
 
 
 def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
@@ -91,11 +87,14 @@ class RelabelOptions(Limits):
     (0.05, Variant(spread='population', threshold='order', target='argmax'))
     """
 
-    tau: float = _fraction(
-        0.05,
-        "share of samples whose score may pass the threshold of a class; the paper advises 0.03 to 0.05",
+    tau: float = redeclared(
+        OwnerLimits,
+        "tau",
+        default=0.05,
+        help="share of samples whose score may pass the threshold of a class; the paper advises 0.03 to 0.05",
         symbol="tau",
-        per_cent_hint=True,
+        check=partial(check_fraction, "tau", per_cent_hint=True),
+        form=FRACTION,
     )
     preset: str = option(
         "paper",
@@ -126,7 +125,13 @@ class RelabelOptions(Limits):
         "how posteriors become comparable: the paper's z-score, or one of its ablations",
         choices=("zscore", "minmax", "none"),
     )
-    max_fraction: float = _fraction(1.0, "largest share of the labels that may change")
+    max_fraction: float = redeclared(
+        OwnerLimits,
+        "max_fraction",
+        help="largest share of the labels that may change",
+        check=partial(check_fraction, "max_fraction"),
+        form=FRACTION,
+    )
     method: Any = option(  # noqa: RUF009
         "fedrela",
         "what proposes the moves: the paper's equations, another re-allocator, or your own as module:Name",

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fedrela.errors import ArgumentError
+from fedrela.options import Options, option
 from fedrela.records import first_round
 
 
+def _check_start(value: Any) -> int | float:
+    if (type(value) is int and value >= 1) or (type(value) is float and 0 < value <= 1):
+        return value
+    raise ArgumentError(f"expected a round >= 1 or a share of the rounds in (0, 1], got {value!r}")
+
+
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Options):
     """The rounds in which re-labelling is due. Rounds are counted from 1.
 
     Parameters
@@ -31,17 +39,21 @@ class Schedule:
     ([False, True, True], False)
     """
 
-    start: int | float = 0.8
-    period: int = 0
-    late: bool = True
-
-    def __post_init__(self) -> None:
-        is_round, is_share = type(self.start) is int, type(self.start) is float
-        if not (is_round and self.start >= 1) and not (is_share and 0 < self.start <= 1):
-            what = f"expected a round >= 1 or a share of the rounds in (0, 1], got {self.start!r}"
-            raise ArgumentError(what, argument="start")
-        if type(self.period) is not int or self.period < 0:
-            raise ArgumentError(f"expected 0 (one shot) or a number of rounds, got {self.period!r}", argument="period")
+    start: int | float = option(
+        0.8,
+        "first round of re-labelling: a share of all rounds (0.8), or a round (48)",
+        symbol="T",
+        check=_check_start,
+        form="a round from 1, or a share of the rounds above 0 and up to 1",
+    )
+    period: int = option(
+        0,
+        "rounds until the next re-labelling; 0: one shot",
+        symbol="P",
+        ge=0,
+        form="0 (one shot) or a number of rounds",
+    )
+    late: bool = option(True, "a client not chosen when re-labelling was due does it when next chosen")
 
     def first(self, rounds: int) -> int:
         """T, the first round in which re-labelling is due in a run of `rounds` rounds."""

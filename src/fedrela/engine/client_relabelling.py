@@ -18,7 +18,8 @@ from fedrela.algorithms.base import Algorithm
 from fedrela.algorithms.context import ClientContext
 from fedrela.core import Relabelling, relabel
 from fedrela.core.draws import expected_flow, random_moves
-from fedrela.core.equations import ClassGroups, z_scores
+from fedrela.core.equations import ClassGroups, agreement, z_scores
+from fedrela.core.limits import eligible_by_agreement
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import ClientRelabelling
 from fedrela.metrics import Z_EDGES, z_histogram
@@ -41,7 +42,7 @@ def relabel_client(
         Q,
         original,
         num_classes=classes,
-        eligible=_eligible(Q, original, plan.min_agreement),
+        eligible=eligible_by_agreement(agreement(Q, original), plan.min_agreement, len(original)),
         seed=context.stream("relabel"),
         **plan.keywords(context.client) | {"keep": np.isin(context.samples.index, np.array(plan.keep, np.int64))},
     )
@@ -94,13 +95,6 @@ def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     wide = logits.astype(np.float64)
     powers = np.exp(wide - wide.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _eligible(Q: NDArray[np.float64], labels: NDArray[np.int64], floor: float) -> NDArray[np.bool_] | None:
-    """Return that no sample may move if the model confirms too few labels, since it is not reliable then."""
-    if floor == 0 or not len(labels) or float((Q.argmax(axis=1) == labels).mean()) >= floor:
-        return None
-    return np.zeros(len(labels), bool)
 
 
 def _histogram_and_flow(Q: NDArray[np.float64], done: Relabelling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
+from fedrela.core.limits import OwnerLimits
 from fedrela.core.reallocators import reallocator
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, WrongKeyError
-from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option, options_of
+from fedrela.options import MOST_CLIENTS, MOST_SAMPLES, Options, option, options_of, redeclared
 from fedrela.streams import stream
 from fedrela.text import shown
 
@@ -166,25 +167,21 @@ class RelabelPlan(RelabelOptions):
     """When and how clients re-label, and where posteriors come from."""
 
     enabled: bool = option(True, "false: nothing is re-labelled, but lr_scale still applies")
-    start: int | float = option(
-        0.8,
-        "first round of re-labelling: a share of all rounds (0.8), or a round (48)",
-        symbol="T",
-        check=lambda value: Schedule(start=value).start,
-        form="a round from 1, or a share of the rounds above 0 and up to 1",
-    )
-    period: int = option(0, "rounds until the next re-labelling; 0: one shot", symbol="P", ge=0, le=MOST_ROUNDS)
-    late: bool = option(True, "a client not chosen when re-labelling was due does it when next chosen")
-    tau: float | Mapping[str, float] = option(  # type: ignore[assignment]  # wider than RelabelOptions has it
-        0.05,
-        "share of the samples whose score may pass the threshold of a class; or a table client id -> share",
-        symbol="tau",
+    start: int | float = redeclared(Schedule, "start")
+    period: int = redeclared(Schedule, "period", le=MOST_ROUNDS, form="")
+    late: bool = redeclared(Schedule, "late")
+    tau: float | Mapping[str, float] = redeclared(  # type: ignore[assignment]  # wider than RelabelOptions has it
+        RelabelOptions,
+        "tau",
+        help="share of the samples whose score may pass the threshold of a class; or a table client id -> share",
         check=check_tau,
         form="a fraction from 0 to 1, or a table client id -> fraction",
     )
-    max_fraction: float = option(1.0, "largest share of its labels that a client may change", ge=0, le=1)
-    min_agreement: float = option(
-        0.0, "a client whose labels the model confirms less often re-labels nothing", ge=0, le=1
+    max_fraction: float = redeclared(
+        OwnerLimits, "max_fraction", help="largest share of its labels that a client may change"
+    )
+    min_agreement: float = redeclared(
+        OwnerLimits, "min_agreement", help="a client whose labels the model confirms less often re-labels nothing"
     )
     lr_scale: float = option(1.0, "factor of the learning rate from the first round of re-labelling on", gt=0)
     moves: str = option(

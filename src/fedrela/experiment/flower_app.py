@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from fedrela.flower.client_app import FlowerClient
     from fedrela.flower.executor import FlowerExecutor
 
-LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
 STATE = ".fedrela-client"  # folder of a node's own state, unless it names another
 TIMEOUT = 600.0  # seconds
 Watch = Callable[[RecordedRun, RoundRecord | None], None]
@@ -126,6 +124,7 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
     """Return what runs the tasks of a private node; an error in its data or policy excludes it."""
     from fedrela.flower.client_app import FlowerClient, PrivateNode
     from fedrela.flower.keys import signer
+    from fedrela.flower.mod import LOG
 
     config = parse_config(text)
     number = node_number(config, name or load_node(data).name or "")

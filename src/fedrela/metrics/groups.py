@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
+from fedrela.records import PROTOCOLS
 
 HEAD, MEDIUM, TAIL = 0, 1, 2
 OFFICIAL_TEST_SIZE = 10_000  # test images of CIFAR-10 and of CIFAR-100
-PROTOCOLS = ("counts", "fedloge", "fedrela-release")
 
 
 def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> NDArray[np.int64]:

@@ -11,13 +11,14 @@ from importlib.metadata import version
 from logging import Logger
 from typing import Any
 
-import numpy as np
-
 from fedrela.arguments import check_integer
 from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
+from fedrela.core.equations import agreement
+from fedrela.core.limits import eligible_by_agreement
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest
+from fedrela.options import options_of
 from fedrela.plugin.policy import Policy
 from fedrela.plugin.rows import reorder
 from fedrela.plugin.scorer import Scorer
@@ -43,29 +44,27 @@ class PassPlan:
 
 def plan_passes(
     *,
-    start: int | float = 0.8,
     rounds: int | None = None,
-    period: int = 0,
-    late: bool = True,
-    tau: float = 0.05,
-    preset: str = "paper",
+    preset: str = RelabelOptions.preset,
     seed: int = 0,
     resume: bool = False,
-    **limits: Any,
+    **options: Any,
 ) -> PassPlan:
-    """Return a checked plan; `limits` are further attributes of `Policy`."""
-    if rounds is None and isinstance(start, float):
-        raise ArgumentError(f"required since start = {start} is a share of them; or give a round", argument="rounds")
-    options = Policy.__dataclass_fields__
-    for name in sorted(limits.keys() - options.keys()):
-        raise ArgumentError(unknown("option", name, options, "a policy"), argument=name)
+    """Return a checked plan; `options` are those of `Schedule` and `Policy`."""
+    schedule = Schedule(**{each.name: options.pop(each.name, each.default) for each in options_of(Schedule)})
+    if rounds is None and isinstance(schedule.start, float):
+        what = f"required since start = {schedule.start} is a share of them; or give a round"
+        raise ArgumentError(what, argument="rounds")
+    limits = [each.name for each in options_of(Policy)]
+    for name in sorted(options.keys() - set(limits)):
+        raise ArgumentError(unknown("option", name, limits, "a policy"), argument=name)
     if type(resume) is not bool:
         raise ArgumentError(f"expected true or false, got {resume!r}", argument="resume")
-    schedule = Schedule(start=start, period=period, late=late)
-    policy = Policy(**{"tau": tau, "passes": UNLIMITED if period else 1} | limits)
+    policy = Policy(**{"tau": RelabelOptions.tau, "passes": UNLIMITED if schedule.period else 1} | options)
     number = 1 if rounds is None else check_integer("rounds", rounds)
     if rounds is not None and schedule.first(number) > number:
-        raise ArgumentError(f"round {start} is after the last of {number}: no label would change", argument="start")
+        what = f"round {schedule.start} is after the last of {number}: no label would change"
+        raise ArgumentError(what, argument="start")
     preset = RelabelOptions(preset=preset).preset
     return PassPlan(schedule, number, policy, preset, check_integer("seed", seed, 0), resume)
 
@@ -199,10 +198,10 @@ class ClientRound:
 
     def _relabel(self, scored: Scored) -> Ledger:
         Q, y, limits = scored.posterior, scored.labels, self.limits
-        agreement = float((Q.argmax(axis=1) == y).mean())
-        refusal = None
-        if agreement < limits.min_agreement:
-            refusal = f"no label moves: the model confirms {agreement:.0%} of them, less than min_agreement"
+        confirmed, refusal = agreement(Q, y), None
+        eligible = eligible_by_agreement(confirmed, limits.min_agreement, len(y))
+        if eligible is not None:
+            refusal = f"no label moves: the model confirms {confirmed:.0%} of them, less than min_agreement"
         done = relabel(
             Q,
             y,
@@ -214,10 +213,10 @@ class ClientRound:
             absent=limits.absent,
             class_tau=limits.class_tau,
             ids=self.scorer.ids,
-            eligible=None if refusal is None else np.zeros(len(y), bool),
+            eligible=eligible,
             seed=stream(self.plan.seed, "relabel", self.round, client_number(self.store.client)),
         )
-        self._log_result(done, refusal or done.refusal, agreement)
+        self._log_result(done, refusal or done.refusal, confirmed)
         return replace(
             done.ledger,
             refusal=done.refusal or refusal,
@@ -230,17 +229,17 @@ class ClientRound:
                 policy_sha256=digest(json.dumps(self.own.as_record(), sort_keys=True).encode()),
                 model_sha256=self.scorer.model_sha256,
                 inputs_sha256=scored.inputs_sha256,
-                agreement=agreement,
+                agreement=confirmed,
             ),
         )
 
-    def _log_result(self, done: Relabelling, refusal: str | None, agreement: float) -> None:
+    def _log_result(self, done: Relabelling, refusal: str | None, confirmed: float) -> None:
         """Log what was done, and warnings for the owner."""
         moved, n, cap = done.moved.size, done.labels.size, self.limits.max_fraction
         self.log.info("%s: %d of %d labels changed; ledger in %s", self._where, moved, n, self.store.folder)
         warnings = []
-        if refusal is None and agreement < 0.5:
-            warnings.append(f"the model confirms only {agreement:.0%} of the labels; do not trust its moves")
+        if refusal is None and confirmed < 0.5:
+            warnings.append(f"the model confirms only {confirmed:.0%} of the labels; do not trust its moves")
         if done.share > cap / 2:
             warnings.append(f"{done.share:.1%} of the labels changed, more than half of max_fraction = {cap:g}")
         if "opacus" in sys.modules:

@@ -12,7 +12,7 @@ import numpy as np
 from fedrela.core import Ledger
 from fedrela.core.limits import Limits, OwnerLimits
 from fedrela.errors import ArgumentError
-from fedrela.options import option, options_of
+from fedrela.options import option, options_of, redeclared
 from fedrela.text import one_line, unknown
 
 POLICY = "policy.toml"
@@ -54,7 +54,7 @@ class Policy(OwnerLimits):
     (0.05, False, [(3, 0)])
     """
 
-    max_fraction: float = option(0.3, "largest share of a client's labels that may change", ge=0, le=1)
+    max_fraction: float = redeclared(OwnerLimits, "max_fraction", default=0.3)
     passes: int = option(1, "how often labels may be made, each time from the original ones", ge=1)
     share: bool = option(False, "whether the server may learn the number of moved labels")
 

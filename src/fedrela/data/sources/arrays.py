@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice
 from fedrela.data.sources.base import Source, refuse_multi_label
-from fedrela.data.sources.labels import encode_clients, encode_labels, plain_values, stratified
+from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, plain_values, stratified
 from fedrela.errors import ArgumentError, DataError
 
 FORMS = ("auto", "array")
@@ -26,7 +26,7 @@ def from_arrays(
     *,
     class_names: Sequence[str] | None = None,
     client_ids: ArrayLike | None = None,
-    test_share: float = 0.2,
+    test_share: float = TEST_SHARE.default,
     seed: int = 0,
     layout: str = "auto",
     form: str = "auto",

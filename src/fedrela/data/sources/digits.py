@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.sources.base import DataSize, Source, SourceSpec
-from fedrela.data.sources.labels import stratified
+from fedrela.data.sources.labels import TEST_SHARE, stratified
 
-TEST_SHARE = 0.2
 SPLIT_SEED = 0
 PIXEL_MAX = 16
 
@@ -23,7 +22,7 @@ def load() -> Source:
     """
     rows = _read()
     x, y = rows[:, :-1].astype(np.uint8).reshape(-1, 1, 8, 8), rows[:, -1].astype(np.int64)
-    train, test = stratified(y, TEST_SHARE, SPLIT_SEED, "digits split")
+    train, test = stratified(y, TEST_SHARE.default, SPLIT_SEED, "digits split")
     names = tuple(str(digit) for digit in range(10))
     return Source("digits", x[train], y[train], x[test], y[test], names, pixel_max=PIXEL_MAX)
 

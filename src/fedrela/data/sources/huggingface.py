@@ -16,7 +16,7 @@ from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.sources.base import Source
 from fedrela.data.sources.file_readers import root_folder
-from fedrela.data.sources.labels import encode_labels, stratified
+from fedrela.data.sources.labels import TEST_SHARE, encode_labels, stratified
 from fedrela.errors import ArgumentError, DataError
 
 PARTITIONERS = ("iid", "dirichlet", "natural_id")
@@ -36,7 +36,7 @@ def load(
     partitions: int = 10,
     alpha: float = 0.3,
     partition_by: str | None = None,
-    test_share: float = 0.2,
+    test_share: float = TEST_SHARE.default,
     seed: int = 0,
 ) -> Source:
     """Return a data set that ``save_to_disk`` wrote, its images or its columns of numbers.

@@ -20,7 +20,7 @@ from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.file_readers import Npz, csv_rows, named_file, read_npy
-from fedrela.data.sources.labels import encode_clients, encode_labels, stratified, two_spellings
+from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
 
@@ -48,7 +48,7 @@ def load(
     max_categories: int = 100,
     header: bool = True,
     delimiter: str | None = None,
-    test_share: float = 0.2,
+    test_share: float = TEST_SHARE.default,
     seed: int = 0,
 ) -> Source:
     """Return a table as a source.

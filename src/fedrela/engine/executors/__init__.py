@@ -9,13 +9,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fedrela.arguments import check_workers
 from fedrela.engine.executors.forkserver import usable_cores, warm_up
-from fedrela.errors import ArgumentError
 
 if TYPE_CHECKING:
     from fedrela.engine.tasks import TaskResult
-
-MOST_WORKERS = 1024
 
 
 class Executor(Protocol):
@@ -64,12 +62,10 @@ def open_executor(
     from fedrela.engine.executors.worker import CannotSendError
     from fedrela.models.runtime import device_of
 
-    if workers == "auto":
-        workers = usable_cores() if device_of(device) == "cpu" else 1
-    if type(workers) is not int or not 1 <= workers <= MOST_WORKERS:
-        what = f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {workers!r}"
-        raise ArgumentError(what, argument="workers")
-    number, note = min(workers, clients or workers), ""
+    processes = check_workers("workers", workers)
+    if isinstance(processes, str):
+        processes = usable_cores() if device_of(device) == "cpu" else 1
+    number, note = min(processes, clients or processes), ""
     executor: Pool | SerialExecutor = SerialExecutor()
     if number > 1:
         try:

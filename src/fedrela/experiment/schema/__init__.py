@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, PlainValidator, PrivateAttr, model_validator
 
+from fedrela.arguments import check_workers
 from fedrela.core.limits import class_number
 from fedrela.engine.run_options import OTHERS, RelabelPlan, TrainOptions
 from fedrela.errors import ArgumentError
@@ -25,17 +27,8 @@ from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
 from fedrela.experiment.toml.reader import Origin
 from fedrela.text import not_one_of, shown
 
-MOST_WORKERS = 1024
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
 _NUMBERED = re.compile(r"(cuda|xpu):\d{1,3}")
-
-
-def _workers(value: Any) -> str | int:
-    if value == "auto":
-        return "auto"
-    if type(value) is int and 1 <= value <= MOST_WORKERS:
-        return value
-    raise ArgumentError(f"expected 'auto' or an integer from 1 to {MOST_WORKERS}, got {shown(value)}")
 
 
 def _device(value: Any) -> str:
@@ -47,7 +40,7 @@ def _device(value: Any) -> str:
 class EngineConfig(ConfigTable):
     """How a run is executed; nothing here changes a result."""
 
-    workers: Annotated[str | int, PlainValidator(_workers)] = setting(
+    workers: Annotated[str | int, PlainValidator(partial(check_workers, ""))] = setting(
         "auto", "processes that train clients; auto: one per core"
     )
     device: Annotated[str, PlainValidator(_device)] = setting(

@@ -14,6 +14,7 @@ from fedrela.experiment.schema.config_table import ConfigTable, Fault, one_of, r
 from fedrela.experiment.schema.named_tables import AlgorithmConfig
 from fedrela.experiment.schema.problems import WrongConfigError, problems_of
 from fedrela.experiment.toml.reader import dotted
+from fedrela.options import MOST_SEEDS
 from fedrela.text import not_one_of, shown
 
 if TYPE_CHECKING:
@@ -91,7 +92,6 @@ def _items(value: Any, expected: str, most: float = math.inf) -> list[Any] | tup
     return items
 
 
-MOST_SEEDS = 1000
 LARGEST_SEED = 2**63 - 1  # what TOML can hold
 SCORES = ("last", "best-validation", "best-test")
 

@@ -24,7 +24,8 @@ from fedrela.experiment.schema.config_table import (
     options_table,
     setting,
 )
-from fedrela.metrics.groups import PROTOCOLS, evaluation_groups
+from fedrela.metrics.groups import evaluation_groups
+from fedrela.records import PROTOCOLS
 from fedrela.text import shown
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
 
 import fedrela
 from fedrela.core.relabel_options import PRESETS, PreviewKeywords, RelabelKeywords, RelabelOptions
 from fedrela.errors import ArgumentError
+from fedrela.options import options_of
 
 
 def test_the_signatures_show_every_option_with_its_default():
@@ -21,9 +23,9 @@ def test_the_signatures_show_every_option_with_its_default():
 
 
 def test_type_checkers_know_the_same_options():
-    names = {each.name for each in fields(RelabelOptions)}
-    assert {*RelabelKeywords.__annotations__} == names
-    assert {*PreviewKeywords.__annotations__} == names - {"tau"}
+    types = {each.name: each.type for each in options_of(RelabelOptions)}
+    assert get_type_hints(RelabelKeywords) == types
+    assert get_type_hints(PreviewKeywords) == {name: types[name] for name in types if name != "tau"}
 
 
 def test_what_is_left_open_comes_from_the_preset():

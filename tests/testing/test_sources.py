@@ -14,6 +14,10 @@ from fedrela.testing import check_source
 from fedrela.testing.sources import doubled_share
 
 
+def noise(*shape):
+    return np.random.default_rng(7).integers(0, 256, shape, np.uint8)
+
+
 def table(**changes):
     rng = np.random.default_rng(3)
     source = Source(
@@ -37,7 +41,7 @@ def test_our_own_sources_pass(name):
     assert len(check_source(lambda: load(name))) == 11
 
 
-def test_a_memory_mapped_source_passes(tmp_path, noise):
+def test_a_memory_mapped_source_passes(tmp_path):
     np.save(tmp_path / "x.npy", noise(20, 1, 4, 4))
     y = np.arange(20) % 2
 
@@ -48,7 +52,7 @@ def test_a_memory_mapped_source_passes(tmp_path, noise):
     assert "indexing" in check_source(mine)
 
 
-def test_arrays_in_memory_pass_since_they_are_read_only(noise):
+def test_arrays_in_memory_pass_since_they_are_read_only():
     x, y = noise(20, 4, 4), np.arange(20) % 2
     check_source(lambda: from_arrays(x, y))
     check_source(lambda: from_arrays(x, y, noise(5, 4, 4) * 0, [0, 1, 0, 1, 0]))
