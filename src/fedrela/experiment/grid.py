@@ -30,7 +30,7 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin_or_resume, run_status
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.options import options_of
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 from fedrela.runfolder.json_records import Record
 
@@ -169,7 +169,7 @@ class Grid:
 
     def is_done(self, cell: Cell) -> bool:
         """Whether the run of a cell is finished."""
-        return run_status(self.place(cell)) == "done"
+        return run_status(self.place(cell)) is RunStatus.DONE
 
     def finished(self) -> int:
         """Return how many cells are finished."""
@@ -338,5 +338,5 @@ def _run_alone(task: Segment) -> tuple[RoundResult | None, int] | RunFailedError
 
 def _has_checkpoint(task: Segment) -> bool:
     """Whether a prefix has all its rounds."""
-    saved = None if run_status(task.out) == "missing" else RunFolder.open(task.out).load_checkpoint()
+    saved = None if run_status(task.out) is RunStatus.MISSING else RunFolder.open(task.out).load_checkpoint()
     return saved is not None and saved.round == task.last

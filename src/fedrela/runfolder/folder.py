@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,26 @@ from fedrela.runfolder.json_records import (
 LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
 
+class RunStatus(StrEnum):
+    """How far a run, or a grid of runs, has come.
+
+    Examples
+    --------
+    >>> RunStatus.INTERRUPTED.at_round(12), RunStatus.DONE.at_round(20)
+    ('interrupted at round 12', 'done')
+    """
+
+    MISSING = "missing"
+    NEW = "new"
+    RUNNING = "running"  # in another process
+    INTERRUPTED = "interrupted"
+    DONE = "done"
+
+    def at_round(self, round: int) -> str:
+        """Return the status of a run as it is shown: with its last round, if it has begun and is not done."""
+        return f"{self} at round {round}" if self in (RunStatus.RUNNING, RunStatus.INTERRUPTED) else str(self)
+
+
 class RunFolder(RecordFolder):
     """A run on disk; `create` starts one, `open` opens one.
 
@@ -63,7 +84,7 @@ class RunFolder(RecordFolder):
     >>> with tempfile.TemporaryDirectory() as home:
     ...     _ = run(small, out=home + "/run", workers=1)
     ...     folder = RunFolder.open(home + "/run")
-    ...     folder.status, len(folder.rounds()), [client for client, path in folder.ledgers()]
+    ...     folder.status_text, len(folder.rounds()), [client for client, path in folder.ledgers()]
     ('done', 1, [0, 1])
     """
 
@@ -117,19 +138,18 @@ class RunFolder(RecordFolder):
         return new
 
     @property
-    def status(self) -> str:
-        """``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
+    def status(self) -> RunStatus:
+        """How far the run has come: ``NEW``, ``RUNNING``, ``INTERRUPTED`` or ``DONE``."""
         if (self.path / names.RESULT).exists():
-            return "done"
-        running, rounds = self.running, len(self._rounds.valid())
-        if running or rounds or len(self._checkpoints):
-            return f"{'running' if running else 'interrupted'} at round {rounds}"
-        return "new"
+            return RunStatus.DONE
+        if is_locked(self.path / names.LOCK):
+            return RunStatus.RUNNING
+        return RunStatus.INTERRUPTED if self._rounds.valid() or len(self._checkpoints) else RunStatus.NEW
 
     @property
-    def running(self) -> bool:
-        """Whether another process works on an unfinished run."""
-        return not (self.path / names.RESULT).exists() and is_locked(self.path / names.LOCK)
+    def status_text(self) -> str:
+        """The status as it is shown: ``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
+        return self.status.at_round(len(self._rounds.valid()))
 
     def append_round(self, record: Mapping[str, Any]) -> None:
         """Add the record of the next round: see `fedrela.records.RoundRecord`."""
