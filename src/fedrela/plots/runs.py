@@ -32,7 +32,7 @@ def lost_model(folder: RunFolder) -> str:
     try:
         folder.final_checkpoint()
     except IntegrityError as error:
-        return str(error).removeprefix(f"{folder.path}: ")
+        return error.reason
     return ""
 
 

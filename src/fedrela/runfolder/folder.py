@@ -280,14 +280,15 @@ class RunFolder(RecordFolder):
             why = f"the newest valid checkpoint is of round {saved.round}" if saved else "there is no checkpoint"
             why += f" ({saved.note})" if saved and saved.note else ""
         except IntegrityError as error:
-            saved, why = None, str(error).removeprefix(f"{self.path}{os.sep}")
+            saved, why = None, f"{names.CHECKPOINT}: {error.reason}"
         if saved is not None and saved.round == result["rounds"]:
             arrays, weights = [(name, shape) for name, shape, _ in model["arrays"]], saved.arrays.get("weights")
             if weights is not None and vector_digest(arrays, model["dtype"], weights) == result["weights_sha256"]:
                 return saved
             why = "the checkpoint holds another model"
         advice = f"run {names.CONFIG} in a new folder for the same model"
-        raise IntegrityError(f"{self.path}: the final model, of round {result['rounds']}, is lost: {why}; {advice}")
+        what = f"the final model, of round {result['rounds']}, is lost: {why}; {advice}"
+        raise IntegrityError(what, path=self.path)
 
     def _compared(self) -> list[str]:
         """Return the names of the files that are compared."""
