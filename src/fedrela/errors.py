@@ -6,6 +6,8 @@ Each message is one line: what was expected, what was given, where, and what to 
 from __future__ import annotations
 
 import signal
+from pathlib import Path
+from typing import Self
 
 STOP_SIGNALS = [  # each ends a command as Ctrl-C does; Windows lacks some
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -22,6 +24,19 @@ class FedrelaError(Exception):
     """
 
     exit_code = 1
+
+    def prefixed(self, where: str) -> Self:
+        """Return this error, of the same class and with the same fields, with `where` before its message.
+
+        Examples
+        --------
+        >>> error = DataError("expected one id per sample", argument="client_ids").prefixed("clinic.csv")
+        >>> error, error.argument
+        (DataError('clinic.csv: client_ids: expected one id per sample'), 'client_ids')
+        """
+        error = type(self).__new__(type(self), f"{where}: {self}")
+        error.__dict__.update(self.__dict__)
+        return error
 
 
 class ArgumentError(FedrelaError, ValueError):
@@ -84,6 +99,13 @@ class DataError(FedrelaError, ValueError):
 class IntegrityError(FedrelaError):
     """A stored file does not match what was recorded about it.
 
+    Parameters
+    ----------
+    reason
+        What is wrong, without the path.
+    path
+        The file or folder, or None if the reason names it.
+
     Examples
     --------
     >>> import fedrela
@@ -96,6 +118,10 @@ class IntegrityError(FedrelaError):
 
     exit_code = 4
 
+    def __init__(self, reason: str, *, path: Path | None = None) -> None:
+        super().__init__(reason if path is None else f"{path}: {reason}")
+        self.reason, self.path = reason, path
+
 
 class BusyError(FedrelaError):
     """Another process holds the resource."""
@@ -104,7 +130,19 @@ class BusyError(FedrelaError):
 
 
 class RunFailedError(FedrelaError):
-    """A run cannot continue: it diverged, no client could train, or its evaluation failed."""
+    """A run cannot continue: it diverged, no client could train, or its evaluation failed.
+
+    Parameters
+    ----------
+    reason
+        What is wrong.
+    exit_code
+        By default that of the class; that of its cause, if another failure is the cause.
+    """
+
+    def __init__(self, reason: str, *, exit_code: int | None = None) -> None:
+        super().__init__(reason)
+        self.exit_code = type(self).exit_code if exit_code is None else exit_code
 
 
 class TooFewClientsError(RunFailedError):

@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 from fedrela.cli.grid_runs import TimeLeft, print_size, run_grid, show_grid
-from fedrela.cli.progress import MarkedBar, RoundsBar, RunStatus, progress_bar, show_rounds
+from fedrela.cli.progress import MarkedBar, RoundsBar, RunTally, progress_bar, show_rounds
 from fedrela.experiment.comparison import Compare
 from fedrela.experiment.grid import Grid, Progress
 from fedrela.experiment.load import parse_config
@@ -88,42 +88,42 @@ def record(round: int, **more) -> RoundRecord:
     return RoundRecord(round=round, **(plain | more))
 
 
-def drawn(status: RunStatus, mark: int | None = 8, encoding: str = "utf-8") -> str:
+def drawn(tally: RunTally, mark: int | None = 8, encoding: str = "utf-8") -> str:
     out = terminal(encoding)
     with out.capture() as caught:
-        out.print(RoundsBar(out, status, mark))
+        out.print(RoundsBar(out, tally, mark))
     return caught.get()
 
 
 def test_before_and_after_re_labelling():
-    status = RunStatus(10)
-    assert "no accuracy yet" in drawn(status)
-    status.add(record(1))
-    first = drawn(status)
+    tally = RunTally(10)
+    assert "no accuracy yet" in drawn(tally)
+    tally.add(record(1))
+    first = drawn(tally)
     assert "round 1/10 " in first
     assert "overall 75.0 %   majority 90.0 %   minority -" in first
     assert "re-labelling begins in round 8" in first
     assert "excluded" not in first
-    status.add(record(8, relabelled=[(0, 12), (1, 1000)]))
-    assert "re-labelled from round 8 on: 1,012 labels of 2 clients moved" in drawn(status)
-    status.add(record(9, accuracy=None, relabelled=[(1, 3)]))
-    assert "overall 75.0 %" in drawn(status), "a round that is not scored shows the last score"
-    assert "15 labels of 2 clients moved" in drawn(status), "a client that re-labels again counts once"
+    tally.add(record(8, relabelled=[(0, 12), (1, 1000)]))
+    assert "re-labelled from round 8 on: 1,012 labels of 2 clients moved" in drawn(tally)
+    tally.add(record(9, accuracy=None, relabelled=[(1, 3)]))
+    assert "overall 75.0 %" in drawn(tally), "a round that is not scored shows the last score"
+    assert "15 labels of 2 clients moved" in drawn(tally), "a client that re-labels again counts once"
 
 
 def test_without_re_labelling_there_is_no_mark():
-    status = RunStatus(10, round=3)
-    assert "┃" in drawn(status)
-    assert "┃" not in drawn(status, None)
-    assert "re-label" not in drawn(status, None)
+    tally = RunTally(10, round=3)
+    assert "┃" in drawn(tally)
+    assert "┃" not in drawn(tally, None)
+    assert "re-label" not in drawn(tally, None)
 
 
 def test_lost_clients_are_counted_and_their_reason_is_inert():
-    status = RunStatus(10)
-    status.add(record(1, excluded=[(4, "no samples")]))
-    assert "excluded 1 update of 1 client, last client 4 in round 1: no samples" in drawn(status)
-    status.add(record(2, excluded=[(4, "no samples"), (None, "ValueError: \x1b[2J[bold]" + "x" * 99)], skipped=True))
-    shown = drawn(status).replace("\n", "")
+    tally = RunTally(10)
+    tally.add(record(1, excluded=[(4, "no samples")]))
+    assert "excluded 1 update of 1 client, last client 4 in round 1: no samples" in drawn(tally)
+    tally.add(record(2, excluded=[(4, "no samples"), (None, "ValueError: \x1b[2J[bold]" + "x" * 99)], skipped=True))
+    shown = drawn(tally).replace("\n", "")
     assert "excluded 3 updates of 2 clients, last an unknown client in round 2: ValueError: \\x1b[2J[bold]xx" in shown
     assert "\x1b[2J" not in shown
     assert "xxx...; 1 round skipped" in shown
@@ -133,7 +133,7 @@ def test_lost_clients_are_counted_and_their_reason_is_inert():
 @pytest.mark.parametrize("mark", [1, 8, 10])
 def test_the_mark_lies_where_the_round_begins(done, full, mark):
     out = terminal()
-    bar = RoundsBar(out, RunStatus(10, round=done), mark)
+    bar = RoundsBar(out, RunTally(10, round=done), mark)
     text = MarkedBar(mark, "utf-8").render(bar.tasks[0])
     assert len(text) == 40
     assert text.plain.index("┃") == 4 * (mark - 1)
@@ -142,16 +142,16 @@ def test_the_mark_lies_where_the_round_begins(done, full, mark):
 
 
 def test_a_terminal_without_such_signs_gets_others():
-    shown = drawn(RunStatus(10, round=3), encoding="ascii")
+    shown = drawn(RunTally(10, round=3), encoding="ascii")
     assert "-" * 28 + "|" + "-" * 11 in shown
     assert shown.isascii()
 
 
 def test_the_bar_vanishes_and_shows_the_last_round():
-    out, status = terminal(), RunStatus(3)
-    with show_rounds(out, status, 2) as show:
+    out, tally = terminal(), RunTally(3)
+    with show_rounds(out, tally, 2) as show:
         for round in (1, 2, 3):
-            status.add(record(round))
+            tally.add(record(round))
             show()
     written = out.file.getvalue()
     assert "round 3/3" in written

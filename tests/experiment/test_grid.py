@@ -139,8 +139,20 @@ def test_a_failure_side_by_side_is_noted_and_others_go_on(tmp_path):
     with Pool(2) as pool:
         list(grid.run(pool))
     assert len(grid.failures) == 3  # the shared rounds, and both runs that continue from them
-    assert sum("the rounds before re-labelling failed" in why for why in grid.failures.values()) == 2
+    assert sum("the rounds before re-labelling failed" in str(why) for why in grid.failures.values()) == 2
+    assert {error.exit_code for error in grid.failures.values()} == {grid.failure("no run").exit_code} == {5}
     assert grid.finished() == 2
+
+
+def test_an_error_that_is_no_failed_run_is_raised(tmp_path, executor):
+    cells = [*cells_of(chosen=("fedrela",)), *cells_of(chosen=("fedrela",), train={"rounds": 7, "epochs": 1})]
+    grid = grid_of(tmp_path, cells)
+    grid.begin()
+    busy = begin(cells[0].config, out=grid.place(cells[0]), executor=executor)
+    with Pool(2) as pool, busy, pytest.raises(BusyError, match="process"):
+        list(grid.run(pool))
+    assert not grid.failures
+    assert grid.is_done(cells[1])
 
 
 def test_tasks_side_by_side_go_on_after_an_interruption(tmp_path, executor):
@@ -221,7 +233,7 @@ def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path, executor):
     assert grid.is_done(good[0])
     assert grid.finished() == 1
     assert len(grid.failures) == 3  # the prefix, and the two that grow from it
-    assert all("round 2: fewer than 1 clients" in said for said in grid.failures.values())
+    assert all("round 2: fewer than 1 clients" in str(said) for said in grid.failures.values())
 
 
 def test_somebody_else_at_work_is_noticed(tmp_path, executor):

@@ -29,7 +29,7 @@ def test_a_run_whose_every_round_was_skipped_is_not_done(tmp_path):
     lost = Failing(dict.fromkeys((1, 2), frozenset(range(4))))
     with pytest.raises(TooFewClientsError, match="all 2 rounds had fewer than 2 usable updates"):
         run(small(**wanted), out=tmp_path / "run", workers=1, algorithm=lost)
-    assert RunFolder.open(tmp_path / "run").status == "interrupted at round 2"
+    assert RunFolder.open(tmp_path / "run").status_text == "interrupted at round 2"
 
 
 def test_a_run_without_clients_stops_and_goes_on_when_they_are_back(tmp_path):
@@ -41,7 +41,7 @@ def test_a_run_without_clients_stops_and_goes_on_when_they_are_back(tmp_path):
         failing_in(3, 4).carry_on(path)
     assert raised.value.exit_code == 5
     folder = RunFolder.open(path)
-    assert folder.status == "interrupted at round 3"
+    assert folder.status_text == "interrupted at round 3"
     third = folder.rounds()[2]
     assert (third["skipped"], third["admitted"], third["samples"]) == (True, [], [])
     assert [client for client, _ in third["excluded"]] == sorted(MOST)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from fedrela.engine.executors.serial import SerialExecutor
-from fedrela.errors import ArgumentError, DataError, FedrelaError
+from fedrela.errors import ArgumentError, DataError, FedrelaError, RunFailedError
 from fedrela.experiment.result import Result
 from fedrela.report.reproduce import reproduce_tables
 from fedrela.reproduction.measurement import Reproduction
@@ -208,7 +208,7 @@ def test_periods_are_also_scored_by_the_best_test_round_and_labelled_so(tmp_path
     assert {cell.config.train.evaluate_every for cell in plan.grid.cells} == {1}
     cell = plan.grid.cells[0]
     runs = [other for other in plan.grid.cells if other.name != cell.name]
-    plan.grid.failures.update({other.name: "left out" for other in runs})
+    plan.grid.failures.update({other.name: RunFailedError("left out") for other in runs})
     with SerialExecutor() as executor:
         for task in plan.grid.remaining():
             if task.cell is None or task.cell.name == cell.name:
@@ -246,6 +246,6 @@ def test_missing_data_is_one_line_with_the_way_to_get_it(tmp_path):
 
 def test_a_run_that_fails_leaves_its_entry_empty(tmp_path):
     plan = Reproduction(paper_table("zscore"), "smoke", tmp_path / "g", seeds=1)
-    plan.grid.failures.update({cell.name: "diverged" for cell in plan.grid.cells})
+    plan.grid.failures.update({cell.name: RunFailedError("diverged") for cell in plan.grid.cells})
     with pytest.raises(FedrelaError, match="no run succeeded: diverged"):
         plan.summary()

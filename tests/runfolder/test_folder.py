@@ -42,14 +42,14 @@ def test_the_second_process_is_told_who_is_first(folder):
             with pytest.raises(BusyError, match=said) as caught, folder.locked():
                 pass
             assert "\n" not in str(caught.value)
-            assert folder.status == "running at round 0"
+            assert folder.status_text == "running at round 0"
         finally:
             other.kill()
     with folder.locked():  # death has released it
         owner = json.loads((folder.path / "lock").read_bytes())
         assert owner["pid"] == os.getpid()
         assert owner.keys() == {"pid", "machine", "started"}
-        assert folder.status == "running at round 0"
+        assert folder.status_text == "running at round 0"
     assert folder.status == "new"
 
 
@@ -88,7 +88,7 @@ def test_a_lock_that_cannot_be_written_is_one_line(folder):
 def test_status(tmp_path, fast_folder):
     carry_on(fast_folder / "run", 3)
     folder = RunFolder.open(fast_folder / "run")
-    assert folder.status == "interrupted at round 3"
+    assert folder.status_text == "interrupted at round 3"
     carry_on(fast_folder / "run")
     assert folder.status == "done"
 
@@ -175,7 +175,7 @@ def test_a_fork_goes_on_from_the_newest_checkpoint(fast_folder):
     carry_on(fast_folder / "prefix", 5)
     prefix = RunFolder.open(fast_folder / "prefix")
     arm = prefix.fork(fast_folder / "arm", MANIFEST | {"arm": 1}, CONFIG, MACHINE)
-    assert arm.status == "interrupted at round 4"
+    assert arm.status_text == "interrupted at round 4"
     assert arm.rounds() == prefix.rounds()[:4]
     assert arm.timing() == prefix.timing()[:4]
     assert [client for client, _ in arm.ledgers()] == [0, 2]

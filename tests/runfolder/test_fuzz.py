@@ -36,7 +36,7 @@ PARTS = count(1, 5)  # of the battery, which may run beside each other
 def look(path: Path, *, forged: bool) -> str:
     """Read everything as a resume does; return how that ended, or raise where it is not sound."""
     folder = RunFolder.open(path)
-    assert folder.status.startswith("interrupted at round")
+    assert folder.status_text.startswith("interrupted at round")
     saved = folder.load_checkpoint()
     assert saved, "a checkpoint was there"
     reached = saved.round

@@ -95,7 +95,7 @@ def test_an_unfinished_run_can_be_looked_at(tmp_path):
         with pytest.raises(BusyError, match="running at round 5"):
             copy_without_samples(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
     copy_without_samples(RunFolder.open(tmp_path / "run"), tmp_path / "copy")
-    assert RunFolder.open(tmp_path / "copy").status == "interrupted at round 5"
+    assert RunFolder.open(tmp_path / "copy").status_text == "interrupted at round 5"
     assert not (tmp_path / "copy" / "checkpoint").exists()
     run_page(RunFolder.open(tmp_path / "copy"))
 
@@ -112,7 +112,7 @@ def test_runs_that_belong_together(whole, tmp_path):
     copy_without_samples(grid, tmp_path / "copy")
     copy = GridFolder.open(tmp_path / "copy")
     assert copy.record == grid.record
-    assert copy.status == grid.status == "interrupted, 3 of 4 runs done"
+    assert copy.status_text == grid.status_text == "interrupted, 3 of 4 runs done"
     for cell in cells[1:3]:
         copy.run_folder(cell).check()
     names = {path.relative_to(copy.path).parts[0] for path in copy.path.rglob("*") if path.is_file()}

@@ -19,9 +19,9 @@ def test_it_is_read_back(tmp_path):
     assert there.record == {"format": "fedrela-grid-1", **RECORD}
     assert (there.path / "config.toml").read_text() == "seed = 1\n"
     assert there.place(there.cells[0]) == made.path / "runs" / "one"
-    assert (there.done, there.status) == (0, "interrupted, 0 of 1 runs done")
+    assert (there.done, there.status_text) == (0, "interrupted, 0 of 1 runs done")
     with there.locked():
-        assert there.status == "running, 0 of 1 runs done"
+        assert there.status_text == "running, 0 of 1 runs done"
     there.write_json("summary.json", {"kind": "sweep"})
     assert there.read_json("summary.json") == {"kind": "sweep"}
 

@@ -39,7 +39,7 @@ def test_rounds_come_back_in_order(four):
     assert four.rounds()[2] == {"round": 3, "loss": 1 / 3}
     assert [list(record) for record in four.timing()] == [["round", "train_seconds"]] * 4
     assert four.read("rounds.jsonl").splitlines()[0] == b'{"round": 1, "loss": 1.0}'
-    assert four.status == "interrupted at round 4"
+    assert four.status_text == "interrupted at round 4"
 
 
 def test_a_run_without_rounds(folder):

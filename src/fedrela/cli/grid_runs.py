@@ -155,8 +155,8 @@ def show_grid(screen: Console, grid: Grid) -> Iterator[Callable[[grids.Progress]
 
 def _print_failures(screen: Console, grid: Grid, printed: int) -> int:
     """Print the failures after the first `printed`, and return how many there are."""
-    for name, message in list(grid.failures.items())[printed:]:
-        print_line(screen, f"failed: {printable(name)}: {printable(message)}", "yellow")
+    for name, error in list(grid.failures.items())[printed:]:
+        print_line(screen, f"failed: {printable(name)}: {printable(error)}", "yellow")
     return len(grid.failures)
 
 

@@ -213,7 +213,7 @@ def verify(
         try:
             differ = first_difference(ledger, again())
         except FedrelaError as error:
-            raise type(error)(f"{path}: replay of {name}: {error}") from None
+            raise error.prefixed(f"{path}: replay of {name}") from None
         if differ is not None:
             raise IntegrityError(f"{path}: replay of {name}: not equal: {differ}")
         said.append(f"{name}: replay equal: {plural(len(ledger), 'move')}")

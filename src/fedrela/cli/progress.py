@@ -83,7 +83,7 @@ def open_logs(tensorboard: Path | None, mlflow: str | None, wandb: Path | None, 
 
 
 @dataclass
-class RunStatus:
+class RunTally:
     """The state of a run of `rounds` rounds after the rounds added so far."""
 
     rounds: int
@@ -115,22 +115,22 @@ class RunProgress(contextlib.ExitStack):
     def __init__(self, screen: Console, logs: Sequence[Log]) -> None:
         super().__init__()
         self._screen, self._logs = screen, logs
-        self._status: RunStatus | None = None
+        self._tally: RunTally | None = None
         self._show: Callable[[], None] = lambda: None
 
     def __call__(self, recorded: RecordedRun, done: RoundRecord | None) -> None:
         """Show the start, or a round."""
-        if done is None or self._status is None:
+        if done is None or self._tally is None:
             self._start(recorded)
             return
-        self._status.add(done)
+        self._tally.add(done)
         self._show()
         for log in self._logs:
             log.add_round(done.as_record())
 
     def finish(self, folder: Path, rounds: int) -> None:
         """Say which clients were lost, and end the logs; TensorBoard gets the plots of the finished run."""
-        if self._status is not None and (lost := lost_clients(self._status)):
+        if self._tally is not None and (lost := lost_clients(self._tally)):
             print_line(self._screen, lost, "yellow")
         for log in self._logs:
             log.close(folder, rounds)
@@ -139,11 +139,11 @@ class RunProgress(contextlib.ExitStack):
         for line in _setting(recorded):
             print_line(self._screen, printable(line))
         plan = recorded.run.plan
-        self._status = RunStatus(plan.train.rounds)
+        self._tally = RunTally(plan.train.rounds)
         for record in recorded.folder.rounds():
-            self._status.add(RoundRecord.from_record(record))
+            self._tally.add(RoundRecord.from_record(record))
         first = plan.relabel.schedule.first(plan.train.rounds) if plan.relabel.enabled else None
-        self._show = self.enter_context(show_rounds(self._screen, self._status, first))
+        self._show = self.enter_context(show_rounds(self._screen, self._tally, first))
 
 
 def _setting(recorded: RecordedRun) -> Iterator[str]:
@@ -163,16 +163,16 @@ def _setting(recorded: RecordedRun) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def show_rounds(out: Console, status: RunStatus, first: int | None) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each round that `status` took in; `first` is the first re-labelling round."""
+def show_rounds(out: Console, tally: RunTally, first: int | None) -> Iterator[Callable[[], None]]:
+    """Give a function to call after each round that `tally` took in; `first` is the first re-labelling round."""
     if can_redraw(out):
-        with RoundsBar(out, status, first) as bar:
-            yield bar.show_status
+        with RoundsBar(out, tally, first) as bar:
+            yield bar.show_round
     else:
-        yield _plain_rounds(out, status, first)
+        yield _plain_rounds(out, tally, first)
 
 
-def _plain_rounds(out: Console, now: RunStatus, first: int | None) -> Callable[[], None]:
+def _plain_rounds(out: Console, now: RunTally, first: int | None) -> Callable[[], None]:
     """Return what writes a line for the first round, the first re-labelling one, the last, and about ten others."""
     before, began = now.round, time.monotonic()
     step = max(1, round(now.rounds / (PLAIN_LINES + 1)))
@@ -192,8 +192,8 @@ def _plain_rounds(out: Console, now: RunStatus, first: int | None) -> Callable[[
 class RoundsBar(Progress):
     """A bar over all rounds with a mark where re-labelling begins, and below it the accuracies so far."""
 
-    def __init__(self, out: Console, status: RunStatus, first: int | None) -> None:
-        self._status, self._first = status, first
+    def __init__(self, out: Console, tally: RunTally, first: int | None) -> None:
+        self._tally, self._first = tally, first
         super().__init__(
             TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
             MarkedBar(first, out.encoding),
@@ -204,11 +204,11 @@ class RoundsBar(Progress):
             transient=True,
             speed_estimate_period=ALL_ROUNDS,
         )
-        self._task = self.add_task("", total=status.rounds, completed=status.round)
+        self._task = self.add_task("", total=tally.rounds, completed=tally.round)
 
-    def show_status(self) -> None:
+    def show_round(self) -> None:
         """Show the round just done."""
-        self.update(self._task, completed=self._status.round)
+        self.update(self._task, completed=self._tally.round)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """Return the bar and the lines below it."""
@@ -216,7 +216,7 @@ class RoundsBar(Progress):
         yield from map(Text, self._lines())
 
     def _lines(self) -> Iterator[str]:
-        now = self._status
+        now = self._tally
         yield "   ".join(_accuracies(now)) or "no accuracy yet"
         if now.relabelled:
             clients = plural(len(now.relabelled), "client")
@@ -247,20 +247,20 @@ class MarkedBar(ProgressColumn):
         return bar
 
 
-def lost_clients(status: RunStatus) -> str:
+def lost_clients(tally: RunTally) -> str:
     """Return how many updates were excluded and why the last one was; empty if none was."""
-    if not status.lost:
+    if not tally.lost:
         return ""
-    round, client, reason = status.lost[-1]
-    updates, clients = plural(len(status.lost), "update"), plural(len({of for _, of, _ in status.lost}), "client")
-    skipped = f"; {plural(status.skipped, 'round')} skipped" if status.skipped else ""
+    round, client, reason = tally.lost[-1]
+    updates, clients = plural(len(tally.lost), "update"), plural(len({of for _, of, _ in tally.lost}), "client")
+    skipped = f"; {plural(tally.skipped, 'round')} skipped" if tally.skipped else ""
     who = "an unknown client" if client is None else f"client {client}"
     why = f"{who} in round {round}: {printable(reason, LONGEST_REASON)}"
     return f"excluded {updates} of {clients}, last {why}{skipped}"
 
 
-def _accuracies(status: RunStatus) -> list[str]:
-    if status.accuracy is None:
+def _accuracies(tally: RunTally) -> list[str]:
+    if tally.accuracy is None:
         return []
-    shares = {"overall": status.accuracy["overall"], **status.accuracy["groups"]}
+    shares = {"overall": tally.accuracy["overall"], **tally.accuracy["groups"]}
     return [f"{name} {percent(share)}" for name, share in shares.items()]

@@ -12,7 +12,7 @@ from fedrela.cli.progress import open_logs, progress_bar
 from fedrela.cli.run import MLflow, TensorBoard, Wandb
 from fedrela.cli.terminal import console, print_line
 from fedrela.errors import ArgumentError
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.text import printable
 
 Folder = Annotated[
@@ -82,5 +82,5 @@ def report(
             write_trackers(opened, mlflow, wandb)
     for line in lines:
         print_line(screen, printable(line))
-    if isinstance(opened, RunFolder) and opened.status == "done":
+    if isinstance(opened, RunFolder) and opened.status is RunStatus.DONE:
         opened.final_checkpoint()  # last: a lost model is an error, but no reason not to write the page

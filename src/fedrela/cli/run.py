@@ -24,7 +24,7 @@ from fedrela.cli.terminal import clock, console, print_error, print_line, print_
 from fedrela.components import imported_modules
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.files import first_free
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.names import REPORT
 from fedrela.text import percent, plural, printable
 
@@ -99,7 +99,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
     """
     opened, number = RunFolder.open(folder), read_workers(workers)
     status = opened.status
-    if status == "done":
+    if status is RunStatus.DONE:
         from fedrela.experiment.result import Result
 
         opened.check()
@@ -109,8 +109,8 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         _print_result(screen, Result.load(opened.path))
         opened.final_checkpoint()  # last, so that a lost model is an error, and what is left is shown
         return
-    if opened.running:
-        raise BusyError(f"{folder}: {status} in another process; wait until it has ended")
+    if status is RunStatus.RUNNING:
+        raise BusyError(f"{folder}: {opened.status_text} in another process; wait until it has ended")
     if modules := sorted({*imported_modules(tomllib.loads(opened.read("config.toml").decode()))}):
         print_line(console(), printable(f"{folder}: imports {', '.join(modules)}, which its config.toml names"))
     from fedrela import experiment
@@ -145,10 +145,10 @@ def _check_out(out: Path) -> Path:
         status = folder.status
     except DataError:
         return out  # no run; any other content is found when this one begins
-    if folder.running:
-        raise BusyError(f"--out: {out}: a run is {status} here; wait until it has ended")
-    advice = "choose another folder" if status == "done" else f"continue it with `{_resume_command(out)}`"
-    raise ArgumentError(f"--out: {out}: already holds a run, {status}; {advice}")
+    if status is RunStatus.RUNNING:
+        raise BusyError(f"--out: {out}: a run is {folder.status_text} here; wait until it has ended")
+    advice = "choose another folder" if status is RunStatus.DONE else f"continue it with `{_resume_command(out)}`"
+    raise ArgumentError(f"--out: {out}: already holds a run, {folder.status_text}; {advice}")
 
 
 def _execute(heading: str, folder: Path, opener: Opener, events: Sequence[Log] = ()) -> None:
@@ -186,7 +186,7 @@ def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], eve
             result = work(progress)
     except KeyboardInterrupt:
         with contextlib.suppress(FedrelaError):  # interrupted before there was a run
-            print_error(f"{folder}: {RunFolder.open(folder).status}; continue with `{_resume_command(folder)}`")
+            print_error(f"{folder}: {RunFolder.open(folder).status_text}; continue with `{_resume_command(folder)}`")
         raise
     progress.finish(folder, result.rounds)
     print_line(screen, f"done in {clock(time.monotonic() - began)}")

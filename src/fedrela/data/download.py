@@ -238,7 +238,7 @@ def unpack(
         if progress:
             progress(size, size)
     except FedrelaError as error:
-        raise type(error)(f"{archive}: {error}") from None
+        raise error.prefixed(str(archive)) from None
     except OSError as error:
         raise DataError(f"{archive}: cannot be unpacked into {target}: {error.strerror or error}") from None
     except Exception as error:  # tarfile and zipfile raise many kinds for damaged bytes

@@ -16,6 +16,7 @@ from fedrela.experiment.overlay import merge, nested, overlay
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
+from fedrela.experiment.schema.sweep import SweptKey, points_of
 from fedrela.metrics.paired import Spread, in_words, paired
 from fedrela.runfolder.json_records import Record
 
@@ -137,7 +138,7 @@ class Compare:
         failures: dict[str, str] = {}
         for cell in self.grid.cells:
             if cell.name in self.grid.failures:
-                failures.setdefault(cell.baseline, self.grid.failures[cell.name])
+                failures.setdefault(cell.baseline, str(self.grid.failures[cell.name]))
         sound = [cell for cell in self.grid.cells if cell.baseline not in failures]
         if not sound:
             raise self.grid.failure("no baseline could be run")
@@ -188,22 +189,23 @@ ALWAYS_ACTIVE = ("enabled", "lr_scale", "collected")  # keys of [relabel] that a
 
 def cells_of(
     config: Config, baselines: Mapping[str, Record], arms: Iterable[str], seeds: Iterable[int],
-    points: Iterable[Record] = ({},),
+    keys: Sequence[SweptKey] = (),
 ) -> Iterator[Cell]:  # fmt: skip
-    """Yield every run: each baseline, by label what it changes, with each point's values, in each arm, with each seed.
+    """Yield every run: each baseline, by label what it changes, with each point of `keys`, in each arm, with each seed.
 
     An arm that is not in `ARMS` leaves ``[relabel]`` as it is.
     """
-    for (label, changes), values, arm, seed in itertools.product(baselines.items(), points, arms, seeds):
+    for (label, changes), (_, values), arm, seed in itertools.product(baselines.items(), points_of(keys), arms, seeds):
         last = {"seed": seed, **({"relabel": ARMS[arm].relabel()} if arm in ARMS else {})}
         made = overlay(config, merge(merge(changes, nested(values)), last))
-        yield Cell(_without_idle_keys(made, values), label, arm, seed, values)
+        yield Cell(_without_idle_keys(made, keys), label, arm, seed, values)
 
 
-def _without_idle_keys(config: Config, values: Record) -> Config:
+def _without_idle_keys(config: Config, keys: Sequence[SweptKey]) -> Config:
     """Reset swept keys that have no effect on a run without re-labelling, so that all their values share one run."""
     active = {*ALWAYS_ACTIVE, *(() if config.relabel.lr_scale == 1 else ("start",))}
-    idle = {key.split(".")[1] for key in values if key.startswith("relabel.")} - active
+    paths = [swept.target for swept in keys if len(swept.target) > 1]
+    idle = {path[1] for path in paths if path[0] == "relabel"} - active
     if config.relabel.enabled or not idle:
         return config
     return overlay(config, {"relabel": {name: getattr(RelabelPlan(), name) for name in idle}})

@@ -46,7 +46,7 @@ from fedrela.files import digest, new_folder, write_new
 from fedrela.files.operations import make_folder
 from fedrela.models.runtime import one_thread
 from fedrela.records import RoundRecord
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.json_records import writing
 from fedrela.text import nearest_hint, one_line
 
@@ -233,7 +233,7 @@ def _server_part(
 ) -> PrivateFederation:
     """Return the server's part, after the exchange of statistics, or with those that the run in `out` started with."""
     samples = load_samples(load_node(data), config) if data is not None and Path(data).exists() else None
-    if run_status(out) != "missing":
+    if run_status(out) is not RunStatus.MISSING:
         run_folder = RunFolder.open(out)
         check_same_config(run_folder, config)
         executor.agreed = recorded_statistics(run_folder.manifest)

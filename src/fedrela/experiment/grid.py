@@ -23,14 +23,14 @@ from fedrela.engine.executors.worker import CannotSendError
 from fedrela.engine.round_result import RoundResult
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
-from fedrela.errors import FedrelaError, RunFailedError
+from fedrela.errors import RunFailedError
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin_or_resume, run_status
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.options import options_of
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 from fedrela.runfolder.json_records import Record
 
@@ -156,8 +156,7 @@ class Grid:
         self.out, self.cells, self.name = Path(out), list(cells), name
         self.store = self.out.parent if shared else self.out
         self._about = {"name": name, "facts": {}, **({"shared": True} if shared else {}), **about}
-        self.failures: dict[str, str] = {}
-        self._kinds: dict[str, type[RunFailedError]] = {}  # the class of each failure
+        self.failures: dict[str, RunFailedError] = {}
 
     def begin(self) -> GridFolder:
         """Write what is to be run, or check that the same is there."""
@@ -169,7 +168,7 @@ class Grid:
 
     def is_done(self, cell: Cell) -> bool:
         """Whether the run of a cell is finished."""
-        return run_status(self.place(cell)) == "done"
+        return run_status(self.place(cell)) is RunStatus.DONE
 
     def finished(self) -> int:
         """Return how many cells are finished."""
@@ -241,7 +240,7 @@ class Grid:
         most = len(left) // pool.size * pool.size
 
         def continued(result: TaskResult) -> list[Segment]:
-            if result.failure is not None or not isinstance(result.value, tuple):
+            if not isinstance(result.value, tuple):
                 return []
             done = tasks[result.position].out
             further = [task for task in left if task.prefix == done and task not in tasks][: most - len(tasks)]
@@ -250,7 +249,7 @@ class Grid:
 
         with contextlib.closing(pool.run(list(tasks), then=continued)) as results:
             for result in results:
-                if result.failure is not None or result.value is None:
+                if result.failure is not None:  # tried again in this process, which raises its error
                     continue
                 task, outcome = tasks[result.position], result.value
                 left.remove(task)
@@ -260,13 +259,14 @@ class Grid:
                     yield Progress(task, outcome[0], outcome[1], tuple(left))
 
     def _note(self, task: Segment, error: RunFailedError) -> None:
-        self.failures[task.out.name], self._kinds[task.out.name] = str(error), type(error)
+        self.failures[task.out.name] = error.with_traceback(None)  # which would keep the run in memory
 
     def failure(self, what: str) -> RunFailedError:
-        """Return the error of a grid in which every run failed: `what`, the first reason, the class that all share."""
-        kinds = {self._kinds.get(name, RunFailedError) for name in self.failures}
-        kind = kinds.pop() if len(kinds) == 1 else RunFailedError
-        return kind(f"{self.out}: {what}: {next(iter(self.failures.values()))}")
+        """Return the error of a grid in which every run failed: `what`, the first reason, the code that all share."""
+        first, codes = next(iter(self.failures.values())), {error.exit_code for error in self.failures.values()}
+        error = RunFailedError(f"{self.out}: {what}: {first}", exit_code=codes.pop() if len(codes) == 1 else None)
+        error.__cause__ = first
+        return error
 
     def complete(self, workers: int | str | None = None) -> None:
         """Run what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
@@ -301,9 +301,9 @@ class Grid:
         return sum(task.rounds for task in earlier) + progress.done.record.round - progress.task.first + 1
 
     def _carry_out(self, task: Segment, executor: Executor) -> Iterator[Progress]:
-        if task.prefix is not None and task.prefix.name in self.failures:
-            kind = self._kinds.get(task.prefix.name, RunFailedError)
-            raise kind(f"the rounds before re-labelling failed: {self.failures[task.prefix.name]}")
+        if task.prefix is not None and (cause := self.failures.get(task.prefix.name)) is not None:
+            what = f"the rounds before re-labelling failed: {cause}"
+            raise RunFailedError(what, exit_code=cause.exit_code) from cause
         for done in _rounds(task, executor):
             yield Progress(task, done)
 
@@ -316,22 +316,17 @@ def _rounds(task: Segment, executor: Executor) -> Iterator[RoundResult]:
             recorded.finish()
 
 
-def _run_alone(task: Segment) -> tuple[RoundResult | None, int] | RunFailedError | None:
-    """Run a task in this process alone, and return its last round and the number of rounds done.
-
-    A failed run gives its error; None stands for another error, which is raised when the task is tried again.
-    """
+def _run_alone(task: Segment) -> tuple[RoundResult | None, int] | RunFailedError:
+    """Run a task in this process alone, and return its last round and the number of rounds done, or why it failed."""
     try:
         with SerialExecutor() as executor:
             done = [replace(each, ledgers={}) for each in _rounds(task, executor)]
     except RunFailedError as error:
         return error
-    except FedrelaError:
-        return None
     return (done[-1] if done else None), len(done)
 
 
 def _has_checkpoint(task: Segment) -> bool:
     """Whether a prefix has all its rounds."""
-    saved = None if run_status(task.out) == "missing" else RunFolder.open(task.out).load_checkpoint()
+    saved = None if run_status(task.out) is RunStatus.MISSING else RunFolder.open(task.out).load_checkpoint()
     return saved is not None and saved.round == task.last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,11 +44,16 @@ def load_config(path: str | Path) -> Config:
 
 
 def parse_config(
-    text_or_dict: str | Mapping[str, Any], *, name: str = "<config>", folder: str | Path | None = None
+    text_or_dict: str | Mapping[str, Any],
+    *,
+    name: str = "<config>",
+    folder: str | Path | None = None,
+    ignore: Iterable[str] = (),
 ) -> Config:
     r"""Check a configuration given as TOML text or as a dictionary, where a value of None counts as left out.
 
-    Messages call it `name`. Paths inside it are relative to `folder`, by default the current one.
+    Messages call it `name`. Paths inside it are relative to `folder`, by default the current one. Top-level keys that
+    are in `ignore` are left out.
 
     >>> parse_config({"data": {"partition": {"kind": "iid", "clients": 4}}}).data.partition.clients
     4
@@ -57,7 +62,7 @@ def parse_config(
     ...
     fedrela.experiment.schema.problems.WrongConfigError: run.toml:2:1: data.sorce: unknown key; nearest: source
     """
-    return _parse(Config, text_or_dict, name, folder or Path.cwd())
+    return _parse(Config, text_or_dict, name, folder or Path.cwd(), ignore)
 
 
 def load_node(path: str | Path) -> NodeConfig:
@@ -66,9 +71,17 @@ def load_node(path: str | Path) -> NodeConfig:
     return _parse(NodeConfig, read_text(path), str(path), path.parent)
 
 
-def _parse(kind: type[Table], text_or_dict: str | Mapping[str, Any], name: str, folder: str | Path) -> Table:
+def _parse(
+    kind: type[Table],
+    text_or_dict: str | Mapping[str, Any],
+    name: str,
+    folder: str | Path,
+    ignore: Iterable[str] = (),
+) -> Table:
     raw, places = parse_toml(text_or_dict, name) if isinstance(text_or_dict, str) else (text_or_dict, None)
     table, not_plain = as_plain(raw)
+    for key in ignore:
+        table.pop(key, None)
     origin = Origin(name, places)
     if not_plain:
         raise WrongConfigError([Fault(path, what) for path, what in not_plain], origin)

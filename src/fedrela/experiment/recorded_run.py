@@ -25,7 +25,7 @@ from fedrela.errors import IntegrityError, TooFewClientsError
 from fedrela.experiment.result import Result
 from fedrela.files import read_plain
 from fedrela.metrics import Z_EDGES, headline
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.json_records import writing
 from fedrela.runfolder.names import LIMIT
 from fedrela.streams import stream
@@ -47,7 +47,7 @@ class RecordedRun:
 
         A finished run must still have its last one: `IntegrityError` otherwise, and its folder is left as it is.
         """
-        done = self.folder.status == "done"
+        done = self.folder.status is RunStatus.DONE
         saved = self.folder.final_checkpoint() if done else self.folder.load_checkpoint()
         if saved is not None:
             restore_checkpoint(self.run, saved)

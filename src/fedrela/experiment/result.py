@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedrela.core.notebook import data_frame, safe, table
 from fedrela.errors import DataError, FedrelaError
 from fedrela.models.layout import Layout, LayoutEntry
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 
 WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a module
 
@@ -50,8 +50,8 @@ class Result:
     def load(cls, folder: str | Path) -> Result:
         """Read the result of a finished run; an unfinished one is a `DataError`."""
         run_folder = RunFolder.open(folder)
-        if run_folder.status != "done":
-            raise DataError(f"{folder}: {run_folder.status}; resume it first")
+        if run_folder.status is not RunStatus.DONE:
+            raise DataError(f"{folder}: {run_folder.status_text}; resume it first")
         return cls(run_folder.path, run_folder.read_json("result.json"))
 
     @property

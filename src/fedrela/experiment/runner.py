@@ -45,7 +45,7 @@ from fedrela.models.contract import Model
 from fedrela.models.inputs import Scaling
 from fedrela.models.runtime import device_of, dtype_of, one_thread, refused_precision, seeded
 from fedrela.records import RunManifest
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.text import printable
 
 Configuration = str | Path | Mapping[str, Any] | Config
@@ -171,7 +171,8 @@ def begin_or_resume(
 ) -> contextlib.AbstractContextManager[RecordedRun]:
     """Start a run, possibly where the run in the folder `prefix` ended, or resume it."""
     status = run_status(out)
-    if status == "missing" or (status == "new" and prefix is not None):  # an interrupted fork is repeated
+    is_interrupted_fork = status is RunStatus.NEW and prefix is not None  # it is repeated
+    if status is RunStatus.MISSING or is_interrupted_fork:
         before = None if prefix is None else RunFolder.open(prefix)
         return begin(config, out=out, executor=executor, prefix=before, federation=federation)
     check_same_config(RunFolder.open(out), config)
@@ -196,12 +197,12 @@ def check_same_config(folder: RunFolder, config: Config) -> None:
     raise ArgumentError(f"{folder.path}: the run there has a different configuration: {what}; {advice}")
 
 
-def run_status(folder: str | Path) -> str:
-    """Return the status of the run in a folder; ``missing`` where there is none."""
+def run_status(folder: str | Path) -> RunStatus:
+    """Return the status of the run in a folder; ``MISSING`` where there is none."""
     try:
         return RunFolder.open(folder).status
     except DataError:
-        return "missing"
+        return RunStatus.MISSING
 
 
 def as_config(config: Configuration) -> Config:

@@ -13,7 +13,7 @@ from fedrela.experiment.grid import Cell, Grid, GridSummary
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config
-from fedrela.experiment.schema.sweep import compared, points_of, swept_keys
+from fedrela.experiment.schema.sweep import compared, swept_keys
 from fedrela.metrics.paired import Spread
 from fedrela.runfolder.json_records import Record
 
@@ -112,7 +112,7 @@ class SweepPlan:
             chosen = any(entry.target in (("algorithm",), ("algorithm", "name")) for entry in entries)
             baselines = {SWEPT_BASELINE if chosen else config.algorithm.kind().label: {}}
         arms, seeds = compared(config, "arms") or (AS_GIVEN,), compared(config, "seeds") or (config.seed,)
-        cells = cells_of(config, baselines, arms, seeds, [point.values for point in points_of(entries)])
+        cells = cells_of(config, baselines, arms, seeds, entries)
         self.grid = grid_of(config, out, cells, kind="sweep")
 
     def conclude(self) -> Sweep:
@@ -168,7 +168,7 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], met
     done = [results.get(cell.name) for cell in cells]
     runs = [{} if result is None else {**result.accuracy, **result.metrics()} for result in done]
     validation = [None if result is None else result.record.get("validation", {}).get("balanced") for result in done]
-    failure = next((grid.failures[cell.name] for cell in cells if cell.name in grid.failures), None)
+    failure = next((str(grid.failures[cell.name]) for cell in cells if cell.name in grid.failures), None)
     return {
         "baseline": cells[0].baseline,
         "arm": cells[0].arm,

@@ -17,7 +17,7 @@ from fedrela.errors import DataError, IntegrityError
 from fedrela.files import read_arrays, read_plain
 from fedrela.metrics.groups import Groups
 from fedrela.records import RoundRecord, RunManifest, first_round
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.grids import SUMMARY, GridFolder
 from fedrela.runfolder.names import CONFIG, GALLERY, LIMIT, MACHINE, MANIFEST, RELABELLING, RESULT
 
@@ -32,7 +32,7 @@ def lost_model(folder: RunFolder) -> str:
     try:
         folder.final_checkpoint()
     except IntegrityError as error:
-        return str(error).removeprefix(f"{folder.path}: ")
+        return error.reason
     return ""
 
 
@@ -44,8 +44,8 @@ class RunData:
     """
 
     def __init__(self, folder: RunFolder, *, samples: bool = True) -> None:
-        self.status = folder.status  # "done", or the run's progress
-        if self.status == "done":
+        self.status = folder.status
+        if self.status is RunStatus.DONE:
             folder.check()
         self.manifest = RunManifest.from_record(folder.manifest)
         self.classes, of = self.manifest.classes, self.manifest.groups
@@ -63,7 +63,7 @@ class RunData:
         self.drawn = _gallery(folder, "drawn_") if samples else None  # moves drawn at random
         self.machine = _optional(folder, MACHINE) or {}
         self.ledgers = dict(folder.ledgers())
-        self.lost = lost_model(folder) if self.status == "done" else ""
+        self.lost = lost_model(folder) if self.status is RunStatus.DONE else ""
 
     @property
     def method(self) -> str:

@@ -45,7 +45,7 @@ def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
             warning = f"{missing:,} of {plural(len(runs.cells), 'run')} did not finish; they are left out below."
     else:
         found = Page(f"{kind}: {limited(folder.record['name'])}", "", [])
-        warning = f"This {kind} is unfinished: {folder.status}."
+        warning = f"This {kind} is unfinished: {folder.status_text}."
     parts = [Section("unfinished", "", [Text(warning, "warning")] if warning else []), *found.sections]
     parts += [_samples(folder)] if samples and kind == "compare" else []
     parts += [_cost(runs), _list_of_runs(runs), _configuration(folder.record["config"], runs)]

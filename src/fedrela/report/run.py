@@ -19,7 +19,7 @@ from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import RunData
 from fedrela.plots.samples import looks, png, run_scores
 from fedrela.report.page import Block, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, change, say
-from fedrela.runfolder import RunFolder
+from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.text import limited, percent, plural, points, probability, seconds, short, size
 
 ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
@@ -55,8 +55,9 @@ def run_page(folder: RunFolder, *, samples: bool = True) -> Page:
 def opening(run: RunData) -> list[Block]:
     """Return what comes before the table of contents: the accuracies, and what they refer to."""
     blocks: list[Block] = []
-    if run.status != "done":
-        blocks.append(Text(f"This run is unfinished: {run.status} of {run.all_rounds}.", "warning"))
+    if run.status is not RunStatus.DONE:
+        status = run.status.at_round(len(run.rounds))
+        blocks.append(Text(f"This run is unfinished: {status} of {run.all_rounds}.", "warning"))
     if run.lost:
         blocks.append(Text(f"{run.lost[0].upper()}{run.lost[1:]}.", "warning"))
     accuracy = run.accuracy

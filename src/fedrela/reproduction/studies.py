@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import platform
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,7 +41,6 @@ from fedrela.text import plural
 
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
 LIMIT = 1 << 24  # bytes of any of these
-SELECTION = re.compile(r"^selection *=.*$", re.MULTILINE)  # the key of a study.toml that no configuration has
 NOT_OF_A_RUN = ("compare", "sweep", "selection", "engine", "report")  # tables and keys that no single run depends on
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
 CURVE = 20  # points of accuracy over rounds that a record keeps, about
@@ -97,7 +95,7 @@ class Study:
             cells = _table_plan(table, name, where).grid.cells
             table = {**table, "sha256": paper_table(table["reproduce"]).sha256}
         else:
-            config = parse_config(SELECTION.sub("", text, 1), name=name, folder=self.folder)
+            config = parse_config(text, name=name, folder=self.folder, ignore=["selection"])
             cells = (SweepPlan if config.sweep else Compare)(config, where).grid.cells
             named = (config.compare.baselines if config.compare else None) or ()
             labels = {each.label: table["compare"]["baselines"][i] for i, each in enumerate(named)}

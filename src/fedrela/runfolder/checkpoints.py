@@ -85,7 +85,7 @@ class Checkpoints:
             else:
                 return replace(checkpoint, note="; ".join(problems))
         if problems:
-            raise IntegrityError(f"{self.folder}: no checkpoint is valid: {'; '.join(problems[:3])}")
+            raise IntegrityError(f"no checkpoint is valid: {'; '.join(problems[:3])}", path=self.folder)
         return None
 
     def _read(self, path: Path, round: int) -> Checkpoint:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,26 @@ from fedrela.runfolder.json_records import (
 LEDGER = re.compile(r"client-([0-9]{6,})\.json")
 
 
+class RunStatus(StrEnum):
+    """How far a run, or a grid of runs, has come.
+
+    Examples
+    --------
+    >>> RunStatus.INTERRUPTED.at_round(12), RunStatus.DONE.at_round(20)
+    ('interrupted at round 12', 'done')
+    """
+
+    MISSING = "missing"
+    NEW = "new"
+    RUNNING = "running"  # in another process
+    INTERRUPTED = "interrupted"
+    DONE = "done"
+
+    def at_round(self, round: int) -> str:
+        """Return the status of a run as it is shown: with its last round, if it has begun and is not done."""
+        return f"{self} at round {round}" if self in (RunStatus.RUNNING, RunStatus.INTERRUPTED) else str(self)
+
+
 class RunFolder(RecordFolder):
     """A run on disk; `create` starts one, `open` opens one.
 
@@ -63,7 +84,7 @@ class RunFolder(RecordFolder):
     >>> with tempfile.TemporaryDirectory() as home:
     ...     _ = run(small, out=home + "/run", workers=1)
     ...     folder = RunFolder.open(home + "/run")
-    ...     folder.status, len(folder.rounds()), [client for client, path in folder.ledgers()]
+    ...     folder.status_text, len(folder.rounds()), [client for client, path in folder.ledgers()]
     ('done', 1, [0, 1])
     """
 
@@ -117,19 +138,18 @@ class RunFolder(RecordFolder):
         return new
 
     @property
-    def status(self) -> str:
-        """``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
+    def status(self) -> RunStatus:
+        """How far the run has come: ``NEW``, ``RUNNING``, ``INTERRUPTED`` or ``DONE``."""
         if (self.path / names.RESULT).exists():
-            return "done"
-        running, rounds = self.running, len(self._rounds.valid())
-        if running or rounds or len(self._checkpoints):
-            return f"{'running' if running else 'interrupted'} at round {rounds}"
-        return "new"
+            return RunStatus.DONE
+        if is_locked(self.path / names.LOCK):
+            return RunStatus.RUNNING
+        return RunStatus.INTERRUPTED if self._rounds.valid() or len(self._checkpoints) else RunStatus.NEW
 
     @property
-    def running(self) -> bool:
-        """Whether another process works on an unfinished run."""
-        return not (self.path / names.RESULT).exists() and is_locked(self.path / names.LOCK)
+    def status_text(self) -> str:
+        """The status as it is shown: ``new``, ``running at round r``, ``interrupted at round r`` or ``done``."""
+        return self.status.at_round(len(self._rounds.valid()))
 
     def append_round(self, record: Mapping[str, Any]) -> None:
         """Add the record of the next round: see `fedrela.records.RoundRecord`."""
@@ -260,14 +280,15 @@ class RunFolder(RecordFolder):
             why = f"the newest valid checkpoint is of round {saved.round}" if saved else "there is no checkpoint"
             why += f" ({saved.note})" if saved and saved.note else ""
         except IntegrityError as error:
-            saved, why = None, str(error).removeprefix(f"{self.path}{os.sep}")
+            saved, why = None, f"{names.CHECKPOINT}: {error.reason}"
         if saved is not None and saved.round == result["rounds"]:
             arrays, weights = [(name, shape) for name, shape, _ in model["arrays"]], saved.arrays.get("weights")
             if weights is not None and vector_digest(arrays, model["dtype"], weights) == result["weights_sha256"]:
                 return saved
             why = "the checkpoint holds another model"
         advice = f"run {names.CONFIG} in a new folder for the same model"
-        raise IntegrityError(f"{self.path}: the final model, of round {result['rounds']}, is lost: {why}; {advice}")
+        what = f"the final model, of round {result['rounds']}, is lost: {why}; {advice}"
+        raise IntegrityError(what, path=self.path)
 
     def _compared(self) -> list[str]:
         """Return the names of the files that are compared."""

@@ -17,7 +17,7 @@ from fedrela.files import digest, is_locked, make_folders, new_folder, read_plai
 from fedrela.files.atomic import TEMPORARY, remove_if_exists
 from fedrela.runfolder import names
 from fedrela.runfolder.checkpoints import Checkpoints
-from fedrela.runfolder.folder import RunFolder
+from fedrela.runfolder.folder import RunFolder, RunStatus
 from fedrela.runfolder.json_records import Record, RecordFolder, json_with_digests, read_manifest, writing
 
 GRID, SUMMARY, FORMAT = "grid.json", "summary.json", "fedrela-grid-1"
@@ -87,27 +87,24 @@ class GridFolder(RecordFolder):
         return sum((self.place(cell) / names.RESULT).exists() for cell in self.cells)
 
     @property
-    def status(self) -> str:
-        """``done``, or how many runs are done, and whether a process works on it."""
-        if self._finished:
-            return "done"
-        return f"{'running' if self.running else 'interrupted'}, {self.done} of {len(self.cells)} runs done"
+    def status(self) -> RunStatus:
+        """How far the grid has come: ``RUNNING``, ``INTERRUPTED`` or ``DONE``."""
+        if self.done == len(self.cells) and (self.path / SUMMARY).exists():
+            return RunStatus.DONE
+        return RunStatus.RUNNING if is_locked(self.path / names.LOCK) else RunStatus.INTERRUPTED
 
     @property
-    def running(self) -> bool:
-        """Whether another process works on an unfinished grid."""
-        return not self._finished and is_locked(self.path / names.LOCK)
-
-    @property
-    def _finished(self) -> bool:
-        return self.done == len(self.cells) and (self.path / SUMMARY).exists()
+    def status_text(self) -> str:
+        """The status as it is shown, with the number of runs that are done if not all are."""
+        status = self.status
+        return str(status) if status is RunStatus.DONE else f"{status}, {self.done} of {len(self.cells)} runs done"
 
     def summary(self, kind: str) -> Record:
         """Return the summary of a finished grid of that kind; else a `DataError`."""
         if self.record["kind"] != kind:
             raise DataError(f"{self.path}: expected a {kind}, got a {self.record['kind']}")
         if not (self.path / SUMMARY).exists():
-            raise DataError(f"{self.path}: {self.status}; finish it first, with the command that started it")
+            raise DataError(f"{self.path}: {self.status_text}; finish it first, with the command that started it")
         return self.read_json(SUMMARY)
 
 
@@ -135,8 +132,8 @@ def copy_without_samples(source: RunFolder | GridFolder, target: str | Path) -> 
     unfinished one has no checkpoint there, so it can be viewed but not resumed. The new folder `target` is complete or
     absent.
     """
-    if source.running:
-        raise BusyError(f"{source.path}: {source.status} in another process; wait until it has ended")
+    if source.status is RunStatus.RUNNING:
+        raise BusyError(f"{source.path}: {source.status_text} in another process; wait until it has ended")
     try:
         with new_folder(target) as folder:
             if isinstance(source, RunFolder):

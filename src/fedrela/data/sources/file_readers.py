@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,26 @@ def read_text(path: Path, kind: str, limit: int = 1 << 28, errors: str = "strict
         if path.stat().st_size > limit:
             raise DataError(f"{path}: expected at most {limit} bytes for a {kind}")
         return path.read_bytes().decode("utf-8-sig", errors)
+
+
+class RowPosition(NamedTuple):
+    """Where a row is, for messages: a line of a text file, or a row of an array.
+
+    >>> str(RowPosition(Path("a.csv"), 12)), str(RowPosition(Path("a.npy"), 3, "row "))
+    ('a.csv:12', 'a.npy: row 3')
+    """
+
+    path: Path
+    number: int
+    unit: str = ""
+
+    @property
+    def in_file(self) -> str:
+        """The position without the path."""
+        return f"{self.unit}{self.number}"
+
+    def __str__(self) -> str:
+        return f"{self.path}:{' ' if self.unit else ''}{self.in_file}"
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:

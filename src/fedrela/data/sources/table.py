@@ -19,7 +19,7 @@ from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.file_readers import Npz, csv_rows, named_file, read_npy
+from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, named_file, read_npy
 from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
@@ -169,7 +169,7 @@ def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.boo
     typos = [i for i in np.flatnonzero(~absent).tolist() if not _is_number(str(column[i]))]
     if not 0 < len(typos) <= most:
         return
-    cells = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].rpartition(':')[2].strip()}" for i in typos[:3])
+    cells = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].in_file}" for i in typos[:3])
     more = f" and {len(typos) - 3} more" if len(typos) > 3 else ""
     advice = f"correct them, or name the column in categories = [{name[:40]!r}]"
     what = f"{len(typos)} of {len(column)} cells are not numbers: {cells}{more}"
@@ -191,7 +191,7 @@ class ColumnTable:
 
     path: Path
     columns: dict[str, Column]
-    positions: list[str]
+    positions: list[RowPosition]
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -263,7 +263,7 @@ def _from_text(path: Path, header: bool, delimiter: str) -> ColumnTable:
     if not rows:
         raise DataError(f"{path}: has no rows")
     columns: dict[str, Column] = {name: [row[j].strip() for _, row in rows] for j, name in enumerate(names)}
-    return ColumnTable(path, columns, [f"{path}:{line}" for line, _ in rows])
+    return ColumnTable(path, columns, [RowPosition(path, line) for line, _ in rows])
 
 
 def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> ColumnTable:
@@ -282,7 +282,7 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> ColumnTable:
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or lengths == {0}:
         raise DataError(f"{path}: expected columns of one length, at least 1, got {sorted(lengths)[:5]}")
-    return ColumnTable(path, columns, [f"{path}: row {i}" for i in range(lengths.pop())])
+    return ColumnTable(path, columns, [RowPosition(path, i, "row ") for i in range(lengths.pop())])
 
 
 def delimiter_hint(path: Path, names: list[str]) -> str:
