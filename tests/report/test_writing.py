@@ -11,7 +11,7 @@ from fedrela.errors import ArgumentError
 from fedrela.metrics.groups import evaluation_groups
 from fedrela.plots import client_classes
 from fedrela.report import write_plot
-from fedrela.report.run import heterogeneity_facts
+from fedrela.report.run_page import heterogeneity_facts
 
 COUNTS, NAMES = np.array([[30, 0, 2], [10, 20, 1]]), ("cat", "dog", "$\\frac{owl 名")
 DRAW = partial(client_classes, COUNTS, names=NAMES, groups=evaluation_groups(COUNTS, minority=[2]))

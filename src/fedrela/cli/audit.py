@@ -91,7 +91,7 @@ def _page(
     keywords: dict[str, Any],
     forbid: list[str] | None,
 ) -> tuple[str, core.Preview]:
-    from fedrela.report.audit import Audit, audit_page
+    from fedrela.report.audit_page import Audit, audit_page
     from fedrela.report.page import render
 
     rules: dict[str, Any] = {"allowed": allowed, "eligible": data.eligible, **named(data), **keywords}

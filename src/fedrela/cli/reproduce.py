@@ -189,7 +189,7 @@ def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None, 
 
 def _conclude(screen: Console, plan: Reproduction) -> dict[str, Any]:
     """Write the summary, print the paper's table with the measured values and remarks on it, return the summary."""
-    from fedrela.report.reproduce import remarks, reproduce_tables
+    from fedrela.report.reproduction_page import remarks, reproduce_tables
 
     summary = plan.conclude()
     for table in reproduce_tables(summary):

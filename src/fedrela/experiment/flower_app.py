@@ -19,7 +19,7 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, load_node, parse_config
-from fedrela.experiment.node import MismatchError, load_samples
+from fedrela.experiment.node_samples import MismatchError, load_samples
 from fedrela.experiment.private import (
     PrivateFederation,
     at_node,

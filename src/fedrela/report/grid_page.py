@@ -11,11 +11,11 @@ from fedrela.arms import arm_label
 from fedrela.plots.comparisons import Summary, value_text
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import GridData, RunData
-from fedrela.report.compare import compare_page, compare_tables, compare_values
+from fedrela.report.compare_page import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Facts, Page, Section, Table, Text, say
-from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
-from fedrela.report.run import SAMPLES, gallery, without_paths
-from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
+from fedrela.report.reproduction_page import remarks, reproduce_page, reproduce_tables, reproduce_values
+from fedrela.report.run_page import SAMPLES, gallery, without_paths
+from fedrela.report.sweep_page import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.json_records import json_file

@@ -1,4 +1,4 @@
-"""Plots of the theory: posteriors and boundaries of clients, alone and aggregated, before and after re-labelling."""
+"""Plots of the theory for two Gaussians: posteriors and boundaries of clients, alone, aggregated and re-labelled."""
 
 from __future__ import annotations
 
