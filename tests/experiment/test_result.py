@@ -56,7 +56,7 @@ def test_a_row_a_round(done):
     assert {str(kind) for kind in frame.dtypes} == {"int64", "float64", "bool"}
 
 
-def test_what_is_not_known_is_nan_and_held_back_samples_have_columns(done):
+def test_what_is_not_known_is_nan_and_validation_samples_have_columns(done):
     record = done.history()[0]
     silent = {**record, "round": 2, "accuracy": None, "loss": None, "moved": None}
     silent |= {"excluded": [[3, "late"], [None, "unknown"]], "skipped": True}

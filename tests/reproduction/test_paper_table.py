@@ -11,7 +11,6 @@ from fedrela.data.sources import SOURCES, load
 from fedrela.errors import ArgumentError
 from fedrela.experiment.overlay import merge
 from fedrela.models import build
-from fedrela.reproduction.differences import differences
 from fedrela.reproduction.estimate import (
     GPU_SAMPLES,
     GPU_STEP,
@@ -20,7 +19,7 @@ from fedrela.reproduction.estimate import (
     round_work,
     training_samples,
 )
-from fedrela.reproduction.measurement import Reproduction
+from fedrela.reproduction.measurement import Reproduction, differences
 from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, number, paper_table, paper_tables
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
@@ -136,9 +135,9 @@ def test_the_published_setting_of_long_tails():
 @pytest.mark.parametrize(("name", "scale"), PLACES)
 def test_every_entry_has_a_sound_configuration_by_the_published_protocol(name, scale):
     table = paper_table(name)
-    way = table.protocols["published"]
-    assert (way.pair, way.score) == (("baseline", "fedrela-drop"), "best-test")
-    assert way.unlike
+    protocol = table.protocols["published"]
+    assert (protocol.pair, protocol.score) == (("baseline", "fedrela-drop"), "best-test")
+    assert protocol.unlike
     for entry in table.cells:
         for arm in table.arms(entry, "published"):
             found = table.config(entry, arm, scale, 1, protocol="published")

@@ -51,7 +51,7 @@ METAVARS = {
     "class_tau": "CLASS=SHARE",
 }
 LISTS = ("keep", "class_tau")  # flags that are given several times
-LIMITS_IN_FORCE = ("max_fraction", "forbidden", "ineligible", "absent", "class_tau")
+RECORDED_LIMITS = ("max_fraction", "forbidden", "ineligible", "absent", "class_tau")
 SET_BY_FORBID = ("allowed", "forbidden")  # these have no flags of their own
 
 
@@ -233,7 +233,7 @@ def _own_ledger(data: PosteriorFile, done: core.Relabelling, preset: str) -> cor
         version=__version__,
         seed=done.ledger.options["seed"],
         preset=preset,
-        limits={name: value for name, value in done.ledger.options.items() if name in LIMITS_IN_FORCE},
+        limits={name: value for name, value in done.ledger.options.items() if name in RECORDED_LIMITS},
         inputs_sha256=arrays_digest({"posterior": np.asarray(data.posterior, np.float64)}),
         agreement=float(np.mean(data.posterior.argmax(axis=1) == y)) if y.size else None,
     )

@@ -180,7 +180,7 @@ def _simulate(
         raise ArgumentError("--engine: flower needs its simulator; run `pip install 'fedrela[flower-sim]'`")
     from fedrela.experiment.flower_app import simulate
 
-    _show(heading, folder, lambda progress: simulate(config, out=folder, workers=workers, watch=progress), events)
+    _show(heading, folder, lambda progress: simulate(config, out=folder, workers=workers, on_round=progress), events)
 
 
 def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], events: Sequence[Log]) -> None:

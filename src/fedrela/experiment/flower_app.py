@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
 STATE = ".fedrela-client"  # folder of a node's own state, unless it names another
 TIMEOUT = 600.0  # seconds
-Watch = Callable[[RecordedRun, RoundRecord | None], None]
+OnRound = Callable[[RecordedRun, RoundRecord | None], None]
 
 
 def client_app(config: Config, state: str = STATE) -> Any:
@@ -141,8 +141,8 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
     except Exception as error:  # perhaps of the node's own function: the message may name a value
         LOG.error("fedrela: cannot take part: %s", one_line(error))
         return client(_no_runner, refusal="its file or its data cannot be read; its own log says why")
-    tell = partial(own_statistics, config, node, samples)
-    alone = PrivateNode(samples.sha256, tell, samples.y_test, node.policy.confusion)
+    statistics = partial(own_statistics, config, node, samples)
+    alone = PrivateNode(samples.sha256, statistics, samples.y_test, node.policy.confusion)
     return client(
         lambda agreed: _runner(own, at_node(own, samples, number, agreed)),
         private=alone,
@@ -172,7 +172,7 @@ def check_key(config: Config, node: NodeConfig, number: int) -> None:
 
 def serve(
     config: Config, grid: Any, *, out: str | Path, experiment: str, timeout: float = TIMEOUT,
-    watch: Watch | None = None, private: bool = False, data: str | Path | None = None,
+    on_round: OnRound | None = None, private: bool = False, data: str | Path | None = None,
 ) -> Result:  # fmt: skip
     """Run the clients' configuration on a Flower grid, or resume the run in `out`.
 
@@ -188,7 +188,7 @@ def serve(
         The name under which clients store their states; use the same to resume.
     timeout
         Seconds to wait for clients to connect, and for replies if ``train.deadline`` is 0.
-    watch
+    on_round
         Called with the run before its first round, and after each.
     private
         Whether nodes are private: the server then has no samples but those that `data` names.
@@ -218,14 +218,14 @@ def serve(
         if not private:
             executor.roster.data_sha256 = data_sha256(recorded.folder.manifest["data"])
             executor.roster.clients = range(len(recorded.folder.manifest["data"]["client_sizes"]))
-        tell = watch or (lambda *_: None)
+        report = on_round or (lambda *_: None)
         records = recorded.folder.rounds()
         executor.note_rounds(map(RoundRecord.from_record, records), recorded.every)
         executor.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
-        tell(recorded, None)
+        report(recorded, None)
         for done in recorded.rounds():
             executor.note_rounds([done.record], recorded.every)
-            tell(recorded, done.record)
+            report(recorded, done.record)
         return recorded.finish()
 
 
@@ -250,7 +250,7 @@ def _server_part(
 
 
 def simulate(
-    config: Config, *, out: str | Path, workers: int | str | None = None, watch: Watch | None = None
+    config: Config, *, out: str | Path, workers: int | str | None = None, on_round: OnRound | None = None
 ) -> Result:
     """Run in Flower's simulator; clients keep their states in the run folder."""
     from fedrela.flower.simulator import simulate
@@ -259,7 +259,7 @@ def simulate(
     clients = len(build_data(config).shards)
     wanted = config.engine.workers if workers is None else workers
     cores = usable_cores() if isinstance(wanted, str) else wanted
-    work = partial(serve, config, out=out, experiment="simulation", watch=watch)
+    work = partial(serve, config, out=out, experiment="simulation", on_round=on_round)
     result: Result = simulate(work, client_app(config, str(Path(out).absolute() / "clients")), clients, cores)
     return result
 

@@ -168,8 +168,8 @@ def round_columns(records: Records) -> dict[str, list[Any]]:
     """
     tests = [record["accuracy"] or {} for record in records]
     groups = dict.fromkeys(name for scores in tests for name in scores.get("groups", {}))
-    held_back = [record["validation"] or {} for record in records]
-    validated = ("overall", "balanced") if any(held_back) else ()
+    validation = [record["validation"] or {} for record in records]
+    validated = ("overall", "balanced") if any(validation) else ()
     return {
         "round": [record["round"] for record in records],
         **{name: [_known(scores.get(name)) for scores in tests] for name in SCORES},
@@ -179,7 +179,7 @@ def round_columns(records: Records) -> dict[str, list[Any]]:
         **{name: [len(record[name]) for record in records] for name in ("relabelled", "chosen", "admitted")},
         "lost": [len(record["excluded"]) for record in records],
         "skipped": [record["skipped"] for record in records],
-        **{f"validation_{name}": [_known(scores.get(name)) for scores in held_back] for name in validated},
+        **{f"validation_{name}": [_known(scores.get(name)) for scores in validation] for name in validated},
     }
 
 

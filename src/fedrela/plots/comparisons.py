@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrela.arms import arm_of_baseline
+from fedrela.arms import BASELINE, TREATED, arm_of_baseline
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.classes import heat_map
@@ -19,12 +19,11 @@ from fedrela.text import limited, not_one_of, points, short
 Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]  # of a table of the paper
 Dashed = Mapping[str, float | None] | None
-BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
 MOST_ROWS = 80
 MARKERS = "os^Dv*"
 MOVED = "moved"
 DASHES = (0, (4, 3))
-HELD_BACK = "validation"  # balanced accuracy on the clients' validation samples
+VALIDATION = "validation"  # balanced accuracy on the clients' validation samples
 
 
 @style.plot
@@ -171,7 +170,7 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
         shown = summary["metrics"] if one else [metric or summary["metrics"][-1]]
         spreads = {label: [point["metrics"][label] for point in found] for label in shown}
         if one and all(point["validation"] for point in found):
-            spreads[HELD_BACK] = [point["validation"] for point in found]
+            spreads[VALIDATION] = [point["validation"] for point in found]
         at = [point["values"][key] for point in found]
         for label, line in spreads.items():
             parts = ([spread[part] for spread in line] for part in ("mean", "deviation"))

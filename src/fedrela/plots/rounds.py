@@ -14,7 +14,7 @@ from fedrela.plots.style import Axes
 from fedrela.text import not_one_of
 
 SHARED = "shared by all arms"
-HELD_BACK = "balanced, validation samples"
+VALIDATION = "balanced, validation samples"
 SPANS = {"training": "train_seconds", "evaluation": "evaluate_seconds", "re-labelling": "relabel_seconds"}
 MOST_BARS = 120
 DASHES = ("-", "--", "-.", ":")
@@ -76,7 +76,7 @@ def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
             ax.plot(x, shares, color=colour, linestyle=DASHES[(k + 1) % 4], label=style.name(group))
     held = [(record.round, record.validation["balanced"]) for record in run.rounds if record.validation]
     if held:
-        ax.plot(*zip(*held, strict=True), color=style.SERIES[3], linestyle=":", label=HELD_BACK)
+        ax.plot(*zip(*held, strict=True), color=style.SERIES[3], linestyle=":", label=VALIDATION)
     scale = run.config["relabel"]["lr_scale"]
     rate = "" if scale == 1 else f"learning rate × {scale:g}"
     what = ", ".join(filter(None, ["re-labelling" if run.enabled else "", rate]))

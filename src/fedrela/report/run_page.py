@@ -321,15 +321,15 @@ def cost(run: RunData) -> list[Block]:
 
 def _bytes(run: RunData) -> list[tuple[str, str]]:
     pairs, whole = [], 0
-    for way in ("sends", "receives"):
+    for direction in ("sends", "receives"):
         arrays = {
             name: math.prod(shape) * np.dtype(dtype).itemsize
-            for name, (shape, dtype) in run.manifest.algorithm.get(way, {}).items()
+            for name, (shape, dtype) in run.manifest.algorithm.get(direction, {}).items()
         }
         whole += sum(arrays.values())
-        if arrays or way == "sends":
+        if arrays or direction == "sends":
             parts = ", ".join(f"{limited(name)} {size(number)}" for name, number in arrays.items())
-            pairs.append((f"a client {way}", f"{size(sum(arrays.values()))} per round ({parts})"))
+            pairs.append((f"a client {direction}", f"{size(sum(arrays.values()))} per round ({parts})"))
     if run.rounds:
         clients = sum(len(record.chosen) for record in run.rounds) / len(run.rounds)
         pairs.append(("a round moves", f"{size(clients * whole)} with {clients:.4g} clients"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.arguments import check_choice
-from fedrela.arms import ARMS
+from fedrela.arms import ARMS, BASELINE, TREATED
 from fedrela.data.sources import find_source
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import merge, nested
@@ -26,7 +26,6 @@ NAMES = (
 )  # fmt: skip
 SCALES = ("paper", "cpu", "smoke")
 PROTOCOLS = ("matched", "published")
-BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper
 
 
 @dataclass(frozen=True)
@@ -175,13 +174,13 @@ class PaperTable:
         self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None, protocol: str = "matched"
     ) -> Config:
         """Return the configuration of one arm of a cell; `root` is the folder that holds data sets."""
-        way = self.protocols[protocol]
-        place = {**self.place(cell), "arm": BASELINE if arm == way.pair[0] else TREATED}
+        chosen = self.protocols[protocol]
+        place = {**self.place(cell), "arm": BASELINE if arm == chosen.pair[0] else TREATED}
         numbers = {self.keys[axis]: number(value) for axis, value in place.items() if axis in self.keys}
-        layers = [setting.tables for setting in (*self.settings, *way.settings) if setting.applies(place)]
+        layers = [setting.tables for setting in (*self.settings, *chosen.settings) if setting.applies(place)]
         layers.append(nested({key: value for key, value in numbers.items() if value is not None}))
         layers += [setting.tables for setting in self.scales[scale].settings if setting.applies(place)]
-        if self.best_test or way.score == "best-test":
+        if self.best_test or chosen.score == "best-test":
             layers.append({"train": {"evaluate_every": 1}})
         table: dict[str, Any] = functools.reduce(merge, layers, {})
         if arm == BASELINE:  # nothing else in [relabel] affects it, and so more tables share its run
