@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fedrela
+from fedrela.text import percent
 
 
 def rows(done) -> list[list[str]]:
@@ -21,9 +22,11 @@ def test_the_table_is_the_libraries(run, clinic, kind):
     done = run("preview", getattr(clinic, kind)())
     assert (done.code, done.err) == (0, "")
     expected = fedrela.preview(clinic.posterior, clinic.labels)
-    wanted = [[f"{r['tau']:g}", f"{r['moves']:.1f}", f"{r['share']:.2%}"] for r in expected.rows()]
+    wanted = [[f"{r['tau']:g}", f"{r['moves']:.1f}", percent(r["share"], 2)] for r in expected.rows()]
     assert [row[:3] for row in rows(done)] == wanted
-    assert f"agreement of the model with the labels {expected.agreement:.1%}, kappa {expected.kappa:.2f}" in done.out
+    assert (
+        f"agreement of the model with the labels {percent(expected.agreement)}, kappa {expected.kappa:.2f}" in done.out
+    )
     assert "190 samples, 3 classes" in done.out
     assert clinic.files() == {f"clinic.{kind}"}
 
@@ -67,7 +70,7 @@ def test_no_samples_are_no_failure(run, tmp_path):
     path.write_text("a,b,label\n")
     done = run("preview", path, "--tau", "0.1")
     assert done.code == 0
-    assert rows(done)[0][1:] == ["0.0", "0.00%", "-"]
+    assert rows(done)[0][1:] == ["0.0", "0.00 %", "-"]
     assert "the labels unknown, kappa not defined" in done.out
 
 

@@ -293,7 +293,7 @@ def test_the_figure_of_tau():
     summary |= {"entries": entries, "metrics": [*summary["metrics"], {"name": "Relabeled", "of": "moved"}]}
     drawn = sensitivity_figures(summary)
     assert [figure.name for figure in drawn] == ["measured-accuracy", "measured-moved"]
-    assert "Minority: from 60.0% at 1 to 60.0% at 5" in describe_lines(new_figure(drawn[0].draw))
+    assert "Minority: from 60.0 % at 1 to 60.0 % at 5" in describe_lines(new_figure(drawn[0].draw))
     summary["entries"] = entries[:3]
     assert sensitivity_figures(summary) == []  # two values make no line
 

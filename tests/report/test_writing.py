@@ -57,8 +57,8 @@ def test_facts_are_the_metrics_in_words():
     facts = {name: value for name, value, _ in heterogeneity_facts([[30, 0, 0], [10, 20, 0]])}
     assert facts == {
         "imbalance ratio": "2",
-        "class absence": "25.0%",
-        "local/global mismatch": "16.7%",
+        "class absence": "25.0 %",
+        "local/global mismatch": "16.7 %",
         "effective clients": "1 / 1.3 / 1.6",
         "total variation": "0.333",
     }

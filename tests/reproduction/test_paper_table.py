@@ -20,7 +20,8 @@ from fedrela.reproduction.estimate import (
     training_samples,
 )
 from fedrela.reproduction.measurement import Reproduction, differences
-from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, number, paper_table, paper_tables
+from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, paper_table, paper_tables
+from fedrela.text import stated_number
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
 PLACES = [(name, scale) for name in NAMES for scale in SCALES]
@@ -251,8 +252,8 @@ def test_another_source_drops_the_options_of_the_former_one():
 
 @pytest.mark.parametrize(("text", "value"), [("40%", 0.4), ("1", 1), ("0.1", 0.1), ("one-shot", None), ("", None)])
 def test_numbers(text, value):
-    assert number(text) == value
-    assert type(number(text)) is type(value)
+    assert stated_number(text) == value
+    assert type(stated_number(text)) is type(value)
 
 
 @pytest.mark.parametrize("name", [*(f"{name}.toml" for name in NAMES), "families/step.toml", "families/long_tail.toml"])

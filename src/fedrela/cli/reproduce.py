@@ -13,9 +13,9 @@ from fedrela.arguments import check_choice
 from fedrela.cli.grid_runs import DryRun, Out, Seeds, execute
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
-from fedrela.cli.terminal import console, duration, print_line, print_report_table, print_table
+from fedrela.cli.terminal import console, print_line, print_report_table, print_table
 from fedrela.errors import ArgumentError
-from fedrela.text import plural, printable
+from fedrela.text import duration, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.reproduction.measurement import Reproduction

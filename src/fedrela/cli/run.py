@@ -20,13 +20,13 @@ from rich.console import Console
 from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile, describe
 from fedrela.cli.progress import RunProgress, StageBar, open_logs, progress_bar
-from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
+from fedrela.cli.terminal import console, print_error, print_line, print_table
 from fedrela.components import imported_modules
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.files import first_free
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.names import REPORT
-from fedrela.text import percent, plural, printable, shown
+from fedrela.text import duration, percent, plural, printable, shown
 
 if TYPE_CHECKING:
     from fedrela.cli.progress import Log
@@ -195,7 +195,7 @@ def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], eve
             print_error(f"{folder}: {RunFolder.open(folder).status}; continue with `{_resume_command(folder)}`")
         raise
     progress.finish(folder, result.rounds)
-    print_line(screen, f"done in {clock(time.monotonic() - began)}")
+    print_line(screen, f"done in {duration(time.monotonic() - began)}")
     print_line(screen)
     _write_report(folder)
     _print_result(screen, result)

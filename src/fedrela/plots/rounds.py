@@ -11,7 +11,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes
-from fedrela.text import not_one_of
+from fedrela.text import not_one_of, percent
 
 SHARED = "shared by all arms"
 VALIDATION = "balanced, validation samples"
@@ -157,7 +157,7 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     whole = max(sum(values.sum() for values in parts.values()), 1e-300)
     for k, (label, values) in enumerate(parts.items()):
         height = np.add.reduceat(values, starts) / widths
-        words, colour = f"{style.name(label)} ({values.sum() / whole:.0%})", style.SERIES[k % len(style.SERIES)]
+        words, colour = f"{style.name(label)} ({percent(values.sum() / whole, 0)})", style.SERIES[k % len(style.SERIES)]
         bars = ax.bar(middles, height, 0.8 * widths, floor, color=colour, label=words)
         numbered = zip(rounds[starts], height, strict=True)
         style.tooltips(bars, [f"round {number}, {label}: {seconds:.3g} s" for number, seconds in numbered])

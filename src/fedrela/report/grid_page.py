@@ -19,7 +19,7 @@ from fedrela.report.sweep_page import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.json_records import json_file
-from fedrela.text import limited, plural, seconds
+from fedrela.text import duration, limited, plural
 
 MOST_ROWS = 200
 Tables = Callable[[Summary], list[Table]]
@@ -100,7 +100,7 @@ def _cost(runs: GridData) -> Section:
             sums = [[sum(record.get(span, 0.0) for record in run.timing) for span in SPANS.values()] for run in found]
             times = np.mean(sums, axis=0)
             per_round = times[:2].sum() / len(found[0].timing)
-            shown = map(seconds, (per_round, *times.tolist()))
+            shown = map(duration, (per_round, *times.tolist()))
             rows.append((limited(baseline), arm_label(arm), f"{len(found)}", *shown))
     columns = ("baseline", "arm", "runs", "per round", *SPANS)
     caption = "Time of a run, mean over its runs, the shared rounds included"

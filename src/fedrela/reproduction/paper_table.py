@@ -18,6 +18,7 @@ from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import merge, nested
 from fedrela.experiment.schema import Config
 from fedrela.files import digest
+from fedrela.text import stated_number
 
 # In the order of the paper; the label is `fig:` for the figure, `tab:` for all others.
 NAMES = (
@@ -79,20 +80,6 @@ class Setting:
     def applies(self, place: Mapping[str, str]) -> bool:
         """Whether it applies to a cell, given the values of its axes."""
         return all(place.get(axis) in values for axis, values in self.at.items())
-
-
-def number(text: str) -> float | int | None:
-    """Return the number that an axis states, or None for a word.
-
-    >>> number("10"), number("0.3"), number("5%"), number("Original")
-    (10, 0.3, 0.05, None)
-    """
-    digits = text.removesuffix("%")
-    if not digits.replace(".", "", 1).isdecimal():
-        return None
-    if digits != text:
-        return float(digits) / 100
-    return float(digits) if "." in digits else int(digits)
 
 
 @dataclass(frozen=True)
@@ -176,7 +163,7 @@ class PaperTable:
         """Return the configuration of one arm of a cell; `root` is the folder that holds data sets."""
         chosen = self.protocols[protocol]
         place = {**self.place(cell), "arm": BASELINE if arm == chosen.pair[0] else TREATED}
-        numbers = {self.keys[axis]: number(value) for axis, value in place.items() if axis in self.keys}
+        numbers = {self.keys[axis]: stated_number(value) for axis, value in place.items() if axis in self.keys}
         layers = [setting.tables for setting in (*self.settings, *chosen.settings) if setting.applies(place)]
         layers.append(nested({key: value for key, value in numbers.items() if value is not None}))
         layers += [setting.tables for setting in self.scales[scale].settings if setting.applies(place)]
