@@ -125,7 +125,7 @@ def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 def private_client(text: str, state: str, data: str, name: str = "", key: str = "") -> FlowerClient:
     """Return what runs the tasks of a private node; an error in its data or policy excludes it."""
     from fedrela.flower.client_app import FlowerClient, PrivateNode
-    from fedrela.flower.keys import signer
+    from fedrela.flower.roster import signer
 
     config = parse_config(text)
     number = node_number(config, name or load_node(data).name or "")
@@ -164,7 +164,7 @@ def check_key(config: Config, node: NodeConfig, number: int) -> None:
     name, text = federation_of(config).nodes[number], b"fedrela node check"
     public = federation_of(config).keys.get(name)
     if public and node.key:
-        from fedrela.flower.keys import signer, verified
+        from fedrela.flower.roster import signer, verified
 
         if not verified(public, signer(node.key)(text), text):
             raise MismatchError(f"{node.key}: is not the private key of {name!r} in federation.keys")
