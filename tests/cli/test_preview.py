@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ def rows(done) -> list[list[str]]:
     lines = done.out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith("tau "))
     table = lines[start + 1 : lines.index("", start)]
-    return [line.split(maxsplit=3) for line in table]
+    return [re.split(r"\s{2,}", line, maxsplit=3) for line in table]
 
 
 @pytest.mark.parametrize("kind", ["csv", "npz"])
