@@ -103,7 +103,7 @@ def plain_round(client: FlowerClient, message: Message, context: Context) -> Mes
 
 
 class Match:
-    """Rounds of both sides on one grid: `watch` is called between rounds of ours, and has theirs done.
+    """Rounds of both sides on one grid: `on_round` is called between rounds of ours, and has theirs done.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Match:
         self.arrays = ArrayRecord()
         self.clock = Clock()
 
-    def watch(self, execution: RecordedRun, done: RoundRecord | None) -> None:
+    def on_round(self, execution: RecordedRun, done: RoundRecord | None) -> None:
         """Note how long our round took, then do as many of theirs as are due."""
         if done is None:
             self.arrays = ArrayRecord({"weights": Array(execution.run.state.weights)})
@@ -212,7 +212,7 @@ def compare(model: str, pairs: int, *, relabel: bool, quick: bool) -> None:
 
         def work(grid: Grid) -> tuple[Match, Scales]:
             scales, match = Scales(grid), Match(grid, pairs)
-            serve(config, grid, out=folder / "run", experiment="benchmark", watch=match.watch)
+            serve(config, grid, out=folder / "run", experiment="benchmark", on_round=match.on_round)
             return match, scales
 
         match, scales = simulate(work, app, CLIENTS, CORES)

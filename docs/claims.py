@@ -17,7 +17,7 @@ from fedrela.metrics import shot_groups
 from fedrela.models import build
 from fedrela.plots.comparisons import gains_of
 from fedrela.reproduction.paper_table import PaperCell, paper_table
-from fedrela.text import points
+from fedrela.text import percent, points
 
 sys.path.insert(0, str(Path(__file__).parent))
 from result_records import difference, headline, queue, rare
@@ -77,7 +77,8 @@ def gap_closed(name: str, share: float, most_alpha: float) -> str:
         (cell,) = (each for each in paper_table(name).cells if each.at == at and each.arm == "baseline")
         before = (cell.published["overall"] - cell.published["minority"]) / (1 - share)
         found.append((gain["minority"] - gain["overall"]) / (1 - share) / before)
-    return f"{min(found):.0%} to {max(found):.0%}, median {np.median(found):.0%}"
+    low, high, middle = (percent(share, 0) for share in (min(found), max(found), float(np.median(found))))
+    return f"{low} to {high}, median {middle}"
 
 
 def absent_tail(classes: int, largest: int, factor: int, clients: int) -> str:
@@ -89,7 +90,7 @@ def absent_tail(classes: int, largest: int, factor: int, clients: int) -> str:
         shards = dirichlet(labels, clients, 0.1, seed=seed, min_size=0)
         held = np.array([np.bincount(labels[shard], minlength=classes)[tail] for shard in shards])
         found.append((held == 0).mean())
-    return f"{np.mean(found):.0%}"
+    return percent(float(np.mean(found)), 0)
 
 
 def forward_share(name: str) -> float:
@@ -187,7 +188,8 @@ def lines() -> Iterator[str]:
     yield f"tail classes that a client lacks, CIFAR-10-LT, 40 clients, alpha 0.1: {shares}"
     shares = ", ".join(f"{clients} clients {absent_tail(100, 500, 100, clients)}" for clients in (10, 50, 100))
     yield f"tail classes that a client lacks, CIFAR-100-LT, IF 100, alpha 0.1: {shares}"
-    yield f"labels moved at tau = 1 %, made posteriors: 10 classes {moved(10):.1%}, 100 classes {moved(100):.1%}"
+    shares = ", ".join(f"{classes} classes {percent(moved(classes))}" for classes in (10, 100))
+    yield f"labels moved at tau = 1 %, made posteriors: {shares}"
     yield f"operations of a forward pass over those of a training step, ResNet-18: {forward_share('resnet18'):.3f}"
     added = (73.06 - 72.36) * 200 / 72.36
     yield f"0.70 s more per round, over 200 rounds, in rounds of 72.36 s: {added:.2f}; a third of a round: {1 / 3:.2f}"

@@ -16,6 +16,7 @@ from fedrela.experiment.load import parse_config
 from fedrela.plots import style
 from fedrela.report import write_plot
 from fedrela.runfolder import RunFolder
+from fedrela.text import percent
 from fedrela.theory import dirichlet_clients
 
 PICTURES = Path(__file__).with_name("pictures")
@@ -80,7 +81,7 @@ def trained(folder: Path) -> dict:
     chosen = np.concatenate([shard.train for shard in federation.shards])
     for name, result in (("FedAvg", off), ("FedAvg with FedReLa", on)):
         shares = dict(zip(NAMES, result.accuracy["per_class"], strict=True))
-        words = ", ".join(f"{key} {share:.1%}" for key, share in shares.items())
+        words = ", ".join(f"{key} {percent(share)}" for key, share in shares.items())
         print(f"{name}: {words}, {result.moved} labels moved")
     x, y = federation.x_train[chosen], federation.y_train[chosen]
     ring = np.flatnonzero(np.isin(chosen, moved))

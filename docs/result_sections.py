@@ -66,9 +66,9 @@ def choice(study: Study) -> Iterator[str]:
             if label == baseline and "baseline" in arms
         }
         best = max(found, key=lambda values: found[values].mean or 0)
-        for values, held_back in found.items():
+        for values, validation in found.items():
             mark = "chosen" if values == best else ""
-            rows.append([baseline, values, str(len(held_back.values)), spread_text(held_back.as_record()), mark])
+            rows.append([baseline, values, str(len(validation.values)), spread_text(validation.as_record()), mark])
     yield from table(["baseline", "values", "seeds", "balanced accuracy on validation samples", ""], rows)
 
 

@@ -49,7 +49,7 @@ LAZY = {
     "report/trackers.py": {"mlflow", "wandb"},
     "algorithms/smote.py": {"imblearn"},
     "metrics/paired.py": {"scipy"},
-    "flower/keys.py": {"cryptography"},
+    "flower/roster.py": {"cryptography"},
 }
 BASES = {"plugin/relabeler.py": {"sklearn"}}  # packages whose classes a file derives from
 

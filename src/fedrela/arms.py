@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 DROP = 0.1  # factor of the learning rate in the official code
+BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
 AS_GIVEN = "as given"  # the arm where [compare] names none: what [relabel] says
 
 

@@ -10,6 +10,7 @@ from typing import Any
 LONGEST_VALUE = 40  # characters of a value in a message
 LONGEST_KEY = 60
 LONGEST = 40  # characters of a name
+DAY = 86_400  # seconds
 _KINDS: dict[type, str] = {dict: "a table", list: "a list", tuple: "a list"}
 
 
@@ -118,6 +119,20 @@ def percent(share: float | None, digits: int = 1, missing: str = "-") -> str:
     return missing if share is None else f"{100 * share:.{digits}f} %"
 
 
+def stated_number(text: str) -> float | int | None:
+    """Return the number that text states, a percentage as a share, or None for a word.
+
+    >>> stated_number("10"), stated_number("0.3"), stated_number("5%"), stated_number("Original")
+    (10, 0.3, 0.05, None)
+    """
+    digits = text.removesuffix("%")
+    if not digits.replace(".", "", 1).isdecimal():
+        return None
+    if digits != text:
+        return float(digits) / 100
+    return float(digits) if "." in digits else int(digits)
+
+
 def probability(value: float) -> str:
     """Return a probability with three decimals, and one below 0.001 by its order of magnitude.
 
@@ -148,16 +163,28 @@ def listed(items: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
 
 
-def seconds(number: float) -> str:
+def duration(seconds: float) -> str:
     """Return a duration.
 
-    >>> seconds(0.0291), seconds(75.4), seconds(4000)
-    ('29 ms', '1 min 15 s', '1 h 7 min')
+    >>> [duration(each) for each in (0.0291, 1.25, 42, 75.4, 4000, 1e6)]
+    ['29 ms', '1.2 s', '42 s', '1 min 15 s', '1 h 7 min', '12 days']
     """
-    if number < 60:
-        return f"{1000 * number:.0f} ms" if number < 1 else f"{number:.1f} s"
-    minutes, rest = divmod(round(number), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{round(number / 60) // 60} h {round(number / 60) % 60} min"
+    if seconds < 60:
+        return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.{1 if seconds < 10 else 0}f} s"
+    if round(seconds) < 3600:
+        return "{} min {} s".format(*divmod(round(seconds), 60))
+    return "{} h {} min".format(*divmod(round(seconds / 60), 60)) if seconds < 2 * DAY else f"{seconds / DAY:,.0f} days"
+
+
+def clock(seconds: float) -> str:
+    """Return the time left, as a clock shows it.
+
+    >>> clock(75), clock(4000)
+    ('1:15', '1:06:40')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def size(number: float) -> str:

@@ -18,6 +18,7 @@ from fedrela.experiment.load import load_config
 from fedrela.files import PartialFile
 from fedrela.metrics import groups as group_metrics
 from fedrela.metrics import measure_heterogeneity
+from fedrela.text import percent
 from helpers import local_site as answers
 from helpers.local_site import Site, running_site
 from helpers.toy_downloads import DATA, PATH, add_toy
@@ -102,8 +103,8 @@ def test_show_gives_the_figures(run, digits):
     assert shown["samples"] == f"{sizes.min()} / {np.median(sizes):.0f} / {sizes.max()}"
     assert shown["empty"] == str(found.empty_clients)
     assert shown["imbalance ratio"] == f"{found.imbalance_ratio:.1f}"
-    assert shown["class absence"] == f"{found.absence_rate:.1%}"
-    assert shown["local/global mismatch"] == f"{found.mismatch:.1%}"
+    assert shown["class absence"] == percent(found.absence_rate)
+    assert shown["local/global mismatch"] == percent(found.mismatch)
     assert shown["total variation"] == f"{found.total_variation:.3f}"
     low, middle, high = (float(part) for part in shown["effective clients"].split(" / "))
     spread = found.effective_clients

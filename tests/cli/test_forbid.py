@@ -102,7 +102,7 @@ def test_rows_that_stay_absent_classes_and_tau_by_class(run, clinic):
 
 def test_preview_knows_the_same_rules(run, clinic):
     done = run("preview", clinic.csv(), "--tau", "0.2", "--forbid", "*:rare", "--forbid", "*:flu")
-    assert "\n0.2              0.0   0.00%   -\n" in done.out
+    assert "\n0.2              0.0   0.00 %   -\n" in done.out
 
 
 def test_a_wrong_rule_has_code_2(run, clinic):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import fedrela
+from fedrela.text import percent
 
 
 def rows(done) -> list[list[str]]:
@@ -13,7 +16,7 @@ def rows(done) -> list[list[str]]:
     lines = done.out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith("tau "))
     table = lines[start + 1 : lines.index("", start)]
-    return [line.split(maxsplit=3) for line in table]
+    return [re.split(r"\s{2,}", line, maxsplit=3) for line in table]
 
 
 @pytest.mark.parametrize("kind", ["csv", "npz"])
@@ -21,9 +24,11 @@ def test_the_table_is_the_libraries(run, clinic, kind):
     done = run("preview", getattr(clinic, kind)())
     assert (done.code, done.err) == (0, "")
     expected = fedrela.preview(clinic.posterior, clinic.labels)
-    wanted = [[f"{r['tau']:g}", f"{r['moves']:.1f}", f"{r['share']:.2%}"] for r in expected.rows()]
+    wanted = [[f"{r['tau']:g}", f"{r['moves']:.1f}", percent(r["share"], 2)] for r in expected.rows()]
     assert [row[:3] for row in rows(done)] == wanted
-    assert f"agreement of the model with the labels {expected.agreement:.1%}, kappa {expected.kappa:.2f}" in done.out
+    assert (
+        f"agreement of the model with the labels {percent(expected.agreement)}, kappa {expected.kappa:.2f}" in done.out
+    )
     assert "190 samples, 3 classes" in done.out
     assert clinic.files() == {f"clinic.{kind}"}
 
@@ -67,7 +72,7 @@ def test_no_samples_are_no_failure(run, tmp_path):
     path.write_text("a,b,label\n")
     done = run("preview", path, "--tau", "0.1")
     assert done.code == 0
-    assert rows(done)[0][1:] == ["0.0", "0.00%", "-"]
+    assert rows(done)[0][1:] == ["0.0", "0.00 %", "-"]
     assert "the labels unknown, kappa not defined" in done.out
 
 

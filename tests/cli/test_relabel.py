@@ -12,6 +12,7 @@ import pytest
 
 import fedrela
 from fedrela.core.audit_log import AuditLog
+from fedrela.text import percent
 
 NAMES = ("healthy", "flu", "rare")
 
@@ -109,7 +110,7 @@ def test_what_is_shown_is_what_happened(run, clinic):
     shown = flows(done.out)
     assert shown == wanted
     assert list(shown.values()) == sorted(shown.values(), reverse=True)
-    assert f"moved {len(ledger)} of 190 labels ({len(ledger) / 190:.2%})" in done.out
+    assert f"moved {len(ledger)} of 190 labels ({percent(len(ledger) / 190, 2)})" in done.out
     assert "note: cap reached" in done.out
     before, after = (np.bincount(labels, minlength=3) for labels in (ledger.original, ledger.labels))
     for name, b, a in zip(NAMES, before, after, strict=True):
@@ -128,7 +129,7 @@ def test_long_tables_are_cut_and_say_so(run, tmp_path):
 
 def test_nothing_moves_at_tau_0(run, clinic):
     done = run("relabel", clinic.csv(), "--tau", "0")
-    assert "moved 0 of 190 labels (0.00%)" in done.out
+    assert "moved 0 of 190 labels (0.00 %)" in done.out
     assert flows(done.out) == {}
     assert column(clinic.folder / "clinic.relabelled.csv") == [NAMES[label] for label in clinic.labels]
 

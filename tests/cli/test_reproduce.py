@@ -28,7 +28,7 @@ def test_from_a_label_to_a_report(run):
     assert lines[0] == "tab:zscore: With and without z-scores; scale smoke, seeds 1"
     assert "reduced: 10 clients with at least 5 samples" in lines
     assert "3 runs, 44 rounds, 23 of them shared by several runs" in lines
-    assert sum(bool(re.fullmatch(r"estimated time \d+ s, from .*", line)) for line in lines) == 1
+    assert sum(bool(re.fullmatch(r"estimated time [\d.]+ s, from .*", line)) for line in lines) == 1
     folder = Path("runs/reproduce/zscore-smoke")
     summary = GridFolder.open(folder).read_json("summary.json")
     found = [record["measured"]["overall"]["mean"] for record in summary["entries"]]
@@ -109,7 +109,7 @@ def test_without_a_name_the_tables_are_listed(run):
     assert (done.code, done.err) == (0, "")
     for name in NAMES:
         table = paper_table(name)
-        assert re.search(rf"^{table.label} +{len(table.cells)} +\d+ +\d+ (s|min) +\d+ ", done.out, re.M)
+        assert re.search(rf"^{table.label} +{len(table.cells)} +\d+ +([\d.]+ s|\d+ min \d+ s) +\d+ ", done.out, re.M)
     assert "--all" in done.out
 
 

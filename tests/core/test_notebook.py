@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import fedrela
 from fedrela.core.notebook import LONGEST_TABLE, safe
 from fedrela.errors import ArgumentError
+from fedrela.text import percent
 from helpers.batteries import examples
 from helpers.core_cases import Case, clients, make
 
@@ -102,7 +103,7 @@ def test_without_pandas_one_line_says_what_to_do(monkeypatch):
 def test_the_view_counts_every_move_once(case):
     done = done_for(case)
     seen = Reader(done._repr_html_())
-    share = f" ({done.share:.1%})" if case.n else ""
+    share = f" ({percent(done.share)})" if case.n else ""
     assert f"{len(done.ledger):,} of {case.n:,} labels moved{share}" in seen.text
     flow, rows = done.ledger.flow, seen.rows[1:]
     assert len(rows) == min(np.count_nonzero(flow), LONGEST_TABLE)

@@ -7,6 +7,7 @@ import pytest
 
 import fedrela
 from fedrela.errors import ArgumentError
+from fedrela.text import percent
 from helpers.core_cases import make
 
 CASE = make(300, 6, 0.1, 8, skew=1.5, skill=3.0, digits=None)
@@ -119,7 +120,7 @@ def test_nothing_at_all():
     assert table.total.tolist() == [0.0] * 5
     assert table.warnings == ()
     assert "nan" not in str(table)
-    assert "the label for 100.0% of the samples" in str(fedrela.preview([[0.9, 0.1], [0.8, 0.2]], [0, 0]))
+    assert "the label for 100.0 % of the samples" in str(fedrela.preview([[0.9, 0.1], [0.8, 0.2]], [0, 0]))
 
 
 def test_wrong_tau():
@@ -136,8 +137,8 @@ def test_the_text_word_for_word():
     assert table.flow[0].round(3).tolist() == [[0, 0.905], [0, 0]]
     assert str(table).splitlines() == [
         "   tau  moves   share       ->1",
-        " 0.400    0.9  18.1%       0.9",
-        "the model's first choice is the label for 100.0% of the samples",
+        " 0.400    0.9  18.1 %       0.9",
+        "the model's first choice is the label for 100.0 % of the samples",
         "warning: at tau 0.4 max_fraction 0.1 is expected to bind",
     ]
 
@@ -156,7 +157,9 @@ def test_at_most_eight_targets_are_listed_the_busiest_first():
 def test_the_unusual_share_in_words():
     case = make(400, 100, 0.2, 1, skew=0.5, skill=4.0, digits=None)
     table = fedrela.preview(case.Q, case.y, taus=[0.2])
-    assert f"at tau 0.2 {table.share[0]:.0%} of the labels would change, more than usual (30%)" in table.warnings
+    assert (
+        f"at tau 0.2 {percent(table.share[0], 0)} of the labels would change, more than usual (30 %)" in table.warnings
+    )
 
 
 def test_a_refused_preview_expects_nothing():

@@ -16,6 +16,7 @@ import torch
 from fedrela.errors import ArgumentError
 from fedrela.experiment import Result, run
 from fedrela.experiment.result import accuracy_line, round_columns
+from fedrela.text import percent
 from helpers.small_runs import small
 
 torch.set_num_threads(1)
@@ -56,7 +57,7 @@ def test_a_row_a_round(done):
     assert {str(kind) for kind in frame.dtypes} == {"int64", "float64", "bool"}
 
 
-def test_what_is_not_known_is_nan_and_held_back_samples_have_columns(done):
+def test_what_is_not_known_is_nan_and_validation_samples_have_columns(done):
     record = done.history()[0]
     silent = {**record, "round": 2, "accuracy": None, "loss": None, "moved": None}
     silent |= {"excluded": [[3, "late"], [None, "unknown"]], "skipped": True}
@@ -90,7 +91,7 @@ def test_the_view_says_what_the_result_says(done):
     root = view(done)
     rows = {row[0].text: row[1].text for row in root.iter("tr")}
     expected = {"overall": done.accuracy["overall"], "balanced": done.accuracy["balanced"], **done.groups}
-    assert rows == {"test set": "accuracy", **{name: f"{value:.1%}" for name, value in expected.items()}}
+    assert rows == {"test set": "accuracy", **{name: percent(value) for name, value in expected.items()}}
     words = "".join(root.itertext())
     assert f"{done.moved:,} labels moved; 6 rounds" in words
     assert str(done.folder) in words

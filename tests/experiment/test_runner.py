@@ -19,6 +19,7 @@ from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.experiment import Result, begin, resume, run
 from fedrela.experiment.load import config_toml, parse_config
 from fedrela.runfolder import RunFolder
+from fedrela.text import percent
 from helpers.flower_federations import digits, federate
 from helpers.small_runs import CLASSES, COLUMNS, Pulled, Reversed, Split, bytes_of, plain_module, small
 
@@ -117,7 +118,7 @@ def test_a_result_is_read_back_and_says_what_it_is(reference):
     again = Result.load(reference.folder)
     assert again.record == reference.record | {"files": again.record["files"]}
     assert (again.rounds, again.moved, again.weights_sha256) == (6, reference.moved, reference.weights_sha256)
-    assert str(again).startswith(f"{again.accuracy['overall']:.1%} overall (majority ")
+    assert str(again).startswith(f"{percent(again.accuracy['overall'])} overall (majority ")
 
 
 def test_the_weights_load_into_the_module_and_score_the_same(tmp_path):

@@ -176,8 +176,8 @@ def test_the_summary_says_what_the_runs_say(tmp_path):
 
 def point(value, validation, overall, moved):
     spread = {name: {"mean": mean} for name, mean in {"overall": overall, "moved": moved}.items()}
-    held_back = None if validation is None else {"mean": validation}
-    return {"baseline": "h", "arm": "a", "values": {"k": value}, "metrics": spread, "validation": held_back}
+    scored = None if validation is None else {"mean": validation}
+    return {"baseline": "h", "arm": "a", "values": {"k": value}, "metrics": spread, "validation": scored}
 
 
 def test_of_equal_values_the_one_that_moves_less_is_chosen():

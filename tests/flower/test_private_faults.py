@@ -90,7 +90,7 @@ def interrupted(parts, tmp_path, after=2):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        carry_out(parts, tmp_path, watch=stop)
+        carry_out(parts, tmp_path, on_round=stop)
     private_client.cache_clear()
 
 
@@ -292,7 +292,7 @@ def test_a_late_joiner_and_one_that_leaves_for_good_change_nobodys_number(parts,
             grid.nodes[late] = 2
             del grid.nodes[next(node for node, client in nodes.items() if client == 0)]
 
-    result = carry_out(parts, tmp_path, grid, watch=come_and_go)
+    result = carry_out(parts, tmp_path, grid, on_round=come_and_go)
     assert [record["admitted"] for record in result.history()] == [[0, 1], [1, 2], [1, 2]]
     assert reasons(result, 0)[1:] == ["not connected"] * 2
     assert reasons(result, 2)[0] == "not connected"

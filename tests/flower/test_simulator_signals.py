@@ -104,7 +104,7 @@ def test_a_stopped_grid_ends_the_run_at_its_next_use(tmp_path):
     config = digits()
     grid = StoppableGrid(grid_of(config, tmp_path), stopped)
     with pytest.raises(KeyboardInterrupt):
-        serve(config, grid, out=tmp_path / "run", experiment="trial", timeout=60.0, watch=stop)
+        serve(config, grid, out=tmp_path / "run", experiment="trial", timeout=60.0, on_round=stop)
     stopped.clear()
     done = serve(config, grid, out=tmp_path / "run", experiment="trial", timeout=60.0)
     assert_equal(done, run(config, out=tmp_path / "here"))

@@ -26,7 +26,7 @@ TIPS = {
     "cells": ["cat, cat: 75", "cat, dog: 25", "dog, dog: 100"],
     "dots": ["client 0, cat: 30", "client 1, dog: 20", "client 1, cat: 10", "cat: 40", "dog: 20", "client 0: 30"],
     "gains": ["FedAvg, majority: -1.0 [-3.5, +1.5]"],
-    "lines": ["minority, 0.05: 50.0%", "overall, 0.1: 81.0%"],
+    "lines": ["minority, 0.05: 50.0 %", "overall, 0.1: 81.0 %"],
 }
 
 
@@ -77,5 +77,5 @@ def test_files_have_the_same_bytes_and_name_no_date(format, start):
 
 def test_lines_in_words():
     assert describe_lines(new_figure(partial(plots.accuracy_over_rounds, {"a": [0.1, 0.4, 0.2]}))) == (
-        "a: from 10.0% at 1 to 20.0% at 3, at most 40.0%."
+        "a: from 10.0 % at 1 to 20.0 % at 3, at most 40.0 %."
     )

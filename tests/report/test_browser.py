@@ -8,7 +8,7 @@ import torch
 
 from fedrela.experiment import compare, sweep
 from fedrela.experiment import run as run_experiment
-from fedrela.report.audit import Audit, audit_page
+from fedrela.report.audit_page import Audit, audit_page
 from fedrela.report.page import Page, Section, Text, render
 from fedrela.report.writing import write_report
 from fedrela.reproduction import reproduce

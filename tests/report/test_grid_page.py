@@ -17,11 +17,11 @@ from fedrela.plots.comparisons import table_gains
 from fedrela.plots.runs import GridData
 from fedrela.plots.style import new_figure
 from fedrela.plots.svg import describe_lines
-from fedrela.report.compare import meaning, verdicts
+from fedrela.report.compare_page import meaning, verdicts
 from fedrela.report.grid_page import grid_page
 from fedrela.report.page import Figure, Page, Pictures, Table, Text, render, say
-from fedrela.report.reproduce import reproduce_page, sensitivity_figures
-from fedrela.report.sweep import choice_sentence
+from fedrela.report.reproduction_page import reproduce_page, sensitivity_figures
+from fedrela.report.sweep_page import choice_sentence
 from fedrela.report.writing import write_figures, write_report
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
@@ -293,7 +293,7 @@ def test_the_figure_of_tau():
     summary |= {"entries": entries, "metrics": [*summary["metrics"], {"name": "Relabeled", "of": "moved"}]}
     drawn = sensitivity_figures(summary)
     assert [figure.name for figure in drawn] == ["measured-accuracy", "measured-moved"]
-    assert "Minority: from 60.0% at 1 to 60.0% at 5" in describe_lines(new_figure(drawn[0].draw))
+    assert "Minority: from 60.0 % at 1 to 60.0 % at 5" in describe_lines(new_figure(drawn[0].draw))
     summary["entries"] = entries[:3]
     assert sensitivity_figures(summary) == []  # two values make no line
 

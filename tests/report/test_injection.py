@@ -23,7 +23,7 @@ from fedrela.experiment import run as run_experiment
 from fedrela.plots.runs import GridData
 from fedrela.report.grid_page import KINDS, all_tables, heading, summary_page
 from fedrela.report.page import render
-from fedrela.report.run import run_page
+from fedrela.report.run_page import run_page
 from fedrela.runfolder import RunFolder
 from fedrela.text import printable
 from helpers.batteries import count, tried

@@ -18,7 +18,7 @@ from fedrela.plots.runs import RunData
 from fedrela.plots.style import new_figure
 from fedrela.records import RoundRecord
 from fedrela.report.page import Page, Pictures, Table, Text, render
-from fedrela.report.run import run_page
+from fedrela.report.run_page import run_page
 from fedrela.report.writing import sample_figures, write_figures, write_report
 from fedrela.runfolder import RunFolder
 from fedrela.text import probability

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from fedrela.report.compare import arms_table, compare_table, difference_table
+from fedrela.report.compare_page import arms_table, compare_table, difference_table
 from fedrela.report.grid_page import all_tables
 from fedrela.report.page import Table
-from fedrela.report.reproduce import doubts, reproduce_tables
-from fedrela.report.sweep import sweep_table, wide_table
+from fedrela.report.reproduction_page import doubts, reproduce_tables
+from fedrela.report.sweep_page import sweep_table, wide_table
 from fedrela.report.tables import csv_text, latex, latex_text, markdown
 from fedrela.text import printable
 from helpers.batteries import examples

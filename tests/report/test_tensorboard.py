@@ -15,7 +15,7 @@ from fedrela.errors import ArgumentError
 from fedrela.experiment import run
 from fedrela.plots import client_classes
 from fedrela.report.page import Figure
-from fedrela.report.run import run_page
+from fedrela.report.run_page import run_page
 from fedrela.report.tensorboard import TensorBoardLog, scalars, write_tensorboard
 from fedrela.runfolder import RunFolder
 from helpers.small_runs import small

@@ -11,7 +11,7 @@ from fedrela.errors import ArgumentError
 from fedrela.metrics.groups import evaluation_groups
 from fedrela.plots import client_classes
 from fedrela.report import write_plot
-from fedrela.report.run import heterogeneity_facts
+from fedrela.report.run_page import heterogeneity_facts
 
 COUNTS, NAMES = np.array([[30, 0, 2], [10, 20, 1]]), ("cat", "dog", "$\\frac{owl 名")
 DRAW = partial(client_classes, COUNTS, names=NAMES, groups=evaluation_groups(COUNTS, minority=[2]))
@@ -57,8 +57,8 @@ def test_facts_are_the_metrics_in_words():
     facts = {name: value for name, value, _ in heterogeneity_facts([[30, 0, 0], [10, 20, 0]])}
     assert facts == {
         "imbalance ratio": "2",
-        "class absence": "25.0%",
-        "local/global mismatch": "16.7%",
+        "class absence": "25.0 %",
+        "local/global mismatch": "16.7 %",
         "effective clients": "1 / 1.3 / 1.6",
         "total variation": "0.333",
     }

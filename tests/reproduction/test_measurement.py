@@ -14,7 +14,7 @@ import torch
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, DataError, FedrelaError, RunFailedError
 from fedrela.experiment.result import Result
-from fedrela.report.reproduce import reproduce_tables
+from fedrela.report.reproduction_page import reproduce_tables
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import NAMES, PROTOCOLS, paper_table
 from fedrela.runfolder.grids import GridFolder, copy_without_samples

@@ -11,7 +11,6 @@ from fedrela.data.sources import SOURCES, load
 from fedrela.errors import ArgumentError
 from fedrela.experiment.overlay import merge
 from fedrela.models import build
-from fedrela.reproduction.differences import differences
 from fedrela.reproduction.estimate import (
     GPU_SAMPLES,
     GPU_STEP,
@@ -20,8 +19,9 @@ from fedrela.reproduction.estimate import (
     round_work,
     training_samples,
 )
-from fedrela.reproduction.measurement import Reproduction
-from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, number, paper_table, paper_tables
+from fedrela.reproduction.measurement import Reproduction, differences
+from fedrela.reproduction.paper_table import NAMES, SCALES, Setting, paper_table, paper_tables
+from fedrela.text import stated_number
 
 IDLE_PRICE = 70e-6  # seconds of a sample of cnn_small on one core of the development machine, nothing else running
 PLACES = [(name, scale) for name in NAMES for scale in SCALES]
@@ -136,9 +136,9 @@ def test_the_published_setting_of_long_tails():
 @pytest.mark.parametrize(("name", "scale"), PLACES)
 def test_every_entry_has_a_sound_configuration_by_the_published_protocol(name, scale):
     table = paper_table(name)
-    way = table.protocols["published"]
-    assert (way.pair, way.score) == (("baseline", "fedrela-drop"), "best-test")
-    assert way.unlike
+    protocol = table.protocols["published"]
+    assert (protocol.pair, protocol.score) == (("baseline", "fedrela-drop"), "best-test")
+    assert protocol.unlike
     for entry in table.cells:
         for arm in table.arms(entry, "published"):
             found = table.config(entry, arm, scale, 1, protocol="published")
@@ -252,8 +252,8 @@ def test_another_source_drops_the_options_of_the_former_one():
 
 @pytest.mark.parametrize(("text", "value"), [("40%", 0.4), ("1", 1), ("0.1", 0.1), ("one-shot", None), ("", None)])
 def test_numbers(text, value):
-    assert number(text) == value
-    assert type(number(text)) is type(value)
+    assert stated_number(text) == value
+    assert type(stated_number(text)) is type(value)
 
 
 @pytest.mark.parametrize("name", [*(f"{name}.toml" for name in NAMES), "families/step.toml", "families/long_tail.toml"])

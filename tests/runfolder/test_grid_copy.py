@@ -13,7 +13,7 @@ from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
 from fedrela.experiment.result import Result
 from fedrela.report.page import render
-from fedrela.report.run import run_page
+from fedrela.report.run_page import run_page
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder, copy_without_samples

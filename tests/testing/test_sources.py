@@ -151,7 +151,7 @@ def test_training_samples_in_the_test_set_are_a_warning():
     good = table()
     doubled = replace(good, x_test=good.x_train[:6].copy())
     assert (doubled_share(good), doubled_share(doubled)) == (0.0, 1.0)
-    with pytest.warns(UserWarning, match="100.0% of the test samples are also training samples"):
+    with pytest.warns(UserWarning, match="100.0 % of the test samples are also training samples"):
         check_source(lambda: replace(doubled, **{n: getattr(doubled, n).copy() for n in ARRAYS}))
 
 

@@ -19,7 +19,7 @@ from fedrela.data.posteriors import PosteriorFile
 from fedrela.data.sources.image_folder import SUFFIXES, check_files, decode_image, quiet_about_size
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest_file, safe_path, write_bytes
-from fedrela.text import printable
+from fedrela.text import percent, printable
 
 DEFAULT_TAU = 0.05
 SIDE = 96  # pixels of a thumbnail
@@ -73,9 +73,8 @@ def audit(
     except OSError as error:
         raise ArgumentError(f"{path}: cannot be written: {error.strerror}; --out chooses another folder") from None
     screen = console()
-    print_line(
-        screen, f"{expected.total[at]:,.1f} labels would move at tau {taus[at]:g} ({expected.share[at]:.2%})", "bold"
-    )
+    share = percent(expected.share[at], 2)
+    print_line(screen, f"{expected.total[at]:,.1f} labels would move at tau {taus[at]:g} ({share})", "bold")
     for text in expected.warnings:
         print_line(screen, f"warning: {printable(text)}", "yellow")
     screen.print(f"page  {printable(path)}", soft_wrap=True)
@@ -91,7 +90,7 @@ def _page(
     keywords: dict[str, Any],
     forbid: list[str] | None,
 ) -> tuple[str, core.Preview]:
-    from fedrela.report.audit import Audit, audit_page
+    from fedrela.report.audit_page import Audit, audit_page
     from fedrela.report.page import render
 
     rules: dict[str, Any] = {"allowed": allowed, "eligible": data.eligible, **named(data), **keywords}

@@ -87,7 +87,7 @@ def _with_options(config: Config, seeds: int | None, arms: str | None = None) ->
 def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
     """Print the paper's table, the table of arms, and whether each difference is within noise; return the summary."""
     from fedrela.arms import arm_label
-    from fedrela.report.compare import arms_table, compare_table
+    from fedrela.report.compare_page import arms_table, compare_table
 
     changes = list(comparison.changes())
     if changes:
@@ -158,7 +158,7 @@ def sweep(config: ConfigFile, out: Out = None, workers: Workers = None, dry_run:
 
 def _show_sweep(screen: Console, result: Sweep) -> dict[str, Any]:
     """Print one row per combination, and the values that validation would choose; return the summary."""
-    from fedrela.report.sweep import choice_sentence, sweep_table
+    from fedrela.report.sweep_page import choice_sentence, sweep_table
 
     print_report_table(screen, _narrow(sweep_table(result.record)))
     for choice in result.choice:

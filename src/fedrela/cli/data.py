@@ -186,7 +186,7 @@ def _show_summary(screen: Console, federation: Federation) -> None:
 
 def _show_classes(screen: Console, federation: Federation, groups: list[str]) -> None:
     """Print the classes with their counts: all of them if they are few, else the most frequent and the rarest."""
-    from fedrela.report.run import effective_clients
+    from fedrela.report.run_page import effective_clients
 
     before, after = federation.available, federation.class_counts
     holders = (federation.client_counts > 0).sum(axis=0)

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from fedrela.cli.progress import can_redraw
-from fedrela.cli.terminal import clock, print_error, print_line, print_table, widen
+from fedrela.cli.terminal import print_error, print_line, print_table, widen
 from fedrela.options import MOST_SEEDS
-from fedrela.text import plural, printable
+from fedrela.text import clock, duration, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.experiment import grid as grids
@@ -126,7 +126,7 @@ def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> N
     except KeyboardInterrupt:
         print_error(f"{grid.out}: finished runs are kept; run the same command to continue")
         raise
-    print_line(screen, f"done in {clock(time.monotonic() - began)}")
+    print_line(screen, f"done in {duration(time.monotonic() - began)}")
 
 
 @contextlib.contextmanager

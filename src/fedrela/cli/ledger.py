@@ -23,7 +23,7 @@ from fedrela.data.posterior_tables import ColumnOptions
 from fedrela.data.posteriors import encode_columns, read_posteriors
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files import digest, write_bytes
-from fedrela.text import listed, plural, printable, probability
+from fedrela.text import listed, percent, plural, printable, probability
 
 HELP = """
 Show which labels were changed, verify the record, and undo the changes.
@@ -91,7 +91,7 @@ def show(path: Ledgers, moves: Moves = 20) -> None:
     screen = console()
     for name, ledger in ledgers.items():
         n, m = ledger.original.size, len(ledger)
-        print_line(screen, f"{printable(name)}: {m:,} of {n:,} labels moved ({m / max(n, 1):.2%})", "bold")
+        print_line(screen, f"{printable(name)}: {m:,} of {n:,} labels moved ({percent(m / max(n, 1), 2)})", "bold")
         for line in _facts(ledger):
             print_line(screen, line)
         print_line(screen)
@@ -121,7 +121,9 @@ def _facts(ledger: core.Ledger) -> list[str]:
         ),
         "forbidden": listed(forbidden),
         "protected": f"{plural(kept, 'sample')} that must not move" if (kept := options.get("ineligible", 0)) else "",
-        "agreement": "" if origin.agreement is None else f"the model confirms {origin.agreement:.1%} of the labels",
+        "agreement": ""
+        if (confirmed := origin.agreement) is None
+        else f"the model confirms {percent(confirmed)} of the labels",
         "made by": "" if origin.version is None else f"fedrela {origin.version}",
         "client": f"{options['client']} of {options['experiment']}, round {options['round']}"
         if "client" in options

@@ -1,4 +1,4 @@
-"""``fedrela list [algorithms|models|sources|methods|tables]``: what a configuration or ``reproduce`` may name."""
+"""``fedrela list``: what a configuration or ``reproduce`` may name; ``fedrela doctor``: machine and packages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fedrela import __version__
 from fedrela.arguments import check_choice
 from fedrela.cli.terminal import console, print_line, print_table, print_text_table
 from fedrela.components import installed_components
@@ -15,6 +16,7 @@ from fedrela.core import REALLOCATORS
 from fedrela.data.sources import SOURCES
 from fedrela.experiment.toml.writer import toml_value
 from fedrela.options import expected, options_of
+from fedrela.text import printable
 
 What = Annotated[
     str | None,
@@ -41,6 +43,20 @@ def list_names(what: What = None, model: Model = "mlp") -> None:
         TABLES[name](screen, model)
         if others := installed_components("reallocators" if name == "methods" else name):
             print_line(screen, f"From installed packages: {', '.join(others)}.")
+
+
+def doctor() -> None:
+    """Show what a bug report needs: versions, processor, memory, device, folders, data sets and optional packages.
+
+    [bold]Example[/]: fedrela doctor
+
+    The lines are a Markdown list, to paste as they are. Data sets are looked for where a configuration without
+    data.root looks: in the folder data in the working directory, and where the system's packages put them.
+    """
+    from fedrela.experiment.bug_report import facts
+
+    for name, value in [("fedrela", __version__), *facts()]:
+        print(f"- {name}: {printable(value)}")
 
 
 def _algorithms(screen: Console, model: str) -> None:

@@ -100,7 +100,7 @@ COMMANDS = {
         "List the algorithms, models, data sources and methods that a configuration may name, and the paper's tables.",
     ),
     "doctor": (
-        "doctor.doctor",
+        "list.doctor",
         "Show what a bug report needs: versions, processor, memory, device, folders, data sets and optional packages.",
     ),
     "node": ("node.app", "Check a private node before it joins a federation; no connection is made."),

@@ -45,7 +45,7 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
     from fedrela.experiment.disclosure import disclosures, preview_at_node
     from fedrela.experiment.flower_app import check_key, node_number
     from fedrela.experiment.load import load_config, load_node
-    from fedrela.experiment.node import class_table, load_samples
+    from fedrela.experiment.node_samples import class_table, load_samples
     from fedrela.experiment.private import check_trainable, federation_of, refusal, within_policy
 
     loaded, own = load_config(config), load_node(node)

@@ -14,9 +14,9 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from fedrela.cli.terminal import clock, column_kinds, print_line
+from fedrela.cli.terminal import column_kinds, print_line
 from fedrela.records import RoundRecord
-from fedrela.text import percent, plural, printable
+from fedrela.text import clock, percent, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.experiment.recorded_run import RecordedRun

@@ -37,7 +37,7 @@ from fedrela.data.posteriors import PosteriorFile, encode_columns
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest, digest_file, write_bytes
 from fedrela.options import options_of
-from fedrela.text import printable, shown
+from fedrela.text import percent, printable, shown
 
 MOST_ROWS = 20
 TOP_CLASSES = 3
@@ -52,7 +52,7 @@ METAVARS = {
     "class_tau": "CLASS=SHARE",
 }
 LISTS = ("keep", "class_tau")  # flags that are given several times
-LIMITS_IN_FORCE = ("max_fraction", "forbidden", "ineligible", "absent", "class_tau")
+RECORDED_LIMITS = ("max_fraction", "forbidden", "ineligible", "absent", "class_tau")
 SET_BY_FORBID = ("allowed", "forbidden")  # these have no flags of their own
 
 
@@ -148,12 +148,12 @@ def show_preview(path: object, names: list[str], expected: core.Preview) -> None
     print_line(screen, f"{printable(path)}: {expected.counts.sum():,} samples, {len(names):,} classes", "bold")
     print_line(screen)
     rows = [
-        (f"{row['tau']:g}", f"{row['moves']:,.1f}", f"{row['share']:.2%}", _top(row["into"], names))
+        (f"{row['tau']:g}", f"{row['moves']:,.1f}", percent(row["share"], 2), _top(row["into"], names))
         for row in expected.rows()
     ]
     print_table(screen, ("tau", "expected moves", "share", "mostly to"), rows, left=("tau", "mostly to"))
     print_line(screen)
-    agreement = "unknown" if np.isnan(expected.agreement) else f"{expected.agreement:.1%}"
+    agreement = "unknown" if np.isnan(expected.agreement) else percent(expected.agreement)
     kappa = "not defined" if np.isnan(expected.kappa) else f"{expected.kappa:.2f}"
     print_line(screen, f"agreement of the model with the labels {agreement}, kappa {kappa}")
     for text in expected.warnings:
@@ -234,7 +234,7 @@ def _own_ledger(data: PosteriorFile, done: core.Relabelling, preset: str) -> cor
         version=__version__,
         seed=done.ledger.options["seed"],
         preset=preset,
-        limits={name: value for name, value in done.ledger.options.items() if name in LIMITS_IN_FORCE},
+        limits={name: value for name, value in done.ledger.options.items() if name in RECORDED_LIMITS},
         inputs_sha256=arrays_digest({"posterior": np.asarray(data.posterior, np.float64)}),
         agreement=agreement(data.posterior, y) if y.size else None,
     )
@@ -275,7 +275,7 @@ def _show(screen: Console, data: PosteriorFile, done: core.Relabelling) -> None:
     if m:
         show_flows(screen, names, done.ledger)
         _show_counts(screen, names, done)
-    print_line(screen, f"moved {m:,} of {n:,} labels ({done.share:.2%})", "bold")
+    print_line(screen, f"moved {m:,} of {n:,} labels ({percent(done.share, 2)})", "bold")
     for note in done.ledger.notes:
         print_line(screen, f"note: {printable(note)}")
 

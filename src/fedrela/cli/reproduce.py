@@ -13,9 +13,9 @@ from fedrela.arguments import check_choice
 from fedrela.cli.grid_runs import DryRun, Out, Seeds, execute
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
-from fedrela.cli.terminal import console, duration, print_line, print_report_table, print_table
+from fedrela.cli.terminal import console, print_line, print_report_table, print_table
 from fedrela.errors import ArgumentError
-from fedrela.text import plural, printable
+from fedrela.text import duration, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.reproduction.measurement import Reproduction
@@ -189,7 +189,7 @@ def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None, 
 
 def _conclude(screen: Console, plan: Reproduction) -> dict[str, Any]:
     """Write the summary, print the paper's table with the measured values and remarks on it, return the summary."""
-    from fedrela.report.reproduce import remarks, reproduce_tables
+    from fedrela.report.reproduction_page import remarks, reproduce_tables
 
     summary = plan.conclude()
     for table in reproduce_tables(summary):

@@ -125,12 +125,12 @@ def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers =
 
     screen, recorded, wrong, number = console(), studies.Study(study), 0, read_workers(workers)
 
-    def tell(cell: Cell) -> None:
+    def on_start(cell: Cell) -> None:
         values = "".join(f", {key} = {value}" for key, value in cell.values.items())
         print_line(screen, printable(f"{cell.baseline}, {cell.arm}, seed {cell.seed}{values}", 160), "bold")
 
     with scratch() as folder:
-        for check in studies.verify(recorded, cells, seed, folder, tell, number):
+        for check in studies.verify(recorded, cells, seed, folder, on_start, number):
             wrong += not check.same
             print_line(screen, f"  {'as recorded' if check.same else 'NOT as recorded'}: {check.words}")
     if wrong:

@@ -20,13 +20,13 @@ from rich.console import Console
 from fedrela.arguments import check_choice, check_workers
 from fedrela.cli.check import ConfigFile, describe
 from fedrela.cli.progress import RunProgress, StageBar, open_logs, progress_bar
-from fedrela.cli.terminal import clock, console, print_error, print_line, print_table
+from fedrela.cli.terminal import console, print_error, print_line, print_table
 from fedrela.components import imported_modules
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.files import first_free
 from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.names import REPORT
-from fedrela.text import percent, plural, printable
+from fedrela.text import duration, percent, plural, printable
 
 if TYPE_CHECKING:
     from fedrela.cli.progress import Log
@@ -174,7 +174,7 @@ def _simulate(
         raise ArgumentError("--engine: flower needs its simulator; run `pip install 'fedrela[flower-sim]'`")
     from fedrela.experiment.flower_app import simulate
 
-    _show(heading, folder, lambda progress: simulate(config, out=folder, workers=workers, watch=progress), events)
+    _show(heading, folder, lambda progress: simulate(config, out=folder, workers=workers, on_round=progress), events)
 
 
 def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], events: Sequence[Log]) -> None:
@@ -189,7 +189,7 @@ def _show(heading: str, folder: Path, work: Callable[[RunProgress], Result], eve
             print_error(f"{folder}: {RunFolder.open(folder).status_text}; continue with `{_resume_command(folder)}`")
         raise
     progress.finish(folder, result.rounds)
-    print_line(screen, f"done in {clock(time.monotonic() - began)}")
+    print_line(screen, f"done in {duration(time.monotonic() - began)}")
     print_line(screen)
     _write_report(folder)
     _print_result(screen, result)

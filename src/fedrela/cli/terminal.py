@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 100
 WIDEST = 200  # characters per line of a report's table that goes to a file
 LONGEST_NAME = 40  # characters of a class name in a table
-DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 
 def help_text(text: str | None) -> str:
@@ -39,8 +38,9 @@ def column_kinds(features: Sequence[str], encoded: Iterable[str]) -> str:
     >>> column_kinds(["bmi>=30", "sex=f", "sex=m", "ward", "ward missing"], ["sex=f", "sex=m", "ward missing"])
     'columns: numbers bmi>=30, ward; categories sex (2 values)'
     """
-    not_numbers, names = {*encoded}, {*features}
-    of_category = [name for name in features if name in not_numbers and name.removesuffix(" missing") not in names]
+    not_numbers = {*encoded}
+    indicators = {f"{name} missing" for name in features}
+    of_category = [name for name in features if name in not_numbers - indicators]
     categories = Counter(name.partition("=")[0] for name in of_category)
     numbers = [name for name in features if name not in not_numbers]
     kinds = {"numbers": numbers, "categories": [f"{name} ({plural(n, 'value')})" for name, n in categories.items()]}
@@ -104,27 +104,3 @@ def widen(screen: Console) -> None:
     """Let the lines of a table that goes to a file be longer, so that cells are not folded."""
     if not screen.is_terminal:
         screen.width = max(screen.width, WIDEST)
-
-
-def clock(seconds: float) -> str:
-    """Return a duration to the second.
-
-    >>> clock(75), clock(4000)
-    ('1:15', '1:06:40')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def duration(seconds: float) -> str:
-    """Return a rough duration.
-
-    >>> duration(42), duration(400), duration(9000), duration(1e6)
-    ('42 s', '7 min', '2.5 h', '12 days')
-    """
-    if seconds < 2 * MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * HOUR:
-        return f"{seconds / MINUTE:.0f} min"
-    return f"{seconds / HOUR:.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:,.0f} days"

@@ -17,7 +17,7 @@ from fedrela import theory as lemmas
 from fedrela.cli.run import RUNS
 from fedrela.cli.terminal import console, print_line, print_table
 from fedrela.errors import ArgumentError
-from fedrela.text import plural, printable
+from fedrela.text import percent, plural, printable
 from fedrela.theory import Clients, TwoGaussians
 
 ALPHAS = (100.0, 1.0, 0.3, 0.1)
@@ -106,7 +106,7 @@ def _show_boundaries(screen: Console, clients: Clients, rho: float, gaussians: T
     shown = []
     for words, found in rows.items():
         recalls = [gaussians.recalls(each) for each in found]
-        shares = [f"{side[c]:.1%}" for c in (0, 1) for side in recalls]
+        shares = [percent(side[c]) for c in (0, 1) for side in recalls]
         shown.append((words, *(f"{each:.4g}" for each in found), *shares))
     print_table(screen, columns, shown, left=("boundary",))
     print_line(screen)
@@ -116,7 +116,7 @@ def _show_boundaries(screen: Console, clients: Clients, rho: float, gaussians: T
         f"{lemmas.balance_condition(clients, *priors, rho):.3g} corrected (below 1: balanced); "
         f"it needs rho = {lemmas.needed_rho(clients, *priors):.3g}",
     )
-    print_line(screen, f"clients with class j as majority have {clients.contradicting:.1%} of the weight")
+    print_line(screen, f"clients with class j as majority have {percent(clients.contradicting)} of the weight")
 
 
 def _show_errors(screen: Console, error: partial[float]) -> None:

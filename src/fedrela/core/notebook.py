@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrela.core.ledger import MOVES, Ledger
 from fedrela.errors import ArgumentError
-from fedrela.text import printable, probability
+from fedrela.text import percent, printable, probability
 
 LONGEST_TABLE = 20  # rows
 LONGEST_NAME = 60  # characters
@@ -67,7 +67,7 @@ def moves_frame(ledger: Ledger, class_names: Sequence[str] | None = None) -> Any
 def moves_html(ledger: Ledger) -> str:
     """Return a summary of a re-labelling: how many labels moved, from which class to which, and the notes."""
     moved, samples = len(ledger), ledger.original.size
-    share = f" ({moved / samples:.1%})" if samples else ""
+    share = f" ({percent(moved / samples)})" if samples else ""
     parts = [f"<p><strong>{moved:,} of {samples:,} labels moved</strong>{share}</p>"]
     if ledger.refusal is not None:
         parts = [f"<p><strong>refused</strong>: {safe(ledger.refusal)}; no label moved</p>"]

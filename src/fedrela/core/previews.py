@@ -15,7 +15,7 @@ from fedrela.core.equations import Floats, agreement
 from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.core.relabelling import Inputs, check_inputs
 from fedrela.errors import ArgumentError
-from fedrela.text import probability
+from fedrela.text import percent, probability
 
 TAUS = (0.01, 0.03, 0.05, 0.1, 0.2)
 USUAL_SHARE = 0.30  # a larger expected share of changed labels gives a warning
@@ -96,9 +96,9 @@ class Preview:
         lines = ["   tau  moves   share  " + "".join(f"{f'->{c}':>8}" for c in classes)]
         for row in self.rows():
             cells = "".join(f"{row['into'][c]:8.1f}" for c in classes)
-            lines.append(f"{probability(row['tau']):>6} {row['moves']:6.1f} {row['share']:6.1%}  {cells}")
+            lines.append(f"{probability(row['tau']):>6} {row['moves']:6.1f} {percent(row['share']):>7}  {cells}")
         if self.counts.any():
-            lines.append(f"the model's first choice is the label for {self.agreement:.1%} of the samples")
+            lines.append(f"the model's first choice is the label for {percent(self.agreement)} of the samples")
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
 
@@ -175,7 +175,7 @@ def _warnings(
     n, warnings = int(counts.sum()), []
     if agreement < POOR_AGREEMENT and not kappa >= POOR_KAPPA:
         warnings.append(
-            f"the model agrees with {agreement:.1%} of the labels, hardly more than chance; "
+            f"the model agrees with {percent(agreement)} of the labels, hardly more than chance; "
             "a poor model moves more labels than a good one: re-label later, or check the order of the classes"
         )
     if np.count_nonzero(counts) == 1 and counts.size > 1:
@@ -183,7 +183,8 @@ def _warnings(
         warnings.append(f"{only}, so every move adds a class that these data do not have")
     if (large := total > USUAL_SHARE * n).any():
         tau, share = taus[large.argmax()], total[large.argmax()] / n
-        warnings.append(f"at tau {tau:g} {share:.0%} of the labels would change, more than usual (30%)")
+        changed, usual = percent(share, 0), percent(USUAL_SHARE, 0)
+        warnings.append(f"at tau {tau:g} {changed} of the labels would change, more than usual ({usual})")
     if (capped := total > max_fraction * n).any():
         warnings.append(f"at tau {taus[capped.argmax()]:g} max_fraction {max_fraction:g} is expected to bind")
     return tuple(warnings)

@@ -16,7 +16,7 @@ from fedrela.engine.client_relabelling import posterior
 from fedrela.engine.shared_memory import SharedMemory
 from fedrela.engine.tasks import Task
 from fedrela.errors import DataError
-from fedrela.experiment.node import NodeSamples
+from fedrela.experiment.node_samples import NodeSamples
 from fedrela.experiment.private import (
     COUNTS,
     at_node,

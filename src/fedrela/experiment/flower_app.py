@@ -18,7 +18,7 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, load_node, parse_config
-from fedrela.experiment.node import MismatchError, load_samples
+from fedrela.experiment.node_samples import MismatchError, load_samples
 from fedrela.experiment.private import (
     PrivateFederation,
     at_node,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 STATE = ".fedrela-client"  # folder of a node's own state, unless it names another
 TIMEOUT = 600.0  # seconds
-Watch = Callable[[RecordedRun, RoundRecord | None], None]
+OnRound = Callable[[RecordedRun, RoundRecord | None], None]
 
 
 def client_app(config: Config, state: str = STATE) -> Any:
@@ -123,8 +123,8 @@ def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 def private_client(text: str, state: str, data: str, name: str = "", key: str = "") -> FlowerClient:
     """Return what runs the tasks of a private node; an error in its data or policy excludes it."""
     from fedrela.flower.client_app import FlowerClient, PrivateNode
-    from fedrela.flower.keys import signer
     from fedrela.flower.mod import LOG
+    from fedrela.flower.roster import signer
 
     config = parse_config(text)
     number = node_number(config, name or load_node(data).name or "")
@@ -140,8 +140,8 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
     except Exception as error:  # perhaps of the node's own function: the message may name a value
         LOG.error("fedrela: cannot take part: %s", one_line(error))
         return client(_no_runner, refusal="its file or its data cannot be read; its own log says why")
-    tell = partial(own_statistics, config, node, samples)
-    alone = PrivateNode(samples.sha256, tell, samples.y_test, node.policy.confusion)
+    statistics = partial(own_statistics, config, node, samples)
+    alone = PrivateNode(samples.sha256, statistics, samples.y_test, node.policy.confusion)
     return client(
         lambda agreed: _runner(own, at_node(own, samples, number, agreed)),
         private=alone,
@@ -163,7 +163,7 @@ def check_key(config: Config, node: NodeConfig, number: int) -> None:
     name, text = federation_of(config).nodes[number], b"fedrela node check"
     public = federation_of(config).keys.get(name)
     if public and node.key:
-        from fedrela.flower.keys import signer, verified
+        from fedrela.flower.roster import signer, verified
 
         if not verified(public, signer(node.key)(text), text):
             raise MismatchError(f"{node.key}: is not the private key of {name!r} in federation.keys")
@@ -171,7 +171,7 @@ def check_key(config: Config, node: NodeConfig, number: int) -> None:
 
 def serve(
     config: Config, grid: Any, *, out: str | Path, experiment: str, timeout: float = TIMEOUT,
-    watch: Watch | None = None, private: bool = False, data: str | Path | None = None,
+    on_round: OnRound | None = None, private: bool = False, data: str | Path | None = None,
 ) -> Result:  # fmt: skip
     """Run the clients' configuration on a Flower grid, or resume the run in `out`.
 
@@ -187,7 +187,7 @@ def serve(
         The name under which clients store their states; use the same to resume.
     timeout
         Seconds to wait for clients to connect, and for replies if ``train.deadline`` is 0.
-    watch
+    on_round
         Called with the run before its first round, and after each.
     private
         Whether nodes are private: the server then has no samples but those that `data` names.
@@ -217,14 +217,14 @@ def serve(
         if not private:
             executor.roster.data_sha256 = data_sha256(recorded.folder.manifest["data"])
             executor.roster.clients = range(len(recorded.folder.manifest["data"]["client_sizes"]))
-        tell = watch or (lambda *_: None)
+        report = on_round or (lambda *_: None)
         records = recorded.folder.rounds()
         executor.note_rounds(map(RoundRecord.from_record, records), recorded.every)
         executor.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
-        tell(recorded, None)
+        report(recorded, None)
         for done in recorded.rounds():
             executor.note_rounds([done.record], recorded.every)
-            tell(recorded, done.record)
+            report(recorded, done.record)
         return recorded.finish()
 
 
@@ -249,7 +249,7 @@ def _server_part(
 
 
 def simulate(
-    config: Config, *, out: str | Path, workers: int | str | None = None, watch: Watch | None = None
+    config: Config, *, out: str | Path, workers: int | str | None = None, on_round: OnRound | None = None
 ) -> Result:
     """Run in Flower's simulator; clients keep their states in the run folder."""
     from fedrela.flower.simulator import simulate
@@ -258,7 +258,7 @@ def simulate(
     clients = len(build_data(config).shards)
     wanted = config.engine.workers if workers is None else workers
     cores = usable_cores() if isinstance(wanted, str) else wanted
-    work = partial(serve, config, out=out, experiment="simulation", watch=watch)
+    work = partial(serve, config, out=out, experiment="simulation", on_round=on_round)
     result: Result = simulate(work, client_app(config, str(Path(out).absolute() / "clients")), clients, cores)
     return result
 

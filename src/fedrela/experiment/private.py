@@ -23,7 +23,7 @@ from fedrela.engine.problem import Problem
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import errors_at, first_of_each
-from fedrela.experiment.node import MismatchError, NodeSamples, numeric_columns, sample_form
+from fedrela.experiment.node_samples import MismatchError, NodeSamples, numeric_columns, sample_form
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.federation import FederationConfig, NodeConfig, NodePolicy
 from fedrela.metrics.groups import Groups, evaluation_groups

@@ -15,6 +15,7 @@ from fedrela.core.notebook import data_frame, safe, table
 from fedrela.errors import DataError, FedrelaError
 from fedrela.models.layout import Layout, LayoutEntry
 from fedrela.runfolder import RunFolder, RunStatus
+from fedrela.text import percent
 
 WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a module
 
@@ -146,10 +147,12 @@ class Result:
         return result_html(self.record, self.folder, records)
 
     def __str__(self) -> str:
-        shares = ", ".join(f"{name} {value:.1%}" for name, value in self.groups.items() if value is not None)
+        shares = ", ".join(f"{name} {percent(value)}" for name, value in self.groups.items() if value is not None)
         moved = "moved labels not reported" if self.moved is None else f"{self.moved} labels moved"
         overall = self.accuracy.get("overall")
-        scored = "not evaluated: there are no test samples" if overall is None else f"{overall:.1%} overall ({shares})"
+        scored = (
+            "not evaluated: there are no test samples" if overall is None else f"{percent(overall)} overall ({shares})"
+        )
         return f"{scored}, {moved}, in {self.folder}"
 
 
@@ -168,8 +171,8 @@ def round_columns(records: Records) -> dict[str, list[Any]]:
     """
     tests = [record["accuracy"] or {} for record in records]
     groups = dict.fromkeys(name for scores in tests for name in scores.get("groups", {}))
-    held_back = [record["validation"] or {} for record in records]
-    validated = ("overall", "balanced") if any(held_back) else ()
+    validation = [record["validation"] or {} for record in records]
+    validated = ("overall", "balanced") if any(validation) else ()
     return {
         "round": [record["round"] for record in records],
         **{name: [_known(scores.get(name)) for scores in tests] for name in SCORES},
@@ -179,7 +182,7 @@ def round_columns(records: Records) -> dict[str, list[Any]]:
         **{name: [len(record[name]) for record in records] for name in ("relabelled", "chosen", "admitted")},
         "lost": [len(record["excluded"]) for record in records],
         "skipped": [record["skipped"] for record in records],
-        **{f"validation_{name}": [_known(scores.get(name)) for scores in held_back] for name in validated},
+        **{f"validation_{name}": [_known(scores.get(name)) for scores in validation] for name in validated},
     }
 
 
@@ -191,7 +194,7 @@ def result_html(record: Mapping[str, Any], folder: object, records: Records) -> 
     """Return the view of a result; without the records of its rounds it has no line."""
     accuracy = record["accuracy"]
     shown = {name: accuracy[name] for name in ("overall", "balanced") if name in accuracy} | accuracy.get("groups", {})
-    rows = [(name, "–" if value is None else f"{value:.1%}") for name, value in shown.items()]
+    rows = [(name, percent(value, missing="–")) for name, value in shown.items()]
     moved = "moved labels not reported" if record["moved"] is None else f"{record['moved']:,} labels moved"
     facts = f"{moved}; {record['rounds']:,} rounds"
     line = accuracy_line(records, record.get("headline", "overall"))
@@ -215,7 +218,7 @@ def accuracy_line(records: Records, metric: str) -> str:
 
     points = " ".join(f"{across(number):.1f},{down(value):.1f}" for number, value in scored)
     marks = [r["round"] for r in records if r["relabelled"] and first <= r["round"] <= last][:1]
-    words = f"{safe(metric)} accuracy from {start:.1%} in round {first} to {end:.1%} in round {last}"
+    words = f"{safe(metric)} accuracy from {percent(start)} in round {first} to {percent(end)} in round {last}"
     words += "".join(f", re-labelling in round {number}" for number in marks)
     lines = "".join(f'<path d="M{across(number):.1f} 0V{HEIGHT}" stroke-dasharray="2 3"/>' for number in marks)
     return (

@@ -120,7 +120,7 @@ class SweepPlan:
         return Sweep(self.grid.out, self.grid.conclude(sweep_summary(self.grid, self.values)))
 
 
-HELD_BACK = "balanced accuracy on the clients' validation samples"
+CRITERION = "balanced accuracy on the clients' validation samples"
 NO_VALIDATION = (
     "No values can be chosen without the test set, since clients hold out no samples; data.validation = 0.1 would hold "
     "out a tenth of them."
@@ -193,7 +193,7 @@ def choice_of(points: Sequence[Record], headline: str) -> Record | None:
     return {
         "baseline": chosen["baseline"],
         "arm": chosen["arm"],
-        "by": HELD_BACK,
+        "by": CRITERION,
         "values": chosen["values"],
         "validation": chosen["validation"]["mean"],
         "test": {name: spread["mean"] for name, spread in chosen["metrics"].items() if name != "moved"},

@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
+from fedrela.errors import ArgumentError
+from fedrela.files import read_plain
 from fedrela.flower.client_app import challenge
 from fedrela.flower.codec import CONFIG, LONGEST_REASON
-from fedrela.flower.keys import verified
 from fedrela.records import Failure, FailureKind
 from fedrela.text import printable
 
 LOGGER = logging.getLogger("flwr")  # the server's log
 POLL_SECONDS = 0.2  # seconds between two polls for connecting clients
+LARGEST_KEY = 1 << 16  # bytes of a key file
+KINDS = "ecdsa (P-256, P-384, P-521) or ed25519, without a pass phrase"
 
 
 class Roster:
@@ -120,3 +124,43 @@ class Roster:
             digest = printable(data[:8], LONGEST_REASON) or "none"
             return f"has other data than the configuration: digest {digest}, expected {self.data_sha256[:8]}"
         return printable(str(answer.get("refused", "")), LONGEST_REASON)
+
+
+def signer(path: Path) -> Callable[[bytes], bytes]:
+    """Return a function that signs with the private key in a file, as written by ``ssh-keygen``."""
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+    from cryptography.hazmat.primitives.hashes import SHA384
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+
+    try:
+        key = load_ssh_private_key(read_plain(path, LARGEST_KEY), None)
+    except OSError as error:
+        raise ArgumentError(f"{path}: cannot be read: {error.strerror}", argument="key") from None
+    except Exception:  # the package raises many kinds
+        raise ArgumentError(f"{path}: expected a private key, {KINDS}", argument="key") from None
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        return lambda data: key.sign(data, ec.ECDSA(SHA384()))
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return key.sign
+    raise ArgumentError(f"{path}: expected a private key, {KINDS}", argument="key")
+
+
+def verified(public: str, signature: Any, data: bytes) -> bool:
+    """Whether a signature of these data belongs to a public key, given as the text of a ``.pub`` file."""
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+    from cryptography.hazmat.primitives.hashes import SHA384
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+    if not isinstance(signature, bytes):
+        return False
+    try:
+        key = load_ssh_public_key(public.encode())
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(signature, data, ec.ECDSA(SHA384()))
+        elif isinstance(key, ed25519.Ed25519PublicKey):
+            key.verify(signature, data)
+        else:
+            return False
+    except Exception:  # a wrong signature, or an invalid key
+        return False
+    return True

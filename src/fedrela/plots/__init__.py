@@ -15,10 +15,10 @@ baseline, arm
 from fedrela.plots.classes import class_changes, class_counts, confusion, label_flows, moves_into_classes
 from fedrela.plots.clients import client_classes
 from fedrela.plots.comparisons import Gain, gains, published_and_measured, sensitivity
+from fedrela.plots.gaussian_boundaries import boundaries, posteriors
 from fedrela.plots.rounds import accuracy_over_rounds, cost
 from fedrela.plots.samples import decision_boundary, gallery, score_histogram
 from fedrela.plots.style import use_style
-from fedrela.plots.theory import boundaries, posteriors
 
 __all__ = [
     "Gain", "accuracy_over_rounds", "boundaries", "class_changes", "class_counts", "client_classes", "confusion",

@@ -13,7 +13,7 @@ from fedrela.metrics.groups import Groups
 from fedrela.plots import style
 from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes, name
-from fedrela.text import limited, not_one_of, points, short
+from fedrela.text import limited, not_one_of, percent, points, short
 
 MOST_ROWS = 40  # up to this number every class has a row
 EXTREMES = 12  # beyond that: the classes with the largest rises, and as many with the largest falls
@@ -122,7 +122,7 @@ def _draw_changes(ax: Axes, rows: list[Change], groups: Groups | None, labels: t
         ax.plot([row.before, row.after], [y, y], color=colour, linestyle="-", linewidth=2, zorder=2)
         for x, face in ((row.before, style.PAPER), (row.after, colour)):
             (dot,) = ax.plot(x, y, "o", markersize=6, markerfacecolor=face, markeredgecolor=colour, zorder=3)
-            style.tooltips(dot, [f"{row.name}: {row.before:.1%} to {row.after:.1%}"])
+            style.tooltips(dot, [f"{row.name}: {percent(row.before)} to {percent(row.after)}"])
     style.name_rows(ax, [row.name for row in rows], [points(row.after - row.before) for row in rows])
     style.percent_axis(ax.xaxis)
     ax.set_xlabel("test accuracy")

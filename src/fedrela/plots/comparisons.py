@@ -8,23 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from fedrela.arms import arm_of_baseline
+from fedrela.arms import BASELINE, TREATED, arm_of_baseline
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.classes import heat_map
 from fedrela.plots.runs import read_summary
 from fedrela.plots.style import Axes
-from fedrela.text import limited, not_one_of, points, short
+from fedrela.text import limited, not_one_of, percent, points, short
 
 Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]  # of a table of the paper
 Dashed = Mapping[str, float | None] | None
-BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
 MOST_ROWS = 80
 MARKERS = "os^Dv*"
 MOVED = "moved"
 DASHES = (0, (4, 3))
-HELD_BACK = "validation"  # balanced accuracy on the clients' validation samples
+VALIDATION = "validation"  # balanced accuracy on the clients' validation samples
 
 
 @style.plot
@@ -171,7 +170,7 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
         shown = summary["metrics"] if one else [metric or summary["metrics"][-1]]
         spreads = {label: [point["metrics"][label] for point in found] for label in shown}
         if one and all(point["validation"] for point in found):
-            spreads[HELD_BACK] = [point["validation"] for point in found]
+            spreads[VALIDATION] = [point["validation"] for point in found]
         at = [point["values"][key] for point in found]
         for label, line in spreads.items():
             parts = ([spread[part] for spread in line] for part in ("mean", "deviation"))
@@ -186,7 +185,7 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
         ax.set_ylabel(style.name(key))
 
 
-def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool, dashed: Dashed = None) -> None:
+def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], shares: bool, dashed: Dashed = None) -> None:
     for k, (label, (x, mean, deviation)) in enumerate(lines.items()):
         at, y = style.floats(x), style.floats(mean)
         order = np.argsort(at, kind="stable")
@@ -195,8 +194,8 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool, dashed: 
         spread = style.floats([None] * len(x) if deviation is None else deviation)[order]
         look = {"marker": MARKERS[k % len(MARKERS)], "markeredgecolor": style.PAPER, "label": style.name(label)}
         look |= {"linestyle": "solid"} if dashed else {}
-        line = style.line(ax, at, y, spread, 1.0 if percent else np.inf, **look)
-        texts = [f"{value:.1%}" if percent else short(value) for value in y]
+        line = style.line(ax, at, y, spread, 1.0 if shares else np.inf, **look)
+        texts = [percent(value) if shares else short(value) for value in y]
         style.tooltips(line, [f"{limited(label)}, {a:g}: {text}" for a, text in zip(at, texts, strict=True)])
         if (value := (dashed or {}).get(label)) is not None:
             ax.axhline(value, color=line.get_color(), linestyle=DASHES, linewidth=1)
@@ -209,8 +208,8 @@ def _lines(ax: Axes, lines: Mapping[str, Sequence[Any]], percent: bool, dashed: 
         ax.set_xscale("log")
         ax.set_xticks(values, [f"{value:g}" for value in values])
         ax.minorticks_off()
-    ax.set_ylabel("test accuracy" if percent else "labels moved")
-    if percent:
+    ax.set_ylabel("test accuracy" if shares else "labels moved")
+    if shares:
         style.percent_axis(ax.yaxis)
 
 

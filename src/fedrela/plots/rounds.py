@@ -11,10 +11,10 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes
-from fedrela.text import not_one_of
+from fedrela.text import not_one_of, percent
 
 SHARED = "shared by all arms"
-HELD_BACK = "balanced, validation samples"
+VALIDATION = "balanced, validation samples"
 SPANS = {"training": "train_seconds", "evaluation": "evaluate_seconds", "re-labelling": "relabel_seconds"}
 MOST_BARS = 120
 DASHES = ("-", "--", "-.", ":")
@@ -76,7 +76,7 @@ def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
             ax.plot(x, shares, color=colour, linestyle=DASHES[(k + 1) % 4], label=style.name(group))
     held = [(record.round, record.validation["balanced"]) for record in run.rounds if record.validation]
     if held:
-        ax.plot(*zip(*held, strict=True), color=style.SERIES[3], linestyle=":", label=HELD_BACK)
+        ax.plot(*zip(*held, strict=True), color=style.SERIES[3], linestyle=":", label=VALIDATION)
     scale = run.config["relabel"]["lr_scale"]
     rate = "" if scale == 1 else f"learning rate × {scale:g}"
     what = ", ".join(filter(None, ["re-labelling" if run.enabled else "", rate]))
@@ -157,7 +157,7 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     whole = max(sum(values.sum() for values in parts.values()), 1e-300)
     for k, (label, values) in enumerate(parts.items()):
         height = np.add.reduceat(values, starts) / widths
-        words, colour = f"{style.name(label)} ({values.sum() / whole:.0%})", style.SERIES[k % len(style.SERIES)]
+        words, colour = f"{style.name(label)} ({percent(values.sum() / whole, 0)})", style.SERIES[k % len(style.SERIES)]
         bars = ax.bar(middles, height, 0.8 * widths, floor, color=colour, label=words)
         numbered = zip(rounds[starts], height, strict=True)
         style.tooltips(bars, [f"round {number}, {label}: {seconds:.3g} s" for number, seconds in numbered])

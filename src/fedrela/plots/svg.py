@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedrela.plots.style import LIGHT, styled
-from fedrela.text import printable
+from fedrela.text import percent, printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,7 +125,7 @@ def describe_lines(figure: Figure) -> str:
             continue
         assert line.axes is not None
         x, y = places.T
-        percent = type(line.axes.yaxis.get_major_formatter()).__name__ == "PercentFormatter"
-        first, last, most = (f"{value:.1%}" if percent else f"{value:,.4g}" for value in (y[0], y[-1], y.max()))
+        shares = type(line.axes.yaxis.get_major_formatter()).__name__ == "PercentFormatter"
+        first, last, most = (percent(value) if shares else f"{value:,.4g}" for value in (y[0], y[-1], y.max()))
         said.append(f"{label}: from {first} at {x[0]:g} to {last} at {x[-1]:g}, at most {most}.")
     return " ".join(said)

@@ -25,7 +25,7 @@ from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import LabelStore
 from fedrela.streams import stream
-from fedrela.text import one_line, unknown
+from fedrela.text import one_line, percent, unknown
 
 UNLIMITED = 1_000_000  # passes of a periodic schedule, unless a number is given
 
@@ -201,7 +201,7 @@ class ClientRound:
         confirmed, refusal = agreement(Q, y), None
         eligible = eligible_by_agreement(confirmed, limits.min_agreement, len(y))
         if eligible is not None:
-            refusal = f"no label moves: the model confirms {confirmed:.0%} of them, less than min_agreement"
+            refusal = f"no label moves: the model confirms {percent(confirmed, 0)} of them, less than min_agreement"
         done = relabel(
             Q,
             y,
@@ -239,9 +239,9 @@ class ClientRound:
         self.log.info("%s: %d of %d labels changed; ledger in %s", self._where, moved, n, self.store.folder)
         warnings = []
         if refusal is None and confirmed < 0.5:
-            warnings.append(f"the model confirms only {confirmed:.0%} of the labels; do not trust its moves")
+            warnings.append(f"the model confirms only {percent(confirmed, 0)} of the labels; do not trust its moves")
         if done.share > cap / 2:
-            warnings.append(f"{done.share:.1%} of the labels changed, more than half of max_fraction = {cap:g}")
+            warnings.append(f"{percent(done.share)} of the labels changed, more than half of max_fraction = {cap:g}")
         if "opacus" in sys.modules:
             warnings.append(
                 "sample-level differential privacy (Opacus) does not cover FedReLa: one sample can change the labels "

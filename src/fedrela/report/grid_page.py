@@ -11,15 +11,15 @@ from fedrela.arms import arm_label
 from fedrela.plots.comparisons import Summary, value_text
 from fedrela.plots.rounds import SPANS
 from fedrela.plots.runs import GridData, RunData
-from fedrela.report.compare import compare_page, compare_tables, compare_values
+from fedrela.report.compare_page import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Facts, Page, Section, Table, Text, say
-from fedrela.report.reproduce import remarks, reproduce_page, reproduce_tables, reproduce_values
-from fedrela.report.run import SAMPLES, gallery, without_paths
-from fedrela.report.sweep import sweep_page, sweep_tables, sweep_values
+from fedrela.report.reproduction_page import remarks, reproduce_page, reproduce_tables, reproduce_values
+from fedrela.report.run_page import SAMPLES, gallery, without_paths
+from fedrela.report.sweep_page import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.json_records import json_file
-from fedrela.text import limited, plural, seconds
+from fedrela.text import duration, limited, plural
 
 MOST_ROWS = 200
 Tables = Callable[[Summary], list[Table]]
@@ -100,7 +100,7 @@ def _cost(runs: GridData) -> Section:
             sums = [[sum(record.get(span, 0.0) for record in run.timing) for span in SPANS.values()] for run in found]
             times = np.mean(sums, axis=0)
             per_round = times[:2].sum() / len(found[0].timing)
-            shown = map(seconds, (per_round, *times.tolist()))
+            shown = map(duration, (per_round, *times.tolist()))
             rows.append((limited(baseline), arm_label(arm), f"{len(found)}", *shown))
     columns = ("baseline", "arm", "runs", "per round", *SPANS)
     caption = "Time of a run, mean over its runs, the shared rounds included"

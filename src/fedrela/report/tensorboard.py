@@ -12,7 +12,7 @@ from typing import Any
 from fedrela.errors import ArgumentError
 from fedrela.plots.style import new_figure, styled
 from fedrela.report.page import Figure
-from fedrela.report.run import run_page
+from fedrela.report.run_page import run_page
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
 

@@ -20,7 +20,7 @@ from fedrela.plots.style import COLUMN, PAGE, name, new_figure
 from fedrela.plots.svg import save
 from fedrela.report.grid_page import grid_page
 from fedrela.report.page import Figure, Page, render
-from fedrela.report.run import run_page
+from fedrela.report.run_page import run_page
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.names import REPORT

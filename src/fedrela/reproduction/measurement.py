@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fedrela.arguments import check_choice
+from fedrela.arms import BASELINE, TREATED
 from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import find_source, load
 from fedrela.errors import DataError
 from fedrela.experiment.grid import Cell, Grid
-from fedrela.experiment.toml.writer import toml_text
+from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
 from fedrela.reproduction.baselines import with_baselines, with_changes
-from fedrela.reproduction.differences import differences
 from fedrela.reproduction.paper_table import (
     PROTOCOLS,
     SCALES,
@@ -29,6 +29,8 @@ from fedrela.reproduction.paper_table import (
 from fedrela.runfolder.json_records import Record
 
 CHOICES = (*PROTOCOLS, "both")
+WORDS = ("arm", "dataset", "method")  # axes whose values need no explanation
+Place = dict[str, str]  # value by axis
 Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one per seed
 
 
@@ -94,7 +96,7 @@ class Reproduction:
         self.protocols = PROTOCOLS if protocol == "both" else (protocol,)
         self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, seeds + 1))
         self.chosen = table.chosen(scale, every)
-        self._runs = {(id(cell), way): self._runs_of(cell, way) for way in self.protocols for cell in self.chosen}
+        self._runs = {(id(cell), each): self._runs_of(cell, each) for each in self.protocols for cell in self.chosen}
         made_from = {"reproduce": table.label, "scale": scale, "sha256": table.sha256}
         self.grid = Grid(
             out, [cell for cells in self._runs.values() for cell in cells], kind="reproduce", name=table.label,
@@ -102,14 +104,14 @@ class Reproduction:
             shared=shared,
         )  # fmt: skip
 
-    def _runs_of(self, paper_cell: PaperCell, way: str) -> list[Cell]:
+    def _runs_of(self, paper_cell: PaperCell, protocol: str) -> list[Cell]:
         table, baseline = self.table, self.table.place(paper_cell)["method"]
         values = {axis: value for axis, value in paper_cell.at.items() if axis != "method"}
-        if way != "matched":
-            values["protocol"] = way
+        if protocol != "matched":
+            values["protocol"] = protocol
         return [
-            Cell(table.config(paper_cell, arm, self.scale, seed, self.root, way), baseline, arm, seed, values)
-            for arm in table.arms(paper_cell, way)
+            Cell(table.config(paper_cell, arm, self.scale, seed, self.root, protocol), baseline, arm, seed, values)
+            for arm in table.arms(paper_cell, protocol)
             for seed in self.seeds
         ]
 
@@ -142,13 +144,13 @@ class Reproduction:
             "scale": self.scale,
             "seeds": list(self.seeds),
             "protocol": self.protocol,
-            "pairs": {way: list(table.protocols[way].pair) for way in self.protocols},
+            "pairs": {each: list(table.protocols[each].pair) for each in self.protocols},
             "metrics": [{"name": metric.name, "of": metric.of, "gain": metric.gain} for metric in table.metrics],
             "rows": list(table.rows),
             "columns": list(table.columns),
             "measured": {name: words for name, (words, _, _) in rows.items()},
             "entries": [
-                asdict(cell) | {name: self._measured(cell, way, score) for name, (_, way, score) in rows.items()}
+                asdict(cell) | {name: self._measured(cell, *of) for name, (_, *of) in rows.items()}
                 for cell in table.cells
             ],
             "differences": differences(table, self.scale, self.chosen) if several else [],
@@ -157,33 +159,33 @@ class Reproduction:
             "reduction": list(table.scales[self.scale].reduction),
             "notes": [
                 *table.notes,
-                *(_about(table.protocols[way]) for way in self.protocols),
+                *(_about(table.protocols[each]) for each in self.protocols),
                 *(f"failed: {name}: {why}" for name, why in failures.items()),
             ],
         }
 
     def _rows(self) -> dict[str, tuple[str, str, str]]:
         """Return what is measured of every entry: by name, its label in tables, the protocol and the round."""
-        ways = self.table.protocols
+        protocols = self.table.protocols
         if self.protocol == "published":
             rows = {"measured": ("measured, best-test", "published", "best-test")}
         else:
-            rows = {"measured": ("measured", "matched", ways["matched"].score)}
+            rows = {"measured": ("measured", "matched", protocols["matched"].score)}
             if self.table.best_test:
                 rows["best_test"] = ("measured, best-test", "matched", "best-test")
         if self.protocol == "both":
-            rows["published_protocol"] = ("published protocol, best-test", "published", ways["published"].score)
+            rows["published_protocol"] = ("published protocol, best-test", "published", protocols["published"].score)
         return rows
 
-    def _measured(self, paper_cell: PaperCell, way: str, score: str) -> Record | None:
+    def _measured(self, paper_cell: PaperCell, protocol: str, score: str) -> Record | None:
         """Return every metric over seeds; None if the cell was not run, or a run of it failed."""
-        cells, protocol = self._runs.get((id(paper_cell), way)), self.table.protocols[way]
+        cells, chosen = self._runs.get((id(paper_cell), protocol)), self.table.protocols[protocol]
         if cells is None or any(cell.name in self.grid.failures for cell in cells):
             return None
-        runs: Runs = {arm: [] for arm in protocol.pair}
+        runs: Runs = {arm: [] for arm in chosen.pair}
         for cell in cells:
             runs[cell.arm].append(self.grid.result(cell).metrics(score, ("overall",)))
-        return {m.of: _spread(m, runs, protocol, protocol.arm(paper_cell)).as_record() for m in self.table.metrics}
+        return {m.of: _spread(m, runs, chosen, chosen.arm(paper_cell)).as_record() for m in self.table.metrics}
 
 
 def _spread(metric: PaperMetric, runs: Runs, protocol: Protocol, arm: str) -> Spread:
@@ -212,3 +214,42 @@ def _about(protocol: Protocol) -> str:
         f"The published protocol compares the arms {base} and {treated}: the learning rate is lowered to a tenth with "
         "FedReLa only. Every number is from the round that is best on the test set itself, which flatters both arms."
     )
+
+
+def differences(table: PaperTable, scale: str, cells: Iterable[PaperCell]) -> list[dict[str, str]]:
+    """Return a row for each setting that differs: ``setting``, and its value by protocol.
+
+    A setting that differs at some places only has them in brackets.
+    """
+    found: dict[tuple[str, str, str], list[Place]] = {}
+    everywhere: list[Place] = []
+    for cell in cells:
+        for k, arm in enumerate((BASELINE, TREATED)):
+            place = {**table.place(cell), "arm": arm}
+            everywhere.append(place)
+            arms = {protocol: table.protocols[protocol].pair[k] for protocol in PROTOCOLS}
+            pair = [table.config(cell, name, scale, 1, protocol=each).as_table() for each, name in arms.items()]
+            if arm == BASELINE:  # it uses nothing in [relabel]
+                pair = [{**config, "relabel": {}} for config in pair]
+            matched, published = (dict(leaves(config)) for config in pair)
+            for key in dict.fromkeys([*matched, *published]):
+                values = matched.get(key, "-"), published.get(key, "-")
+                if values[0] != values[1]:
+                    found.setdefault((key, *values), []).append(place)
+    rows = [("round that counts", *(table.protocols[protocol].score for protocol in PROTOCOLS))]
+    rows += [(f"{key}{_where(places, everywhere)}", *values) for (key, *values), places in found.items()]
+    return [dict(zip(("setting", *PROTOCOLS), row, strict=True)) for row in rows]
+
+
+def _where(places: list[Place], everywhere: list[Place]) -> str:
+    """Return which values of which axes the places have, unless these are all.
+
+    >>> _where([{"arm": "+FedReLa", "IF": "50"}], [{"arm": "baseline", "IF": "50"}, {"arm": "+FedReLa", "IF": "50"}])
+    ' (+FedReLa)'
+    """
+    words = []
+    for axis in everywhere[0]:
+        here, all_values = (list(dict.fromkeys(place[axis] for place in of)) for of in (places, everywhere))
+        if len(here) < len(all_values):
+            words.append(" and ".join(here) if axis in WORDS else f"{axis} {' and '.join(here)}")
+    return f" ({', '.join(words)})" if words else ""

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fedrela.arguments import check_choice
-from fedrela.arms import ARMS
+from fedrela.arms import ARMS, BASELINE, TREATED
 from fedrela.data.sources import find_source
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import merge, nested
 from fedrela.experiment.schema import Config
 from fedrela.files import digest
+from fedrela.text import stated_number
 
 # In the order of the paper; the label is `fig:` for the figure, `tab:` for all others.
 NAMES = (
@@ -26,7 +27,6 @@ NAMES = (
 )  # fmt: skip
 SCALES = ("paper", "cpu", "smoke")
 PROTOCOLS = ("matched", "published")
-BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,6 @@ class Setting:
     def applies(self, place: Mapping[str, str]) -> bool:
         """Whether it applies to a cell, given the values of its axes."""
         return all(place.get(axis) in values for axis, values in self.at.items())
-
-
-def number(text: str) -> float | int | None:
-    """Return the number that an axis states, or None for a word.
-
-    >>> number("10"), number("0.3"), number("5%"), number("Original")
-    (10, 0.3, 0.05, None)
-    """
-    digits = text.removesuffix("%")
-    if not digits.replace(".", "", 1).isdecimal():
-        return None
-    if digits != text:
-        return float(digits) / 100
-    return float(digits) if "." in digits else int(digits)
 
 
 @dataclass(frozen=True)
@@ -175,13 +161,13 @@ class PaperTable:
         self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None, protocol: str = "matched"
     ) -> Config:
         """Return the configuration of one arm of a cell; `root` is the folder that holds data sets."""
-        way = self.protocols[protocol]
-        place = {**self.place(cell), "arm": BASELINE if arm == way.pair[0] else TREATED}
-        numbers = {self.keys[axis]: number(value) for axis, value in place.items() if axis in self.keys}
-        layers = [setting.tables for setting in (*self.settings, *way.settings) if setting.applies(place)]
+        chosen = self.protocols[protocol]
+        place = {**self.place(cell), "arm": BASELINE if arm == chosen.pair[0] else TREATED}
+        numbers = {self.keys[axis]: stated_number(value) for axis, value in place.items() if axis in self.keys}
+        layers = [setting.tables for setting in (*self.settings, *chosen.settings) if setting.applies(place)]
         layers.append(nested({key: value for key, value in numbers.items() if value is not None}))
         layers += [setting.tables for setting in self.scales[scale].settings if setting.applies(place)]
-        if self.best_test or way.score == "best-test":
+        if self.best_test or chosen.score == "best-test":
             layers.append({"train": {"evaluate_every": 1}})
         table: dict[str, Any] = functools.reduce(merge, layers, {})
         if arm == BASELINE:  # nothing else in [relabel] affects it, and so more tables share its run

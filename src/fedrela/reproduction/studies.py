@@ -44,7 +44,7 @@ LIMIT = 1 << 24  # bytes of any of these
 NOT_OF_A_RUN = ("compare", "sweep", "selection", "engine", "report")  # tables and keys that no single run depends on
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
 CURVE = 20  # points of accuracy over rounds that a record keeps, about
-HELD_BACK = ("overall", "balanced", "groups")  # of the accuracies on the clients' validation samples
+VALIDATION_KEYS = ("overall", "balanced", "groups")  # of the accuracies on the clients' validation samples
 DIGITS = 6  # decimals of a share
 TOLERANCE = 0.02  # by how much an accuracy may differ elsewhere: another processor, another version of PyTorch
 
@@ -223,7 +223,7 @@ def run_record(result: Result) -> Record:
     history = [each for each in result.history() if each["accuracy"]]
     curve = [(each["round"], each["accuracy"][record["headline"]]) for each in history]
     seconds = sum(sum(value for key, value in each.items() if key != "round") for each in folder.timing())
-    held_back = {key: record["validation"][key] for key in HELD_BACK} if "validation" in record else None
+    validation = {key: record["validation"][key] for key in VALIDATION_KEYS} if "validation" in record else None
     kept: Record = _rounded(
         {
             "config_sha256": result.config_sha256,
@@ -233,7 +233,7 @@ def run_record(result: Result) -> Record:
             **{key: value for key, value in record["accuracy"].items() if value is not None},
             "macro_f1": record["macro_f1"],
             "moved": result.moved,
-            **({} if held_back is None else {"validation": held_back}),
+            **({} if validation is None else {"validation": validation}),
             "last_ten": last_ten(curve),
             "curve": _thinned(curve),
             "seconds": round(seconds, 1),
@@ -282,12 +282,12 @@ class Check:
 
 
 def verify(
-    study: Study, cells: int, seed: int, out: Path, tell: Callable[[Cell], None], workers: int | str | None = None
+    study: Study, cells: int, seed: int, out: Path, on_start: Callable[[Cell], None], workers: int | str | None = None
 ) -> Iterator[Check]:
     """Repeat some recorded runs of a study, alone and from their first round, and compare them with the records.
 
-    `seed` chooses the `cells` runs; `tell` is called before each. On the same machine with the same versions weights
-    must have the same digest; elsewhere the accuracies must agree within `TOLERANCE`.
+    `seed` chooses the `cells` runs; `on_start` is called before each. On the same machine with the same versions
+    weights must have the same digest; elsewhere the accuracies must agree within `TOLERANCE`.
     """
     recorded = study.recorded()
     if not recorded:
@@ -295,7 +295,7 @@ def verify(
     if cells > len(recorded):
         raise ArgumentError(f"--cells: expected at most {len(recorded)}, the runs that are recorded, got {cells}")
     for cell, record in random.Random(seed).sample(recorded, cells):
-        tell(cell)
+        on_start(cell)
         found = run_record(run(cell.config, out=out / cell.name, workers=workers))
         yield compared(record, found)
 

@@ -15,6 +15,7 @@ from fedrela.data.federation import ARRAYS
 from fedrela.data.sources.base import Source, check_source_arrays
 from fedrela.data.sources.labels import check_class_names
 from fedrela.errors import DataError
+from fedrela.text import percent
 
 BLOCK_ROWS = 1024
 
@@ -45,7 +46,7 @@ def check_source(load: Callable[[], Source], *, doubled: float = 0.01) -> list[s
             raise DataError(f"{name}: {error}") from None
     share = doubled_share(first)
     if share > doubled:
-        message = f"{first.name}: {share:.1%} of the test samples are also training samples, byte for byte"
+        message = f"{first.name}: {percent(share)} of the test samples are also training samples, byte for byte"
         warnings.warn(message, UserWarning, stacklevel=2)
     return [*CHECKS, "training samples in the test set"]
 

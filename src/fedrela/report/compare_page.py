@@ -16,7 +16,7 @@ from fedrela.plots.comparisons import Summary, gain_rows, gain_text
 from fedrela.plots.rounds import arm_runs
 from fedrela.plots.runs import GridData, RunData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
-from fedrela.report.run import largest
+from fedrela.report.run_page import largest
 from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_of
 from fedrela.text import limited, percent, plural, points
 

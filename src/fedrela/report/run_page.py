@@ -20,7 +20,7 @@ from fedrela.plots.runs import RunData
 from fedrela.plots.samples import looks, png, run_scores
 from fedrela.report.page import Block, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, change, say
 from fedrela.runfolder import RunFolder, RunStatus
-from fedrela.text import limited, percent, plural, points, probability, seconds, short, size
+from fedrela.text import duration, limited, percent, plural, points, probability, short, size
 
 ABSOLUTE = re.compile(r'"(?:/|[A-Za-z]:\\\\|\\\\\\\\)[^"\n]*?([^"/\\\n]*)"')
 MOST_ROWS = 30  # classes of a table; more are in the plot alone
@@ -260,15 +260,15 @@ def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
     """Measure a (clients, classes) count matrix: what each measure is called, what it is here, what it means.
 
     >>> [f"{name} {value}" for name, value, _ in heterogeneity_facts([[30, 0], [10, 20]])][:2]
-    ['imbalance ratio 2', 'class absence 25.0%']
+    ['imbalance ratio 2', 'class absence 25.0 %']
     """
     found = measure_heterogeneity(client_counts)
     spread = np.array([clients for clients in found.effective_clients if clients > 0])
     spreads = " / ".join(map(short, (spread.min(), float(np.median(spread)), spread.max())))
     return [
         ("imbalance ratio", short(found.imbalance_ratio), "IR of the training set: largest class over smallest"),
-        ("class absence", f"{found.absence_rate:.1%}", "pairs of a client and a class without a sample"),
-        ("local/global mismatch", f"{found.mismatch:.1%}", "pairs of classes that a client has in reverse order"),
+        ("class absence", percent(found.absence_rate), "pairs of a client and a class without a sample"),
+        ("local/global mismatch", percent(found.mismatch), "pairs of classes that a client has in reverse order"),
         ("effective clients", spreads, "clients a class is spread over: least, median, most"),
         ("total variation", probability(found.total_variation), "mean distance from the global class mix, 0 to 1"),
     ]
@@ -310,7 +310,7 @@ def cost(run: RunData) -> list[Block]:
     blocks: list[Block] = [Facts(_bytes(run))]
     if run.timing:
         times = [np.array([record.get(span, 0.0) for record in run.timing]) for span in SPANS.values()]
-        middle = seconds(float(np.median(times[0] + times[1])))
+        middle = duration(float(np.median(times[0] + times[1])))
         said = f"{plural(len(run.timing), 'round')} of {middle} each at the median."
         note = "Re-labelling is summed over clients, which may work in parallel: the part drawn is an upper bound."
         figure = Figure("time", "Seconds per round", partial(plots.cost, run), said, note if run.enabled else "")
@@ -322,15 +322,15 @@ def cost(run: RunData) -> list[Block]:
 
 def _bytes(run: RunData) -> list[tuple[str, str]]:
     pairs, whole = [], 0
-    for way in ("sends", "receives"):
+    for direction in ("sends", "receives"):
         arrays = {
             name: math.prod(shape) * np.dtype(dtype).itemsize
-            for name, (shape, dtype) in run.manifest.algorithm.get(way, {}).items()
+            for name, (shape, dtype) in run.manifest.algorithm.get(direction, {}).items()
         }
         whole += sum(arrays.values())
-        if arrays or way == "sends":
+        if arrays or direction == "sends":
             parts = ", ".join(f"{limited(name)} {size(number)}" for name, number in arrays.items())
-            pairs.append((f"a client {way}", f"{size(sum(arrays.values()))} per round ({parts})"))
+            pairs.append((f"a client {direction}", f"{size(sum(arrays.values()))} per round ({parts})"))
     if run.rounds:
         clients = sum(len(record.chosen) for record in run.rounds) / len(run.rounds)
         pairs.append(("a round moves", f"{size(clients * whole)} with {clients:.4g} clients"))
@@ -344,13 +344,13 @@ def _times(run: RunData, times: list[Any]) -> list[tuple[str, str]]:
     whole = train + score
     plain = whole[relabel == 0]
     middle = float(np.median(plain if plain.size else whole))
-    pairs = [("all rounds", seconds(whole.sum())), ("per round", f"{seconds(middle)} (median)")]
+    pairs = [("all rounds", duration(whole.sum())), ("per round", f"{duration(middle)} (median)")]
     if relabel.any():
         first = int(np.argmax(relabel > 0))
-        took = f"{seconds(whole[first])}, of which re-labelling, summed over clients, {seconds(relabel[first])}"
+        took = f"{duration(whole[first])}, of which re-labelling, summed over clients, {duration(relabel[first])}"
         pairs.append((f"round {run.timing[first]['round']}, re-labelling", took))
         part = relabel.sum() / whole.sum()
-        pairs.append(("FedReLa added", f"{seconds(relabel.sum())} in the whole run, {part:.1%} of its time"))
+        pairs.append(("FedReLa added", f"{duration(relabel.sum())} in the whole run, {percent(part)} of its time"))
     return pairs
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedrela import plots
 from fedrela.plots.samples import png
 from fedrela.report.page import Block, Facts, Figure, Page, Picture, Pictures, Section, Table, Text
-from fedrela.report.run import MOST_ROWS, largest
+from fedrela.report.run_page import MOST_ROWS, largest
 from fedrela.text import limited, listed, percent, plural, probability
 
 ADVICE = (

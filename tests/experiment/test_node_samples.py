@@ -11,7 +11,7 @@ from fedrela.data.sources import Source, from_arrays
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.disclosure import disclosures
 from fedrela.experiment.load import load_node, parse_config
-from fedrela.experiment.node import class_table, load_samples
+from fedrela.experiment.node_samples import class_table, load_samples
 from fedrela.experiment.private import merged_statistics, own_statistics, refusal, within_policy
 
 CLASSES = ("normal", "sickle", "other")

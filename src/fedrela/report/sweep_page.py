@@ -8,7 +8,7 @@ from typing import Any
 
 from fedrela import plots
 from fedrela.arms import AS_GIVEN, arm_label, arm_of_baseline
-from fedrela.plots.comparisons import HELD_BACK, Summary, arms_of, points_of, value_text
+from fedrela.plots.comparisons import VALIDATION, Summary, arms_of, points_of, value_text
 from fedrela.plots.runs import GridData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import MOVED, Value, spread_text, values_of
@@ -34,8 +34,8 @@ def sweep_table(summary: Summary) -> Table:
         row += [spread_text(point["validation"])] if validated else []
         rows.append([*row, spread_text(point["metrics"]["moved"], "moved")])
     words = [*_who(summary), *keys]
-    columns = [*words, *metrics, *([HELD_BACK] if validated else []), MOVED]
-    held = f"; {HELD_BACK}: balanced accuracy on the clients' validation samples" if validated else ""
+    columns = [*words, *metrics, *([VALIDATION] if validated else []), MOVED]
+    held = f"; {VALIDATION}: balanced accuracy on the clients' validation samples" if validated else ""
     return Table(columns, rows, words, f"{say('score', summary)}; {say('seeds', summary)}{held}.")
 
 

@@ -1,4 +1,4 @@
-"""Plots of the theory: posteriors and boundaries of clients, alone and aggregated, before and after re-labelling."""
+"""Plots of the theory for two Gaussians: posteriors and boundaries of clients, alone, aggregated and re-labelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from fedrela.plots import style
 from fedrela.plots.runs import Floats
 from fedrela.plots.style import Axes
-from fedrela.text import plural
+from fedrela.text import percent, plural
 from fedrela.theory import Clients, TwoGaussians, aggregated_threshold, margin, posterior, printed_threshold
 
 MAJORITY, MINORITY, TRUE = style.SERIES[0], style.SERIES[1], style.SERIES[3]
@@ -63,7 +63,7 @@ def boundaries(clients: Clients, rho: float = 0.0, *, distance: float = 2.0, ax:
         for k, each in enumerate(at):
             _dots(ax, [each], y, colour, k > 0, 7)
         names.append(name)
-        texts.append("recall " + " → ".join(f"{gaussians.recalls(each)[0]:.0%}" for each in found))
+        texts.append("recall " + " → ".join(percent(gaussians.recalls(each)[0], 0) for each in found))
     style.name_rows(ax, names, texts)
     ax.set_ylim(len(names) - 0.3, -0.5)
     style.mark(ax, 0.0, "equal classes")

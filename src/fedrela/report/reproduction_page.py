@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from fedrela import plots
-from fedrela.plots.comparisons import BASELINE, TREATED, Entry, Gain, Summary, entry_value, gains_of, table_gains
+from fedrela.arms import BASELINE, TREATED
+from fedrela.plots.comparisons import Entry, Gain, Summary, entry_value, gains_of, table_gains
 from fedrela.plots.runs import GridData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import NONE, Value, paper_cell, values_of
-from fedrela.text import limited, points
+from fedrela.text import limited, points, stated_number
 
 Place = tuple[str, ...]  # values along some axes of a table
 Cells = dict[tuple[Place, Place], dict[str, Entry]]
@@ -208,7 +209,7 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
         metrics = [metric for metric in summary["metrics"] if (metric["of"] == "moved") == moved]
         figures: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         for (place, entries), metric in product(places.items(), metrics):
-            values = [(number(e["at"][axis]), entry_value(e, metric["of"], row), e["arm"]) for e in entries]
+            values = [(_position(e["at"][axis]), entry_value(e, metric["of"], row), e["arm"]) for e in entries]
             line = [(x, y) for x, y, _ in values if x is not None]
             if all(y is None for _, y in line):
                 continue
@@ -232,7 +233,7 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
 def _varied(entries: Sequence[Entry]) -> str | None:
     """Return the axis with some numbers of which none is a baseline's."""
     for axis in entries[0]["at"] if entries else ():
-        values = {entry["at"][axis] for entry in entries if number(entry["at"][axis]) is not None}
+        values = {entry["at"][axis] for entry in entries if _position(entry["at"][axis]) is not None}
         baselines = {entry["at"][axis] for entry in entries if entry["arm"] == BASELINE}
         if len(values) >= FEWEST and not values & baselines:
             return str(axis)
@@ -249,13 +250,10 @@ def _places(entries: Sequence[Entry], axis: str) -> dict[str, list[Entry]]:
     return found
 
 
-def number(text: str) -> float | None:
-    """Return the number that an axis states, or None for a word.
+def _position(value: str) -> float | None:
+    """Return where a value of an axis is drawn: a percentage at its number, one shot at 0, a word nowhere.
 
-    >>> number("5%"), number("0.3"), number("one-shot"), number("Original")
-    (5.0, 0.3, 0.0, None)
+    >>> [_position(value) for value in ("5%", "0.3", "one-shot", "Original")]
+    [5, 0.3, 0, None]
     """
-    try:
-        return 0.0 if text == ONE_SHOT else float(text.removesuffix("%"))
-    except ValueError:
-        return None
+    return 0 if value == ONE_SHOT else stated_number(value.removesuffix("%"))
