@@ -7,7 +7,7 @@ from typing import Any
 
 from fedrela.components import find_component, import_table
 from fedrela.core.reallocators.base import Reallocator, proposal
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.options import options_of
 from fedrela.text import shown, unknown
 
@@ -32,7 +32,7 @@ def reallocator(method: object, params: Mapping[str, Any] | None = None) -> Real
     >>> reallocator("margin", {"share": 0.5})
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: params: 'share': unknown parameter; method 'Posterior margin' has none
+    fedrela.errors.WrongKeyError: params.share: unknown parameter; method 'Posterior margin' has none
     """
     found: Any = method
     expected = "a re-allocator, a class derived from fedrela.core.Reallocator"
@@ -53,14 +53,15 @@ def _is_reallocator(found: object) -> bool:
 
 def _with_params(kind: type[Reallocator], params: Mapping[str, Any]) -> Reallocator:
     names = [each.name for each in options_of(kind.Params)]
-    for name in params:
+    for name in map(str, params):
         if name not in names:
-            what = f"{shown(name)}: {unknown('parameter', str(name), names, f'method {kind.label!r}')}"
-            raise ArgumentError(what, argument="params")
+            what = unknown("parameter", name, names, f"method {kind.label!r}")
+            raise WrongKeyError(what, argument="params", item=(name,))
     try:
         return kind(**params)
     except ArgumentError as error:
-        raise ArgumentError(str(error), argument="params") from None
+        own = (error.argument,) if error.argument else ()
+        raise type(error)(error.reason, argument="params", item=(*own, *error.item)) from None
 
 
 def method_name(method: Any) -> str:
