@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -17,16 +17,50 @@ from fedrela.errors import ArgumentError
 from fedrela.text import nearest_hint, not_one_of, one_line, shown
 
 
-def find_component(group: str, name: object, builtin: Mapping[str, Any]) -> Any:
+def import_table(package: str, places: Mapping[str, str]) -> dict[str, Any]:
+    """Import the components of a package that its table names: name -> ``"module:Name"``.
+
+    >>> import_table("fedrela", {"argument": "errors:ArgumentError"})["argument"].exit_code
+    2
+    """
+    parts = {name: place.split(":") for name, place in places.items()}
+    return {name: getattr(import_module(f"{package}.{module}"), word) for name, (module, word) in parts.items()}
+
+
+def find_component(
+    group: str,
+    name: object,
+    builtin: Mapping[str, Any],
+    fits: Callable[[Any], bool],
+    expected: str,
+    *,
+    argument: str = "",
+) -> Any:
     """Return the component called `name`: one of `builtin`, of a module, or of the entry points ``fedrela.<group>``.
 
-    >>> find_component("models", "math:sqrt", {})(9)
+    It must be what `fits` accepts, which `expected` describes; errors are about `argument`.
+
+    >>> find_component("models", "math:sqrt", {}, callable, "a function")(9)
     3.0
-    >>> find_component("models", "math:squirt", {})
+    >>> find_component("models", "math:squirt", {}, callable, "a function")
     Traceback (most recent call last):
     ...
     fedrela.errors.ArgumentError: module 'math' has no 'squirt'; nearest: 'sqrt'
+    >>> find_component("models", "math:pi", {}, callable, "a function", argument="model")
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.ArgumentError: model: expected a function, but 'math:pi' is 3.141592653589793
     """
+    try:
+        found = _look_up(group, name, builtin)
+    except ArgumentError as error:
+        raise ArgumentError(error.reason, argument=argument) from error.__cause__
+    if not fits(found):
+        raise ArgumentError(f"expected {expected}, but {shown(name)} is {shown(found)}", argument=argument)
+    return found
+
+
+def _look_up(group: str, name: object, builtin: Mapping[str, Any]) -> Any:
     if not isinstance(name, str):
         raise ArgumentError(not_one_of(name, builtin))
     if name in builtin:
@@ -64,12 +98,6 @@ def import_object(name: str) -> Any:
             raise ArgumentError(f"module {module!r} has no {attribute!r}{nearest_hint(word, dir(found))}")
         found = getattr(found, word)
     return found
-
-
-def check_component(name: object, found: Any, right: bool, expected: str) -> None:
-    """Raise if a name stands for the wrong kind of object."""
-    if not right:
-        raise ArgumentError(f"expected {expected}, but {shown(name)} is {shown(found)}")
 
 
 def import_name(component: Any) -> str:

@@ -9,9 +9,14 @@ import signal
 from pathlib import Path
 from typing import Self
 
+from fedrela.text import printable
+
 STOP_SIGNALS = [  # each ends a command as Ctrl-C does; Windows lacks some
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
+
+
+LONGEST_KEY = 80  # characters in a message
 
 
 class FedrelaError(Exception):
@@ -56,12 +61,15 @@ class ArgumentError(FedrelaError, ValueError):
     >>> error = ArgumentError("expected a number from 0 to 1, got 5", argument="tau")
     >>> str(error), error.argument
     ('tau: expected a number from 0 to 1, got 5', 'tau')
+    >>> print(ArgumentError("expected an integer >= 1, got 0", argument="params", item=("every",)))
+    params.every: expected an integer >= 1, got 0
     """
 
     exit_code = 2
 
     def __init__(self, reason: str, *, argument: str = "", item: tuple[str | int, ...] = ()) -> None:
-        super().__init__(f"{argument}: {reason}" if argument else reason)
+        keys = "".join(f".{printable(part, LONGEST_KEY)}" for part in item if isinstance(part, str))
+        super().__init__(f"{argument}{keys}: {reason}" if argument else reason)
         self.argument, self.reason, self.item = argument, reason, item
 
 

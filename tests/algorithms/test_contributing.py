@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-import fedrela
+from helpers.contributed import COMMAND, DOCS, PACKAGE, contributed
 
-PACKAGE = Path(fedrela.__file__).parent
-DOCS = PACKAGE.parents[1] / "docs"
-NEIGHBOUR = '    "fedprox": "FedProx",\n'
 CONFIG = """
 data.partition = { clients = 4, alpha = 1.0 }
 model.hidden = [8]
@@ -25,7 +16,6 @@ compare.baselines = ["fedavg", { name = "halfway", mu = 0.5 }]
 compare.arms = ["baseline", "fedrela"]
 relabel.start = 2
 """
-COMMAND = "import sys; from fedrela.cli.main import main; sys.exit(main())"
 CHECKED = """
 from fedrela.algorithms import ALGORITHMS
 from fedrela.testing import check_algorithm
@@ -36,22 +26,11 @@ print(len(check_algorithm(ALGORITHMS["halfway"])))
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Run Python with a copy of the package that has one algorithm more."""
+    nearest = (PACKAGE / "algorithms" / "fedprox.py").read_text()
+    text = nearest.replace("fedprox", "halfway").replace("FedProx", "Halfway").replace("Holds each", "Keeps each")
     root = tmp_path_factory.mktemp("contributed")
-    package = root / "fedrela"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    nearest = (package / "algorithms" / "fedprox.py").read_text()
-    renamed = nearest.replace("fedprox", "halfway").replace("FedProx", "Halfway").replace("Holds each", "Keeps each")
-    (package / "algorithms" / "halfway.py").write_text(renamed)
-    table = package / "algorithms" / "__init__.py"
-    table.write_text(table.read_text().replace(NEIGHBOUR, NEIGHBOUR + '    "halfway": "Halfway",\n'))
-
-    def call(*arguments: str) -> str:
-        place = os.environ | {"PYTHONPATH": str(root), "COLUMNS": "400"}
-        done = subprocess.run([sys.executable, *arguments], env=place, cwd=root, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return call
+    line, after = '"halfway": "halfway:Halfway",', '"fedprox": "fedprox:FedProx",'
+    return contributed(root, "algorithms/halfway.py", text, line, after)
 
 
 def test_the_list_shows_it(run):

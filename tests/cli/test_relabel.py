@@ -78,7 +78,7 @@ def test_a_method_of_ones_own_has_its_parameters(run, clinic):
         == "--params: expected NAME = VALUE, ..., got 'every'"
     )
     assert (
-        "params: 'evry': unknown parameter; nearest: every"
+        "params.evry: unknown parameter; nearest: every"
         in run("relabel", clinic.csv(), *own, "--params", "evry=1").line()
     )
 

@@ -11,6 +11,7 @@ from fedrela.core.reallocators.base import _fault
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
 from fedrela.testing import check_reallocator
+from helpers.contributed import COMMAND, PACKAGE, contributed
 
 RARE = np.array([0] * 8 + [1] * 2)
 
@@ -210,3 +211,12 @@ ONE = {"sample": np.array([1]), "target": np.array([0]), "score": np.array([0.5]
 )
 def test_a_proposal_of_another_form_is_named(change, said):
     assert _fault(Candidates(**ONE | change), np.array([0, 1, 1, 1]), 2) == said
+
+
+def test_a_new_re_allocator_is_one_file_and_one_line(tmp_path):
+    text = (PACKAGE / "core" / "reallocators" / "margin.py").read_text().replace("Margin", "Gap")
+    text = text.replace("Posterior margin", "Posterior gap")
+    run = contributed(tmp_path, "core/reallocators/gap.py", text, '"gap": "gap:Gap",', '"fedrela": "fedrela:FedReLa",')
+    assert any(line.split()[:3] == ["gap", "Posterior", "gap"] for line in run("-c", COMMAND, "list").splitlines())
+    check = "from fedrela.testing import check_reallocator; print(len(check_reallocator('gap')))"
+    assert run("-c", check).strip() == "8"

@@ -1,22 +1,13 @@
-"""A new data source is one file and one line in the registry; everything else reads what it says of itself."""
+"""A new data source is one file and one line of the table; everything else reads what it says of itself."""
 
 from __future__ import annotations
 
-import importlib.util
 import runpy
-import sys
-from pathlib import Path
 
 import pytest
 
-from fedrela.cli.main import main
-from fedrela.data.sources import SOURCES, load
-from fedrela.errors import ArgumentError
-from fedrela.experiment.build import build_data
-from fedrela.experiment.load import parse_config
-from fedrela.testing import check_source
+from helpers.contributed import COMMAND, DOCS, contributed
 
-DOCS = Path(__file__).parents[2] / "docs" / "sources.py"
 NEW_FILE = '''
 """Coin throws: one feature, two classes."""
 
@@ -33,46 +24,58 @@ def load(throws: int = 40) -> Source:
 
 SPEC = SourceSpec(load, "Coins", "throws of a coin, 2 classes", "none: they are thrown")
 '''
+PARSED = """
+from fedrela.errors import ArgumentError
+from fedrela.experiment.build import build_data
+from fedrela.experiment.load import parse_config
+config = parse_config('[data]\\nsource = "coins"\\noptions = { throws = 60 }\\npartition = { kind="iid", clients=3 }')
+print(build_data(config).class_counts.sum())
+for text in ('"coin"', '"coins"\\noptions = { throw = 1 }', '"coins"\\noptions.throws = "many"'):
+    try:
+        parse_config("[data]\\nsource = " + text)
+    except ArgumentError as error:
+        print(error)
+"""
+CHECKED = """
+from fedrela.data.sources import load
+from fedrela.testing import check_source
+print(check_source(lambda: load("coins")))
+"""
 
 
-@pytest.fixture
-def coins(tmp_path, monkeypatch) -> None:
-    (tmp_path / "coins.py").write_text(NEW_FILE)
-    found = importlib.util.spec_from_file_location("coins", tmp_path / "coins.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    monkeypatch.setitem(SOURCES, "coins", module.SPEC)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run Python with a copy of the package that has one source more."""
+    root = tmp_path_factory.mktemp("contributed")
+    return contributed(
+        root, "data/sources/coins.py", NEW_FILE, '"coins": "coins:SPEC",', '"cifar100": "cifar:CIFAR100_SPEC",'
+    )
 
 
-@pytest.mark.usefixtures("coins")
 @pytest.mark.parametrize("command", [("data", "list"), ("list", "sources")])
-def test_the_command_line_lists_it(command, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["fedrela", *command])
-    assert main() == 0
-    words = " ".join(capsys.readouterr().out.split())
+def test_the_command_line_lists_it(command, run):
+    words = " ".join(run("-c", COMMAND, *command).split())
     assert "Coins: throws of a coin, 2 classes" in words
     assert "throws" in words.split("coins")[-1]
 
 
-@pytest.mark.usefixtures("coins")
-def test_the_schema_knows_its_name_and_its_options():
-    config = parse_config('[data]\nsource = "coins"\noptions = { throws = 60 }\npartition = { kind="iid", clients=3 }')
-    assert build_data(config).class_counts.sum() == 48
-    with pytest.raises(ArgumentError, match="nearest: coins"):
-        parse_config('data.source = "coin"')
-    with pytest.raises(ArgumentError, match="nearest: throws"):
-        parse_config('data.source = "coins"\ndata.options = { throw = 1 }')
-    with pytest.raises(ArgumentError, match=r"data\.options\.throws: expected an integer, got 'many'"):
-        parse_config('data.source = "coins"\ndata.options = { throws = "many" }')
+def test_the_schema_knows_its_name_and_its_options(run):
+    samples, name, option, value = run("-c", PARSED).splitlines()
+    assert samples == "48"
+    assert name.endswith("nearest: coins")
+    assert "nearest: throws" in option
+    assert "data.options.throws: expected an integer, got 'many'" in value
 
 
-@pytest.mark.usefixtures("coins")
-def test_it_passes_the_battery_and_enters_the_documentation():
-    assert "the same twice" in check_source(lambda: load("coins"))
+def test_the_public_battery_takes_it(run):
+    assert "the same twice" in run("-c", CHECKED)
+
+
+def test_the_documentation_table_has_it(run):
     row = "| `coins` | Coins: throws of a coin, 2 classes | none: they are thrown | - | `throws` |"
-    assert row in runpy.run_path(str(DOCS))["table"]()
+    assert row in run("-c", f"import runpy; print(runpy.run_path({str(DOCS / 'sources.py')!r})['page']())").splitlines()
 
 
 def test_the_page_of_sources_is_up_to_date():
-    page = DOCS.with_name("reference") / "data.md"
-    assert page.read_text() == runpy.run_path(str(DOCS))["page"](), "run python docs/sources.py"
+    page = DOCS / "reference" / "data.md"
+    assert page.read_text() == runpy.run_path(str(DOCS / "sources.py"))["page"](), "run python docs/sources.py"

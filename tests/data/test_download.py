@@ -19,7 +19,7 @@ from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import PartialFile
 from helpers import local_site as answers
 from helpers.local_site import Site, running_site
-from helpers.toy_downloads import CUT, DATA, PART, PATH, SHA256, add_source, add_toy, failure, get
+from helpers.toy_downloads import CUT, DATA, PART, PATH, SHA256, add_source, add_toy, failure, get, impatient
 
 KEPT = CUT - CUT % CHUNK  # whole chunks that arrived before a cut
 
@@ -57,8 +57,8 @@ def test_file_put_by_hand_is_checked_and_never_overwritten(site: Site, tmp_path:
 def test_refused_connection(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(DataError, match=r"Connection refused; .* copy the file to") as caught:
-        fetch("fashion_mnist", tmp_path, base_url=url, timeout=0.3, retries=0)
+    with impatient(0.3), pytest.raises(DataError, match=r"Connection refused; .* copy the file to") as caught:
+        fetch("fashion_mnist", tmp_path, base_url=url)
     assert str(tmp_path / "FashionMNIST" / "raw" / "train-images-idx3-ubyte.gz") in str(caught.value)
 
 
@@ -109,8 +109,8 @@ def test_proxy_of_the_environment_is_used(site: Site, tmp_path: Path, monkeypatc
     for name in ("no_proxy", "NO_PROXY", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("https_proxy", site.url)
-    with pytest.raises(DataError, match=r"data\.example/toy\.bin: Tunnel connection failed: 501"):
-        fetch("toy", tmp_path, timeout=10, retries=0)
+    with impatient(), pytest.raises(DataError, match=r"data\.example/toy\.bin: Tunnel connection failed: 501"):
+        fetch("toy", tmp_path)
 
 
 def test_unknown_name(tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ def test_failure_of_a_second_attempt_keeps_the_first(site: Site, tmp_path: Path)
 def test_server_that_accepts_and_never_answers(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        with pytest.raises(DataError, match=r"no response within 0\.2 seconds"):
-            fetch("toy", tmp_path, base_url=url, timeout=0.2, retries=0)
+        with impatient(0.2), pytest.raises(DataError, match=r"no response within 0\.2 seconds"):
+            fetch("toy", tmp_path, base_url=url)
 
 
 @pytest.mark.parametrize(

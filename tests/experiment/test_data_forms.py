@@ -17,6 +17,7 @@ from fedrela.experiment import run
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_toml, parse_config
 from fedrela.experiment.runner import build_plan
+from fedrela.models import inputs
 from fedrela.models.inputs import Scaling
 from fedrela.report.writing import write_report
 from fedrela.testing import check_source
@@ -97,10 +98,11 @@ def test_scaling_is_fitted_given_or_left_out():
     assert scaling_of({}).mean[0] == pytest.approx(4.9, abs=0.2)
 
 
-def test_floats_are_fitted_per_channel_over_the_chosen_samples():
+def test_floats_are_fitted_per_channel_over_the_chosen_samples(monkeypatch):
+    monkeypatch.setattr(inputs, "CHUNK", 777)
     x = RNG.normal([[3.0], [100.0]], [[2.0], [0.5]], (500, 2, 40)).astype("f4")
     index = np.arange(0, 500, 2)
-    found = Scaling.fit(x, index, chunk=777)
+    found = Scaling.fit(x, index)
     chosen = x[index].astype(float)
     assert found.mean == pytest.approx(chosen.mean((0, 2)))
     assert found.std == pytest.approx(chosen.std((0, 2)))

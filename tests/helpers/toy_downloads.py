@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import AbstractContextManager
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from fedrela.data.download import fetch
+from fedrela.data.download import Progress, fetch
 from fedrela.data.sources import SOURCES, Download, RemoteFile, SourceSpec, digits
 from fedrela.errors import DataError, IntegrityError
 from helpers.local_site import Site
@@ -29,9 +31,15 @@ def add_source(monkeypatch: pytest.MonkeyPatch, name: str, download: Download) -
     monkeypatch.setitem(SOURCES, name, SourceSpec(digits.load, name, "a toy", "none", download))
 
 
-def get(root: Path, site: Site, *, timeout: float = 10.0, **options: object) -> Path:
+def impatient(timeout: float = 10.0, retries: int = 0) -> AbstractContextManager[object]:
+    """Downloads inside give up early."""
+    return mock.patch.multiple("fedrela.data.download", TIMEOUT=timeout, RETRIES=retries)
+
+
+def get(root: Path, site: Site, *, timeout: float = 10.0, retries: int = 0, progress: Progress | None = None) -> Path:
     """Fetch from the local site."""
-    return fetch("toy", root, base_url=site.url, timeout=timeout, **{"retries": 0} | options)  # type: ignore[arg-type]
+    with impatient(timeout, retries):
+        return fetch("toy", root, base_url=site.url, progress=progress)
 
 
 def failure(

@@ -75,7 +75,9 @@ method = «1                           | method: expected a re-allocator
 method = «"fedrela.core:Ledger"       | method: expected a re-allocator
 method = «"no_such_module:Mine"       | method: no module 'no_such_module'
 params = «1                           | params: expected a table of the method's own parameters, got 1
-params = «{ width = 2 }              | params: 'width': unknown parameter; method 'FedReLa' has none
+params = { «width = 2 }              | params.width: unknown parameter; method 'FedReLa' has none
+method = "helpers.own_parts:Swap"; params = { every = «0 } | params.every: expected an integer >= 1, got 0
+method = "helpers.own_parts:Swap"; params = { «evry = 2 } | params.evry: unknown parameter; nearest: every
 method = "random"; «normalize = "none" | normalize: method 'random' does not use it; leave it out
 normalize = «"z"                      | normalize: expected one of zscore, minmax, none, got 'z'
 normalize = «"min-max"                | normalize: expected one of zscore, minmax, none, got 'min-max'; nearest: minm

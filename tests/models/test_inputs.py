@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.errors import ArgumentError, DataError
+from fedrela.models import inputs
 from fedrela.models.inputs import Scaling
 from helpers.batteries import examples
 
@@ -36,7 +38,8 @@ def measured(images):
 @examples(60, 2000)
 def test_fit_is_exact_whatever_the_chunk(shape, seed, top, chunk):
     images = pixels(shape, seed, top)
-    scaling = Scaling.fit(images, chunk=chunk)
+    with mock.patch.object(inputs, "CHUNK", chunk):
+        scaling = Scaling.fit(images)
     assert scaling == Scaling.fit(images)
     for (mean, variance), m, s in zip(measured(images), scaling.mean, scaling.std, strict=True):
         assert m == float(mean)
@@ -48,7 +51,8 @@ def test_fit_is_exact_whatever_the_chunk(shape, seed, top, chunk):
 def test_fit_of_an_index_is_the_fit_of_those_samples(shape, seed, data):
     images = pixels(shape, seed)
     index = data.draw(st.lists(st.integers(0, shape[0] - 1), min_size=1, max_size=20))
-    assert Scaling.fit(images, index, chunk=50) == Scaling.fit(images[index])
+    with mock.patch.object(inputs, "CHUNK", 50):
+        assert Scaling.fit(images, index) == Scaling.fit(images[index])
 
 
 class Recorded:
@@ -69,9 +73,10 @@ class Recorded:
 
 @pytest.mark.parametrize("index", [None, np.random.default_rng(1).permutation(1000)[:400]])
 @pytest.mark.parametrize(("chunk", "images"), [(50 * 30, 30), (50 * 31 - 1, 30), (7, 1)])
-def test_every_sample_is_read_once_and_few_at_a_time(index, chunk, images):
+def test_every_sample_is_read_once_and_few_at_a_time(index, chunk, images, monkeypatch):
     stored = Recorded()
-    Scaling.fit(stored, index, chunk=chunk)
+    monkeypatch.setattr(inputs, "CHUNK", chunk)
+    Scaling.fit(stored, index)
     assert max(map(len, stored.read)) == images
     assert np.array_equal(np.concatenate(stored.read), np.arange(1000) if index is None else np.sort(index))
 

@@ -72,7 +72,7 @@ def test_no_move_into_an_absent_class(tmp_path):
     [
         ('forbidden = [["wel", "flu"]]', "forbidden: unknown class 'wel'; nearest: 'well'"),
         ("keep = [999]", "keep: expected a row from 0 to 115, got 999"),
-        ("class_tau = { 7 = 0.1 }", "class_tau: expected a class from 0 to 2, got '7'"),
+        ("class_tau = { 7 = 0.1 }", "class_tau.7: expected a class from 0 to 2, got '7'"),
     ],
 )
 def test_what_a_limit_names_is_looked_up_in_round_1(tmp_path, policy, said):

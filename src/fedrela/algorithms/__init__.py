@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from fedrela.algorithms.base import Algorithm, ArraySpec, Exchange, Sizes
-from fedrela.components import check_component, find_component
+from fedrela.components import find_component, import_table
 
 __all__ = ["ALGORITHMS", "Algorithm", "ArraySpec", "Exchange", "Sizes", "find_algorithm"]
 
-# name of the algorithm and of its file -> its class
-CLASSES = {
-    "climb": "Climb",
-    "creff": "Creff",
-    "fedavg": "FedAvg",
-    "feddyn": "FedDyn",
-    "fedetf": "FedEtf",
-    "fedetf_original": "FedEtfOriginal",
-    "fedgrab": "FedGrab",
-    "fedlc": "FedLC",
-    "fedloge": "FedLoge",
-    "fedmix": "FedMix",
-    "fednova": "FedNova",
-    "fedprox": "FedProx",
-    "fedrod": "FedRod",
-    "fedyoyo": "FedYoyo",
-    "moon": "Moon",
-    "oversample": "Oversample",
-    "ratioloss": "RatioLoss",
-    "reweight": "Reweight",
-    "scaffold": "Scaffold",
-    "smote": "Smote",
-}
-ALGORITHMS: dict[str, type[Algorithm]] = {
-    name: getattr(import_module(f"{__name__}.{name}"), kind) for name, kind in CLASSES.items()
-}
+ALGORITHMS: dict[str, type[Algorithm]] = import_table(
+    __name__,
+    {
+        "climb": "climb:Climb",
+        "creff": "creff:Creff",
+        "fedavg": "fedavg:FedAvg",
+        "feddyn": "feddyn:FedDyn",
+        "fedetf": "fedetf:FedEtf",
+        "fedetf_original": "fedetf_original:FedEtfOriginal",
+        "fedgrab": "fedgrab:FedGrab",
+        "fedlc": "fedlc:FedLC",
+        "fedloge": "fedloge:FedLoge",
+        "fedmix": "fedmix:FedMix",
+        "fednova": "fednova:FedNova",
+        "fedprox": "fedprox:FedProx",
+        "fedrod": "fedrod:FedRod",
+        "fedyoyo": "fedyoyo:FedYoyo",
+        "moon": "moon:Moon",
+        "oversample": "oversample:Oversample",
+        "ratioloss": "ratioloss:RatioLoss",
+        "reweight": "reweight:Reweight",
+        "scaffold": "scaffold:Scaffold",
+        "smote": "smote:Smote",
+    },
+)
 
 
 def find_algorithm(name: object) -> type[Algorithm]:
@@ -50,7 +47,10 @@ def find_algorithm(name: object) -> type[Algorithm]:
     >>> find_algorithm("fedprox").label, find_algorithm("fedrela.algorithms.moon:Moon").needs_split
     ('FedProx', True)
     """
-    algorithm: type[Algorithm] = find_component("algorithms", name, ALGORITHMS)
-    is_algorithm = isinstance(algorithm, type) and issubclass(algorithm, Algorithm)
-    check_component(name, algorithm, is_algorithm, "a class derived from fedrela.algorithms.Algorithm")
+    expected = "a class derived from fedrela.algorithms.Algorithm"
+    algorithm: type[Algorithm] = find_component("algorithms", name, ALGORITHMS, _is_algorithm, expected)
     return algorithm
+
+
+def _is_algorithm(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, Algorithm)

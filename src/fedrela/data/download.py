@@ -28,24 +28,17 @@ from fedrela.text import not_one_of, one_line, printable
 Progress = Callable[[int, int | None], None]
 
 CHUNK = 1 << 12  # bytes; the most that a lost connection costs
+TIMEOUT = 30.0  # seconds without data that end an attempt
 RETRIES = 2
 
 
-def fetch(
-    name: str,
-    root: str | Path,
-    *,
-    progress: Progress | None = None,
-    base_url: str | None = None,
-    timeout: float = 30.0,
-    retries: int = RETRIES,
-) -> Path:
+def fetch(name: str, root: str | Path, *, progress: Progress | None = None, base_url: str | None = None) -> Path:
     """Download the files of a source below `root`, where it looks for them, and return their folder.
 
     A file that exists already, for example one copied there by hand, is checked and not downloaded; an archive is
     unpacked beside itself and kept. `base_url` is another URL with the same files under the same names, such as a local
-    mirror. An attempt times out after `timeout` seconds without data and is repeated `retries` times. `progress` is
-    called with (done, total) in bytes; every stage, the download of a file or the unpacking, restarts from 0.
+    mirror. `progress` is called with (done, total) in bytes; every stage, the download of a file or the unpacking,
+    restarts from 0.
     """
     downloads = {key: spec.download for key, spec in SOURCES.items() if spec.download}
     if name not in downloads:
@@ -57,7 +50,7 @@ def fetch(
             return folder / download.folder
         for file in download.files:
             url = file.url if base_url is None else f"{base_url.rstrip('/')}/{file.name}"
-            _obtain(_Transfer(file, url, folder / file.name, timeout, progress), retries)
+            _obtain(_Transfer(file, url, folder / file.name, progress))
     except OSError as error:
         raise DataError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
     if download.folder is None:
@@ -65,7 +58,7 @@ def fetch(
     return unpack(folder / download.files[0].name, folder / download.folder, top=download.folder, progress=progress)
 
 
-def _obtain(transfer: _Transfer, retries: int) -> None:
+def _obtain(transfer: _Transfer) -> None:
     """Download a file unless it exists, and check its digest."""
     path, expected = transfer.path, transfer.file.sha256
     if path.exists():
@@ -80,7 +73,7 @@ def _obtain(transfer: _Transfer, retries: int) -> None:
     pooch.get_logger().setLevel("WARNING")  # the progress callback reports the rest
     names = {"registry": {path.name: expected}, "urls": {path.name: transfer.url}}
     try:
-        pooch.create(path.parent, base_url="", retry_if_failed=retries, **names).fetch(path.name, downloader=transfer)
+        pooch.create(path.parent, base_url="", retry_if_failed=RETRIES, **names).fetch(path.name, downloader=transfer)
     except FedrelaError:
         raise
     except ValueError:  # of pooch: the digest differs
@@ -115,8 +108,8 @@ class _Transfer:
     The bytes go to a `PartialFile`, which survives a failure, so that the next attempt requests only the rest.
     """
 
-    def __init__(self, file: RemoteFile, url: str, path: Path, timeout: float, progress: Progress | None) -> None:
-        self.file, self.url, self.path, self.timeout = file, url, path, timeout
+    def __init__(self, file: RemoteFile, url: str, path: Path, progress: Progress | None) -> None:
+        self.file, self.url, self.path = file, url, path
         self._progress = progress or (lambda done, total: None)
 
     def failure(self, what: str) -> DataError:
@@ -144,13 +137,13 @@ class _Transfer:
         if self._part.size:
             headers["Range"] = f"bytes={self._part.size}-"
         local = _is_loopback(urlsplit(self.url).hostname or "")
-        settings = {"headers": headers, "timeout": self.timeout, "hooks": {"response": self._check}}
+        settings = {"headers": headers, "timeout": TIMEOUT, "hooks": {"response": self._check}}
         settings["proxies"] = {"http": "", "https": ""} if local else None
         self._response = None
         try:
             pooch.HTTPDownloader(chunk_size=CHUNK, **settings)(self.url, self, None)
         except requests.RequestException as error:
-            raise self.failure(_reason(error, self.timeout)) from None
+            raise self.failure(_reason(error)) from None
         finally:
             if self._response is not None:
                 self._response.close()
@@ -203,7 +196,7 @@ def _same_scheme(url: str, location: str) -> bool:
     return is_allowed(target) and urlsplit(target).scheme == urlsplit(url).scheme
 
 
-def _reason(error: Exception, timeout: float) -> str:
+def _reason(error: Exception) -> str:
     """Describe an error of the network library in one short line."""
     response = getattr(error, "response", None)
     if response is not None and response.status_code >= 400:  # the server's own message is not repeated
@@ -212,7 +205,7 @@ def _reason(error: Exception, timeout: float) -> str:
     cause: BaseException | None = error
     while cause is not None:  # from the library's errors down to the system's
         if isinstance(cause, TimeoutError):
-            return f"no response within {timeout:g} seconds"
+            return f"no response within {TIMEOUT:g} seconds"
         if isinstance(cause, OSError) and cause.strerror:
             return printable(cause.strerror, 200)
         error_text, cause = str(cause) or type(cause).__name__, cause.__cause__ or cause.__context__

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from fedrela.arguments import check_integer
-from fedrela.components import check_component, find_component
+from fedrela.components import find_component
 from fedrela.errors import ArgumentError
 from fedrela.models import networks
 from fedrela.models.contract import Classifier, Plain, adapt, check_sizes, has_split, need_split, num_features
@@ -156,10 +156,12 @@ def find_model(name: object) -> ModelSpec | Callable[..., nn.Module]:
     >>> find_model("mlp").description
     'multilayer perceptron'
     """
-    try:
-        model: ModelSpec | Callable[..., nn.Module] = find_component("models", name, MODELS)
-        is_maker = isinstance(model, ModelSpec) or (callable(model) and not isinstance(model, nn.Module))
-        check_component(name, model, is_maker, "a function or class that makes a torch.nn.Module")
-    except ArgumentError as error:
-        raise ArgumentError(error.reason, argument="model") from None
+    expected = "a function or class that makes a torch.nn.Module"
+    model: ModelSpec | Callable[..., nn.Module] = find_component(
+        "models", name, MODELS, _makes_models, expected, argument="model"
+    )
     return model
+
+
+def _makes_models(found: object) -> bool:
+    return isinstance(found, ModelSpec) or (callable(found) and not isinstance(found, nn.Module))

@@ -43,16 +43,14 @@ class Scaling:
             )
 
     @classmethod
-    def fit(
-        cls, x_train: NDArray[Any], index: ArrayLike | None = None, *, pixel_max: int = 255, chunk: int = CHUNK
-    ) -> Scaling:
+    def fit(cls, x_train: NDArray[Any], index: ArrayLike | None = None, *, pixel_max: int = 255) -> Scaling:
         """Measure mean and population standard deviation of each channel's raw values over the training samples.
 
         Images are uint8 ``(n, channels, height, width)`` and may be a memory-mapped file of any size; floats of more
         than two dimensions are measured in the same way, a table of floats ``(n, columns)`` is assumed to be
         standardised already, and token ids are not scaled. `index` selects the samples to measure, all by default;
-        duplicates count twice. At most `chunk` pixels, but at least one image, are in memory at once. Sums are
-        integers, so neither `chunk` nor the order of `index` changes a bit. A constant channel gets std 1.
+        duplicates count twice. At most `CHUNK` pixels, but at least one image, are in memory at once. Sums are
+        integers, so neither `CHUNK` nor the order of `index` changes a bit. A constant channel gets std 1.
 
         Examples
         --------
@@ -64,13 +62,13 @@ class Scaling:
         if (x_train.ndim == 2 and x_train.dtype.kind == "f") or (x_train.ndim >= 2 and x_train.dtype == np.int64):
             return cls()
         if x_train.ndim > 2 and x_train.dtype.kind == "f":
-            return cls._fit_floats(x_train, index, chunk)
+            return cls._fit_floats(x_train, index)
         if x_train.ndim != 4 or x_train.dtype != np.uint8:
             raise DataError(
                 "scaling: expected images uint8 (n, channels, height, width), floats (n, ...) or integers (n, ...), "
                 f"got {x_train.dtype} {x_train.shape}"
             )
-        count, total, squares = pixel_sums(x_train, index, chunk)
+        count, total, squares = pixel_sums(x_train, index)
         if not count:
             raise DataError(f"scaling: expected at least one pixel, got images of shape {x_train.shape}")
         return cls.of_sums(count, total, squares, pixel_max)
@@ -84,13 +82,13 @@ class Scaling:
         return cls(mean, std, pixel_max)
 
     @classmethod
-    def _fit_floats(cls, x: NDArray[Any], index: ArrayLike | None, chunk: int) -> Scaling:
+    def _fit_floats(cls, x: NDArray[Any], index: ArrayLike | None) -> Scaling:
         """Measure each channel in two passes: the mean, then the squared deviations from it."""
         axes = (0, *range(2, x.ndim))
-        count = sum(part.size for part in _chunks(x, index, chunk)) // x.shape[1]
-        mean = sum(part.sum(axes, dtype=np.float64) for part in _chunks(x, index, chunk)) / max(count, 1)
+        count = sum(part.size for part in _chunks(x, index)) // x.shape[1]
+        mean = sum(part.sum(axes, dtype=np.float64) for part in _chunks(x, index)) / max(count, 1)
         centre = np.reshape(mean, (-1, *(1 for _ in axes[1:])))
-        squares = sum(np.square(part - centre).sum(axes) for part in _chunks(x, index, chunk))
+        squares = sum(np.square(part - centre).sum(axes) for part in _chunks(x, index))
         std = np.sqrt(squares / max(count, 1))
         flat = std <= 1e-12 * np.abs(mean)  # rounding alone, no spread
         std = np.where(flat, 1.0, std)
@@ -116,9 +114,7 @@ class Scaling:
         return {"mean": list(self.mean), "std": list(self.std)}
 
 
-def pixel_sums(
-    x: NDArray[Any], index: ArrayLike | None = None, chunk: int = CHUNK
-) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+def pixel_sums(x: NDArray[Any], index: ArrayLike | None = None) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """Return number of pixels, and each channel's sum of pixels and of their squares.
 
     >>> pixel_sums(np.array([[[[0, 16]]], [[[8, 8]]]], dtype=np.uint8))
@@ -126,16 +122,16 @@ def pixel_sums(
     """
     total = squares = np.zeros(x.shape[1], np.int64)
     size = 0
-    for images in _chunks(x, index, chunk):
+    for images in _chunks(x, index):
         total = total + images.sum((0, 2, 3), dtype=np.int64)
         squares = squares + np.square(images, dtype=np.uint16).sum((0, 2, 3), dtype=np.int64)
         size += images.size
     return size // max(x.shape[1], 1), total, squares
 
 
-def _chunks(x: NDArray[Any], index: ArrayLike | None, pixels: int) -> Iterator[NDArray[Any]]:
-    """Yield the selected samples in chunks of at most `pixels` pixels, in stored order."""
-    size = max(1, pixels // max(1, math.prod(x.shape[1:])))
+def _chunks(x: NDArray[Any], index: ArrayLike | None) -> Iterator[NDArray[Any]]:
+    """Yield the selected samples in chunks of at most `CHUNK` pixels, in stored order."""
+    size = max(1, CHUNK // max(1, math.prod(x.shape[1:])))
     if index is None:
         yield from (x[start : start + size] for start in range(0, len(x), size))
         return

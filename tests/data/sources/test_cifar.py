@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import tarfile
 from dataclasses import replace
@@ -13,6 +12,7 @@ import pytest
 from fedrela.data.sources import load
 from fedrela.data.sources.cifar import CIFAR10, CIFAR100, load_edition
 from fedrela.errors import DataError
+from fedrela.files import digest_file
 
 SMALL10 = replace(CIFAR10, train=dict.fromkeys(CIFAR10.train, 12), test={"test_batch.bin": 10})
 SMALL100 = replace(CIFAR100, train={"train.bin": 100}, test={"test.bin": 100})
@@ -59,6 +59,12 @@ def put_archive(root, edition, files, extra=()):
     return root
 
 
+def published(edition, root):
+    """Return the edition whose published archive is the one in `root`, if there is one."""
+    archive = root / edition.archive
+    return replace(edition, sha256=digest_file(archive)) if archive.is_file() else edition
+
+
 PUT = {"folder": put_folder, "archive": put_archive}
 
 
@@ -67,7 +73,7 @@ def test_every_pixel_and_label(tmp_path, edition, contents, form):
     files, x, y = contents
     root = PUT[form](tmp_path / "set", edition, files)
     steps = []
-    source = load_edition(edition, root, progress=lambda *step: steps.append(step))
+    source = load_edition(published(edition, root), root, progress=lambda *step: steps.append(step))
     for part in ("train", "test"):
         assert np.array_equal(getattr(source, f"x_{part}"), x[part])
         assert np.array_equal(getattr(source, f"y_{part}"), y[part])
@@ -82,7 +88,7 @@ def test_the_folder_or_archive_itself_may_be_named(tmp_path, edition, contents):
     root = put_folder(tmp_path, edition, contents[0])
     put_archive(tmp_path, edition, contents[0])
     for place in (root / edition.folder, root / edition.archive):
-        assert np.array_equal(load_edition(edition, place).x_test, contents[1]["test"])
+        assert np.array_equal(load_edition(published(edition, root), place).x_test, contents[1]["test"])
 
 
 def change(part, how):
@@ -116,49 +122,33 @@ def test_wrong_files(tmp_path, edition, contents, case, form):
     alter, message = WRONG[case]
     root = PUT[form](tmp_path / "set", edition, alter(contents[0], edition))
     with pytest.raises(DataError, match=message) as caught:
-        load_edition(edition, root)
+        load_edition(published(edition, root), root)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("form", PUT)
-def test_a_missing_file_is_named(tmp_path, edition, contents, form):
+def test_a_missing_file_is_named(tmp_path, edition, contents):
     files = dict(contents[0])
     lost = next(iter(edition.test))
     del files[lost]
     with pytest.raises(DataError, match=lost):
-        load_edition(edition, PUT[form](tmp_path / "set", edition, files))
+        load_edition(edition, put_folder(tmp_path / "set", edition, files))
 
 
-def test_other_members_are_not_looked_at_and_a_second_one_is_refused(tmp_path, edition, contents):
-    files = contents[0]
+def test_other_members_are_not_looked_at(tmp_path, edition, contents):
     strange = [("../../evil", b"x"), ("/etc/evil", b"x"), (f"x/{edition.folder}/{edition.names}", b"wrong")]
-    source = load_edition(edition, put_archive(tmp_path / "a", edition, files, strange))
-    assert source.class_names[0] == "thing 0"
+    root = put_archive(tmp_path / "a", edition, contents[0], strange)
+    assert load_edition(published(edition, root), root).class_names[0] == "thing 0"
     assert not (tmp_path / "evil").exists()
-    doubled = [(f"{edition.folder}/{edition.names}", files[edition.names])] * 2
-    with pytest.raises(DataError, match="occurs twice"):
-        load_edition(edition, put_archive(tmp_path / "b", edition, files, doubled))
 
 
-def test_a_link_is_no_member(tmp_path, edition, contents):
-    files = dict(contents[0])
-    del files[edition.names]
-    root = put_archive(tmp_path / "a", edition, files)
-    with tarfile.open(root / edition.archive, "w:gz") as tar:
-        member = tarfile.TarInfo(f"{edition.folder}/{edition.names}")
-        member.type, member.linkname = tarfile.SYMTYPE, "../../names"
-        tar.addfile(member)
-    with pytest.raises(DataError, match="is not in it"):
-        load_edition(edition, root)
-
-
-@pytest.mark.parametrize("cut", [10, -10, 2000])
-def test_a_damaged_archive(tmp_path, edition, contents, cut):
-    root = put_archive(tmp_path / "a", edition, contents[0])
-    path = root / edition.archive
+@pytest.mark.parametrize("cut", [None, 10, -10, 2000])
+def test_an_archive_that_is_not_the_published_one_is_refused(tmp_path, edition, contents, cut):
+    path = put_archive(tmp_path / "a", edition, contents[0]) / edition.archive
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(DataError, match=edition.archive):
-        load_edition(edition, root)
+    with pytest.raises(DataError) as caught:
+        load_edition(edition, tmp_path / "a")
+    what = f"{path}: expected the published SHA-256 {edition.sha256}, got {digest_file(path)}"
+    assert str(caught.value) == f"{what}; remove it and run `fedrela data fetch {edition.name}`"
 
 
 @pytest.mark.parametrize(("name", "pickled"), [("cifar10", "cifar-10-batches-py"), ("cifar100", "cifar-100-python")])
@@ -177,15 +167,3 @@ def test_the_real_edition_has_the_real_sizes(tmp_path, noise):
     put_folder(tmp_path, CIFAR100, {"train.bin": b"", "test.bin": b"", "fine_label_names.txt": b""})
     with pytest.raises(DataError, match=r"train\.bin: expected 153700000 bytes, got 0"):
         load("cifar100", tmp_path)
-
-
-def test_an_archive_that_unpacks_without_end_is_given_up(tmp_path):
-    """A member that is not wanted, of more zeros than the whole set has bytes, packed a thousand times smaller."""
-    place, size = tmp_path / SMALL10.archive, 4_000_000
-    with gzip.open(place, "wb", compresslevel=1) as packed:
-        member = tarfile.TarInfo("zeros")
-        member.size = size
-        packed.write(member.tobuf())
-        packed.write(bytes(size))
-    with pytest.raises(DataError, match="unpacks to far more than the data set"):
-        load_edition(SMALL10, tmp_path, tmp_path / "cache")

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fedrela.components import find_component
+from fedrela.components import find_component, import_table
 from fedrela.core.reallocators.base import Reallocator, proposal
-from fedrela.core.reallocators.confident import Confident
-from fedrela.core.reallocators.fedrela import FedReLa
-from fedrela.core.reallocators.margin import Margin
-from fedrela.core.reallocators.random import Random
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.options import options_of
 from fedrela.text import shown, unknown
 
 __all__ = ["REALLOCATORS", "Reallocator", "method_name", "proposal", "reallocator"]
 
-REALLOCATORS: dict[str, type[Reallocator]] = {
-    "confident": Confident,
-    "fedrela": FedReLa,
-    "margin": Margin,
-    "random": Random,
-}
+REALLOCATORS: dict[str, type[Reallocator]] = import_table(
+    __name__,
+    {
+        "confident": "confident:Confident",
+        "fedrela": "fedrela:FedReLa",
+        "margin": "margin:Margin",
+        "random": "random:Random",
+    },
+)
 
 
 def reallocator(method: object, params: Mapping[str, Any] | None = None) -> Reallocator:
@@ -33,29 +32,36 @@ def reallocator(method: object, params: Mapping[str, Any] | None = None) -> Real
     >>> reallocator("margin", {"share": 0.5})
     Traceback (most recent call last):
     ...
-    fedrela.errors.ArgumentError: params: 'share': unknown parameter; method 'Posterior margin' has none
+    fedrela.errors.WrongKeyError: params.share: unknown parameter; method 'Posterior margin' has none
     """
-    found = find_component("reallocators", method, REALLOCATORS) if isinstance(method, str) else method
-    if isinstance(found, type) and issubclass(found, Reallocator):
+    found: Any = method
+    expected = "a re-allocator, a class derived from fedrela.core.Reallocator"
+    if isinstance(method, str):
+        found = find_component("reallocators", method, REALLOCATORS, _is_reallocator, expected)
+    elif not _is_reallocator(method):
+        raise ArgumentError(f"expected {expected}, or one of the names {', '.join(REALLOCATORS)}, got {shown(method)}")
+    if not isinstance(found, Reallocator):
         return _with_params(found, params or {})
     if params:
         raise ArgumentError("the method is an object, which has its own; leave them out", argument="params")
-    if not isinstance(found, Reallocator):
-        what = "expected a re-allocator, a class derived from fedrela.core.Reallocator"
-        raise ArgumentError(f"{what}, or one of the names {', '.join(REALLOCATORS)}, got {shown(method)}")
     return found
+
+
+def _is_reallocator(found: object) -> bool:
+    return isinstance(found, Reallocator) or (isinstance(found, type) and issubclass(found, Reallocator))
 
 
 def _with_params(kind: type[Reallocator], params: Mapping[str, Any]) -> Reallocator:
     names = [each.name for each in options_of(kind.Params)]
-    for name in params:
+    for name in map(str, params):
         if name not in names:
-            what = f"{shown(name)}: {unknown('parameter', str(name), names, f'method {kind.label!r}')}"
-            raise ArgumentError(what, argument="params")
+            what = unknown("parameter", name, names, f"method {kind.label!r}")
+            raise WrongKeyError(what, argument="params", item=(name,))
     try:
         return kind(**params)
     except ArgumentError as error:
-        raise ArgumentError(str(error), argument="params") from None
+        own = (error.argument,) if error.argument else ()
+        raise type(error)(error.reason, argument="params", item=(*own, *error.item)) from None
 
 
 def method_name(method: Any) -> str:

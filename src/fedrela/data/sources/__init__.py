@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from fedrela.components import check_component, find_component
+from fedrela.components import find_component, import_table
 from fedrela.data.cache import PathOrNone, Progress
-from fedrela.data.sources import cifar, digits, fashion_mnist, gaussians, image_folder, npz, table
 from fedrela.data.sources.arrays import from_arrays
 from fedrela.data.sources.base import DataSize, Download, RemoteFile, Source, SourceSpec
 from fedrela.errors import ArgumentError, DataError
@@ -17,18 +16,21 @@ __all__ = [
     "SOURCES", "DataSize", "Download", "RemoteFile", "Source", "SourceSpec", "find_source", "from_arrays", "load",
 ]  # fmt: skip
 
-SOURCES: dict[str, SourceSpec] = {
-    "cifar10": cifar.CIFAR10_SPEC,
-    "cifar100": cifar.CIFAR100_SPEC,
-    "csv": table.SPEC,
-    "digits": digits.SPEC,
-    "fashion_mnist": fashion_mnist.SPEC,
-    "gaussians": gaussians.SPEC,
-    "image_folder": image_folder.SPEC,
-    "imagenet_lt": image_folder.IMAGENET_LT_SPEC,
-    "npz": npz.SPEC,
-    "tiny_imagenet": image_folder.TINY_IMAGENET_SPEC,
-}
+SOURCES: dict[str, SourceSpec] = import_table(
+    __name__,
+    {
+        "cifar10": "cifar:CIFAR10_SPEC",
+        "cifar100": "cifar:CIFAR100_SPEC",
+        "csv": "table:SPEC",
+        "digits": "digits:SPEC",
+        "fashion_mnist": "fashion_mnist:SPEC",
+        "gaussians": "gaussians:SPEC",
+        "image_folder": "image_folder:SPEC",
+        "imagenet_lt": "image_folder:IMAGENET_LT_SPEC",
+        "npz": "npz:SPEC",
+        "tiny_imagenet": "image_folder:TINY_IMAGENET_SPEC",
+    },
+)
 
 
 def load(
@@ -63,10 +65,7 @@ def load(
     ...
     fedrela.errors.ArgumentError: source: expected one of cifar10, ..., got 'digit'; nearest: digits
     """
-    try:
-        loader = find_source(name).load
-    except ArgumentError as error:
-        raise ArgumentError(error.reason, argument="source") from None
+    loader = find_source(name).load
     accepted = inspect.signature(loader).parameters
     common = {"root": root, "cache": cache, "progress": progress}
     for option in options:
@@ -97,9 +96,13 @@ def find_source(name: object) -> SourceSpec:
     >>> find_source("fedrela.data.sources.digits:load").has_files
     False
     """
-    source = find_component("sources", name, SOURCES)
+    source = find_component(
+        "sources", name, SOURCES, _loads_sources, "a function that returns a Source", argument="source"
+    )
     if isinstance(source, SourceSpec):
         return source
-    is_function = callable(source) and not isinstance(source, type)
-    check_component(name, source, is_function, "a function that returns a Source")
     return SourceSpec(source, str(name), (source.__doc__ or "your own").partition("\n")[0], "as it says")
+
+
+def _loads_sources(found: object) -> bool:
+    return isinstance(found, SourceSpec) or (callable(found) and not isinstance(found, type))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,10 +18,10 @@ from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
 from fedrela.data.sources.file_readers import read_exactly, reading, root_folder
 from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.errors import DataError
+from fedrela.files import digest_file
 
 PIXELS = 3 * 32 * 32
 LONGEST_NAMES = 1 << 16
-SLACK = 1 << 20  # bytes of an archive besides its records
 ARRAYS = ("x_train", "y_train", "x_test", "y_test", "names")
 
 
@@ -39,6 +38,7 @@ class Edition:
     names: str
     label_bytes: int
     classes: int
+    sha256: str  # of the archive, as published
 
     @property
     def record_bytes(self) -> int:
@@ -46,13 +46,18 @@ class Edition:
         return self.label_bytes + PIXELS
 
 
+# The CIFAR page links the binary editions: https://www.cs.toronto.edu/~kriz/cifar.html (it gives MD5 sums).
+# Sizes and SHA-256 of the same files: cifar10.txt and cifar100.txt in
+# https://github.com/tensorflow/datasets/tree/333639b/tensorflow_datasets/url_checksums
 CIFAR10 = Edition(
     "cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", ("cifar-10-batches-py", "cifar-10-python.tar.gz"),
     {f"data_batch_{i}.bin": 10_000 for i in range(1, 6)}, {"test_batch.bin": 10_000}, "batches.meta.txt", 1, 10,
+    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
 )  # fmt: skip
 CIFAR100 = Edition(
     "cifar100", "cifar-100-binary", "cifar-100-binary.tar.gz", ("cifar-100-python", "cifar-100-python.tar.gz"),
     {"train.bin": 50_000}, {"test.bin": 10_000}, "fine_label_names.txt", 2, 100,
+    "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
 )  # fmt: skip
 
 
@@ -128,22 +133,6 @@ def _decode_records(
     x[:] = rows[:, edition.label_bytes :].reshape(x.shape)
 
 
-class LimitedGzip(gzip.GzipFile):
-    """An archive that unpacks to a limited number of bytes: a small one may expand without end."""
-
-    def __init__(self, path: Path, limit: int) -> None:
-        super().__init__(path, "rb")
-        self._path, self._left = path, limit
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Return up to `size` bytes."""
-        data = super().read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise DataError(f"{self._path}: unpacks to far more than the data set; download it again")
-        return data
-
-
 def _open_members(edition: Edition, path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, size and stream of every file of the edition; read a stream before you request the next."""
     files = [*edition.train, *edition.test, edition.names]
@@ -152,25 +141,17 @@ def _open_members(edition: Edition, path: Path) -> Iterator[tuple[str, int, IO[b
             with (path / name).open("rb") as file:
                 yield name, (path / name).stat().st_size, file
         return
+    if (actual := digest_file(path)) != edition.sha256:
+        what = f"expected the published SHA-256 {edition.sha256}, got {actual}"
+        raise DataError(f"{path}: {what}; remove it and run `fedrela data fetch {edition.name}`")
     names = {f"{edition.folder}/{name}": name for name in files}
-    missing = set(names)
-    records = sum(edition.train.values()) + sum(edition.test.values())
-    limit = 2 * records * edition.record_bytes + SLACK
-    with LimitedGzip(path, limit) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", bufsize=BLOCK) as tar:
+    with tarfile.open(path, "r|gz", bufsize=BLOCK) as tar:
         for member in tar:
-            stream = tar.extractfile(member) if member.name in names and member.isreg() else None
-            if stream is None:
-                continue
-            if member.name not in missing:
-                raise DataError(f"{path}: {member.name} occurs twice; download the archive again")
-            missing.remove(member.name)
-            yield names[member.name], member.size, stream
-            if not missing:
-                return
-    raise DataError(f"{path}: {min(missing)} is not in it; download the archive again")
+            if member.name in names and (stream := tar.extractfile(member)):
+                yield names[member.name], member.size, stream
 
 
-def _spec(edition: Edition, label: str, size: int, sha256: str) -> SourceSpec:
+def _spec(edition: Edition, label: str, size: int) -> SourceSpec:
     def load(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
         return load_edition(edition, root, cache, progress)
 
@@ -179,18 +160,11 @@ def _spec(edition: Edition, label: str, size: int, sha256: str) -> SourceSpec:
         label,
         f"60,000 colour images of 32x32, {edition.classes} classes; the binary edition",
         f"ROOT/{edition.folder}, ROOT/{edition.archive}",
-        archive(f"https://www.cs.toronto.edu/~kriz/{edition.archive}", size, sha256, edition.folder),
+        archive(f"https://www.cs.toronto.edu/~kriz/{edition.archive}", size, edition.sha256, edition.folder),
         DataSize(50_000, 10_000, edition.classes, (3, 32, 32)),
         lambda root: _find(edition, root_folder(root)),
     )
 
 
-# The CIFAR page links the binary editions: https://www.cs.toronto.edu/~kriz/cifar.html (it gives MD5 sums).
-# Sizes and SHA-256 of the same files: cifar10.txt and cifar100.txt in
-# https://github.com/tensorflow/datasets/tree/333639b/tensorflow_datasets/url_checksums
-CIFAR10_SPEC = _spec(
-    CIFAR10, "CIFAR-10", 170_052_171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
-)
-CIFAR100_SPEC = _spec(
-    CIFAR100, "CIFAR-100", 168_513_733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
-)
+CIFAR10_SPEC = _spec(CIFAR10, "CIFAR-10", 170_052_171)
+CIFAR100_SPEC = _spec(CIFAR100, "CIFAR-100", 168_513_733)
