@@ -15,7 +15,7 @@ HEAD = """# Algorithms
 Generated from the code by `python docs/algorithms.py`. Bytes are those of the MLP 784-200-10 (159,010 weights) with
 ten clients; an exchange is an extra question before training; cost is that of a round relative to FedAvg.
 
-| name | paper | sends beside the weights | receives beside the weights | exchanges | keeps | cost | equals |
+| name | paper | sends besides the weights | receives besides the weights | exchanges | keeps | cost | equals |
 |---|---|---|---|---|---|---|---|
 """
 

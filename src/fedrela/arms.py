@@ -11,7 +11,7 @@ from typing import Any
 
 DROP = 0.1  # factor of the learning rate in the official code
 BASELINE, TREATED = "baseline", "+FedReLa"  # the arms of the paper's tables
-AS_GIVEN = "as given"  # the arm where [compare] names none: what [relabel] says
+AS_GIVEN = "as given"  # the arm if [compare] names none: [relabel] as it is
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """What it does, for people."""
+        """What it does, as tables and pages show it."""
         kind = ("random moves" if self.random else "FedReLa") if self.relabels else "baseline"
         return f"{kind}, lr / 10" if self.drop else kind
 
@@ -55,7 +55,7 @@ class Arm:
 _KINDS = (Arm(relabels=False), Arm(relabels=True), Arm(relabels=True, random=True))
 ARMS = {arm.name: arm for kind in _KINDS for arm in (kind, replace(kind, drop=True))}
 MATCHED = tuple(name for name, arm in ARMS.items() if not arm.random)
-PAIRS = (  # what an arm is compared with comes first
+PAIRS = (  # the arm to compare with comes first
     ("baseline", "fedrela"),
     ("baseline-drop", "fedrela-drop"),
     ("random", "fedrela"),
@@ -64,7 +64,7 @@ PAIRS = (  # what an arm is compared with comes first
 
 
 def arm_label(name: str) -> str:
-    """Return what an arm does.
+    """Return the label of an arm.
 
     >>> arm_label("baseline"), arm_label("fedrela-drop"), arm_label("as given")
     ('baseline', 'FedReLa, lr / 10', 'as given')
@@ -73,7 +73,7 @@ def arm_label(name: str) -> str:
 
 
 def arm_of_baseline(baseline: str, name: str) -> str:
-    """Return what an arm of a baseline is called.
+    """Return the label of an arm together with its baseline.
 
     >>> [arm_of_baseline("FedAvg", arm) for arm in ("fedrela-drop", "baseline-drop", "as given")]
     ['FedAvg + FedReLa, lr / 10', 'FedAvg, lr / 10', 'FedAvg']

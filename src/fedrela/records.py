@@ -89,7 +89,7 @@ class Failure:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Failure:
-        """Return the failure of a record; one with other keys or an unknown kind is a `ValueError` or `KeyError`."""
+        """Return the failure of a record; raise `ValueError` or `KeyError` for other keys or an unknown kind."""
         return cls(FailureKind(record["kind"]), str(record["detail"]), str(record["exchange"]))
 
 
@@ -105,7 +105,7 @@ class PlainRecord:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the record of plain values; one of another format or with other keys is an `IntegrityError`."""
+        """Return the record of plain values; raise an `IntegrityError` for another format or other keys."""
         same_keys = set(record) == {field.name for field in fields(cls)}
         if not same_keys or record.get("format") != getattr(cls, "format", None):
             raise IntegrityError(f"{cls.file}: was not written by this version of fedrela")
@@ -130,11 +130,11 @@ class RoundRecord(PlainRecord):
     norm_median: float | None  # of the admitted clients' changes
     norm_max: float | None
     validation: dict[str, Any] | None = None  # accuracy on the clients' validation samples, if any
-    confusion: list[list[int]] | None = None  # test samples by true and predicted class, as re-labelling first begins
+    confusion: list[list[int]] | None = None  # test samples by true and predicted class, when re-labelling begins
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the record of a line; one with other keys is an `IntegrityError`."""
+        """Return the record of a line; raise an `IntegrityError` for other keys."""
         read = super().from_record(record)
         pairs: dict[str, Any] = {name: [tuple(pair) for pair in record[name]] for name in ("excluded", "relabelled")}
         return replace(read, **pairs)
@@ -152,7 +152,7 @@ class RunManifest(PlainRecord):
     algorithm: dict[str, Any]  # its name, and what it sends and keeps
     classes: list[str]
     groups: dict[str, Any]  # how classes are reported together
-    packages: dict[str, str]  # versions of those that compute
+    packages: dict[str, str]  # versions of the packages that compute
     format: str = "fedrela-run-1"
 
 

@@ -47,7 +47,7 @@ def _word(purpose: str) -> int:
 
 
 def _parts(number: int) -> list[int]:
-    """Return an integer as words of 32 bits, lowest first: what `SeedSequence` makes of it, in half the time."""
+    """Return an integer as words of 32 bits, lowest first: as `SeedSequence` does, in half the time."""
     parts = [number & 0xFFFFFFFF]
     while number := number >> 32:
         parts.append(number & 0xFFFFFFFF)

@@ -57,7 +57,7 @@ def nearest_hint(word: str, words: Iterable[str]) -> str:
 def printable(text: object, longest: int | None = None) -> str:
     r"""Return untrusted text as one harmless line: unprintable characters are escaped, and long text is cut.
 
-    Control and formatting characters could drive a terminal or reverse its text.
+    Control and formatting characters could control a terminal or reverse its text.
 
     >>> printable("a\nb"), printable("abcdef", 3)
     ('a\\nb', 'abc...')
@@ -111,7 +111,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def percent(share: float | None, digits: int = 1, missing: str = "-") -> str:
-    """Return a share in per cent, or `missing` where there is none.
+    """Return a share in per cent, or `missing` if there is none.
 
     >>> percent(0.8764), percent(None)
     ('87.6 %', '-')
@@ -143,7 +143,7 @@ def probability(value: float) -> str:
 
 
 def points(difference: float | None, digits: int = 1, missing: str = "-") -> str:
-    """Return a difference of two shares in percentage points, with its sign, or `missing` where there is none.
+    """Return a difference of two shares in percentage points, with its sign, or `missing` if there is none.
 
     >>> points(0.125), points(-0.1), points(0.0), points(None)
     ('+12.5', '-10.0', '0.0', '-')

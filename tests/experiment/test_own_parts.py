@@ -107,7 +107,7 @@ def test_parameters_of_a_method_change_what_moves():
     [
         (own_parts.Swap, {"evry": 2}, "params.evry: unknown parameter; nearest: every"),
         (own_parts.Swap, {"every": 0}, "params.every: expected an integer >= 1, got 0"),
-        (own_parts.Swap(), {"every": 2}, "params: the method is an object, which has its own; leave them out"),
+        (own_parts.Swap(), {"every": 2}, "params: the method is an object with its own parameters; leave these out"),
         ("fedrela", {"every": 2}, "params.every: unknown parameter; method 'FedReLa' has none"),
         ("fedrela", 3, "params: expected a table of the method's own parameters, got 3"),
     ],

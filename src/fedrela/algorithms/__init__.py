@@ -35,7 +35,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = import_table(
 
 
 def find_algorithm(name: object) -> type[Algorithm]:
-    """Return the class of an algorithm: one of `ALGORITHMS`, ``"package.module:Name"``, or of an installed package.
+    """Return the class of an algorithm: from `ALGORITHMS`, ``"package.module:Name"`` or an installed package.
 
     Parameters
     ----------

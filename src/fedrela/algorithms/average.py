@@ -1,4 +1,4 @@
-"""The weighted mean of uploads, with the same bits whatever the order of arrival.
+"""The weighted mean of uploads, the same to the bit in any order of arrival.
 
 The sum is taken in float64 over clients in the order of their ids, in pieces that stay in the processor's cache.
 """

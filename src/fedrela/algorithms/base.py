@@ -1,9 +1,9 @@
-"""The contract of an algorithm. The engine depends on this class only, and on no algorithm.
+"""The contract of an algorithm. The engine depends only on this class, not on any algorithm.
 
-In a round the server chooses clients and sends them the shared arrays, what `broadcast` returns, and each client its
-own `message`. Exchanges that are due come first. Each client then trains (`prepare`, `client`) and sends its shared
-arrays and what `sends` declares. From these the server computes the next shared arrays (`server`). Evaluation and
-re-labelling use `logits`. The defaults below are FedAvg.
+In each round the server chooses clients and sends them the shared arrays, the arrays that `broadcast` returns, and one
+`message` per client. Exchanges that are due come first. Each client then trains (`prepare`, `client`) and sends its
+shared arrays and the arrays that `sends` declares. From these the server computes the next shared arrays (`server`).
+Evaluation and re-labelling use `logits`. The defaults below are FedAvg.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ ArraySpecs = Mapping[str, ArraySpec]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the shapes of an algorithm's arrays may depend on.
+    """The sizes that the shapes of an algorithm's arrays may depend on.
 
     Attributes
     ----------
     shared, trained
-        Values in the vector of shared arrays, and how many of them, the first ones, are trained.
+        Number of values in the vector of shared arrays, and of those that are trained, which come first.
     classes, clients
         C and K.
     features
@@ -76,11 +76,11 @@ class Sizes:
     largest
         Samples of the largest client.
     dtype
-        Of the model's arrays.
+        Dtype of the model's arrays.
 
     Examples
     --------
-    A layer from four inputs to two classes, as SCAFFOLD's control variate needs it:
+    The size of SCAFFOLD's control variate for a linear layer with four inputs and two classes:
 
     >>> from fedrela.algorithms import find_algorithm
     >>> sizes = Sizes(shared=10, trained=10, classes=2, features=0, clients=3, inputs=(4,), largest=50)
@@ -156,7 +156,7 @@ class Algorithm:
     label: ClassVar[str] = ""  #: in tables and pages; by default the name
     description: ClassVar[str] = ""  #: what it does, in one line; by default the first line of the class docstring
     paper: ClassVar[str]  #: authors and year
-    cost: ClassVar[float] = 1.0  #: of a round relative to FedAvg, as ``benchmarks/algorithms.py`` measures it
+    cost: ClassVar[float] = 1.0  #: cost of a round relative to FedAvg, measured by ``benchmarks/algorithms.py``
     Params: ClassVar[type[Options]] = Options  #: its parameters; an instance of it is `params`
     uploads: ClassVar[tuple[str, ...]] = ("weights",)  #: names of all arrays that leave a client after training
     discloses: ClassVar[tuple[tuple[str, str], ...]] = ()  #: each other upload and exchange, with what it reveals
@@ -166,8 +166,8 @@ class Algorithm:
     needs_split: ClassVar[bool] = False  #: whether it needs the features of a model apart from its head
     private: tuple[str, ...] = ()  #: modules, added by `module`, that stay with the client
     needs_images: bool = False  #: whether it needs samples that are images
-    mixes_inputs: bool = False  #: whether it computes new samples from the numbers in others
-    auxiliary: int = 0  #: samples per class that its server needs, from before imbalance; 0 for none
+    mixes_inputs: bool = False  #: whether it computes new samples from the values of others
+    auxiliary: int = 0  #: samples per class that its server needs, taken before imbalance; 0 for none
 
     def __init_subclass__(cls) -> None:
         cls.name = getattr(cls, "name", cls.__name__.lower())
@@ -182,11 +182,11 @@ class Algorithm:
         return model
 
     def sends(self, sizes: Sizes) -> ArraySpecs:
-        """Return what leaves a client after training beyond the weights."""
+        """Return the arrays besides the weights that leave a client after training."""
         return {}
 
     def keeps(self, sizes: Sizes) -> ArraySpecs:
-        """Return what a client keeps between rounds, beyond its private modules."""
+        """Return the arrays besides its private modules that a client keeps between rounds."""
         return {}
 
     def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
@@ -194,7 +194,7 @@ class Algorithm:
         return {}
 
     def broadcast(self, state: Arrays) -> Arrays:
-        """Return what every client receives beside the weights."""
+        """Return the arrays besides the weights that every client receives."""
         return {name: state[name] for name in self.broadcasts}
 
     def message(self, state: Arrays, client: int) -> Arrays:
@@ -206,7 +206,7 @@ class Algorithm:
         return ()
 
     def disclosed(self) -> dict[str, str]:
-        """Return all that leaves a client beyond weights and number of samples, by name, with what it reveals."""
+        """Return all that leaves a client besides weights and number of samples, by name, with what it reveals."""
         names, reveals = [*self.uploads, *(exchange.name for exchange in self.exchanges())], dict(self.discloses)
         return {name: reveals.get(name, "") for name in names if name != "weights"}
 
@@ -226,12 +226,12 @@ class Algorithm:
         return context.samples
 
     def client(self, context: ClientContext) -> Arrays | None:
-        """Train the client's model and return what else the client sends, if anything."""
+        """Train the client's model and return the other arrays that the client sends, if any."""
         context.train()
         return None
 
     def server(self, context: ServerContext) -> NDArray[Any]:
-        """Return the next shared arrays, as one vector: here x <- sum_i p_i y_i."""
+        """Return the next shared arrays, as one vector: by default x <- sum_i p_i y_i."""
         return context.average()
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:

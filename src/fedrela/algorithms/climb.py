@@ -14,7 +14,7 @@ fixed, then takes the dual step with those F_i.
                  x <- x + (lr_g / |S|) sum_i eta nu_i
 
 What leaves the client: weights (FedPD core: x + eta nu_i), number of samples; once per outer round, from all clients,
-the loss F_i. What it receives beside the weights: w_i (FedPD core).
+the loss F_i. What it receives besides the weights: w_i (FedPD core).
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Climb(Algorithm):
         )
         nu = nu + params.dual_rate * (y - x) / params.eta
         context.state["dual"] = nu.cpu().numpy()
-        y.copy_(x + params.eta * nu)  # what FedPD sends in place of its model
+        y.copy_(x + params.eta * nu)  # FedPD sends this in place of its model
 
     def server(self, context: ServerContext) -> NDArray[Any]:
         """Step by the mean of w_i (y_i - x); with the FedPD core y_i contains w_i already."""

@@ -1,4 +1,4 @@
-"""What an algorithm gets in a round: the context of one client, and the context of the server."""
+"""The contexts that an algorithm receives in a round: one per client, and one for the server."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ClientContext:
     samples: Samples  # what the client trains on, with current labels
     counts: NDArray[np.int64]  # samples per class by the current labels, (C,)
     local: Local  # how to train
-    received: Arrays = field(default_factory=dict)  # what the server sent beside the weights
+    received: Arrays = field(default_factory=dict)  # what the server sent besides the weights
     state: dict[str, NDArray[Any]] = field(default_factory=dict)  # from its last round; kept for its next
     steps: int = 0  # taken so far; a client without a step sends nothing
     scores: NDArray[np.float32] | None = None  # filled with each sample's logits of the last epoch, (n, C), if set
 
     def stream(self, purpose: str) -> np.random.Generator:
-        """Return this client's random generator of this round for a purpose."""
+        """Return this client's random generator for a purpose in this round."""
         return stream(self.seed, purpose, self.round, self.client)
 
     def tensor(self, array: NDArray[Any]) -> Tensor:
@@ -108,7 +108,7 @@ class ServerContext:
     auxiliary: tuple[Tensor, Tensor] | None = None  # inputs and labels of the auxiliary set, if the algorithm has one
 
     def stream(self, purpose: str) -> np.random.Generator:
-        """Return the server's random generator of this round for a purpose."""
+        """Return the server's random generator for a purpose in this round."""
         return stream(self.seed, purpose, self.round)
 
     @property

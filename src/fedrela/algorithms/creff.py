@@ -9,7 +9,7 @@ features, IJCAI 2022.
             trains a new random head on all features; it is scored and broadcast; x keeps its averaged head
 
 What leaves the client: weights, number of samples, C blocks of head gradients and a vector of the classes present (the
-official code sends only the blocks of those classes, which tells the server the same). What it receives beside the
+official code sends only the blocks of those classes, which tells the server the same). What it receives besides the
 weights: the re-trained head.
 """
 
@@ -36,7 +36,7 @@ TINY = 1e-6
 
 @dataclass(frozen=True)
 class CreffParams(Options):
-    """As the official code."""
+    """As in the official code."""
 
     features: int = option(100, "federated features per class", ge=1)
     match_steps: int = option(100, "matching steps per round", ge=0)
@@ -101,7 +101,7 @@ class Creff(Algorithm):
     Params = CreffParams
     discloses = (
         ("gradient_weight", "for each class the mean gradient of the head on its samples"),
-        ("gradient_bias", "the same of the head's bias"),
+        ("gradient_bias", "the same for the head's bias"),
         ("present", "which classes it has"),
     )
     uploads = ("weights", "gradient_weight", "gradient_bias", "present")

@@ -12,7 +12,7 @@ The server may instead take D = x_avg - x as a gradient:
     adam (FedAdam, Reddi et al., 2021):     m <- beta m + (1 - beta) D,   v <- beta2 v + (1 - beta2) D^2,
                                             x <- x + eta m / (sqrt(v) + eps),   v starts at eps^2
 
-Hsu et al. write D in place of (1 - beta) D, which is eta / (1 - beta) here. Buffers of BatchNorm are always averaged.
+Hsu et al. write D for (1 - beta) D; their eta is eta / (1 - beta) here. Buffers of BatchNorm are always averaged.
 
 What leaves the client: weights, number of samples.
 """

@@ -9,10 +9,10 @@ Acar et al., Federated learning based on dynamic regularization, ICLR 2021.
 
 The gradient with its linear part is clipped before the quadratic part is added as weight decay. x is a point to train
 from, not a model to use: evaluation and posteriors use mean_i y_i of the last round, which is broadcast beside x.
-Buffers of BatchNorm, averaged with n_i, belong to it. The method is designed for SGD without momentum.
+It includes the buffers of BatchNorm, averaged with n_i. The method is designed for SGD without momentum.
 
 What leaves the client: weights, number of samples; before the first round that number from all clients, which gives
-n_mean. What it receives beside the weights: n_mean and mean_i y_i, as large as the weights.
+n_mean. What it receives besides the weights: n_mean and mean_i y_i, as large as the weights.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class FedDyn(Algorithm):
         return {"h": np.zeros(sizes.trained), "average": np.concatenate(weights), "mean_samples": np.zeros(())}
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Ask every client once for its number of samples, which every answer carries beside its arrays."""
+        """Ask every client once for its number of samples, which every answer carries besides its arrays."""
         return (Exchange("samples", "all", every=0),) if self.params.scaling == "samples" else ()
 
     def absorb(self, exchange: str, context: ServerContext) -> None:
@@ -70,7 +70,7 @@ class FedDyn(Algorithm):
         context.state["mean_samples"] = np.array(np.mean([upload.samples for upload in context.uploads]))
 
     def broadcast(self, state: Arrays) -> Arrays:
-        """Return n_mean, and the model to score unless it is the point trained from."""
+        """Return n_mean, and the model to score unless that is x itself."""
         names = ("mean_samples", "average") if self.params.scored == "average" else ("mean_samples",)
         return {name: state[name] for name in names}
 

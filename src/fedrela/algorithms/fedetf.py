@@ -33,7 +33,7 @@ TEST_BATCH = 100  # test batch of the official code
 
 @dataclass(frozen=True)
 class FedEtfParams(Options):
-    """How features are normalised, in which the codes differ."""
+    """How features are normalised; the public codes differ in this."""
 
     bn_mode: str = option(
         "aggregated", "averaged over clients, none, or as in the official code: each client's own for one round, and "
@@ -77,7 +77,7 @@ class FedEtf(Algorithm):
             model.head.norm.reset_parameters()
 
     def logits(self, module: nn.Module, x: Tensor, received: Arrays) -> Tensor:
-        """Return v'M; in the official code the BN of the head is in the opposite mode of the body."""
+        """Return v'M; in the official code the BN of the head is in the opposite mode to the body."""
         model: Any = module
         f = model.features(x)
         if self.params.bn_mode == "official":

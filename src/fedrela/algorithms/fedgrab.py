@@ -96,7 +96,7 @@ class FedGrab(Algorithm):
     needs_split = True
 
     def module(self, model: nn.Module, classes: int, seed: int) -> nn.Module:
-        """Return the model, its head frozen if so chosen."""
+        """Return the model, with its head frozen if configured so."""
         head: Any = model.head
         if self.params.head == "frozen":
             head.requires_grad_(False)

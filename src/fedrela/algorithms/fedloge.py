@@ -8,7 +8,7 @@ Xiao et al., FedLoGe: joint local and generic federated learning under long-tail
 
 Realignment is post hoc. Predictions use the auxiliary head with all rows at one norm, W_c <- 1.7 W_c / |W_c|, or the
 frame without realignment. A client's personal model is its local head plus the auxiliary one with W_c <- W_c |L_c|. The
-official code can also average the auxiliary head class by class; that reveals class counts, is off there, and left out.
+official code can also average the auxiliary head by class; this reveals class counts, is off by default, and left out.
 
 What leaves the client: weights (the auxiliary head among them), number of samples.
 """
@@ -108,7 +108,7 @@ class FedLoge(Algorithm):
 
 
 def scored_logits(model: Any, f: Tensor, norm: float | None) -> Tensor:
-    """Return the logits of features by the auxiliary head, realigned at this norm, or without one by the frame."""
+    """Return the logits of the auxiliary head, realigned to this norm, or those of the frame if it is None."""
     auxiliary = model.auxiliary_head
     logits: Tensor = model.head(f) if norm is None else linear(f, realign(auxiliary.weight, norm), auxiliary.bias)
     return logits

@@ -11,7 +11,7 @@ The global prior: each client of a round sums, per class over its batches, 1 / (
 features); the server adds these up, smooths them over rounds and normalises.
 
 What leaves the client: weights, number of samples; before training the C sums, which are 0 for classes it lacks. What
-it receives beside the weights: the prior.
+it receives besides the weights: the prior.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fedrela.models.augment import strong, weak
 from fedrela.options import Options, option
 
 SUSPECT, JUMP = 1e4, 100.0  # a sum, and a relative change, that only a degenerate batch can cause
-BATCH = 32  # of the prior estimation
+BATCH = 32  # samples per batch of the prior estimation
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Local training: a client's samples, the batches they become, and the one training loop.
 
-Per batch: loss, gradient, correction, clipping, step, after-step. An algorithm sets what it needs; a penalty on the
+Per batch: loss, gradient, correction, clipping, step, after-step. An algorithm sets those it needs; a penalty on the
 weights is a correction by its gradient. Everything before the step also enters the momentum.
 """
 
@@ -57,7 +57,7 @@ class Batch:
     module
         The model in training.
     x
-        Its input, scaled; if samples have several views, one view of all samples after the other.
+        Its scaled input; if samples have several views, first one view of all samples, then the next.
     y
         The current labels.
     at
@@ -112,7 +112,7 @@ class Samples:
     view
         Applied to each raw batch before scaling, such as random crops; None for nothing.
     dtype
-        Of the model.
+        Dtype of the model.
     """
 
     inputs: Tensor

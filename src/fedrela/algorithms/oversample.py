@@ -1,6 +1,6 @@
 """Random oversampling: repeat a client's rarer classes until they are as frequent as its largest class.
 
-The standard remedy of imbalanced learning, applied by every client locally. Samples are drawn anew each round; the
+The standard remedy of imbalanced learning, applied by every client locally. Samples are drawn again in each round; the
 client's weight in the average stays that of its real samples.
 
 What leaves the client: weights, number of samples.

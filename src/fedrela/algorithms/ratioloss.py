@@ -13,10 +13,10 @@ of the last layer's weights on the probe samples of class p, using the weights o
 
     r_p = |mean_j (C - 1) G_p[p, j] / sum_{q != p} G_q[p, j]|,  at most 5000 here too; j where the sum is 0 left out
 
-Only r is taken from there; the loss and the update of alpha are as above.
+Only r is taken from that code; the loss and the update of alpha are as above.
 
-What leaves the client: weights, number of samples. What it receives beside the weights: alpha. The server needs
-balanced samples of its own, from before imbalance.
+What leaves the client: weights, number of samples. What it receives besides the weights: alpha. The server
+needs its own balanced samples, taken before imbalance.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from fedrela.options import Options, option
 
 @dataclass(frozen=True)
 class ReweightParams(Options):
-    """How strongly counts enter."""
+    """How strongly class counts affect the weights."""
 
     power: float = option(1.0, "weights are inverse counts to this power", ge=0)
 

@@ -10,8 +10,8 @@ Karimireddy et al., SCAFFOLD: stochastic controlled averaging for federated lear
 With momentum the correction enters it, so that a client moves by lr a_i times its mean gradient, and c_i has the scale
 of a gradient. Control variates cover trained arrays only; buffers of BatchNorm are averaged.
 
-What leaves the client: weights, number of samples, change of c_i (as large as the weights). What it receives beside the
-weights: c.
+What leaves the client: weights, number of samples, change of c_i (as large as the weights). What it receives
+besides the weights: c.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``fedrela compare CONFIG``, ``sweep CONFIG`` and ``demo``: several runs, and what they say together."""
+"""``fedrela compare CONFIG``, ``sweep CONFIG`` and ``demo``: several runs, and their joint results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DemoOut = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder 
 DemoSeeds = Annotated[
     int, typer.Option("--seeds", metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=MOST_SEEDS)
 ]
-NEXT = (  # what `demo` ends with
+NEXT = (  # the last lines that `demo` prints
     "open the report in a browser: which labels moved, and what that did to each class",
     "fedrela init; fedrela run digits.toml    one of these runs, from a configuration that you can edit",
     "fedrela init --kind tables               the same for a table of your own; --kind images: for images of your own",

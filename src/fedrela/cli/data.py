@@ -46,7 +46,7 @@ FETCHED = [name for name, spec in SOURCES.items() if spec.download]
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(FETCHED)}.", show_default=False)]
 Root = Annotated[Path, typer.Option(metavar="DIR", help="The folder that holds data sets.")]
-BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Download from here, such as a mirror of your own.")]
+BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Download from this URL, such as your own mirror.")]
 Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw clients and classes into .svg, .png or .pdf.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the picture of an earlier call.")]
 Protocol = Annotated[
@@ -119,7 +119,7 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     print_line(screen, "groups: " + ", ".join(f"{name} {plural(size, 'class')}" for name, size in groups.sizes.items()))
     print_line(screen)
     rows = _client_rows(federation) + facts
-    print_table(screen, ("clients", "here", "what it means"), rows, left=("clients", "what it means"))
+    print_table(screen, ("clients", "value", "what it means"), rows, left=("clients", "what it means"))
     if federation.note:
         print_line(screen)
         print_line(screen, f"note: partition: {printable(federation.note)}", "yellow")

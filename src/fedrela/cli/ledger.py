@@ -233,7 +233,7 @@ def _replays(
     net: str | None,
     how: dict[str, Any],
 ) -> dict[str, Callable[[], core.Ledger]]:
-    """Return what makes the moves of each ledger again, from a posterior file or from a model and its rows."""
+    """Return functions that replay the moves of each ledger, from a posterior file or from a model and its rows."""
     if data is None:
         return {}
     if model is None or net is None:

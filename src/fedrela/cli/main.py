@@ -29,10 +29,10 @@ from fedrela.text import printable
 
 INTERRUPTED = 130
 REPEATED = 5.0  # seconds after a signal within which others do not disturb the clean-up
-PLAIN = "fedrela.plain"  # how what a terminal cannot encode is printed
+PLAIN = "fedrela.plain"  # the error handler for characters that a terminal cannot encode
 ASCII = {"±": "+/-", "τ": "tau", "ρ": "rho", "α": "alpha", "…": "...", "†": "*", "→": "->", "–": "-", "\xa0": " "}
 
-# The base class of all usage errors has no name of its own in typer.
+# typer does not export the base class of all usage errors.
 UsageError: Any = typer.BadParameter.__base__
 
 HELP = """
@@ -108,7 +108,7 @@ COMMANDS = {
 }
 
 
-READ_POSTERIORS = ("preview", "audit", "relabel")  # whose help explains the files
+READ_POSTERIORS = ("preview", "audit", "relabel")  # their help pages explain the files
 
 
 class LazyGroup(TyperGroup):
@@ -175,20 +175,20 @@ def main() -> int:
     except BrokenPipeError:
         _discard_standard_output()
         return 1
-    except OSError as error:  # of the flush
+    except OSError as error:  # raised by the flush
         _discard_standard_output()
         return _fail(session, error, _refusal(error), DataError.exit_code)
     return code
 
 
 def _wants_ascii() -> bool:
-    """Whether the user asked for the C locale, in which Python writes UTF-8 all the same, and did not ask for that."""
+    """Whether the user chose the C locale but not UTF-8; by default Python writes UTF-8 even in that locale."""
     chosen = os.environ.get("PYTHONUTF8") or os.environ.get("PYTHONIOENCODING")
     return os.environ.get("LC_ALL") in ("C", "POSIX") and not chosen
 
 
 def _fill_standard_streams() -> None:
-    """Let a stream that the caller has closed lead nowhere, so that no file that is opened later takes its place."""
+    """Point each standard stream that the caller closed to nowhere, so that no file opened later takes its place."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -246,7 +246,7 @@ def _ignore_signals() -> None:
 
 def _run(session: dict[str, bool]) -> int:
     try:
-        os.getcwd()  # where this folder has been removed, torch ends the process
+        os.getcwd()  # if this folder has been removed, torch would end the process
         command = typer.main.get_command(app)
         code = command.main(sys.argv[1:], prog_name="fedrela", standalone_mode=False, obj=session)
     except FedrelaError as error:

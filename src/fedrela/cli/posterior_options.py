@@ -59,7 +59,7 @@ def reading_flags() -> list[inspect.Parameter]:
 
 
 def take_reading(flags: dict[str, Any]) -> ColumnOptions:
-    """Take the flags of `reading_flags` out of `flags` and return what they say."""
+    """Remove the flags of `reading_flags` from `flags` and return them as column options."""
     given = {name: flags.pop(name) for name in READING}
     classes = given.pop("classes")
     names = tuple(name.strip() for name in next(csv.reader([classes], skipinitialspace=True))) if classes else ()

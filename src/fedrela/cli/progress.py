@@ -95,7 +95,7 @@ class RunTally:
     skipped: int = 0
 
     def add(self, record: RoundRecord) -> None:
-        """Take in the next round."""
+        """Add the next round."""
         self.round = record.round
         self.accuracy = record.accuracy or self.accuracy
         self.reported = record.moved is not None
@@ -147,7 +147,7 @@ class RunProgress(contextlib.ExitStack):
 
 
 def _setting(recorded: RecordedRun) -> Iterator[str]:
-    """Yield where and with how many workers a run is carried out."""
+    """Yield lines that say where a run takes place, and with how many workers."""
     run, done = recorded.run, recorded.run.state.round
     who = "clients on Flower" if run.executor.remote_clients else plural(run.executor.size, "worker")
     yield f"run folder {recorded.folder.path}; {who}" + (f"; continues after round {done}" if done else "")
@@ -173,7 +173,7 @@ def show_rounds(out: Console, tally: RunTally, first: int | None) -> Iterator[Ca
 
 
 def _plain_rounds(out: Console, now: RunTally, first: int | None) -> Callable[[], None]:
-    """Return what writes a line for the first round, the first re-labelling one, the last, and about ten others."""
+    """Return a function that prints the first round, the first re-labelling one, the last, and about ten others."""
     before, began = now.round, time.monotonic()
     step = max(1, round(now.rounds / (PLAIN_LINES + 1)))
     regular = range(step, now.rounds - step // 2, step)  # the last of them is not next to the last round

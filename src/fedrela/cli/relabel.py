@@ -228,7 +228,7 @@ def _check_target(folder: Path, paths: tuple[Path, Path], force: bool) -> None:
 
 
 def _own_ledger(data: PosteriorFile, done: core.Relabelling, preset: str) -> core.Ledger:
-    """Return the ledger with what the file says of its rows, and where the moves come from."""
+    """Return the ledger with the file's class names and row ids, and the provenance of the moves."""
     y = data.labels
     where_from = core.Provenance(
         version=__version__,
@@ -290,7 +290,7 @@ def show_flows(screen: Console, names: list[str], ledger: core.Ledger) -> None:
 
 
 def _show_counts(screen: Console, names: list[str], done: core.Relabelling) -> None:
-    """Classes with their counts: all of them where they are few, else those that changed most."""
+    """Print the classes with their counts: all of them if they are few, else those that changed most."""
     before = np.bincount(done.ledger.original, minlength=len(names))
     after = np.bincount(done.labels, minlength=len(names))
     change = after - before

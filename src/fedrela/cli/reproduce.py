@@ -90,7 +90,7 @@ def reproduce(
     over = _read_changes(changes) if changes else {}
     names = NAMES if name == "all" else [name]
     tables = [with_changes(with_baselines(paper_table(each), added), over) for each in names]
-    planned: set[Path] = set()  # what tables above do
+    planned: set[Path] = set()  # runs of the tables above
     root, failed = out or RUNS / "reproduce" / f"{stem(tables[0]) if name != 'all' else name}-{scale}", False
     for table in tables:
         with progress_bar("preparing") as bar:
@@ -115,7 +115,7 @@ def reproduce(
 
 
 def _read_changes(path: Path) -> dict[str, Any]:
-    """Read tables of a configuration; a folder of data is relative to the file's."""
+    """Read tables of a configuration; a data folder is relative to the folder of the file."""
     from fedrela.experiment.toml.reader import parse_toml, read_text
 
     tables, _ = parse_toml(read_text(path), str(path))
@@ -166,7 +166,7 @@ def _list_tables(screen: Console) -> None:
 
 
 def _print_plan(screen: Console, plan: Reproduction, workers: int | str | None, planned: set[Path]) -> None:
-    """Say what is run, what is reduced in it, and how long what is not `planned` already will take."""
+    """Print the runs, what is reduced in them, and the estimated time of those not yet in `planned`."""
     from fedrela.reproduction.estimate import GPU_ASSUMPTION, expected_seconds, gpu_hours
 
     table, seeds = plan.table, ", ".join(map(str, plan.seeds))

@@ -54,7 +54,7 @@ def run(
 
     screen, number, failed = console(), read_workers(workers), 0
     tried: set[Queued] = set()
-    while queued := next((each for each in _studies(folder) if each not in tried), None):  # studies may join meanwhile
+    while queued := next((each for each in _studies(folder) if each not in tried), None):  # studies may be added
         tried.add(queued)
         try:
             failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, number)

@@ -1,4 +1,4 @@
-"""``fedrela run CONFIG`` and ``resume FOLDER``: one federated run in a folder of its own."""
+"""``fedrela run CONFIG`` and ``resume FOLDER``: one federated run in its own folder."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         print_line(screen, f"{printable(opened.path)}: already done", "bold")
         print_line(screen)
         _print_result(screen, Result.load(opened.path))
-        opened.final_checkpoint()  # last, so that a lost model is an error, and what is left is shown
+        opened.final_checkpoint()  # last: a lost model is an error, but the rest is shown first
         return
     if status is RunStatus.RUNNING:
         raise BusyError(f"{folder}: {opened.status_text} in another process; wait until it has ended")
@@ -132,7 +132,7 @@ def resume(folder: Folder, workers: Workers = None) -> None:
 
 
 def read_workers(text: str | None) -> int | str | None:
-    """Return what ``--workers`` says: a number, ``"auto"``, or None for what the configuration says."""
+    """Return the value of ``--workers``: a number, ``"auto"``, or None for the configured value."""
     if text is None:
         return None
     return check_workers("--workers", int(text) if text.isdecimal() and len(text) < 10 else text)
@@ -144,7 +144,7 @@ def _check_out(out: Path) -> Path:
         folder = RunFolder.open(out)
         status = folder.status
     except DataError:
-        return out  # no run; any other content is found when this one begins
+        return out  # no run; any other content is refused when this one begins
     if status is RunStatus.RUNNING:
         raise BusyError(f"--out: {out}: a run is {folder.status_text} here; wait until it has ended")
     advice = "choose another folder" if status is RunStatus.DONE else f"continue it with `{_resume_command(out)}`"

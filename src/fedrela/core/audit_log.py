@@ -35,7 +35,7 @@ class AuditLog:
         self.path = Path(path)
 
     def append(self, event: str, **facts: Any) -> Entry:
-        """Add an entry with the current time; one process at a time, and on disk when this returns."""
+        """Add an entry with the current time, one process at a time; it is on disk when this returns."""
         added: Entry = {}
 
         def line(before: bytes) -> bytes:
@@ -50,7 +50,7 @@ class AuditLog:
         return added
 
     def entries(self) -> list[Entry]:
-        """Return all entries; a broken chain is an `IntegrityError` that names the line."""
+        """Return all entries; raise an `IntegrityError` that names the line if the chain is broken."""
         if not os.path.lexists(self.path):
             return []
         try:
@@ -99,7 +99,7 @@ def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "", **f
 
 
 def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> bool:
-    """Return whether the log has an entry for the ledger file `name`; an `IntegrityError` if it is another ledger's."""
+    """Return whether the log has an entry for ledger file `name`; raise `IntegrityError` if it is another ledger's."""
     entry = log.ledger_entries().get(name)
     if entry is not None and entry["ledger_sha256"] != ledger.sha256:
         raise IntegrityError(
@@ -132,7 +132,7 @@ def ledgers_at(path: str | Path) -> tuple[AuditLog, dict[str, Ledger]]:
 
 
 def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[str]:
-    """Compare ledgers with their log, and return the findings as sentences; an `IntegrityError` if they differ.
+    """Compare ledgers with their log, and return findings as sentences; raise an `IntegrityError` if they differ.
 
     `head` is the digest of the log's last entry at an earlier time; the log may have grown since.
     """
@@ -172,7 +172,7 @@ def _check_bytes(path: Path, ledger: Ledger, findings: list[str]) -> None:
         return
     if path.suffix == ".json":
         raise IntegrityError(f"{path}: expected the bytes that its ledger writes, got others: it was changed")
-    findings.append(f"{path.name}: not the bytes that are written here: changed, or packed by another version of zlib")
+    findings.append(f"{path.name}: not the bytes that we write: changed, or packed by another version of zlib")
 
 
 def _check_files(log: AuditLog, entry: Entry, findings: list[str]) -> None:

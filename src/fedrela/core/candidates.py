@@ -33,13 +33,13 @@ class Candidates:
     sample, target : (m,) integers
         The sample of each pair, and the class that it may move to.
     score : (m,) floats
-        z, or what a method puts in its place.
+        z, or the method's own score.
     rho : (m,) floats in [0, 1]
         The probability of each draw.
     threshold, varpi : (C,) floats, optional
-        Equations (7) and (6), where the method has them.
+        Equations (7) and (6), if the method uses them.
     notes
-        What is unusual about the data.
+        Remarks on unusual data.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 A Bernoulli draw per candidate, one target per sample, and an overall cap, which the paper does not have. At most
 floor(tau * n) samples move into one class: the threshold itself, equation (7) with ``"higher"`` or ``"order"``,
-guarantees that. Also here: the expected moves, for a preview, and the control that moves random samples instead.
+guarantees that. This module also has the expected moves, for previews, and the control that moves random samples.
 """
 
 from __future__ import annotations

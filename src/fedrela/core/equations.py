@@ -2,7 +2,7 @@
 
 All equations but (6) treat the columns of the posterior, the classes a sample may move to, one by one. The functions
 here therefore take a block of columns, laid out as ``(columns, samples)`` with the samples of a class side by side,
-which is also how they run fast; `fedrela.core.candidates` cuts a posterior into such blocks. The letters are the
+which is also the fastest layout; `fedrela.core.candidates` cuts a posterior into such blocks. The letters are the
 paper's.
 
 References
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 OFFICIAL_FLOOR = 1e-6  # the official code's lower limit for a standard deviation
-ROUNDING = 1e-12  # a deviation this small beside the mean is rounding, not spread
+ROUNDING = 1e-12  # a deviation this small relative to the mean is rounding, not spread
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def class_deviations(centred: Floats, mu: Floats, groups: ClassGroups, spread: s
     """Equation (4): sigma, the standard deviation of `centred` = Q - mu inside each class; 0 if there is no spread.
 
     The spread ``"sample"`` divides by n - 1, as the paper prints it; a class of one sample has no spread.
-    ``"population"`` divides by n and is at least 1e-6 where there is any spread, as the official code runs it.
+    ``"population"`` divides by n and is at least 1e-6 if there is any spread, as the official code does.
     """
     squares = np.add.reduceat(centred * centred, groups.starts, axis=1)
     divisor, floor = np.maximum(groups.sizes - 1, 1), 0.0

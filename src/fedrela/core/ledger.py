@@ -24,7 +24,7 @@ from fedrela.files import digest, read_arrays, read_plain, write_bytes
 from fedrela.text import shown
 
 FORMAT = "fedrela-ledger-1"
-LARGEST = 1 << 30  # bytes of a file, and of what it unpacks to
+LARGEST = 1 << 30  # bytes of a file, and of its unpacked content
 MOST_CLASSES = 2**16  # in every reader, since even a tiny file may declare any number
 LABEL_DTYPE = re.compile(r"[<>|=]?[iu][1248]")
 MOVES = {"index": np.int64, "old": np.int64, "new": np.int64, "posterior": float, "z": float, "rho": float}
@@ -73,7 +73,7 @@ class Provenance:
     model_sha256
         Digest of the model's arrays, see `arrays_digest`.
     inputs_sha256
-        Digest of what the model scored, in the order of the rows.
+        Digest of the inputs that the model scored, in row order.
     agreement
         Share of the original labels that the model predicts.
 
@@ -96,7 +96,7 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """What one re-labelling did.
+    """The record of one re-labelling.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Ledger:
         The options used: tau, spread, threshold, target, normalize, max_fraction; the owner's rules: forbidden moves as
         pairs of classes, and the samples that were not eligible; and the seed, if it is a number.
     notes
-        What was unusual, but no reason to refuse.
+        Unusual findings that are no reason to refuse.
     refusal
         Why re-labelling was refused, or None.
     labels_sha256
@@ -184,7 +184,7 @@ class Ledger:
         return flow
 
     def for_rows(self, ids: Sequence[str]) -> Ledger:
-        """Return the same ledger for rows in the order of `ids`; a `DataError` if they are not the same rows."""
+        """Return the same ledger for rows in the order of `ids`; raise a `DataError` if they are other rows."""
         row_number = {name: row for row, name in enumerate(self.ids)}
         if not self.ids or len(ids) != len(self.ids) or row_number.keys() != set(ids):
             unknown = next((name for name in ids if name not in row_number), None)
@@ -348,7 +348,7 @@ def _npz_record(data: bytes) -> dict[str, Any]:
 
 
 def _check_types(record: dict[str, Any]) -> None:
-    """Raise a `ValueError` if a value that the arrays do not check is of another type than a ledger writes."""
+    """Raise a `ValueError` if a value that the arrays do not check has a type that no ledger writes."""
     C, options = record["num_classes"], record["options"]
     _expect(type(C) is int and 1 <= C <= MOST_CLASSES, "num_classes", f"an integer from 1 to {MOST_CLASSES}", C)
     _expect(LABEL_DTYPE.fullmatch(str(record["dtype"])), "dtype", "that of integers", record["dtype"])

@@ -104,7 +104,7 @@ class Limits(Options):
     )
 
     def check_no_matrix(self) -> None:
-        """Raise if `allowed` is a matrix, which belongs to arrays and not to a file."""
+        """Raise if `allowed` is a matrix, which a file cannot hold."""
         if isinstance(self.allowed, np.ndarray):
             raise ArgumentError(f"expected {PAIRS}, got booleans", argument="allowed")
 
@@ -154,7 +154,7 @@ class Limits(Options):
         return kept
 
     def class_taus(self, tau: float, C: int) -> NDArray[np.float64]:
-        """Return the tau of every class, ``(C,)``; `tau` where a class has none of its own."""
+        """Return the tau of every class, ``(C,)``; `tau` for a class without its own."""
         taus = np.full(C, tau, np.float64)
         for key, own in (self.class_tau or {}).items():
             if not key.isdecimal() or int(key) >= C:
@@ -184,7 +184,7 @@ class OwnerLimits(Limits):
         self.check_no_matrix()
 
     def stricter(self, other: Self) -> Self:
-        """Return the limits that permit what both permit."""
+        """Return the limits that permit only what both permit."""
         allowed = [set(each.allowed) for each in (self, other) if each.allowed is not None]
         classes = {*(self.class_tau or ()), *(other.class_tau or ())}
         return replace(

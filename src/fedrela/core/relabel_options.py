@@ -58,7 +58,7 @@ def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
 
 
 def _methods() -> Iterable[str]:
-    from fedrela.core.reallocators import REALLOCATORS  # which take these options
+    from fedrela.core.reallocators import REALLOCATORS  # here, since re-allocators import these options
 
     return REALLOCATORS
 

@@ -44,9 +44,9 @@ class Relabelling:
     refusal
         None, or why nothing was re-labelled, with the first offending row.
     refused_at
-        That row as a number, where there is one.
+        The number of that row, or None.
     ledger
-        Every move with its scores; `fedrela.undo` takes it back.
+        Every move with its scores; `fedrela.undo` reverses it.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Relabelling:
 
     @property
     def rho(self) -> Floats:
-        """Equation (8), the re-labelling probabilities ``(n, C)``; built anew at every access."""
+        """Equation (8), the re-labelling probabilities ``(n, C)``; computed at every access."""
         return self.candidates.dense_rho(self.labels.size)
 
     @property
@@ -140,12 +140,12 @@ def relabel(
     keep : row numbers or ids, or (n,) booleans, optional
         Rows whose labels are verified and stay.
     absent : bool
-        False for no move into a class of which there is no sample.
+        Whether samples may move into a class that has no samples.
     class_tau : table class -> float in [0, 1], optional
         Tau of single classes, in place of `tau`.
     eligible : (n,) booleans, optional
         Samples that may move. All samples count for the class statistics and thresholds.
-    seed : int, or what numpy.random.default_rng takes
+    seed : int, or anything that numpy.random.default_rng accepts
         Seed of the draws.
     uniforms : (n, C) floats, optional
         The draws themselves: draw j of sample i succeeds where ``uniforms[i, j] < rho[i, j]``.
@@ -277,7 +277,7 @@ def check_inputs(
 
 
 def _notes(candidates: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:
-    """Return what is unusual about the data but no reason to refuse."""
+    """Return remarks on unusual data that are no reason to refuse."""
     notes = []
     if y.size and candidates.threshold.size > 1 and np.all(y == y[0]):
         notes.append(f"one class only: all {y.size} samples are of class {y[0]}")

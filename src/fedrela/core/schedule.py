@@ -1,4 +1,4 @@
-"""When a client re-labels: once at round T, or every P rounds from T on; and when clients not sampled then do."""
+"""When a client re-labels: once at round T, or every P rounds from T on; later if it was not sampled then."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Schedule(Options):
     period
         0 for one shot; P > 0 re-labels at T, T + P, T + 2P and so on, each time from the original labels.
     late
-        Whether a client that was not sampled when re-labelling was due does so the next time it is. False is
-        the official behaviour: it never re-labels, or not before the next due round.
+        Whether a client that was not sampled when re-labelling was due re-labels when it is next sampled. False is
+        the official behaviour: it does not re-label before the next due round, if there is one.
 
     Examples
     --------

@@ -69,7 +69,7 @@ def cached_arrays(
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays `names` decoded from `files`, read-only and memory-mapped, from the cache if it has them.
 
-    `files` are what is decoded, in a fixed order, and `options` everything else that the result depends on, as plain
+    `files` are the files to decode, in a fixed order; `options` is all else that the result depends on, as plain
     JSON values. File names in the cache begin with `label`. `make` is called with ``new(name, shape, dtype)``, which
     returns an array on disk, and fills one for every name. `progress` is called with (done, total, what).
     """

@@ -1,8 +1,8 @@
 """``fedrela data fetch``: download the files of a source, check them, unpack the archive.
 
-pooch retries, checks the digest, and renames a file once it is complete. This module adds where files go, which URLs
-are allowed (https, or http on this machine, also after a redirect), resumed downloads, and a helpful message without a
-network.
+pooch retries, checks the digest, and renames a file once it is complete. This module decides where files go and
+which URLs are allowed (https, or http on this machine, also after a redirect), resumes downloads, and says what to do
+without a network.
 
 An archive becomes regular files and folders with plain names inside one new folder, or nothing at all. Names that could
 leave the folder, links, devices and permissions are refused or dropped, even though its published digest was checked.
@@ -76,7 +76,7 @@ def _obtain(transfer: _Transfer) -> None:
         pooch.create(path.parent, base_url="", retry_if_failed=RETRIES, **names).fetch(path.name, downloader=transfer)
     except FedrelaError:
         raise
-    except ValueError:  # of pooch: the digest differs
+    except ValueError:  # raised by pooch if the digest differs
         raise transfer.mismatch(f"the download does not have the published SHA-256 {expected}") from None
 
 

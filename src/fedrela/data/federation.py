@@ -195,7 +195,7 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
 
 
 def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:
-    """Rebuild the federation of a manifest; different data or a different result is an `IntegrityError`.
+    """Rebuild the federation of a manifest; raise an `IntegrityError` if the data or the result differ.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ TOLERANCE = 0.05  # mean distance of the rows' sums from 1
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The user's choice of columns, by name or by number from 0; what is None or empty is inferred."""
+    """The user's choice of columns, by name or by number from 0; None or empty means inferred."""
 
     label_column: str | None = None
     id: str | None = None
@@ -312,11 +312,11 @@ def _prefix_hint(label: str, names: Sequence[str]) -> str:
 
 
 def _refuse_stray_columns(table: PosteriorTable) -> None:
-    """Raise if rows sum to 1 without a column that is no label's class: it is not the probability of a class.
+    """Raise if rows sum to 1 without a column whose class no label has: it is not the probability of a class.
 
-    Each step drops the column whose removal brings the sums nearest to 1, if nearly all of its values were excess. What
-    is not a posterior at all, such as logits, is left for `fedrela.relabel` to refuse. A column of zeros would not
-    change the sums, but the meaning of label numbers.
+    Each step drops the column whose removal brings the sums nearest to 1, if nearly all of its values were excess. Data
+    that are no posterior at all, such as logits, are left for `fedrela.relabel` to refuse. A column of zeros would not
+    change the sums, but it would change the meaning of label numbers.
     """
     Q, layout, names = table.posterior, table.layout, table.layout.class_names
     classes = set(table.label_cells) if table.names_as_labels else set()
@@ -347,7 +347,7 @@ def _refuse_stray_columns(table: PosteriorTable) -> None:
 
 
 def _rounding_error(Q: NDArray[np.float64]) -> float:
-    """Return by how much rows may miss a sum of 1 because their values were rounded; 0 for six decimals or more.
+    """Return how far sums of rows may be from 1 because values were rounded; 0 for six decimals or more.
 
     >>> _rounding_error(np.array([[0.33, 0.33, 0.33], [1.0, 0.0, 0.0]]))
     0.015

@@ -26,7 +26,7 @@ ENDINGS = (".csv", ".parquet", ".npz")
 
 @dataclass(frozen=True, eq=False)
 class PosteriorFile:
-    """What a posterior file holds."""
+    """The content of a posterior file."""
 
     path: Path
     posterior: NDArray[Any]  # (n, C)
@@ -98,7 +98,7 @@ def read_posteriors(path: str | Path, **options: Any) -> PosteriorFile:
 
     - `label_column`, by default the one called label, labels, y, class or target, else the last;
     - `id`, by default the index of a pandas frame, or the column called id, ids, index or row_id;
-    - `classes`, the classes in their order, and `prefix`, what their columns begin with; by default all other columns;
+    - `classes`, the classes in order, and `prefix`, the prefix of their columns; by default all other columns;
     - `ignore`, columns to leave out.
     """
     path = Path(path)

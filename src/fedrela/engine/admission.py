@@ -26,7 +26,7 @@ from fedrela.text import printable
 INTEGERS = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
 LARGEST_INTEGER = 2**53  # float64 represents every integer up to here
 LARGEST_SQUARE = float(np.finfo(np.float32).max)  # of a norm: beyond it float32 arithmetic overflows
-LONGEST_TEXT = 60  # of what a sender wrote, in a reason
+LONGEST_TEXT = 60  # characters of a sender's own text in a reason
 BLOCK = 80_000  # values that stay in the processor's cache
 PIECE = 10_000  # values; BLAS may share a longer dot product among threads, and bits would depend on their number
 FEWEST = 3  # uploads, for the median of the others to be meaningful
@@ -61,7 +61,7 @@ def admit(
 ) -> Admission:
     """Check the uploads of one round; the result does not depend on the order of arrival.
 
-    `uploads` is whatever arrived; nothing in it can raise. A late upload of another round is left out. Identical copies
+    `uploads` is whatever arrived; nothing in it raises. A late upload of another round is left out. Identical copies
     from one sender count once. If its uploads for this round differ, or one of them is malformed, none of them counts:
     which arrived first is chance, and must not decide.
 

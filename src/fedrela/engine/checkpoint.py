@@ -35,7 +35,7 @@ def save_checkpoint(run: Run, folder: RunFolder) -> None:
 
 
 def restore_checkpoint(run: Run, checkpoint: Checkpoint) -> None:
-    """Put a run into the state of a checkpoint; one that does not fit the run is an `IntegrityError`."""
+    """Put a run into the state of a checkpoint; raise an `IntegrityError` if it does not fit the run."""
     remote = bool(checkpoint.record.get("remote_clients"))
     if remote != run.executor.remote_clients:
         engine = "on a Flower grid" if remote else "with the embedded engine"

@@ -50,7 +50,7 @@ class ClientSetup:
     starts: NDArray[np.int64]  # where each client's ids begin
     validation: NDArray[np.int64]  # ids of the validation samples
     current_labels: RowsHandle  # by sample id
-    client_state: RowsHandle | None  # one row per client; None if there is none here
+    client_state: RowsHandle | None  # one row per client; None if there is no state, or at remote clients
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, arrays: RunArrays, memory: SharedMemory, with_state: bool) -> ClientSetup:
@@ -203,7 +203,7 @@ class ClientRunner:
         return relabelling
 
     def _write_results(self, task: Task, context: ClientContext, sent: dict[str, Any]) -> None:
-        """Write what the client sends and its new state into its row."""
+        """Write the client's upload and new state to its row."""
         row, algorithm, sizes = self.shared(task.output).row(task.row), self.plan.algorithm, self.arrays.sizes
         self.split.shared.read(self.model, row["weights"])
         copy_declared(algorithm.name, row, sent, algorithm.sends(sizes))
@@ -253,7 +253,7 @@ class ClientRunner:
         return logits
 
     def context(self, task: Task, labels: NDArray[np.int64]) -> ClientContext:
-        """Return the algorithm's context of a client; `labels` are those of all samples."""
+        """Return the algorithm's context for a client; `labels` are those of all samples."""
         setup, plan = self.setup, self.plan
         state = self._receive(task)
         index = self.samples_of(task.client)
@@ -291,7 +291,7 @@ class ClientRunner:
         return self.shared(self.setup.client_state).row(task.client) if self.setup.client_state else {}
 
     def _received(self, task: Task) -> dict[str, NDArray[Any]]:
-        """Return copies of what was sent beside the weights, so that clients cannot change each other's."""
+        """Return copies of the arrays sent besides the weights, so that clients cannot change each other's."""
         sent = self.shared(task.broadcast).row() | dict(task.message)
         return {name: np.array(array) for name, array in sent.items() if name != "weights"}
 

@@ -31,7 +31,7 @@ from fedrela.models.runtime import torch_stream
 def relabel_client(
     context: ClientContext, algorithm: Algorithm, plan: RelabelPlan, scores: NDArray[np.float32] | None
 ) -> ClientRelabelling:
-    """Re-label a client's samples, which hold their original labels, by the model as it was received.
+    """Re-label a client's samples, starting from their original labels, with the model as it was received.
 
     `scores` are the logits of the client's last training epoch, (n, C), if they were collected.
     """

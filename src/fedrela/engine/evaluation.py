@@ -52,7 +52,7 @@ def _evaluate_at_clients(run: Run) -> Scores | None:
 
 
 def evaluate_locally(run: Run) -> dict[str, Any]:
-    """Score what each client would use for itself, on the test set weighted by the client's own class shares.
+    """Score the model each client would use for itself, on the test set weighted by the client's class shares.
 
     The result has the accuracy of each client, their mean, and their mean weighted by numbers of samples.
     """

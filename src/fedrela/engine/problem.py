@@ -1,4 +1,4 @@
-"""What a run learns from, and how: its data, its plan, and the arrays that follow from both.
+"""The data and the plan of a run, and the arrays that follow from both.
 
 The experiment builds data and plan; the engine knows neither data sets nor configuration files.
 """

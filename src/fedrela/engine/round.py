@@ -244,7 +244,7 @@ def _note_failures(folder: RunFolder | None, round: int, failed: Failures, missi
 
 
 def _raise_if_run_failed(run: Run, round: int, collected: Collected, admission: Admission) -> None:
-    """Stop if no client can train at all, or if too few could too often; the round can then be retried."""
+    """Stop if no client can train, or after too many rounds with too few clients; the round can then be retried."""
     train, skipped = run.plan.train, run.state.skipped + 1
     example = "".join(f"; client {client}: {reason}" for client, reason in excluded_of(collected, admission)[:1])
     some_tried = any(failure.kind != FailureKind.NOT_CONNECTED for failure in collected.failed.values())

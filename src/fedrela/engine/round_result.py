@@ -18,7 +18,7 @@ from fedrela.records import RoundRecord
 
 @dataclass
 class Timing:
-    """What a round cost in seconds; never compared, so kept apart from the record."""
+    """The seconds that a round took; never compared, so kept apart from the record."""
 
     round: int
     train_seconds: float = 0.0
@@ -28,7 +28,7 @@ class Timing:
 
 @dataclass(frozen=True, eq=False)
 class RoundResult:
-    """A round: its record, what it cost, and the ledgers of the clients that re-labelled in it."""
+    """A round: its record, its timing, and the ledgers of the clients that re-labelled in it."""
 
     record: RoundRecord
     timing: Timing

@@ -56,7 +56,7 @@ def check_milestones(value: Any) -> tuple[int | float, ...]:
 
 
 def check_norm_limit(value: Any) -> float:
-    """Return 0 or a finite number from 1 on."""
+    """Return 0 or a finite number >= 1."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and (value == 0 or 1 <= value < math.inf):
         return float(value)
@@ -87,7 +87,7 @@ class TrainOptions(Options):
     lr_end: float = option(0.0, "cosine: fraction of the rate in the last round", ge=0, le=1)
     clip: float = option(0.0, "largest norm of a gradient; 0: no limit", ge=0)
     precision: str = option(
-        "float32", "of the products in local training, where the device has a lower one", choices=PRECISIONS
+        "float32", "precision of products in local training, if the device supports a lower one", choices=PRECISIONS
     )
     augment: bool = option(False, "images are cropped and flipped at random")
     evaluate_every: int = option(
@@ -147,7 +147,7 @@ class TrainOptions(Options):
 
 
 def check_tau(value: Any) -> float | dict[str, float]:
-    """Return a fraction, or a table client id -> fraction with a value for all other clients too."""
+    """Return a fraction, or a table client id -> fraction that also has a value for all other clients."""
     if not isinstance(value, Mapping):
         return check_fraction("tau", value, per_cent_hint=True)
     table = {OTHERS: float(RelabelOptions.tau)}
@@ -204,7 +204,7 @@ class RelabelPlan(RelabelOptions):
         return Schedule(start=self.start, period=self.period, late=self.late)
 
     def unused(self) -> dict[str, str]:
-        """Return the options of passes if there are none, and those that the method ignores."""
+        """Return the options of passes if no passes are made, and those that the method ignores."""
         unused = dict.fromkeys(reallocator(self.method).unused, f"method {self.method!r} does not use it")
         passes = PASSES if self.collected else ()
         return unused | dict.fromkeys(passes, "with collected = true there is no pass to set this for")

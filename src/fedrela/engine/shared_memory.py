@@ -52,7 +52,7 @@ class Block:
         return cls(file.region, file)
 
     def array(self, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array on the block's own bytes from `offset` on."""
+        """Return an array on the block's own bytes, starting at `offset`."""
         if self._bytes is None:
             raise ArgumentError("it is closed; create another", argument="block")
         return np.frombuffer(self._bytes, dtype, math.prod(shape), offset).reshape(shape)
@@ -129,7 +129,7 @@ class SharedArrays:
 
 
 class SharedMemory:
-    """The shared arrays of a run by name, and arrays to read; `folder` is for what is too large for shared memory."""
+    """The shared arrays of a run by name, and arrays to read; `folder` holds those too large for shared memory."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder

@@ -15,8 +15,8 @@ from fedrela.errors import FedrelaError
 from fedrela.records import Failure, FailureKind, Upload
 from fedrela.text import one_line
 
-# A client re-labels if due, and trains; it answers in an exchange; one batch of an evaluation set is scored;
-# the test set is scored with a client's own model; a remote client scores the model on test samples of its own.
+# In order: a client re-labels if due, and trains; it answers in an exchange; one batch of an evaluation set is scored;
+# the test set is scored with a client's own model; a remote client scores the model on its own test samples.
 TaskKind = Literal["train", "ask", "score", "score_local", "score_own"]
 
 
@@ -38,10 +38,10 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class ClientRelabelling:
-    """What one client's re-labelling did."""
+    """The result of one client's re-labelling."""
 
     ledger: Ledger
-    threshold: NDArray[np.float64]  # what a score had to pass for each class, (C,)
+    threshold: NDArray[np.float64]  # the score that samples had to exceed for each class, (C,)
     expected: NDArray[np.float64]  # expected number of moves into each class, (C,)
     histogram: NDArray[np.int64]  # scores for each class in each bin of `fedrela.metrics.Z_EDGES`, (C, bins)
     seconds: float

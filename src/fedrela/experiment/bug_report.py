@@ -16,7 +16,7 @@ from fedrela.models.runtime import device_of, processor
 
 REQUIRED = ("numpy", "torch", "safetensors", "pydantic", "typer", "click", "rich", "jinja2", "pillow", "scikit-learn",
             "scipy", "matplotlib", "pooch")  # fmt: skip
-OPTIONAL = {  # and what installs it, where that is an extra of ours
+OPTIONAL = {  # package -> the extra of ours that installs it, if any
     "flwr": "fedrela[flower]", "ray": "fedrela[flower-sim]", "tensorboard": "fedrela[tensorboard]",
     "pyarrow": "fedrela[parquet]", "imbalanced-learn": "fedrela[imblearn]", "pandas": "", "mlflow": "", "wandb": "",
     "datasets": "", "flwr-datasets": "",
@@ -51,7 +51,7 @@ def memory() -> str:
 
 
 def _version(name: str) -> str | None:
-    """Return the version of a package, or None without it."""
+    """Return the version of a package, or None if it is not installed."""
     with suppress(PackageNotFoundError):
         return version(name)
     return None

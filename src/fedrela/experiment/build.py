@@ -90,7 +90,8 @@ def first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
 def groups_of(federation: Federation, protocol: str = "counts") -> Groups:
     """Return the classes that are reported together: majority and minority, or head, medium and tail.
 
-    Minority classes decide if imbalance defines them, otherwise the counts, by `protocol`; see `evaluation_groups`.
+    If imbalance defines minority classes, they form the groups; otherwise counts do, by `protocol`; see
+    `evaluation_groups`.
     """
     test_counts = np.bincount(federation.y_test, minlength=federation.source.num_classes)
     return evaluation_groups(

@@ -38,7 +38,7 @@ DEMO: Record = {
 
 
 class Comparison(GridSummary):
-    """What a comparison found.
+    """The results of a comparison.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Comparison(GridSummary):
 
 
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
-    """Run a comparison below a folder, or what is left of it there.
+    """Run a comparison in a folder; runs that are finished there are not repeated.
 
     The table ``[compare]`` says what is compared. It is an error if every baseline failed; if only some did, the
     summary has the reasons.
@@ -122,8 +122,8 @@ def compare(config: Configuration, *, out: str | Path, workers: int | str | None
 class Compare:
     """A comparison to be run below a folder.
 
-    The table ``[compare]`` says what is compared; without one the algorithm is, in four arms with three seeds. `name`
-    is its name in tables, by default that of the file, or without one that of the folder.
+    The table ``[compare]`` says what is compared; without it, the algorithm, in four arms with three seeds. `name`
+    is its name in tables, by default that of the file, or of the folder if there is no file.
     """
 
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:

@@ -76,7 +76,7 @@ def _simulated(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 
 @lru_cache(maxsize=1)  # of one process, which may serve many clients; an app is sent to it with every message
 def flower_client(text: str, state: str) -> FlowerClient:
-    """Return what runs the tasks of clients in this process; if the data cannot be read, they do not take part."""
+    """Return an object that runs the tasks of clients in this process; without readable data they take no part."""
     from fedrela.flower.client_app import FlowerClient
 
     config = parse_config(text)
@@ -121,7 +121,7 @@ def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
 
 @lru_cache(maxsize=64)  # nodes of one process, as in tests
 def private_client(text: str, state: str, data: str, name: str = "", key: str = "") -> FlowerClient:
-    """Return what runs the tasks of a private node; an error in its data or policy excludes it."""
+    """Return an object that runs the tasks of a private node; an error in its data or policy excludes it."""
     from fedrela.flower.client_app import FlowerClient, PrivateNode
     from fedrela.flower.mod import LOG
     from fedrela.flower.roster import signer
@@ -137,7 +137,7 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
         check_trainable(samples)
     except MismatchError as error:
         return client(_no_runner, refusal=str(error))
-    except Exception as error:  # perhaps of the node's own function: the message may name a value
+    except Exception as error:  # perhaps from the node's own function: it may contain data
         LOG.error("fedrela: cannot take part: %s", one_line(error))
         return client(_no_runner, refusal="its file or its data cannot be read; its own log says why")
     statistics = partial(own_statistics, config, node, samples)
@@ -180,7 +180,7 @@ def serve(
     config
         The checked configuration, see `fedrela.experiment.load.load_config`.
     grid
-        What a ``ServerApp`` is given.
+        The grid that Flower passes to a ``ServerApp``.
     out
         The run folder.
     experiment
@@ -348,7 +348,7 @@ def _private_values(nodes: list[str]) -> dict[str, Any]:
         "about_client": "the samples that its own node.toml names; all else as fedrela_app/config.toml says",
         "client_app": "private_client_app",
         "server_data": ', "data": str(options["data"]), "private": True',
-        "server_key": 'data = "server.toml"       # names the server\'s own test samples; none where it is not there\n',
+        "server_key": 'data = "server.toml"       # names the server\'s own test samples; optional\n',
         "usage": "NAME [--data node.toml]",
         "who": NAMED.replace("NAMES", " ".join(nodes)),
         "data_option": '\n    --data) with_value "$@"; data="$(absolute "$2")"; shift 2 ;;',

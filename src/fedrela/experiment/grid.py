@@ -1,7 +1,7 @@
 """Many runs below one folder: shared rounds are trained once, and an interrupted grid continues where it stopped.
 
 Nothing in ``[relabel]`` has an effect before its first round, except that posteriors may be collected. So all runs that
-differ in nothing else continue from one prefix, up to the round before their own first one, and equal the same runs
+differ in nothing else continue from one prefix, up to the round before they first re-label, and equal the same runs
 done alone, byte for byte. A longer prefix continues from a shorter one.
 """
 
@@ -47,7 +47,7 @@ class GridSummary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read the results; a `DataError` if not all runs are finished."""
+        """Read the results; raise a `DataError` if not all runs are finished."""
         opened = GridFolder.open(folder)
         return cls(opened.path, opened.summary(cls.kind))
 
@@ -80,7 +80,7 @@ def prefix_config(config: Config) -> Config:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One run of a grid: what is run, the label of its baseline, its arm and seed, and the values of swept keys."""
+    """One run of a grid: its configuration, the label of its baseline, its arm and seed, and values of swept keys."""
 
     config: Config
     baseline: str
@@ -101,7 +101,7 @@ class Cell:
         return f"{file_name(self.config)}-{arm.name}-s{self.config.seed}-{self.sha256[:12]}"
 
     def as_record(self) -> dict[str, Any]:
-        """Return what ``grid.json`` says of it."""
+        """Return its entry in ``grid.json``."""
         return {
             "folder": f"runs/{self.name}",
             "baseline": self.baseline,
@@ -134,7 +134,7 @@ class Segment:
 
 
 class Progress(NamedTuple):
-    """One round of one task; or its last `rounds` at once, done beside other tasks, of which `later` are not done."""
+    """One round of one task, or its last `rounds` at once if tasks ran in parallel; `later` are those not done yet."""
 
     task: Segment
     done: RoundResult
@@ -143,9 +143,9 @@ class Progress(NamedTuple):
 
 
 class Grid:
-    """All cells below the folder `out`; two of one configuration are one run.
+    """All cells below the folder `out`; two cells of one configuration are one run.
 
-    `name` and `about` are what else ``grid.json`` says, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest
+    `name` and `about` are the rest of ``grid.json``, see `GridFolder`: ``name`` and ``kind``; ``base``, the digest
     of what must be the same to continue in a folder; ``config``, the TOML text that it was made from; and ``facts``.
     With `shared` the runs are in the folder above, which several grids share.
     """
@@ -159,7 +159,7 @@ class Grid:
         self.failures: dict[str, RunFailedError] = {}
 
     def begin(self) -> GridFolder:
-        """Write what is to be run, or check that the same is there."""
+        """Write the list of runs to the folder, or check that the folder belongs to the same grid."""
         return GridFolder.begin(self.out, {**self._about, "cells": [cell.as_record() for cell in self.cells]})
 
     def place(self, cell: Cell) -> Path:
@@ -207,8 +207,8 @@ class Grid:
         """Run what is not done yet, with the folder locked; a failed run is noted in `failures`.
 
         While at least as many tasks are ready as a pool has workers, each worker does whole tasks, and takes the next
-        one as soon as it is done; the clients of what is left share the workers. Either way the results are the same,
-        byte for byte.
+        one as soon as it is done; the remaining tasks run one by one, their clients spread over the workers. Either way
+        the results are the same, byte for byte.
         """
         with self.begin().locked():
             left = self.remaining()
@@ -230,7 +230,7 @@ class Grid:
     def _in_parallel(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
         """Run tasks in parallel and remove them from `left`; a task that a worker cannot do stays there.
 
-        `tasks` grows by those that continue from a prefix when it is done, up to as many as give all workers the same
+        When a prefix is done, the tasks that continue from it are added to `tasks`, as long as all workers get the same
         number.
         """
         try:
@@ -269,14 +269,14 @@ class Grid:
         return error
 
     def complete(self, workers: int | str | None = None) -> None:
-        """Run what is not done yet with workers of its own; by default as many as ``[engine]`` says."""
+        """Run what is not done yet with its own workers; by default as many as ``[engine]`` says."""
         engine = self.cells[0].config.engine
         with open_executor(engine.workers if workers is None else workers, engine.device) as (executor, _):
             for _ in self.run(executor):
                 pass
 
     def conclude(self, found: Record) -> Record:
-        """Write ``summary.json``, what all runs say together, and return it."""
+        """Write ``summary.json``, the joint results of all runs, and return it."""
         summary = {"format": FORMAT, "kind": self._about["kind"], "name": self.name, **found}
         self.begin().write_json(SUMMARY, summary)
         return summary

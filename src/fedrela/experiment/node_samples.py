@@ -22,12 +22,12 @@ Samples = NDArray[np.generic]
 
 
 class MismatchError(DataError):
-    """Data or a policy that do not fit the federation. The server is told why: the message has no value of a sample."""
+    """Data or a policy that do not fit the federation. The server gets the message, so it contains no sample value."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeSamples:
-    """What one party holds, with the federation's labels: samples to train on, and samples to test on."""
+    """The samples of one party, with the federation's labels: samples to train on, and samples to test on."""
 
     x_train: Samples
     y_train: NDArray[np.int64]
@@ -36,7 +36,7 @@ class NodeSamples:
 
     @property
     def sha256(self) -> str:
-        """Digest of all of it."""
+        """Digest of all samples and labels."""
         parts = (self.x_train, self.y_train, self.x_test, self.y_test)
         return hashlib.sha256("\n".join(str(array_record(part)) for part in parts).encode()).hexdigest()
 
@@ -53,7 +53,7 @@ def sample_form(federation: FederationConfig) -> tuple[tuple[int, ...], np.dtype
 
 
 def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
-    """Read a node's samples in the federation's form; samples that do not fit are a `MismatchError`.
+    """Read a node's samples in the federation's form; raise a `MismatchError` if they do not fit.
 
     The node's test samples are the test part of its source, or ``test_share`` of every class of all its samples.
     """

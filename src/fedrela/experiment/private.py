@@ -40,7 +40,7 @@ EMPTY = np.empty(0, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class PrivateFederation:
-    """One party's part of a private federation: what the engine learns from here, and a record for the manifest."""
+    """One party's part of a private federation: the engine's problem there, and a record for the manifest."""
 
     problem: Problem
     record: dict[str, Any]
@@ -51,12 +51,12 @@ class PrivateFederation:
         return self.problem.shards
 
     def manifest(self) -> dict[str, Any]:
-        """Return what a run's manifest holds of the data."""
+        """Return the entry for the data in a run's manifest."""
         return self.record
 
 
 def federation_of(config: Config) -> FederationConfig:
-    """Return the table ``[federation]``; `ArgumentError` if the configuration has none."""
+    """Return the table ``[federation]``; raise an `ArgumentError` if the configuration has none."""
     if config.federation is None:
         raise ArgumentError(
             f"{config.origin.name}: has no table [federation]; it names the nodes and classes and describes the samples"
@@ -80,7 +80,7 @@ def _pools(config: Config) -> bool:
 
 
 def own_statistics(config: Config, node: NodeConfig, samples: NodeSamples) -> dict[str, NDArray[Any]]:
-    """Return what a node reports in the exchange before the first round: what is requested and its policy permits."""
+    """Return the statistics that a node reports before the first round: those requested that its policy permits."""
     federation, reported = federation_of(config), dict[str, NDArray[Any]]()
     if _pools(config) and node.policy.statistics:
         if federation.shape and federation.form == "images":
@@ -95,7 +95,7 @@ def own_statistics(config: Config, node: NodeConfig, samples: NodeSamples) -> di
 
 
 def _by_channel(x: NDArray[Any], federation: FederationConfig) -> NDArray[Any]:
-    """Return values in rows of one per channel, or the numbers of a table."""
+    """Return rows with one value per channel, or the numeric columns of a table."""
     if federation.columns:
         return x[np.ix_(np.arange(len(x)), numeric_columns(federation))]
     return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])

@@ -45,7 +45,7 @@ class RecordedRun:
     def restore(self) -> None:
         """Return to the newest valid checkpoint, or to the beginning; later records are removed.
 
-        A finished run must still have its last one: `IntegrityError` otherwise, and its folder is left as it is.
+        A finished run must still have its last one; otherwise this raises an `IntegrityError` and changes nothing.
         """
         done = self.folder.status is RunStatus.DONE
         saved = self.folder.final_checkpoint() if done else self.folder.load_checkpoint()
@@ -140,7 +140,7 @@ def relabelling_record(problem: Problem, state: ServerState, ledgers: dict[int, 
     """Return moves, histograms of scores and thresholds, over all clients and of each.
 
     Keys: ``flow`` (C, C) moves; ``before`` and ``after``, training samples of each class; ``expected`` moves into each
-    class; ``bound``, how many could move into one at most, floor(tau n) per client; ``z``: bin edges and counts per
+    class; ``bound``, the most that can move into one, floor(tau n) per client; ``z``: bin edges and counts per
     class; ``clients``: samples, moves, round, threshold, notes and refusal of each; ``counts``: per client pairs of a
     class and its number of training samples, with their original labels.
     """

@@ -57,7 +57,7 @@ def model_size(name: str) -> int | None:
 
 
 class Traffic(NamedTuple):
-    """Bytes per client and round: the weights, what goes up and down beside them, exchanges, and client state."""
+    """Bytes per client and round: the weights, what else goes up and down, exchanges, and client state."""
 
     weights: int
     up: dict[str, int]

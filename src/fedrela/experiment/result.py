@@ -49,7 +49,7 @@ class Result:
 
     @classmethod
     def load(cls, folder: str | Path) -> Result:
-        """Read the result of a finished run; an unfinished one is a `DataError`."""
+        """Read the result of a finished run; raise a `DataError` if it is unfinished."""
         run_folder = RunFolder.open(folder)
         if run_folder.status is not RunStatus.DONE:
             raise DataError(f"{folder}: {run_folder.status_text}; resume it first")
@@ -93,8 +93,8 @@ class Result:
     def metrics(self, score: str = "last", more: Sequence[str] = ()) -> dict[str, float | None]:
         """Return metrics and `more` as shares, None if a group has no test sample, and how many labels ``moved``.
 
-        By `score` they are of the final model (``last``), or of the first round with the largest balanced accuracy on
-        validation samples (``best-validation``) or with the largest accuracy on the test set (``best-test``).
+        `score` selects the final model (``last``), or the first round with the largest balanced accuracy on validation
+        samples (``best-validation``) or with the largest accuracy on the test set (``best-test``).
         """
         accuracy = self.accuracy
         if score != "last":
@@ -109,7 +109,7 @@ class Result:
         return RunFolder.open(self.folder).rounds()
 
     def weights(self) -> dict[str, NDArray[Any]]:
-        """Return the final shared arrays by name, for ``load_state_dict`` and the like; `IntegrityError` if lost.
+        """Return the final shared arrays by name, for ``load_state_dict`` and the like; raise `IntegrityError` if lost.
 
         The names are those of a user's own module, also where that has no split and was wrapped in
         `fedrela.models.Plain`.
@@ -135,7 +135,7 @@ class Result:
         Columns: ``round``; ``overall``, ``balanced``, ``macro_f1`` and each group, all on the test set; ``loss``;
         ``moved``, the labels changed in the round; how many clients were ``relabelled``, ``chosen``, ``admitted`` and
         ``lost``; whether the round was ``skipped``; ``validation_overall`` and ``validation_balanced`` where clients
-        hold samples out. NaN stands for what was not scored or not reported.
+        hold samples out. NaN stands for values that were not scored or not reported.
         """
         return data_frame(round_columns(self.history()))
 
@@ -202,7 +202,7 @@ def result_html(record: Mapping[str, Any], folder: object, records: Records) -> 
 
 
 def accuracy_line(records: Records, metric: str) -> str:
-    """Draw a metric of the test set over rounds, in the colour of the text around, with a mark at the first move."""
+    """Draw a metric of the test set over rounds, in the surrounding text's colour, with a mark at the first move."""
     known: list[tuple[int, float | None]] = [(r["round"], (r["accuracy"] or {}).get(metric)) for r in records]
     scored = [(number, value) for number, value in known if value is not None]
     if len(scored) < 2:

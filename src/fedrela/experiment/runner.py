@@ -93,7 +93,7 @@ def run(
 
 
 class Overrides(TypedDict, total=False):
-    """Objects used in place of what a configuration names: as for `run`, an executor, a server's part."""
+    """Objects that replace parts of a configuration: those of `run`, an executor, a server's part."""
 
     workers: int | str | None
     model: Model | None
@@ -133,7 +133,7 @@ def resume(folder: str | Path, **given: Unpack[Overrides]) -> Iterator[RecordedR
     folder
         The run folder.
     given
-        ``workers``, ``model``, ``source`` and ``algorithm`` as for `run`: what was your own must be given again.
+        ``workers``, ``model``, ``source`` and ``algorithm`` as for `run`: your own objects must be given again.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def build_plan(
     model: Model | None = None,
     algorithm: Algorithm | None = None,
 ) -> tuple[Problem, Plan]:
-    """Return what the engine learns from, and how; model and algorithm may be user-defined.
+    """Return the problem and the plan for the engine; model and algorithm may be user-defined.
 
     A model is a module, or a function of input shape and number of classes that makes one.
     """
@@ -381,7 +381,7 @@ def config_of(folder: RunFolder) -> Config:
 
 
 def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    as_stored = json.loads(json.dumps(found))  # tuples are lists there
+    as_stored = json.loads(json.dumps(found))  # JSON stores tuples as lists
     for key in sorted(wanted, key=lambda key: key != "packages"):  # first, since all else may follow from them
         if wanted[key] != as_stored.get(key):
             advice = "resuming requires the same, also of your own model or algorithm"

@@ -52,7 +52,7 @@ class Sweep(GridSummary):
         return list(self.record["choice"])
 
     def rows(self) -> list[Record]:
-        """Return a long table, one row per combination and seed, such as `pandas.DataFrame` takes.
+        """Return a long table, one row per combination and seed, which `pandas.DataFrame` accepts.
 
         Keys: ``baseline``, ``arm``, ``seed``, the swept keys with their dots, each metric as a share, ``moved`` and
         ``validation``; None stands for unknown values.
@@ -67,7 +67,7 @@ class Sweep(GridSummary):
 
 
 def sweep(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Sweep:
-    """Run a sweep below a folder, or what is left of it there.
+    """Run a sweep in a folder; runs that are finished there are not repeated.
 
     Keys and values are in the table ``[sweep]``, seeds, baselines and arms in ``[compare]``. It is an error if every
     run failed; if only some did, the summary has the reasons.
@@ -130,7 +130,7 @@ FAILED = "No values can be chosen: no combination has all its runs."
 
 
 def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
-    """Return what ``summary.json`` says of swept keys and their values; each run must be done, or have failed."""
+    """Return the content of ``summary.json`` for swept keys and values; each run must be done, or have failed."""
     results = {cell.name: grid.result(cell) for cell in grid.cells if cell.name not in grid.failures}
     if not results:
         raise grid.failure("no run succeeded")
@@ -157,7 +157,7 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
 
 
 def _groups(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> list[list[Cell]]:
-    """Return the cells of each key together, in the order in which the keys come first."""
+    """Group cells by key, in the order in which the keys first appear."""
     found: dict[Hashable, list[Cell]] = {}
     for cell in cells:
         found.setdefault(key(cell), []).append(cell)

@@ -89,7 +89,7 @@ def overwrite(path: Path, data: bytes) -> None:
     """Replace the content of a file in place, which is not atomic: only for content that nothing depends on."""
     with open(path, "r+b", opener=open_no_link) as file:
         file.write(data)
-        file.truncate()  # last: some file systems put a file on disk at once that was emptied first
+        file.truncate()  # last: some file systems sync a file at once if it was emptied first
 
 
 @operation

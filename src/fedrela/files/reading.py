@@ -22,7 +22,7 @@ from fedrela.files.operations import open_no_link
 
 
 def safe_join(folder: str | Path, name: str) -> Path:
-    """Join a folder of ours with a name from outside; anything other than one plain component is an error.
+    """Join a folder with an untrusted name; anything other than one plain component is an error.
 
     >>> safe_join("ledgers", "client-3.json").as_posix()
     'ledgers/client-3.json'
@@ -37,7 +37,7 @@ def safe_join(folder: str | Path, name: str) -> Path:
 
 
 def safe_path(folder: str | Path, name: str) -> Path:
-    """Join a folder of ours with a relative path from outside, every component of which is plain.
+    """Join a folder with an untrusted relative path, every component of which must be plain.
 
     >>> safe_path("cache", "train/cat/1.png").as_posix()
     'cache/train/cat/1.png'
@@ -92,7 +92,7 @@ def digest_file(path: str | Path) -> str:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file for reading; a link, a device or a pipe is an `OSError`."""
+    """Open a file for reading; raise an `OSError` for a link, a device or a pipe."""
     handle = open_no_link(str(path), os.O_RDONLY | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -101,7 +101,7 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_plain(path: Path, limit: int) -> bytes:
-    """Return the content of a plain file; one of more than `limit` bytes is an `OSError`."""
+    """Return the content of a plain file; raise an `OSError` if it has more than `limit` bytes."""
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= limit:
@@ -110,7 +110,7 @@ def read_plain(path: Path, limit: int) -> bytes:
 
 
 def read_arrays(data: bytes, limit: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file; a `ValueError` if it is none, or unpacks to more than `limit` bytes."""
+    """Return the arrays of an .npz file; raise a `ValueError` if it is not one or unpacks to over `limit` bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(info.file_size for info in archive.infolist())
@@ -118,7 +118,7 @@ def read_arrays(data: bytes, limit: int) -> dict[str, NDArray[Any]]:
             raise ValueError(f"unpacks to {size} bytes, more than {limit}")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except Exception as error:  # zipfile, zlib and NumPy answer damaged bytes with many kinds
+    except Exception as error:  # zipfile, zlib and NumPy raise many kinds for damaged bytes
         raise ValueError(f"not an .npz file: {type(error).__name__}: {error}") from None
 
 

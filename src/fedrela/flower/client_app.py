@@ -1,6 +1,6 @@
 """The client's side: a task arrives, the engine's own `ClientRunner` carries it out, an upload is returned.
 
-A client stores on its disk its state after each round that may still count. A round counts only when the server says so
+After each round that may still count, a client stores its state on disk. A round counts only when the server says so
 in a later message; until then several candidates are stored. A restarted server names an earlier round, and the client
 continues from there. So a restarted client never re-labels a second time, and a round that the server lost has no
 effect.
@@ -58,7 +58,7 @@ _FILE = re.compile(r"round-(\d{6,9})")
 
 @dataclass(eq=False)
 class FlowerClient:
-    """Carries out the tasks of one client, or of several in one process, and stores what belongs to them."""
+    """Carries out the tasks of one client, or of several in one process, and stores their states."""
 
     fingerprint: str  # of the configuration; a server with another one is refused
     root: str | Path  # the client's own folder, which outlives the process
@@ -226,7 +226,7 @@ def client_of(context: Context) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PrivateNode:
-    """What only a node has."""
+    """The parts that only a private node has."""
 
     sha256: str  # of its samples; stored beside its state, so that changed data are detected
     statistics: Callable[[], Arrays]  # what it reports before the first round
@@ -278,7 +278,7 @@ class StateStore:
         return StoredState(admitted, relabelled or None, labels, read)
 
     def write(self, state: StoredState) -> None:
-        """Write the state after a round; on disk before this returns."""
+        """Write the state after a round; it is on disk when this returns."""
         labels = {} if state.labels is None else {"labels": state.labels}
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, relabelled=np.int64(state.relabelled or 0), **labels, **state.arrays)

@@ -59,7 +59,7 @@ def as_content(task: TaskMessage, broadcast: Mapping[str, Array] | None = None) 
 
 
 def read_task(content: RecordDict) -> TaskMessage:
-    """Return the task in a message's content; a `DataError` if there is none."""
+    """Return the task in a message's content; raise a `DataError` if there is none."""
     try:
         config, record = content.config_records[CONFIG], content.array_records[ARRAYS]
         arrays = {name: array.numpy() for name, array in record.items()}
@@ -75,7 +75,7 @@ def read_task(content: RecordDict) -> TaskMessage:
 
 
 def as_reply(upload: Upload) -> RecordDict:
-    """Return what a client sends: its arrays, and who, when and how many samples."""
+    """Return a client's reply: its arrays, its id, the round, and its number of samples."""
     return RecordDict({
         ARRAYS: ArrayRecord(as_arrays(upload.arrays)),
         METRICS: MetricRecord({"num-examples": upload.samples, "client": upload.client, "round": upload.round}),
@@ -83,7 +83,7 @@ def as_reply(upload: Upload) -> RecordDict:
 
 
 def as_failure(failure: Failure) -> RecordDict:
-    """Return what a client sends if it could not do its task."""
+    """Return the reply of a client that could not do its task."""
     record = ConfigRecord({"failed": failure.kind.value})
     if failure.detail:
         record["detail"] = failure.detail[:LONGEST_REASON]

@@ -35,7 +35,7 @@ class FlowerExecutor:
     Parameters
     ----------
     grid
-        What a ``ServerApp`` is given.
+        The grid that Flower passes to a ``ServerApp``.
     experiment
         The name that clients keep their states under; the same after a restart.
     fingerprint
@@ -131,7 +131,7 @@ class FlowerExecutor:
         yield from self._replies(ids, tasks, time.monotonic() + seconds)
 
     def statistics(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> list[dict[str, Any]]:
-        """Ask all clients for statistics of their samples; return what each reports as declared, by client."""
+        """Ask all clients for statistics of their samples; return the declared arrays that each reports, by client."""
         nodes = self.roster.find(set(self.roster.clients or ()))
         asked = [Message(RecordDict(), node, "query.statistics", ttl=self._timeout + 60) for node in nodes.values()]
         reported, client_at = {}, {node: client for client, node in nodes.items()}

@@ -298,7 +298,7 @@ def labels_for(context: Context, original: Any) -> Any:
     Parameters
     ----------
     context
-        What Flower gave the training function.
+        The context that Flower passes to the training function.
     original
         The labels of the client's training data, as a list, an array or a tensor; the result has the same type. Labels
         of other data raise a `DataError`.
@@ -328,7 +328,7 @@ def relabeled_dataset(data: Any, context: Context, *, label: LabelKey | None = N
     data, label
         As for `fedrela.plugin.RelabeledDataset`.
     context
-        What Flower gave the training function.
+        The context that Flower passes to the training function.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: LabelK
     loader, label
         As for `fedrela.plugin.relabeled_loader`.
     context
-        What Flower gave the training function.
+        The context that Flower passes to the training function.
 
     Examples
     --------

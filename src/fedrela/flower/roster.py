@@ -28,9 +28,9 @@ KINDS = "ecdsa (P-256, P-384, P-521) or ed25519, without a pass phrase"
 class Roster:
     """The nodes of clients. Nodes are asked who they are, since their ids are random and change with every restart.
 
-    A client of `keys` must sign the server's nonce with its key. If `data_sha256` is set, a client with other data than
-    the server expects is refused. Two nodes that claim to be the same client, nodes that claim a number outside of
-    `clients`, and nodes that answer with an error are logged.
+    A client of `keys` must sign the server's nonce with its key. If `data_sha256` is set, a client whose data differ
+    from those that the server expects is refused. Two nodes that claim to be the same client, nodes that claim a number
+    outside of `clients`, and nodes that answer with an error are logged.
     """
 
     def __init__(self, grid: Grid, fingerprint: str, timeout: float, keys: Mapping[int, str]) -> None:

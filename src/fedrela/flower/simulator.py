@@ -1,6 +1,6 @@
 """Flower's simulator, whose clients are Ray processes: quiet, stopped by the signals that stop a run, and cleaned up.
 
-Flower runs in a thread of its own. The caller waits; a `KeyboardInterrupt` there ends the clients' processes, and the
+Flower runs in a separate thread. The caller waits; a `KeyboardInterrupt` there ends the clients' processes, and the
 server at its next message, before Ray is shut down. Shutting down Ray while Flower waits for a client would crash.
 """
 
@@ -32,7 +32,7 @@ QUIET = {
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-POLL_SECONDS = 0.1  # seconds between two looks at replies, or at whether the simulation has ended
+POLL_SECONDS = 0.1  # seconds between two checks for replies, or for the end of the simulation
 SOCKET = "/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"  # what Ray adds to its folder
 LONGEST_SOCKET = 103  # bytes of a socket's path that every system accepts
 
@@ -132,8 +132,8 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
 def _wait(ended: threading.Event, act: Callable[[], None] = lambda: None) -> None:
     """Wait for the end of the simulation; call `act` every now and then.
 
-    Ray takes over SIGTERM below Python, so Python's handlers are installed again and again. An event and not the
-    thread itself is waited for: Python 3.11 takes a thread for ended when waiting for it is interrupted.
+    Ray takes over SIGTERM below Python, so Python's handlers are installed repeatedly. This waits for an event, not
+    for the thread itself: Python 3.11 regards a thread as ended if waiting for it is interrupted.
     """
     is_main = threading.current_thread() is threading.main_thread()
     while not ended.is_set():

@@ -1,4 +1,4 @@
-"""What is measured, on plain arrays."""
+"""Metrics on plain arrays."""
 
 from fedrela.metrics.accuracy import Scores, headline, score, score_sums
 from fedrela.metrics.groups import Groups, evaluation_groups, local_test_counts, shot_groups

@@ -20,7 +20,7 @@ NO_PREDICTION = -1
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What `score` measures.
+    """The scores that `score` returns.
 
     A row of logits without a finite maximum (NaN anywhere, plus infinity, or all minus infinity) has no softmax. It
     predicts no class: it counts as wrong in every accuracy, and is in no column of the confusion matrix.
@@ -69,7 +69,7 @@ class Scores:
     samples: int
 
     def as_record(self) -> dict[str, Any]:
-        """Return plain values for JSON; what is undefined or not finite is None."""
+        """Return plain values for JSON; None stands for values that are undefined or not finite."""
         record: dict[str, Any] = {
             "overall": self.overall,
             "balanced": _finite_or_none(self.balanced),
@@ -147,7 +147,7 @@ def score_sums(confusion: Ints, hits: int, samples: int, groups: Groups | None =
 def _scores(
     confusion: Ints, counts: Ints, groups: Groups | None, loss: float, rankings: tuple[float | None, float | None]
 ) -> Scores:
-    """Return what follows from a confusion matrix, and from the number of samples of each class."""
+    """Return the scores that follow from a confusion matrix and the number of samples of each class."""
     correct, predicted, C = confusion.diagonal(), confusion.sum(axis=0), counts.size
     per_class = np.divide(correct, counts, out=np.full(C, np.nan), where=counts > 0)
     occurs, total = counts + predicted > 0, int(counts.sum())

@@ -1,4 +1,4 @@
-"""What re-labelling did, as counts that add up over clients."""
+"""The effect of re-labelling, as counts that add up over clients."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def z_histogram(z: ArrayLike, *, by_row: bool = False) -> NDArray[np.int64]:
     Returns
     -------
     (51,) counts, or (rows, 51) of them
-        Bin i + 1 holds ``Z_EDGES[i] <= z < Z_EDGES[i + 1]``; the first bin what is smaller, the last what is larger.
+        Bin i + 1 holds ``Z_EDGES[i] <= z < Z_EDGES[i + 1]``; the first bin holds smaller values, the last larger ones.
 
     Examples
     --------

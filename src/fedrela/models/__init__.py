@@ -142,7 +142,7 @@ def model_options(name: str) -> dict[str, Any]:
 
 
 def find_model(name: object) -> ModelSpec | Callable[..., nn.Module]:
-    """Return a model: one of `MODELS`, or a function or class, ``"package.module:Name"`` or of an installed package.
+    """Return a model: one of `MODELS`, or a function or class from ``"package.module:Name"`` or a package.
 
     Your own takes the input shape and the number of classes; its further parameters, with defaults, are its options.
 

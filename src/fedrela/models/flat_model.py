@@ -87,7 +87,7 @@ class FlatModel:
         return self.vector.cpu().numpy() if self._on_cpu is None else self._on_cpu
 
     def train(self) -> None:
-        """Set the module to training mode unless it is in it already, since that takes time."""
+        """Set the module to training mode, unless it already is, since the call takes time."""
         if not all(part.training for part in self.parts):
             self.module.train()
 

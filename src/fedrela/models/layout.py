@@ -1,8 +1,8 @@
 """The position of each named array in one flat vector, and which arrays clients share.
 
-The layout is the fixed order in which a model is sent, averaged and digested. Shared are the trained parameters and the
-float buffers, except those of modules that the algorithm declares private. Frozen parameters are the same everywhere
-from the start and are never sent. The shared arrays form a vector of their own, trained ones first.
+The layout is the fixed order in which a model is sent, averaged and digested. Clients share the trained parameters and
+the float buffers, except those of modules that the algorithm declares private. Frozen parameters are the same
+everywhere from the start and are never sent. The shared arrays form a separate vector, trained ones first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kind = Literal["parameter", "frozen", "buffer"]
 
 @dataclass(frozen=True)
 class LayoutEntry:
-    """One named array: its shape, where it starts, and what it is."""
+    """One named array: its shape, its offset, and its kind."""
 
     name: str
     shape: tuple[int, ...]

@@ -74,7 +74,7 @@ def cnn_small(input_shape: Sequence[int]) -> Body:
 def _two_stages(
     name: str, shape: Sequence[int], widths: tuple[int, int], units: list[int], smallest: int = 16, padding: int = 0
 ) -> Body:
-    """Return two 5x5 convolutions with pooling and dense layers; without padding 16 pixels leave one."""
+    """Return two 5x5 convolutions with pooling and dense layers; without padding, 16 pixels shrink to one."""
     channels, height, width = image_shape(name, shape, smallest)
     stages: list[nn.Module] = []
     for outputs in widths:

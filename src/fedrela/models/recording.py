@@ -26,7 +26,7 @@ from fedrela.models.tape import CannotRecordError, NoValueReads, Replay, Tape
 if TYPE_CHECKING:
     from fedrela.models.flat_model import FlatModel
 
-RECORDED_AT = 3  # which batch of one shape is recorded; there may be only one or two
+RECORDED_AT = 3  # which batch of a shape is recorded; some shapes occur only once or twice
 LOSS_SCALE = 1024.0  # in float16 the loss is multiplied and its gradient divided by it: small ones would become 0
 MOST = 256  # recordings of one model: with more, losses or shapes are unlikely to recur
 PACKAGES = {"torch", "fedrela"}
@@ -35,7 +35,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 class BatchLike(Protocol):
-    """What a loss is given."""
+    """The argument of a loss."""
 
     module: nn.Module
     x: Tensor
@@ -145,7 +145,7 @@ class Recorder:
                 array.copy_(value)
 
     def _check_model(self) -> None:
-        """Raise if the model changed, has hooks, or has layers that may do anything."""
+        """Raise if the model changed, has hooks, or has layers with unknown code."""
         changed = any(table.get(name) is not array for table, name, array in self._arrays)
         special = any(self._hooks) or any("forward" in attributes for attributes in self._attributes)
         if not self._pure or changed or special or torch.is_autocast_enabled(self._device):

@@ -29,7 +29,7 @@ class Sgd:
     momentum, weight_decay
         As in torch.
     padded
-        The same two vectors with the zeros behind them, up to a multiple of `LANES`, where there are some.
+        The same two vectors with the zeros behind them, up to a multiple of `LANES`, if they have any.
 
     Examples
     --------

@@ -22,7 +22,7 @@ aten = torch.ops.aten
 SAME = {aten.detach.default, aten.alias.default}  # their result is their argument
 RESHAPES = {aten.view.default, aten._unsafe_view.default}
 SEEDS = {aten.ones_like.default}  # where a backward pass begins; the result depends on a shape alone
-ALIGNMENT = 64  # bytes, as torch allocates: MKL's products may have other last bits where a result lies elsewhere
+ALIGNMENT = 64  # bytes, as torch allocates: MKL's products may differ in the last bits at another alignment
 WITH_OUT = {aten.mm.default: torch.mm, aten.sum.dim_IntList: torch.sum}
 UNKNOWN_SIZE, VALUE = torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output
 RANDOM = torch.Tag.nondeterministic_seeded
@@ -158,7 +158,7 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declare
     def _writer(
         self, output: Any, target: Tensor, producers: dict[Name, Call], uses: Counter[Name]
     ) -> tuple[Call | None, Tensor]:
-        """Return the call that can write a gradient straight to its target, through views used only here, and where."""
+        """Return the call that can write a gradient to its target through views used only here, and that view."""
         while isinstance(output, Name) and output in producers and uses[output] == 1:
             call = producers[output]
             if call.function is aten.t.default:

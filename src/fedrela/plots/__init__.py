@@ -1,7 +1,7 @@
 """Plots of runs, comparisons and sweeps, one function per figure, drawn by matplotlib.
 
-Each function draws onto `ax`, or a new figure without one, and returns the ``Axes``, so that anything can be changed
-afterwards. matplotlib is loaded when something is drawn. What several functions take:
+Each function draws onto `ax`, or onto a new figure if none is given, and returns the ``Axes``, so that anything can be
+changed afterwards. matplotlib is loaded when something is drawn. Parameters of several functions:
 
 source
     A run, a comparison, a sweep or a reproduction: a folder, or an object that has one, such as a ``Result``. Or plain

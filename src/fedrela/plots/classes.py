@@ -91,7 +91,7 @@ def _changes_of(data: RunData | GridData, baseline: str | None) -> tuple[list[st
 
 
 def first_pair(data: GridData, baseline: str | None) -> tuple[list[RunData], list[RunData], tuple[str, str]] | None:
-    """Return the runs of a baseline without and with FedReLa, and what the two arms are called; None without any."""
+    """Return the runs of a baseline without and with FedReLa, and the labels of both arms; None if there are none."""
     for found in (data.summary or {}).get("baselines", []):
         for pair in found["pairs"] if baseline in (None, found["label"]) else ():
             if pair["base"] in ARMS and not ARMS[pair["base"]].relabels:
@@ -196,7 +196,8 @@ def moves_into_classes(
     source
         A run, or a number of moves per class.
     expected, limit
-        Of such numbers: the sum of all re-labelling probabilities towards each class, and tau of the samples.
+        Of such numbers: the sum of all re-labelling probabilities towards each class, and tau times the number of
+        samples.
     names
         Of such numbers: names of the classes.
     ax

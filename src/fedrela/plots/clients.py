@@ -24,7 +24,7 @@ SMALLEST_DOT = 2.5  # area in square points below which a dot needs a ring to be
 
 @dataclass(frozen=True)
 class ClientRows:
-    """What is drawn of a count matrix: rows of classes, columns of clients."""
+    """The part of a count matrix that is drawn: rows of classes, columns of clients."""
 
     clients: Ints  # those shown, from left to right
     sizes: Ints  # samples of each of them
@@ -120,7 +120,7 @@ def client_rows(counts: ArrayLike, groups: Groups | None = None) -> ClientRows:
 def _dots(ax: Axes, rows: ClientRows, labels: list[str], shades: list[str], cell: float) -> dict[str, Any]:
     """Draw a dot in every cell with samples, large ones first, its area proportional to their number.
 
-    Return what a legend needs: some dots by their number of samples.
+    Return example dots for a legend, by their number of samples.
     """
     largest = (72 * min(1.25 * cell, 0.42)) ** 2 * 0.9  # square points
     order = np.argsort(-rows.cells, axis=None, kind="stable")

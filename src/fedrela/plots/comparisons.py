@@ -229,14 +229,14 @@ def _surface(ax: Axes, summary: Summary, arm: tuple[str, str], metric: str) -> N
 
 @dataclass(frozen=True)
 class Gain:
-    """What FedReLa added to a metric at one place of a table.
+    """The gain of FedReLa in a metric at one place of a table.
 
     Parameters
     ----------
     place, metric
         Where in the table, and the name of the metric.
     published, measured
-        What was added, as shares.
+        The gains, as shares.
 
     Examples
     --------
@@ -253,7 +253,7 @@ class Gain:
 
 @style.plot
 def published_and_measured(source: Any, *, ax: Axes = style.NEW) -> None:
-    """Draw gains by FedReLa as published against as measured; on the dashed line both agree.
+    """Draw published against measured gains of FedReLa; on the dashed line both agree.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def table_gains(summary: Summary) -> list[Gain]:
 
 
 def gains_of(summary: Summary, sources: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return place, metric and what FedReLa added by each of the sources: ``published``, or what was measured."""
+    """Return place, metric and the gain of FedReLa in each of the sources: ``published``, or a measured row."""
     return [
         (place, metric["name"], *(_gain(baseline, treated, metric, source) for source in sources))
         for place, baseline, treated in _pairs(summary["entries"])
@@ -310,7 +310,7 @@ def gains_of(summary: Summary, sources: Sequence[str]) -> list[tuple[Any, ...]]:
 def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry | None, Entry]]:
     """Yield the place of each entry with FedReLa, its baseline and the entry itself.
 
-    The baseline is at the same place, or where one axis has a word for it in place of a value, such as Original.
+    The baseline is at the same place, or at one where an axis has a word for it, such as Original, and no value.
     """
     baselines = {tuple(entry["at"].items()): entry for entry in entries if entry["arm"] == BASELINE}
     treated = [entry for entry in entries if entry["arm"] == TREATED]
@@ -326,7 +326,7 @@ def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry | None, Entry]
 
 
 def _gain(baseline: Entry | None, treated: Entry, metric: Mapping[str, Any], source: str) -> float | None:
-    """Return what FedReLa added; some tables of the paper print that instead of accuracies."""
+    """Return the gain of FedReLa; some tables of the paper print that instead of accuracies."""
     after = entry_value(treated, metric["of"], source)
     if metric.get("gain"):
         return after

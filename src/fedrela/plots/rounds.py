@@ -84,7 +84,7 @@ def _run_curves(ax: Axes, run: RunData) -> tuple[int | None, str]:
 
 
 def _arm_curves(ax: Axes, grid: GridData, baseline: str | None, metric: str | None) -> int | None:
-    """Draw all arms of a baseline, what they share once; return T."""
+    """Draw all arms of a baseline, shared rounds only once; return T."""
     if grid.summary is None or grid.summary["kind"] != "compare":
         raise DataError("expected a run or a finished comparison for accuracy over rounds")
     metric = metric or grid.summary["headline"]
@@ -121,7 +121,7 @@ def _shares(run: RunData, metric: str) -> list[float | None]:
 
 
 def _curve(ax: Axes, label: str, mean: Floats, deviation: Floats, skip: int = 0, **look: Any) -> None:
-    """Draw a line from round `skip` + 1 on, with a band of one standard deviation where there is one."""
+    """Draw a line from round `skip` + 1 on, with a band of one standard deviation if there is one."""
     x = np.arange(1, mean.size + 1)
     there = ~np.isnan(mean) & (x > skip)
     if there.any():
@@ -168,7 +168,7 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> None:
 
 
 def _seconds(run: RunData) -> dict[str, Floats]:
-    """Return the seconds of each round by what they were spent on."""
+    """Return the seconds of each round by activity."""
     if not run.timing:
         raise DataError("this run has no timing yet")
     found = {label: style.floats([record.get(span, 0.0) for record in run.timing]) for label, span in SPANS.items()}

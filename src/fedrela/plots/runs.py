@@ -37,7 +37,7 @@ def lost_model(folder: RunFolder) -> str:
 
 
 class RunData:
-    """A run, finished or not, read once; a folder that was changed after its run had finished is an `IntegrityError`.
+    """A run, finished or not, read once; raises `IntegrityError` if its folder was changed after it finished.
 
     ``relabelling``, ``result``, ``gallery`` and ``drawn`` are None before a run has finished, and if they were not
     stored.
@@ -121,7 +121,7 @@ class RunData:
 
     @property
     def label_moves(self) -> Record:
-        """The record of re-labelling; a `DataError` if the run is unfinished or keeps it private."""
+        """The record of re-labelling; raises a `DataError` if the run is unfinished or keeps it private."""
         if self.relabelling is None or self.relabelling.get("moved") is None:
             raise DataError("this run has no record of moved labels")
         return self.relabelling
@@ -154,7 +154,7 @@ class GridData:
 
     @classmethod
     def read(cls, folder: GridFolder) -> GridData:
-        """Read every finished run, and the summary where there is one."""
+        """Read every finished run, and the summary if there is one."""
         found: dict[str, RunData | None] = {}
         for cell in folder.cells:
             if cell["folder"] not in found:  # two cells of one configuration are one run
@@ -205,7 +205,7 @@ def read_source(source: Any) -> RunData | GridData | None:
 
 
 def read_run(source: Any) -> RunData | None:
-    """Read a run, as `read_source` does; many runs are a `DataError`."""
+    """Read a run, as `read_source` does; raise a `DataError` for a folder of several runs."""
     found = read_source(source)
     if isinstance(found, GridData):
         raise DataError("this plot shows one run; name one of the folders in runs/")
@@ -213,7 +213,7 @@ def read_run(source: Any) -> RunData | None:
 
 
 def read_summary(source: Any, kind: str) -> Mapping[str, Any] | None:
-    """Return the summary, or that of the folder, of a finished ``compare``, ``sweep`` or ``reproduce``.
+    """Return the summary of a finished ``compare``, ``sweep`` or ``reproduce``, given as it is or by its folder.
 
     None if `source` is plain numbers: neither a folder nor a mapping.
     """

@@ -103,7 +103,7 @@ def gallery(
     drawn
         Of a run: moves drawn at random in place of the most probable ones.
     most, across
-        How many samples there are, and how many side by side; fewer in a new figure that is too narrow.
+        How many samples to show in all, and side by side; fewer in a new figure that is too narrow.
     ax
         Axes to draw on; by default those of a new figure.
 

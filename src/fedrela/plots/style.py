@@ -2,7 +2,7 @@
 
 Colours that name something (groups, series, the two sides of a diverging scale) stay apart for readers with any of the
 three kinds of colour blindness and have a contrast of at least 3 to 1 with their page; text has at least 4.5 to 1 with
-what it stands on. A test measures all this. matplotlib is loaded when something is drawn, not before.
+its background. A test measures all this. matplotlib is loaded when something is drawn, not before.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def class_colours(groups: Groups | None, classes: int) -> list[str]:
 
 
 def class_names(names: Sequence[str] | None, classes: int) -> Sequence[str]:
-    """Return the names of classes, by default their ids; another number of names is an `ArgumentError`."""
+    """Return the names of classes, by default their ids; raise an `ArgumentError` for a wrong number of names."""
     if names is not None and len(names) != classes:
         raise ArgumentError(f"names: expected {classes}, one per class, got {len(names)}")
     return [str(c) for c in range(classes)] if names is None else names
@@ -225,7 +225,7 @@ def percent_axis(axis: Any, decimals: int | None = None) -> None:
 
 
 def round_axis(ax: Axes) -> None:
-    """Set ticks at whole rounds only, with thousands apart."""
+    """Set ticks at whole rounds only, with thousands separators."""
     from matplotlib.ticker import MaxNLocator
 
     ax.set_xlabel("round")
@@ -254,7 +254,7 @@ def dot(colour: str, filled: bool) -> Any:
 
 
 def line(ax: Axes, x: Any, mean: Any, deviation: Any, most: float = 1.0, **look: Any) -> Any:
-    """Draw a line, with a band of one standard deviation on either side, from 0 to `most`, where there is any."""
+    """Draw a line with a band of one standard deviation on either side, if any, cut at 0 and `most`."""
     (drawn,) = ax.plot(x, mean, **look)
     if not np.isnan(deviation).all():
         low, high = np.maximum(mean - deviation, 0), np.minimum(mean + deviation, most)

@@ -45,7 +45,7 @@ def save(figure: Figure, format: str, salt: str = "fedrela") -> bytes:
 def page_svg(figure: Figure, name: str, title: str, description: str) -> str:
     """Return a figure as an ``svg`` element for a page, with a title and a description for readers who cannot see it.
 
-    `name` is of letters, digits and hyphens, and no other figure of the page has it.
+    `name` consists of letters, digits and hyphens, and is unique in the page.
     """
     found: list[Any] = figure.findobj(lambda artist: hasattr(artist, "fedrela_tooltips"))
     for number, artist in enumerate(found):

@@ -25,7 +25,7 @@ ARRAYS = (("x", "y"), ("X", "y"), ("x_train", "y_train"))
 
 
 def replay_pass(ledger: Ledger, model: nn.Module, data: Any, **options: Any) -> Ledger:
-    """Return the ledger that `model` and `data` give; an `IntegrityError` if they are not those of this ledger.
+    """Return the ledger that `model` and `data` give; raise `IntegrityError` if they are not those of this ledger.
 
     `options` are `forward`, `label` and `outputs` as they were given to the plug-in.
     """

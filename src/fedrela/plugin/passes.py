@@ -71,7 +71,7 @@ def plan_passes(
 
 @dataclass(frozen=True, eq=False)
 class ClientRound:
-    """One client in one round. Of what the plan asks for and the client's own policy, the stricter applies."""
+    """One client in one round. The stricter of the plan and the client's own policy applies."""
 
     store: LabelStore
     plan: PassPlan
@@ -183,7 +183,7 @@ class ClientRound:
                     "another order; restore them, or give ids= from the start, so that labels follow their rows"
                 )
             order = "in the same order, but with other inputs" if bound is ledger else "in another order"
-            self.log.warning("%s: the rows have the ids they had, %s; labels follow the ids", self._where, order)
+            self.log.warning("%s: the rows have the same ids as before, %s; labels follow the ids", self._where, order)
         made_in = ledger.options["round"]
         self.log.info("%s: labels of round %d read from %s", self._where, made_in, folder)
         if differ:

@@ -65,7 +65,7 @@ class Policy(OwnerLimits):
             object.__setattr__(self, name, None if value is None else frozenset(value))
 
     def stricter(self, other: Self) -> Self:
-        """Return the policy that permits what both permit."""
+        """Return the policy that permits only what both permit."""
         both = super().stricter(other)
         return replace(both, passes=min(self.passes, other.passes), share=self.share and other.share)
 
@@ -86,7 +86,7 @@ class Policy(OwnerLimits):
         return next((name for name, is_violated in violated.items() if is_violated), "")
 
     def as_record(self) -> dict[str, Any]:
-        """Return what decides which labels move, as plain values."""
+        """Return the settings that decide which labels move, as plain values."""
         values = {each.name: getattr(self, each.name) for each in options_of(Policy) if each.name not in NOT_OF_MOVES}
         return {name: _plain(value) for name, value in values.items()}
 

@@ -34,7 +34,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
     Parameters
     ----------
     estimator
-        A classifier with ``predict_proba``. A fitted one is used as it is; one that is not is cloned and fitted to the
+        A classifier with ``predict_proba``. A fitted one is used as it is; an unfitted one is cloned and fitted to the
         data first. None if the posterior itself is given to `fit_resample` in place of the features.
     cv
         Number of folds, or a splitter of scikit-learn, for out-of-fold posteriors: clones of the estimator are fitted
@@ -47,7 +47,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
     Attributes
     ----------
     ledger_ : Ledger
-        Every move, with the labels as class names; `undo` takes them back.
+        Every move, with the labels as class names; `undo` reverses them.
     relabelling_ : Relabelling
         The result of the last `fit_resample`; its rows are in the order of `order_`.
     classes_ : (C,) array
@@ -202,7 +202,7 @@ def _canonical(X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
         rows = ((X.indices[a:b], X.data[a:b]) for a, b in pairwise(X.indptr))
     else:
         array = np.asarray(X)
-        whole = array.dtype == object  # names are no numbers, of which only those that are not 0 count
+        whole = array.dtype == object  # else only values other than 0 count, as in sparse rows
         rows = ((np.arange(0), row) if whole else (np.flatnonzero(row), row[np.flatnonzero(row)]) for row in array)
     parts = [
         at.astype(np.int64).tobytes() + (repr(row.tolist()).encode() if row.dtype == object else row.tobytes())

@@ -22,7 +22,7 @@ from fedrela.plugin.rows import InputsDigest, as_numpy, same_random_numbers
 from fedrela.text import one_line
 
 ROUNDED = 0.02  # distance from 1 of the sum of probabilities, as short floats round them
-SIGMOIDS = 0.2  # the least mean of outputs in [0, 1] that are sigmoids: 0.5 before training, while logits have about 0
+SIGMOIDS = 0.2  # outputs in [0, 1] of at least this mean are sigmoids: about 0.5 before training, logits about 0
 OUTPUTS = ("logits", "probabilities", "logit")
 Forward = Callable[[nn.Module, Any], Any]
 

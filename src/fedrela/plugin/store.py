@@ -67,7 +67,7 @@ class LabelStore:
         self.log = AuditLog(self.folder / LOG)
 
     def passes(self) -> list[Ledger]:
-        """Return the ledgers of all passes, in order; an `IntegrityError` if one is not what the log recorded."""
+        """Return the ledgers of all passes, in order; raise an `IntegrityError` if one differs from the log."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
         for missing in sorted(self.log.ledger_entries().keys() - set(names)):
             raise IntegrityError(f"{self.folder / missing}: was removed; {LOG} has an entry for it")

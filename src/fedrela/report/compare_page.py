@@ -21,13 +21,13 @@ from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_
 from fedrela.text import limited, percent, plural, points
 
 INTERVAL = ("mean", "deviation", "low", "high")
-MOST_BASELINES = 4  # with plots of their own beside the tables
+MOST_BASELINES = 4  # baselines that also have plots
 CHANCE = 0.05  # of an interval of 95 % to miss a difference of zero
-MANY = 10  # with at least so many differences, chance is mentioned
+MANY = 10  # with at least this many differences, chance is mentioned
 
 
 def compare_tables(summary: Summary) -> list[Table]:
-    """Return all tables of a comparison; those of pairs only where there are any."""
+    """Return all tables of a comparison; tables of pairs only if there are pairs."""
     paired = [compare_table(summary), difference_table(summary)] if any(pairs(summary)) else []
     return [*paired, arms_table(summary)]
 
@@ -97,7 +97,7 @@ def pairs(summary: Summary) -> Iterator[tuple[Mapping[str, Any], Mapping[str, An
 
 
 def compare_page(runs: GridData, setting: str) -> Page:
-    """Return what a comparison found, from its tables to the labels moved."""
+    """Return the page of a comparison, from its tables to the labels moved."""
     summary = runs.summary or {}
     paper = [compare_table(summary)] if any(pairs(summary)) else []
     sections = [
@@ -112,7 +112,7 @@ def compare_page(runs: GridData, setting: str) -> Page:
 
 
 def _warnings(summary: Summary) -> list[Block]:
-    """Return what a reader must know first."""
+    """Return warnings that a reader must see first."""
     failed = [baseline for baseline in summary["baselines"] if "failed" in baseline]
     said = [f"{limited(of['label'])} is left out because one of its runs failed: {of['failed']}" for of in failed]
     if summary["score"] == "best-test":
@@ -183,7 +183,7 @@ def _plotted(summary: Summary) -> list[tuple[int, str]]:
 
 
 def _label_moves(summary: Summary, runs: GridData) -> list[Block]:
-    """Return how many labels every arm moved, and from where to where FedReLa did."""
+    """Return how many labels every arm moved, and FedReLa's moves from class to class."""
     rows: list[tuple[str, ...]] = []
     maps: list[Figure] = []
     for baseline in summary["baselines"]:

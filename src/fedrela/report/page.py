@@ -1,4 +1,4 @@
-"""What a page is made of, and the page as one HTML file: style and plots inside, no script, nothing fetched.
+"""The parts of a page, and the page as one HTML file: style and plots inside, no script, nothing fetched.
 
 Every string of a part is text, whatever it contains: it is escaped by Jinja2 and made printable, so that no name can
 inject markup, control a terminal or reverse the text. The page also forbids scripts and requests in the browser.
@@ -39,7 +39,7 @@ class Figure:
 
     name: str  # letters, digits and hyphens
     title: str
-    draw: Callable[..., object]  # a plot but for its keyword `ax`
+    draw: Callable[..., object]  # a plot that needs only its keyword `ax`
     description: str = ""  # for readers who cannot see it; derived from its lines if empty
     caption: str = ""
     width: float = WIDTH  # on a page, in inches

@@ -35,7 +35,7 @@ REMARKS = {
 
 
 def reproduce_tables(summary: Summary, *, split: bool = False) -> list[Table]:
-    """Return the table of a reproduction: for every row of the paper's a published and a measured one.
+    """Return the table of a reproduction: a published and a measured row for every row of the paper's table.
 
     Where the paper has both arms in a place, they share one cell, ``baseline (+FedReLa) +gain / -trade-off``. A dagger
     marks what is doubtful in the paper, a hyphen what was not measured. With `split` there is a table for each place
@@ -78,7 +78,7 @@ def _protocol_tables(summary: Summary) -> list[Table]:
 
 
 def _cells(summary: Summary) -> Cells:
-    """Return the entries by arm at every place, which is one down the rows and one across the columns."""
+    """Return the entries by arm at every place; a place is a row and a column."""
     cells: Cells = {}
     down_and_across = _axes(summary)
     for entry in summary["entries"]:
@@ -96,7 +96,7 @@ def _axes(summary: Summary) -> tuple[list[str], list[str]]:
 
 def _table(summary: Summary, cells: Cells, across: Sequence[Place], caption: str) -> Table:
     metrics, printed = summary["metrics"], [entry["published"] or {} for entry in summary["entries"]]
-    known = any(value is not None for values in printed for value in values.values())  # none of a plot in the paper
+    known = any(value is not None for values in printed for value in values.values())  # a plot in the paper has none
     measured = measured_rows(summary)
     rows = []
     for row, source in product(dict.fromkeys(row for row, _ in cells), [*(["published"] if known else []), *measured]):
@@ -108,13 +108,13 @@ def _table(summary: Summary, cells: Cells, across: Sequence[Place], caption: str
 
 
 def measured_rows(summary: Summary) -> Mapping[str, str]:
-    """Return what was measured for every entry: its key, and its name in tables."""
+    """Return the measured rows of every entry: their keys, and their names in tables."""
     found: Mapping[str, str] = summary.get("measured", {"measured": "measured"})
     return found
 
 
 def _cell(arms: Mapping[str, Entry], metric: Mapping[str, str], source: str) -> str:
-    """Write what was published or measured of a metric at one place."""
+    """Write the published or measured value of a metric at one place."""
     values = {arm: entry_value(entry, metric["of"], source) for arm, entry in arms.items()}
     if metric["of"] == "moved":
         moved = values.get(TREATED, values.get(BASELINE))
@@ -168,7 +168,7 @@ def remarks(summary: Summary) -> dict[str, list[str]]:
 
 
 def reproduce_page(runs: GridData, setting: str) -> Page:
-    """Return a table of the paper beside what was measured, the gains, and what was chosen or reduced."""
+    """Return a table of the paper beside the measured values, the gains, and our choices and reductions."""
     summary = runs.summary or {}
     said = "These numbers come from a reduced setting and cannot equal the paper's; only their order can be compared."
     found, keys = table_gains(summary), {title: key for key, title in REMARKS.items()}
@@ -198,7 +198,7 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
     """Return accuracy and labels moved over the axis that a table varies; nothing if it varies none.
 
     That axis has numbers with FedReLa and a word for the baseline, which is dashed. Lines are metrics, one figure per
-    place, or of a single metric the places.
+    place; with a single metric, lines are places.
     """
     axis = _varied(summary["entries"])
     if axis is None:
@@ -231,7 +231,7 @@ def sensitivity_figures(summary: Summary) -> list[Block]:
 
 
 def _varied(entries: Sequence[Entry]) -> str | None:
-    """Return the axis with some numbers of which none is a baseline's."""
+    """Return the axis that has numbers, but none for a baseline."""
     for axis in entries[0]["at"] if entries else ():
         values = {entry["at"][axis] for entry in entries if _position(entry["at"][axis]) is not None}
         baselines = {entry["at"][axis] for entry in entries if entry["arm"] == BASELINE}
@@ -241,7 +241,7 @@ def _varied(entries: Sequence[Entry]) -> str | None:
 
 
 def _places(entries: Sequence[Entry], axis: str) -> dict[str, list[Entry]]:
-    """Return the entries by where they are but for the axis that varies."""
+    """Group the entries by place, without the axis that varies."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         others = ((key, value) for key, value in entry["at"].items() if key != axis)

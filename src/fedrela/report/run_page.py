@@ -148,7 +148,7 @@ def largest(matrix: Any, classes: Sequence[str]) -> tuple[Any, str, str]:
 
 
 def where_labels_went(run: RunData) -> list[Block]:
-    """Return the moves from class to class, and those into each class beside what was expected."""
+    """Return the moves from class to class, and those into each class beside the expected ones."""
     if why := say("nothing_moved", run):
         return [Text(why)]
     record = run.relabelling or {}
@@ -240,7 +240,7 @@ def clients_and_classes(run: RunData) -> list[Block]:
     title = "Training samples by client and class"
     blocks: list[Block] = [Figure("clients", title, draw, said, caption, width)]
     if counts.sum():
-        columns = ("measure", "here", "what it means")
+        columns = ("measure", "value", "what it means")
         blocks.append(Table(columns, heterogeneity_facts(counts), ("measure", "what it means")))
     if note := run.manifest.data["note"]:
         blocks.append(Text(f"Partition: {note}", "muted"))
@@ -257,7 +257,7 @@ def effective_clients(client_counts: ArrayLike) -> list[str]:
 
 
 def heterogeneity_facts(client_counts: ArrayLike) -> list[tuple[str, str, str]]:
-    """Measure a (clients, classes) count matrix: what each measure is called, what it is here, what it means.
+    """Measure a (clients, classes) count matrix; return name, value and meaning of each measure.
 
     >>> [f"{name} {value}" for name, value, _ in heterogeneity_facts([[30, 0], [10, 20]])][:2]
     ['imbalance ratio 2', 'class absence 25.0 %']

@@ -78,7 +78,7 @@ def sweep_values(summary: Summary) -> list[dict[str, Value]]:
 
 
 def _who(summary: Summary, baseline: str = "baseline", arm: str = "arm") -> list[str]:
-    """Return baseline and arm, the names of their columns without any; a sweep without arms has no such column."""
+    """Return baseline and arm, by default the names of their columns; a sweep without arms has no column of arms."""
     named = any(point["arm"] != AS_GIVEN for point in summary["points"])
     return [baseline, *([arm_label(arm)] if named else [])]
 
@@ -104,7 +104,7 @@ def _opening(summary: Summary) -> list[Block]:
 
 
 def _plots(summary: Summary) -> list[Block]:
-    """Return lines over one key, heat maps over two; of more keys nothing."""
+    """Return lines over one key, heat maps over two, and nothing over more keys."""
     metrics, arms = summary["metrics"], arms_of(summary)
     draw = partial(plots.sensitivity, summary)
     words = {metric: f"{limited(metric)} accuracy" for metric in metrics} | {"moved": MOVED}

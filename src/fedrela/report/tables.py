@@ -14,7 +14,7 @@ from typing import Any
 from fedrela.report.page import Table, environment
 from fedrela.text import points, printable
 
-Spread = Mapping[str, Any]  # mean, deviation (None of one seed), values; of a difference also low and high
+Spread = Mapping[str, Any]  # mean, deviation (None for one seed), values; for a difference also low and high
 Value = str | float | None
 NONE = "-"  # in place of a missing number
 MOVED = "labels moved"  # the column of the metric ``moved``
@@ -92,7 +92,7 @@ def markdown(tables: Sequence[Table], heading: str = "", remarks: Mapping[str, S
 
 
 def paragraph(text: object) -> str:
-    r"""Return foreign text as a line of Markdown by itself.
+    r"""Return untrusted text as a line of Markdown by itself.
 
     >>> print(paragraph("1. no list"))
     1\. no list
@@ -101,7 +101,7 @@ def paragraph(text: object) -> str:
 
 
 def markdown_text(text: object) -> str:
-    r"""Return foreign text as one line that Markdown shows as it is.
+    r"""Return untrusted text as one line that Markdown shows as it is.
 
     >>> print(markdown_text("<b>*bold*</b>"))
     \<b\>\*bold\*\</b\>
@@ -110,7 +110,7 @@ def markdown_text(text: object) -> str:
 
 
 def csv_text(rows: Sequence[Mapping[str, Value]]) -> str:
-    """Return rows, values by column, as CSV: numbers as they are, what looks like a formula behind an apostrophe.
+    """Return rows, values by column, as CSV: numbers as they are, text that looks like a formula after an apostrophe.
 
     >>> print(csv_text([{"baseline": "=1+1", "gain": -0.5}, {"baseline": "a,b", "gain": None}]), end="")
     baseline,gain
@@ -128,7 +128,7 @@ def latex(tables: Sequence[Table], heading: str = "", remarks: Mapping[str, Sequ
 
 
 def latex_text(text: object) -> str:
-    r"""Return foreign text as one line that LaTeX sets as it is; rare letters by their numbers.
+    r"""Return untrusted text as one line that LaTeX sets as it is; rare letters by their numbers.
 
     >>> print(latex_text("50% \\input{x} 名"))
     50\% \textbackslash{}input\{x\} U+540D

@@ -25,8 +25,8 @@ class TensorBoardLog:
     Parameters
     ----------
     path
-        Their folder, created with the first event. One that already holds events is an `ArgumentError`: two runs in one
-        folder would be drawn as one.
+        Their folder, created with the first event. One that already holds events raises an `ArgumentError`: two runs in
+        one folder would be drawn as one.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class TensorBoardLog:
 
 
 def write_tensorboard(folder: RunFolder | GridFolder, path: str | Path, *, figures: bool = True) -> None:
-    """Write a run, finished or not, for TensorBoard, or every run of a grid into a folder of its own.
+    """Write a run, finished or not, for TensorBoard, or every run of a grid into its own folder.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ def write_plot(path: str | Path, draw: Callable[..., object], *, title: str = ""
     path
         The file.
     draw
-        A plot but for its keyword `ax`, such as ``functools.partial(fedrela.plots.client_classes, counts)``.
+        A plot that needs only its keyword `ax`, such as ``functools.partial(fedrela.plots.client_classes, counts)``.
     title
         A line above the plot.
     overwrite

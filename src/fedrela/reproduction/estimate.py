@@ -1,8 +1,8 @@
 """How long runs will take: the number of training samples times the seconds per sample (`seconds_per_sample`).
 
 The seconds come from a short trial on this machine: `cnn_small` on grey images of 28x28. The registries hold relative
-costs: `ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. A model without a known cost, such as your own, has a
-trial too, and a source without a fixed size is read. The scale `paper` is for a GPU, whose throughput is assumed
+costs: `ModelSpec.cost`, `Algorithm.cost` and `SourceSpec.size`. A model without a known cost, such as your own, gets
+its own trial, and a source without a fixed size is read. The scale `paper` is for a GPU, whose throughput is assumed
 (`GPU_ASSUMPTION`). The time left that is shown during a run comes from its own rounds instead.
 """
 
@@ -67,7 +67,7 @@ def _trial_seconds(model: Mapping[str, Any], source: Source) -> float:
 
 
 FORWARD = 1 / 3  # of a training step
-ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take beside the training
+ROUND, RUN = 0.03, 0.5  # seconds that a round and a run take besides training
 
 
 def expected_seconds(
@@ -110,7 +110,7 @@ def round_work(config: Config) -> float:
 
 
 def _model_cost(config: Config) -> float:
-    """Return what a training sample costs where `cnn_small` on grey images of 28x28 costs 1."""
+    """Return the cost of a training sample relative to `cnn_small` on grey images of 28x28."""
     found, shape = find_model(config.model.name), data_size(config).shape
     if isinstance(found, ModelSpec) and shape in found.cost:
         return found.cost[shape]
@@ -119,7 +119,7 @@ def _model_cost(config: Config) -> float:
 
 @functools.cache
 def _tried_cost(source: str, model: str) -> float:
-    """Return what a model costs in a trial with few samples, those of the source where its size is not known."""
+    """Return a model's cost from a trial with few samples, read from the source if its size is not known."""
     size = find_source(parse_config(source).data.source).size
     if size is not None:
         data = _made(size.shape, size.classes, max(FEW, size.classes))

@@ -39,7 +39,7 @@ def reproduce(
     seeds: int | None = None, root: str | Path | None = None, workers: int | str | None = None, shared: bool = False,
     baselines: Sequence[Any] = (), changes: Mapping[str, Any] | None = None,
 ) -> Record:  # fmt: skip
-    """Reproduce a table of the paper below the folder `out`, or what is left of it there, and return its summary.
+    """Reproduce a table of the paper in the folder `out`, without repeating finished runs; return its summary.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Reproduction:
         return self.grid.conclude(self.summary())
 
     def summary(self) -> Record:
-        """Return the table with what was published and measured in every cell."""
+        """Return the table with the published and measured values of every cell."""
         table, failures = self.table, self.grid.failures
         if all(cell.name in failures for cell in self.grid.cells):
             raise self.grid.failure("no run succeeded")
@@ -208,7 +208,7 @@ def _about(protocol: Protocol) -> str:
     if protocol.score == "last":
         official = "The official code lowers it with FedReLa only, and reports the best test accuracy of all rounds."
         return (
-            f"Measured are the arms {base} and {treated}, at the same learning rate, after the last round. {official}"
+            f"The measured arms are {base} and {treated}, at the same learning rate, after the last round. {official}"
         )
     return (
         f"The published protocol compares the arms {base} and {treated}: the learning rate is lowered to a tenth with "
@@ -242,7 +242,7 @@ def differences(table: PaperTable, scale: str, cells: Iterable[PaperCell]) -> li
 
 
 def _where(places: list[Place], everywhere: list[Place]) -> str:
-    """Return which values of which axes the places have, unless these are all.
+    """Describe places by their values along each axis, except axes along which they have all values.
 
     >>> _where([{"arm": "+FedReLa", "IF": "50"}], [{"arm": "baseline", "IF": "50"}, {"arm": "+FedReLa", "IF": "50"}])
     ' (+FedReLa)'

@@ -86,7 +86,7 @@ class Setting:
 class PaperMetric:
     """A metric of a table: what the paper calls it, and its name in our results.
 
-    One that is derived is the `sum` of others, or the `gain`, what FedReLa adds to them.
+    A derived metric is the `sum` of others, or the `gain` of FedReLa in them.
     """
 
     name: str
@@ -109,7 +109,7 @@ class TableScale:
 class Protocol:
     """What is compared, and how: the arms, the round that counts, and the settings that go with it.
 
-    ``matched`` gives both arms the same; ``published`` does what the official code does.
+    ``matched`` treats both arms alike; ``published`` does what the official code does.
     """
 
     pair: tuple[str, str] = ("baseline", "fedrela")  # the arms behind baseline and +FedReLa

@@ -119,7 +119,7 @@ class Study:
         """The records of the study's runs, by their address.
 
         The address of a run is the digest of what ``study.toml`` says of it, without defaults: a new key with a default
-        changes the digest of every configuration, and no result.
+        changes the digest of every configuration, but no result.
         """
         found = {record["address"]: record for record in self.summary()["cells"]} if self._written else {}
         return {key: record for key, record in found.items() if key in self._runs}
@@ -249,7 +249,7 @@ def environment() -> Record:
 
 
 def last_ten(curve: Sequence[tuple[int, float]]) -> float | None:
-    """Return what the last ten rounds gained; None if the round before them was not scored.
+    """Return the gain over the last ten rounds; None if the round before them was not scored.
 
     >>> last_ten([(10, 0.5), (20, 0.8), (30, 0.81)])
     0.01

@@ -49,7 +49,7 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one run, in `folder`.
 
-    `run` distinguishes the run from others. A checkpoint holds the digest of what was in `log`, the log of rounds.
+    `run` distinguishes the run from others. A checkpoint holds the digest of `log`, the log of rounds, at that time.
     """
 
     def __init__(self, folder: Path, run: str, log: Path) -> None:
@@ -61,7 +61,7 @@ class Checkpoints:
         return len(self._generations())
 
     def save(self, round: int, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
-        """Write a generation, then remove all but it and the one before; the log is on disk already."""
+        """Write a generation, then remove all others except the previous one; the log is on disk already."""
         if round < 0:
             raise ArgumentError(f"checkpoint: rounds count from 0, got {round}")
         parts: dict[str, Iterable[bytes | memoryview]] = {ARRAYS: tensor_chunks(arrays), RECORD: [json_file(record)]}
@@ -178,7 +178,7 @@ def vector_digest(arrays: Iterable[tuple[str, Sequence[int]]], dtype: str, vecto
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Read a safetensors file as arrays by name, as copies; a `ValueError` if it is not one."""
+    """Read a safetensors file as arrays by name, as copies; raise a `ValueError` if it is not one."""
     try:
         arrays = load_file(path)
     except Exception as error:  # the reader raises many kinds of exception for forged bytes

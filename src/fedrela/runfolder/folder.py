@@ -108,7 +108,7 @@ class RunFolder(RecordFolder):
     ) -> RunFolder:
         """Start a run in a new or an empty folder, which is created if missing.
 
-        `manifest` says what the run is, as plain values of a `fedrela.records.RunManifest`; `config` is the text of
+        `manifest` identifies the run, as plain values of a `fedrela.records.RunManifest`; `config` is the text of
         ``config.toml``; `machine` has start time and facts of the machine, which are never compared.
         """
         with writing(Path(path)):
@@ -192,7 +192,7 @@ class RunFolder(RecordFolder):
             raise IntegrityError(f"{self._rounds.path}: expected rounds 1 to {count} in order; it was damaged")
 
     def note_exclusions(self, round: int, failures: Mapping[int, Failure]) -> None:
-        """Record which clients a round leaves out and why; on disk before this returns."""
+        """Record which clients a round leaves out and why; it is on disk when this returns."""
         if failures:
             with writing(self.path):
                 count = len(self._exclusions.read()) if self._notes is None else self._notes
@@ -225,7 +225,7 @@ class RunFolder(RecordFolder):
             self._checkpoints.save(round, arrays, record)
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """Return the newest valid checkpoint, or None before the first; `IntegrityError` if none is valid."""
+        """Return the newest valid checkpoint, or None before the first; raise `IntegrityError` if none is valid."""
         return self._checkpoints.load()
 
     def _sync_rounds(self) -> None:
@@ -265,7 +265,7 @@ class RunFolder(RecordFolder):
             write_bytes(self.path / names.RESULT, json_with_digests(result, files))
 
     def check(self) -> None:
-        """Compare a finished run with its digests: an `IntegrityError` names the file that was changed."""
+        """Compare a finished run with its digests; raise an `IntegrityError` that names a changed file."""
         result = self.read_json(names.RESULT)
         check_files(self.path, result)
         for name in self._compared():
@@ -273,7 +273,7 @@ class RunFolder(RecordFolder):
                 raise IntegrityError(f"{self.path / name}: was added after the run had finished")
 
     def final_checkpoint(self) -> Checkpoint:
-        """Return the checkpoint with the final model of a finished run; `IntegrityError` if it is lost."""
+        """Return the checkpoint with the final model of a finished run; raise `IntegrityError` if it is lost."""
         result, model = self.read_json(names.RESULT), self.manifest["model"]
         try:
             saved = self.load_checkpoint()

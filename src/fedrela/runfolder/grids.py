@@ -2,7 +2,7 @@
 
 ``grid.json`` lists the runs and has their common configuration; the runs are in ``runs/`` under names that end with
 their address, the digest of their configuration, so that none is done twice. ``summary.json`` summarises all of them;
-tables and the report are made from it. Also here: a copy of such a folder, or of one run, to share.
+tables and the report are made from it. This module also copies such a folder, or one run, for sharing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class GridFolder(RecordFolder):
 
     @classmethod
     def is_one(cls, path: str | Path) -> bool:
-        """Whether there is one at `path`, damaged or not."""
+        """Whether `path` holds such a folder, damaged or not."""
         return os.path.lexists(Path(path) / GRID)
 
     @classmethod
@@ -100,7 +100,7 @@ class GridFolder(RecordFolder):
         return str(status) if status is RunStatus.DONE else f"{status}, {self.done} of {len(self.cells)} runs done"
 
     def summary(self, kind: str) -> Record:
-        """Return the summary of a finished grid of that kind; else a `DataError`."""
+        """Return the summary of a finished grid of that kind; raise a `DataError` for any other."""
         if self.record["kind"] != kind:
             raise DataError(f"{self.path}: expected a {kind}, got a {self.record['kind']}")
         if not (self.path / SUMMARY).exists():
@@ -109,7 +109,7 @@ class GridFolder(RecordFolder):
 
 
 def _existing(path: Path) -> Record | None:
-    """Return the record of the grid at `path`, if there is one; unrelated files are an `ArgumentError`."""
+    """Return the record of the grid at `path`, if there is one; raise an `ArgumentError` for unrelated files."""
     if GridFolder.is_one(path):
         return GridFolder(path).record
     if not os.path.lexists(path):

@@ -66,7 +66,7 @@ def _text(value: object) -> str:
 
 
 def parse(data: bytes, form: Callable[[Mapping[str, Any]], bytes]) -> Record:
-    """Read what `form` (`json_line` or `json_file`) returned; a `ValueError` for anything else."""
+    """Read what `form` (`json_line` or `json_file`) returned; raise a `ValueError` for anything else."""
     try:
         record = json.loads(data.decode("ascii"))
         if isinstance(record, dict) and form(record) == data:
@@ -84,7 +84,7 @@ def sealed(record: Mapping[str, Any]) -> Record:
 
 
 def unsealed(record: Mapping[str, Any]) -> Record:
-    """Return a sealed record without its seal; a `ValueError` if it was changed."""
+    """Return a sealed record without its seal; raise a `ValueError` if it was changed."""
     plain = {key: value for key, value in record.items() if key != SEAL}
     if record.get(SEAL) != digest(json_line(plain)):
         raise ValueError("it does not match its digest")
@@ -147,7 +147,7 @@ class RecordFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open what is at `path`: a `DataError` if there is nothing, an `IntegrityError` if it is damaged."""
+        """Open the folder `path`; raise a `DataError` if it is missing, an `IntegrityError` if it is damaged."""
         return cls(path)
 
     def write(self, name: str, data: bytes) -> None:
@@ -179,7 +179,7 @@ class RecordFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock out every other process while the block runs: it gets a `BusyError` that names the owner."""
+        """Lock out other processes while the block runs: they get a `BusyError` that names the owner."""
         with contextlib.ExitStack() as stack:
             with writing(self.path):
                 stack.enter_context(hold_lock(self.path / names.LOCK))

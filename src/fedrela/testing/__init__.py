@@ -1,4 +1,4 @@
-"""Public test batteries: whether your own component keeps its contract."""
+"""Public test batteries that check whether your own component keeps its contract."""
 
 from fedrela.testing.algorithms import check_algorithm
 from fedrela.testing.reallocators import check_reallocator

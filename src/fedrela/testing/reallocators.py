@@ -122,7 +122,7 @@ def _refuses(method: Reallocator) -> None:
         done = relabel(Q, y, tau=1.0, method=method)
         assert done.refusal is not None, "a posterior with NaN was not refused"
         assert np.array_equal(done.labels, y), "a posterior with NaN moved labels"
-    assert relabel(np.empty((0, 3)), np.empty(0, int), method=method).moved.size == 0, "labels moved out of nothing"
+    assert relabel(np.empty((0, 3)), np.empty(0, int), method=method).moved.size == 0, "labels moved without samples"
 
 
 def _undone(method: Reallocator) -> None:

@@ -43,7 +43,7 @@ def reallocator(method: object, params: Mapping[str, Any] | None = None) -> Real
     if not isinstance(found, Reallocator):
         return _with_params(found, params or {})
     if params:
-        raise ArgumentError("the method is an object, which has its own; leave them out", argument="params")
+        raise ArgumentError("the method is an object with its own parameters; leave these out", argument="params")
     return found
 
 

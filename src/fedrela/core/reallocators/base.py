@@ -59,8 +59,9 @@ class Reallocator:
         """Return the moves that may happen, each with a score and the probability rho of its draw.
 
         The posterior is ``(n, C)`` with n >= 1, checked and read-only, as are the labels ``(n,)``. All randomness comes
-        from `rng`. Of the proposals, those that the owner allows stay; of these, in each class, the floor(tau * n) with
-        the largest rho, then the largest score. Then follow a draw for each, one target per sample, and `max_fraction`.
+        from `rng`. The package keeps the proposals that the owner allows; of these, for each class, the floor(tau * n)
+        with the largest rho, ties by score. It then draws for each, picks one target per sample and applies
+        `max_fraction`.
         """
         raise ArgumentError(f"{self.label}: does not implement propose", argument="method")
 
@@ -68,7 +69,7 @@ class Reallocator:
 def proposal(
     method: Reallocator, Q: NDArray[Any], y: NDArray[Any], C: int, options: RelabelOptions, rng: np.random.Generator
 ) -> Candidates:
-    """Return what a re-allocator proposes, checked and sorted by class; nothing if there are no samples."""
+    """Return the proposals of a re-allocator, checked and sorted by class; none if there are no samples."""
     if not y.size:
         return no_candidates(C)
     posterior, labels = Q.view(), y.view()

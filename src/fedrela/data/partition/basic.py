@@ -1,6 +1,6 @@
 """Partitions: an even split, a few classes per client, or the data's own clients.
 
-Also the repair of a partition with too small clients, and the validation split.
+This module also repairs partitions whose clients are too small, and splits off validation samples.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def shards(labels: ArrayLike, clients: int, classes_per_client: int, *, seed: in
     owner = np.empty(y.size, np.int64)
     missing = np.full(clients, per_client, np.int64)
     for c in rng.permutation(len(members)):
-        # The clients that still miss the most classes, ties at random: these numbers then never differ by more than
-        # one, which is why the last class still finds enough clients.
+        # Take the clients that still lack the most classes, ties at random: these numbers then never differ by more
+        # than one, so the last class still finds enough clients.
         chosen = np.lexsort((rng.random(clients), -missing))[: holders[c]]
         missing[chosen] -= 1
         ids = rng.permutation(members[c])

@@ -55,7 +55,7 @@ def dirichlet(
         ``n / K`` samples gets no more. ``"equal"``: all clients have the same size within one, each with its own
         class mix.
     min_size
-        Smallest client; 0 allows empty ones. A draw with a smaller one is repeated, at most 100 times (fewer
+        Size of the smallest client; 0 allows empty ones. If one is smaller, the draw is repeated up to 100 times (fewer
         if clients times classes exceed 200,000); then samples are moved from the largest clients to the
         too small ones. The attribute `note` of the result says what was done.
     numpy_seed
@@ -219,7 +219,7 @@ def official_owner(labels: NDArray[np.int64], clients: int, alpha: float, numpy_
         raise ArgumentError(what, argument="numpy_seed")
     legacy = np.random.RandomState(numpy_seed)
     num_classes = int(labels.max()) + 1 if labels.size else 0
-    legacy.binomial(1, 1.0, size=(clients, num_classes))  # unused there too, but it advances the stream
+    legacy.binomial(1, 1.0, size=(clients, num_classes))  # also unused in the official code, but it advances the stream
     owner = np.full(labels.size, -1, np.int64)
     for c in range(num_classes):
         ids = np.flatnonzero(labels == c)

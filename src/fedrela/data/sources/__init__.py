@@ -54,7 +54,7 @@ def load(
     progress
         Called with (done, total, what) during long work.
     options
-        The source's own options; one it does not have is an error.
+        The source's own options; an unknown one is an error.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def load(
 
 
 def find_source(name: object) -> SourceSpec:
-    """Return a source: one of `SOURCES`, or a function, ``"package.module:load"`` or of an installed package.
+    """Return a source: one of `SOURCES`, or a function from ``"package.module:load"`` or an installed package.
 
     Your own function returns a `Source`. If it has parameters root, cache and progress, they are passed; further
     parameters are the source's options.

@@ -40,14 +40,14 @@ def from_arrays(
         Images as uint8, ``(n, height, width)`` or with channels first or last (see `layout`); a table
         ``(n, features)`` of numbers; or arrays of any other shape (see `form`).
     y, y_test
-        Labels, integers or text. Without `class_names` the different values in order are the classes; with it,
+        Labels, integers or text. Without `class_names` the classes are the distinct values in order; with it,
         integers are positions in it.
     class_names
         Names of the classes 0 .. C - 1.
     client_ids
         Natural client of every row of `x`, integers or text.
     test_share, seed
-        Without `x_test`, this share of every class is held out, the same for the same seed.
+        Without `x_test`, this share of every class is held out; the same seed gives the same split.
     layout
         Where the channels are: "auto", "nchw" or "nhwc"; see `fedrela.data.sources.arrays.image_layout`.
     form

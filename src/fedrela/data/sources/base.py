@@ -144,7 +144,7 @@ class SourceSpec:
     files: str  # where they are looked for; ROOT is the folder in the configuration
     download: Download | None = None  # None if the files come from elsewhere
     size: DataSize | None = None  # if it is always the same
-    find: Callable[[PathOrNone], Path] | None = None  # where its files are, or a `DataError`; None for the user's own
+    find: Callable[[PathOrNone], Path] | None = None  # returns its folder or raises a `DataError`; None: user's own
 
     @property
     def has_files(self) -> bool:

@@ -26,9 +26,9 @@ UNSIGNED_BYTE = 8
 def load(root: PathOrNone = None, *, cache: PathOrNone = None, progress: Progress | None = None) -> Source:
     """Return Fashion-MNIST, images mapped into memory.
 
-    Looked for in ``root/FashionMNIST/raw`` (torchvision's layout) and ``root``; without `root`, in ``data`` and then
-    where Debian's package dataset-fashion-mnist installs the files. A plain file is mapped in place; a gzip file is
-    decoded once into the cache.
+    Files are looked for in ``root/FashionMNIST/raw`` (torchvision's layout) and ``root``; without `root`, in ``data``
+    and then where Debian's package dataset-fashion-mnist installs them. A plain file is mapped in place; a gzip file
+    is decoded once into the cache.
     """
     folder = _find(root)
     paths = {kind: _file(folder, kind) for kind in KINDS}

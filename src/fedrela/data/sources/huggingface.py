@@ -116,7 +116,7 @@ def _samples(
         if name != label and isinstance(kind, Value) and kind.dtype.startswith(("float", "int", "uint", "bool"))
     ]
     if not numbers:
-        raise DataError(f"{where}: no column of images or numbers beside {label!r}")
+        raise DataError(f"{where}: no column of images or numbers besides {label!r}")
     columns = [np.concatenate([np.asarray(part[name], np.float32) for part in parts]) for name in numbers]
     return np.stack(columns, axis=1), tuple(numbers)
 

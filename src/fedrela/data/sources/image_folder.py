@@ -30,7 +30,7 @@ ANNOTATIONS = "val_annotations.txt"
 SIZE = Option("size", int, 64, "pixels of a side", ge=1, le=4096)
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP")
 MODES = {1: "L", 3: "RGB"}
-MAX_PIXELS = 89_478_485  # from here Pillow warns of a decompression bomb; here it is an error
+MAX_PIXELS = 89_478_485  # above this Pillow warns of a decompression bomb; we raise an error
 DEEP_MODES = ("I", "I;16", "I;16L", "I;16B", "F")  # Pillow would clip, not scale, their values
 BLOCK_IMAGES = 512
 

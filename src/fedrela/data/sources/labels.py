@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
-from fedrela.core.ledger import MOST_CLASSES as MOST_CLASSES  # of all readers
+from fedrela.core.ledger import MOST_CLASSES as MOST_CLASSES  # the limit of all readers
 from fedrela.data.checks import first
 from fedrela.errors import DataError
 from fedrela.options import Option, checked
@@ -78,8 +78,8 @@ def encode_labels(
 def check_labels(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
     """Return integer labels as int64 if all are in 0 .. C - 1; the error names the first that is not.
 
-    Without class names C is unknown. So that a single wrong label does not create a class, and a row of every matrix,
-    for each number below it, there are at most as many classes as samples.
+    Without class names C is unknown and at most the number of samples: a single wrong label must not create a class,
+    and a row of every matrix, for each number below it.
     """
     if values.dtype.kind not in "iub":
         raise DataError(f"{where}: expected integer labels, got {values.dtype}")

@@ -46,9 +46,9 @@ def load(
     ``feature_names`` of a table and ``client_train``; other arrays are ignored. Training or test set may be empty.
     Images are uint8, ``(n, height, width)`` or with channels at the position that `layout` says (see
     `fedrela.data.sources.arrays.image_layout`); tables are numbers ``(n, features)``; other arrays, such as time
-    series, have any shape, with the form "array" also two dimensions, such as token ids; labels are integers 0 .. C -
-    1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder of `file`. Columns of a table in `categories` become
-    one column per code of the training set.
+    series, have any shape, including two dimensions with the form "array", such as token ids; labels are integers from
+    0 to C - 1, ``(n,)`` or ``(n, 1)``. `root` is the file, or the folder of `file`. Columns of a table in `categories`
+    become one column per code of the training set.
     """
     path = named_file("npz", root, file, "x_train, y_train, x_test and y_test")
     archive = Npz(path)

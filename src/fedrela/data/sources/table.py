@@ -25,8 +25,8 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
 
 RULES = ("error", "drop", "indicate")
-MOST_LABEL_TYPOS = 0.1  # labels are numbers with typos if at most this share of the cells is no number, or
-MOST_TYPO_CELLS = 3  # this many cells, if at least twice as many are; features, if most cells are
+MOST_LABEL_TYPOS = 0.1  # labels are numbers with typos if at most this share of the cells is not a number, or
+MOST_TYPO_CELLS = 3  # at most this many, and at least twice as many are numbers; features, if most cells are numbers
 LONGEST_LABEL = 200
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
@@ -60,15 +60,15 @@ def load(
     Parameters
     ----------
     root, file, header, delimiter
-        The table, or its folder and its name there; see `read_table` for the forms.
+        The file, or its folder and its name in it; see `read_table` for the formats.
     test_file
         A second table beside it as test set; without it `test_share` of every class is held out, by `seed`.
     label, client, ignore
         The column of the class, optionally the column of the natural client, and columns to ignore.
     missing
-        What an empty cell, NaN, NA, N/A, null or ?, and among numbers also none, - and other case, does: "error" raises
-        an error with its position; "drop" drops the row; "indicate" writes 0 and adds an indicator column (a category
-        gets its own value). A missing label or client is always an error.
+        What to do with a missing cell (empty, NaN, NA, N/A, null or ?; among numbers also none and -, in upper or
+        lower case): "error" raises an error with its position; "drop" drops the row; "indicate" writes 0 and adds an
+        indicator column (a category gets its own value). A missing label or client is always an error.
     max_categories
         More values than this in one category are an error, since they suggest a typo among numbers.
     """
@@ -177,7 +177,7 @@ def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.boo
 
 
 def _refuse_decimal_commas(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
-    """Raise if a column is numbers once its commas are points."""
+    """Raise if a column would be numbers with points in place of its commas."""
     column = table.columns[name]
     pointed = [cell.replace(",", ".") for cell in column] if isinstance(column, list) else column
     if not isinstance(as_numbers(pointed, absent), int):

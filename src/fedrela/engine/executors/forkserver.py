@@ -1,4 +1,4 @@
-"""Starting worker processes, forked from a server that has loaded torch but not the user's main module; how many."""
+"""Starts worker processes, forked from a server that has loaded torch but not the user's main module; counts cores."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _start_server() -> None:
     mark_scratch(Path(folder := _socket_folder()))
     forkserver.set_forkserver_preload(PRELOAD)
     resource_tracker.ensure_running()  # first, since starting it unblocks the signal
-    # The server and its children inherit the mask: Ctrl-C is the parent's, also while they are loading.
+    # The server and its children inherit the mask: only the parent handles Ctrl-C, even while they are loading.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ[SOCKETS] = folder
     try:

@@ -39,7 +39,7 @@ MOST_AT_ONCE = 8  # tasks in one message
 
 
 class Pool:
-    """Worker processes for several runs, one after the other; `CannotSendError` if they cannot be started."""
+    """Worker processes for several runs, one after the other; raises `CannotSendError` if they cannot be started."""
 
     remote_clients = False
 

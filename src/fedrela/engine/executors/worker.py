@@ -70,7 +70,7 @@ class Worker:
     def __init__(self) -> None:
         self.jobs: deque[Job] = deque()  # sent and not yet answered; the first message is the one being worked on
         self._batches = 0  # messages so far
-        self.seconds = math.inf  # that its last task took; behind a short one, waiting for the next message matters
+        self.seconds = math.inf  # duration of its last task; after a short one, waiting for a message matters
         self.connection, remote = Pipe()  # what to wait on for a reply
         try:
             self._process = forkserver.start(serve, remote)
@@ -86,7 +86,7 @@ class Worker:
         return self.seconds < FAST_SECONDS
 
     def has_room(self, ahead: bool) -> bool:
-        """Whether it is idle; with `ahead`, whether it is soon, and has no message beyond the current one."""
+        """Whether it is idle; with `ahead`, whether it will be idle soon, with no message beyond the current one."""
         if not ahead or not self.jobs:
             return not self.jobs
         return self.seconds < AHEAD_SECONDS and self.jobs[0].batch == self._batches
@@ -112,7 +112,7 @@ class Worker:
             raise WorkerDiedError from None
 
     def receive(self) -> tuple[int, memoryview]:
-        """Wait for replies, and return their number and content; 0 is followed by why a message cannot be read."""
+        """Wait for replies, and return their number and content; 0 comes with the reason why one cannot be read."""
         try:
             message = memoryview(self.connection.recv_bytes())
         except (EOFError, OSError):

@@ -44,7 +44,7 @@ class EngineConfig(ConfigTable):
         "auto", "processes that train clients; auto: one per core"
     )
     device: Annotated[str, PlainValidator(_device)] = setting(
-        "auto", "where models are trained; auto: a GPU where there is one"
+        "auto", "where models are trained; auto: a GPU if there is one"
     )
     checkpoint_every: int = setting(5, "rounds between two checkpoints", ge=1, le=1_000_000)
 
@@ -125,7 +125,7 @@ def faults_across(config: Config) -> Iterator[Fault]:
 
 
 def client_faults(config: Config, clients: int) -> Iterator[Fault]:
-    """Yield what does not fit a number of clients."""
+    """Yield the faults of a configuration for this number of clients."""
     least, chosen = config.train.min_clients, config.train.clients_per_round(clients)
     if least > chosen:
         what = f"expected at most {chosen}, the number of clients in a round, got {least}"
@@ -137,7 +137,7 @@ def client_faults(config: Config, clients: int) -> Iterator[Fault]:
 
 
 def class_faults(config: Config, names: Sequence[str]) -> Iterator[Fault]:
-    """Yield what does not fit the classes of the data."""
+    """Yield the faults of a configuration for data with these classes."""
     relabel, last = config.relabel, len(names) - 1
     named: list[tuple[tuple[str | int, ...], Any]]
     named = [(("allowed", i, j), c) for i, pair in enumerate(relabel.allowed or ()) for j, c in enumerate(pair)]

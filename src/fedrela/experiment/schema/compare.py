@@ -133,7 +133,7 @@ def check_pairs(value: Any) -> tuple[tuple[str, str], ...] | None:
 
 
 def _different(items: Sequence[Any], wrong: Callable[[Any], str]) -> tuple[Any, ...]:
-    """Return items that all differ, and of which none is wrong."""
+    """Return the items if all differ and none is wrong, or raise."""
     whats = [wrong(item) or (repeated(item) if item in items[:i] else "") for i, item in enumerate(items)]
     raise_any(Fault((i,), what) for i, what in enumerate(whats) if what)
     return tuple(items)
@@ -169,7 +169,7 @@ class CompareConfig(ConfigTable):
 
 
 def compare_faults(config: Config) -> Iterator[Fault]:
-    """Yield what in ``[compare]`` does not fit the other tables."""
+    """Yield conflicts between ``[compare]`` and the other tables."""
     if config.compare is None:
         return
     if config.compare.score == "best-validation" and not config.data.validation:
@@ -195,7 +195,7 @@ def _baseline_faults(config: Config, baseline: BaselineConfig) -> Iterator[Fault
 
 def problems_over(config: Config, changes: Mapping[str, Any]) -> list[Fault]:
     """Return the problems of a configuration with `changes` merged into it."""
-    from fedrela.experiment.overlay import overlay  # which needs the schema that this is a part of
+    from fedrela.experiment.overlay import overlay  # late, since it imports this schema
 
     try:
         overlay(config, changes)

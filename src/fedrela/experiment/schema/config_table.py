@@ -71,7 +71,7 @@ class ConfigTable(BaseModel):
         return {key: value for key, value in values.items() if value is not None}
 
     def comments(self) -> dict[str, str]:
-        """Return what each key means, in one line."""
+        """Return a one-line description of each key."""
         return {name: field.description or "" for name, field in type(self).model_fields.items()}
 
 
@@ -86,7 +86,7 @@ def plain_table(value: Any) -> Any:
 
 
 def comments_of(table: ConfigTable | Options) -> dict[str, str]:
-    """Return what each key of a table means, in one line."""
+    """Return a one-line description of each key of a table."""
     if isinstance(table, ConfigTable):
         return table.comments()
     known = {each.name: each for each in options_of(type(table))}
@@ -129,8 +129,8 @@ def changed_options(table: Options) -> dict[str, Any]:
     return {each.name: value for each in options if (value := getattr(table, each.name)) != each.default}
 
 
-CHANGED = PlainSerializer(changed_options)  # of a table of options, only these are written out
-FULL = PlainSerializer(plain_table)  # all that are used, since a kind replaces its table
+CHANGED = PlainSerializer(changed_options)  # writes only the changed options of a table
+FULL = PlainSerializer(plain_table)  # writes all options in use, since a new kind replaces its table
 
 
 def checked_options(
@@ -153,7 +153,7 @@ def checked_options(
 
 
 def _kept(option: Option, value: Any) -> Any:
-    """Return the value to keep; None means left out, which a table cannot say, so that messages do not offer it."""
+    """Return the value to keep; messages do not offer None, which means left out and which TOML cannot express."""
     if option.check is None and NoneType in option.types:
         option = without_none(option)
     kept = checked(option, value)

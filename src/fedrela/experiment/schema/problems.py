@@ -67,7 +67,7 @@ def _kind(annotation: Any) -> Any:
 
 
 def wanted(field: FieldInfo) -> str:
-    """Return what a field takes, from its type and its limits.
+    """Describe the values that a field accepts, by its type and limits.
 
     >>> from pydantic import Field
     >>> wanted(FieldInfo.from_annotated_attribute(float, Field(ge=0, lt=1)))

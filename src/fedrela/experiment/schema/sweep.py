@@ -165,7 +165,7 @@ def _too_many(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
 
 def _faults_below(config: Config, baseline: Mapping[str, Any], keys: Sequence[SweptKey]) -> Iterator[Fault]:
     """Yield the faults of all combinations, on top of what a baseline sets; one may come twice."""
-    from fedrela.experiment.overlay import merge, nested  # which need the schema that this is a part of
+    from fedrela.experiment.overlay import merge, nested  # late, since they import this schema
 
     elsewhere: set[Fault] = set()
     for point in points_of(keys):

@@ -23,7 +23,7 @@ LARGEST_FILE = 1 << 20  # bytes
 LONGEST_BARE = 200  # characters of a number or date
 LONGEST_PATH, LONGEST_SENTENCE = 200, 400  # characters in a message
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-_PLAIN_WORDS = {  # how a message of `tomllib` begins, and what we say
+_PLAIN_WORDS = {  # start of a message of `tomllib` -> our message
     "Cannot overwrite a value": "given twice",
     "Cannot declare": "given twice",
     "Cannot redefine namespace": "given twice",
@@ -106,7 +106,7 @@ _BARE = re.compile(r"""\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\[\]{}#"']*|[^\s,\[\]{}#"'=]+
 
 
 def locate(text: str, name: str = "") -> Places:
-    r"""Find every key of a TOML text with ``\n`` line ends; a hostile text is an error at once.
+    r"""Find every key of a TOML text with ``\n`` line ends; a hostile text raises at once.
 
     >>> places = locate('[data]\nimbalance = { kind = "step", ratio = 20 }\n')
     >>> places.of(("data", "imbalance", "ratio"))

@@ -89,7 +89,7 @@ def toml_value(value: Any) -> str:
 
 
 def toml_string(text: str) -> str:
-    r"""Return text in quotes; what does not print is escaped, so that no string can drive a terminal.
+    r"""Return text in quotes; unprintable characters are escaped, so that no string can control a terminal.
 
     >>> print(toml_string('say "hi"\n\x1b'))
     "say \"hi\"\n\u001B"
@@ -107,7 +107,7 @@ Problems = list[tuple[KeyPath, str]]
 
 
 def as_plain(raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problems]:
-    """Return a copy with plain values only, and what cannot be converted.
+    """Return a copy with plain values only, and the values that cannot be converted.
 
     A value of None counts as left out. Paths become text, classes and functions their names, tuples lists, and numbers
     of NumPy those of Python.
