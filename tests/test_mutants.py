@@ -69,6 +69,25 @@ def test_no_change_that_was_tried_is_no_success(tmp_path):
     assert summary(tmp_path, None, 33)[0] == 1
 
 
+def test_what_runs_at_import_is_counted_apart(tmp_path):
+    known = tomllib.loads((TESTS / "mutants.toml").read_text())["at_import"]
+    file, functions = next(iter(known.items()))
+    place = tmp_path / "src" / file
+    place.parent.mkdir(parents=True)
+    place.with_suffix(".py.meta").write_text(
+        json.dumps({"exit_code_by_key": {f"fedrela.x_{functions[0]}__mutmut_1": 0, "fedrela.x_f__mutmut_1": 1}})
+    )
+    done = subprocess.run([sys.executable, TESTS / "mutants.py", tmp_path], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].split(maxsplit=1)[1] == "1 at import, 1 noticed"
+
+
+def test_what_runs_at_import_is_there():
+    for file, functions in tomllib.loads((TESTS / "mutants.toml").read_text())["at_import"].items():
+        text = (TESTS.parent / "src" / file).read_text()
+        assert [name for name in functions if f"def {name}(" not in text] == [], file
+
+
 def test_every_reason_is_of_a_line_that_is_there():
     for file, reasons in tomllib.loads((TESTS / "mutants.toml").read_text())["survivors"].items():
         lines = [line.strip() for line in (TESTS.parent / "src" / file).read_text().splitlines()]
