@@ -13,7 +13,7 @@ PAGE = Path(__file__).with_name("reference") / "algorithms.md"
 HEAD = """# Algorithms
 
 Generated from the code by `python docs/algorithms.py`. Bytes are those of the MLP 784-200-10 (159,010 weights) with
-ten clients; an exchange is an extra question before training; cost is that of a round relative to FedAvg.
+ten clients; an exchange is an extra request to clients before training; cost is that of a round relative to FedAvg.
 
 | name | paper | sends besides the weights | receives besides the weights | exchanges | keeps | cost | equals |
 |---|---|---|---|---|---|---|---|
@@ -43,7 +43,7 @@ def parameters(name: str) -> str:
     for one in declared:
         lines.append(f"| `{one.name}` | {one.symbol or '-'} | `{one.default}` | {expected(one)} | {one.help} |")
     chosen = [one.name for one in declared if one.words]
-    note = f"\nNamed options that follow the original code or another reading: {', '.join(chosen)}.\n" if chosen else ""
+    note = f"\nOptions with a value for the original code or another reading: {', '.join(chosen)}.\n" if chosen else ""
     return "\n".join(lines) + "\n" + note
 
 

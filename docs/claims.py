@@ -1,4 +1,4 @@
-"""What the paper's tables, partitions and arithmetic say of its claims, for claims.md: python docs/claims.py."""
+"""What the paper's tables, partitions and arithmetic say about its claims, for claims.md: python docs/claims.py."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def moved(classes: int, samples: int = 1200, tau: float = 0.01) -> float:
 
 
 STEP = ("minority", "overall")
-CLAIMED = {  # by study of results/: which claim it speaks of
+CLAIMED = {  # by study of results/: which claim it is about
     "fmnist-fedavg": "tab:step, FedAvg", "fmnist-baselines": "tab:step, other baselines", "fmnist-alpha": "alpha",
     "fmnist-published": "tab:step at the published size", "cifar10-lt": "tab:lt", "sensitivity-tau": "tau",
     "sensitivity-start": "T", "sensitivity-normalize": "normalisation", "sensitivity-period": "period",
@@ -122,7 +122,7 @@ CLAIMED = {  # by study of results/: which claim it speaks of
 
 
 def measured() -> Iterator[str]:
-    """Yield what the records in results/ say of the claims: paired gains of the rare classes and of the headline."""
+    """Yield what the records in results/ say about the claims: paired gains of the rare classes and of the headline."""
     for study in (study for study in queue() if study.name in CLAIMED and study.cells):
         found = []
         for (baseline, values), arms in study.rows.items():
@@ -189,7 +189,7 @@ def lines() -> Iterator[str]:
     shares = ", ".join(f"{clients} clients {absent_tail(100, 500, 100, clients)}" for clients in (10, 50, 100))
     yield f"tail classes that a client lacks, CIFAR-100-LT, IF 100, alpha 0.1: {shares}"
     shares = ", ".join(f"{classes} classes {percent(moved(classes))}" for classes in (10, 100))
-    yield f"labels moved at tau = 1 %, made posteriors: {shares}"
+    yield f"labels moved at tau = 1 %, made-up posteriors: {shares}"
     yield f"operations of a forward pass over those of a training step, ResNet-18: {forward_share('resnet18'):.3f}"
     added = (73.06 - 72.36) * 200 / 72.36
     yield f"0.70 s more per round, over 200 rounds, in rounds of 72.36 s: {added:.2f}; a third of a round: {1 / 3:.2f}"

@@ -47,12 +47,12 @@ ABOUT = {  # by page: its title, and what all its studies share
     ),
     "harm": (
         "Where it does not help, or hurts",
-        "Fashion-MNIST with 20 clients and 1,000 samples of a majority class: a setting where FedReLa helps, and then "
-        "one thing changed at a time.",
+        "Fashion-MNIST with 20 clients and 1,000 samples per majority class: a setting where FedReLa helps, in which "
+        "one thing is changed at a time.",
     ),
     "sensitivity": (
         "Sensitivity",
-        "The same small setting as for [harm](harm.md): what tau, T, the period, the normalisation, the preset and "
+        "The same small setting as in [harm](harm.md): what tau, T, the period, the normalisation, the preset and "
         "late clients do. Values are chosen on validation samples, a tenth of every client's, never on the test set.",
     ),
     "cifar-10": (
@@ -90,8 +90,8 @@ agree within two points. Seconds in the records were measured while the machine 
 
 """.splitlines()
 MISSING = (
-    "- The published protocol on CIFAR beside the matched one is not in the queue: `fedrela reproduce tab:lt --scale "
-    "cpu --protocol both` runs it.",
+    "- The comparison of the published with the matched protocol on CIFAR is not in the queue: `fedrela reproduce "
+    "tab:lt --scale cpu --protocol both` runs it.",
 )
 
 Gain = tuple[Study, str, Arms]
@@ -236,7 +236,7 @@ def advice(studies: Sequence[Study]) -> Iterator[str]:
         yield ""
         return
     yield "What validation chooses among the values tried, in the setting of [sensitivity](sensitivity.md). Our"
-    yield "defaults stay the paper's."
+    yield "defaults remain those of the paper."
     yield ""
     metrics = next(study.metrics for study in studies if study.page == "sensitivity" and study.cells)
     yield from table(["option", "chosen", "seeds", "validation", *(f"test {metric}" for metric in metrics)], rows)

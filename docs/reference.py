@@ -29,7 +29,7 @@ an empty file; "-" means that there is none.
 COMMAND_LINE = """# Command line
 
 Generated from `fedrela --help` by `python docs/reference.py`. [Exit codes](exit-codes.md): 0 done, 1 unexpected, 2
-usage or configuration, 3 data (a refusal too), 4 integrity, 5 busy or too few clients, 130 interrupted. Every
+usage or configuration, 3 data (or a refusal), 4 integrity, 5 busy or too few clients, 130 interrupted. Every
 error is one line on standard error; `fedrela --debug COMMAND ...` shows its traceback.
 """
 
@@ -72,7 +72,7 @@ def federation() -> str:
 def models() -> str:
     lines = [
         "\n## Options of models\n",
-        "Keys of `[model]` beside those above. Parameters of algorithms are in [algorithms](algorithms.md), options\n"
+        "Keys of `[model]` besides those above. Parameters of algorithms are in [algorithms](algorithms.md), options\n"
         "of sources in [data](data.md).\n",
         "| model | what it is | options |",
         "|---|---|---|",

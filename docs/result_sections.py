@@ -49,11 +49,11 @@ def convergence(study: Study) -> str:
         return ""
     more = sum(gain >= 0.01 for gain in known)
     verdict = (
-        "all have converged"
+        "none gained a point or more, so all count as converged"
         if not more
         else f"{more} of {len(known)} gained a point or more, so not all have converged"
     )
-    return f"Last ten rounds of the baselines: {points(min(known))} to {points(max(known))} points; {verdict}."
+    return f"Change in the baselines' last ten rounds: {points(min(known))} to {points(max(known))} points; {verdict}."
 
 
 def choice(study: Study) -> Iterator[str]:
@@ -84,7 +84,7 @@ def section(study: Study, pictures: Pictures) -> Iterator[str]:
         return
     if not study.is_done:
         so_far = f"{len(study.cells)} of {study.summary['runs']} runs are recorded so far"
-        yield f"*{so_far}*; a row has the seeds that all its arms have."
+        yield f"*{so_far}*; each row uses only the seeds that all its arms have."
         yield ""
     if study.name.startswith("select-"):
         yield from choice(study)
@@ -140,13 +140,13 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         shown = [metric for metric in study.metrics if metric != "auroc"]
         yield from table(["what differs", "baseline", "values", *shown], rows)
     if study.name in PRINTED and (rows := list(printed(study))):
-        yield "Gains by FedReLa in points, printed in the paper / measured here. In print the learning rate is lowered"
-        yield "in the FedReLa arm alone, there are more rounds, and the best test round of each arm counts."
+        yield "Gains by FedReLa in points, printed in the paper / measured here. In the paper the learning rate"
+        yield "is lowered in the FedReLa arm alone, there are more rounds, and the best test round of each arm counts."
         yield ""
         yield from table(["baseline", "values", *study.metrics], rows)
     if lines := curves(study):
         pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines)
-        yield f"![accuracy over {study.title}]({study.name}-curves.svg)"
+        yield f"![accuracy at each value, {study.title}]({study.name}-curves.svg)"
         yield ""
     if drawn := picture_rows(study):
         pictures[study.name] = partial(plots.gains, drawn)
