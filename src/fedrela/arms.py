@@ -90,8 +90,10 @@ def is_matched(base: str, treated: str) -> bool:
 
     >>> is_matched("random-drop", "fedrela-drop"), is_matched("baseline", "fedrela-drop")
     (True, False)
+    >>> is_matched("as given", "fedrela")
+    False
     """
-    arms = ARMS.get(base), ARMS.get(treated)
-    if arms[0] is None or arms[1] is None:
+    if not {base, treated} <= ARMS.keys():
         return False
-    return arms[1].is_fedrela and not arms[0].is_fedrela and arms[0].drop == arms[1].drop
+    first, second = ARMS[base], ARMS[treated]
+    return second.is_fedrela and not first.is_fedrela and first.drop == second.drop

@@ -103,7 +103,8 @@ def _aligned(source: Source, part: str, federation: FederationConfig) -> Samples
         raise MismatchError(f"{source.name}: expected samples {dtype} {shape}, got {x.dtype} {x.shape[1:]}")
     if dtype.kind == "f" and not np.isfinite(x).all():
         row = int(np.argwhere(~np.isfinite(x))[0][0])
-        raise MismatchError(f"{source.name}: {part}ing sample {row}: expected finite numbers, got NaN or infinity")
+        words = {"train": "training", "test": "test"}[part]
+        raise MismatchError(f"{source.name}: {words} sample {row}: expected finite numbers, got NaN or infinity")
     return x
 
 
