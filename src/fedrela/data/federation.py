@@ -137,7 +137,7 @@ class Federation:
             "class_names": list(self.source.class_names),
             "feature_names": list(self.source.feature_names),
             "arrays": {k: array_record(v) for k, v in arrays.items() if v is not None},
-            "encoded": self.source.encoded,
+            **({"encoded": self.source.encoded} if self.source.feature_names else {}),
             "standardized": {k: array_record(v) for k, v in new.items()},
             "recipe": asdict(self.recipe),
             "clients": len(self.shards),
