@@ -132,7 +132,12 @@ def test_signals_that_end_a_process_are_ctrl_c(run, monkeypatch, number):
     monkeypatch.setattr(entry.typer.main, "get_command", lambda _: signal.raise_signal(number))
     done = run("preview", "a.csv")
     assert (done.code, done.line()) == (130, "interrupted")
-    assert signal.getsignal(number) is signal.SIG_DFL
+    signal.raise_signal(number)  # it comes again at once, and nothing happens
+    raised = []
+    monkeypatch.setattr(entry, "REPEATED", 0.0)
+    monkeypatch.setattr(signal, "raise_signal", raised.append)
+    signal.getsignal(number)(number, None)
+    assert (raised, signal.getsignal(number)) == ([number], signal.SIG_DFL)
 
 
 def test_interrupted_before_the_verb(run, monkeypatch):

@@ -209,6 +209,9 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
 codecs.register_error(PLAIN, _plain)
 
 
+_replaced: dict[int, Any] = {}  # handlers of signals that are ignored for a moment after an interrupt
+
+
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
     """Let SIGTERM and SIGHUP, as systemd, SLURM and closed terminals send them, end a command as Ctrl-C does.
@@ -223,7 +226,14 @@ def _interruptible() -> Iterator[None]:
             latest = time.monotonic()
             raise KeyboardInterrupt
 
+    def act_as_before(number: int, frame: Any) -> None:
+        if time.monotonic() - latest >= REPEATED:
+            signal.signal(number, former[number])
+            signal.raise_signal(number)
+
     is_main = threading.current_thread() is threading.main_thread()
+    for number in [*_replaced] if is_main else ():  # by an earlier call in this process that was interrupted
+        signal.signal(number, _replaced.pop(number))
     former = {number: signal.getsignal(number) for number in STOP_SIGNALS if is_main}
     usual = (signal.SIG_DFL, signal.default_int_handler)
     taken = [number for number in former if former[number] in usual]  # nohup ignores SIGHUP
@@ -232,8 +242,10 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        for number in taken:
-            signal.signal(number, former[number])
+        for number in taken:  # a signal that comes again at once must not disturb Python's shutdown
+            signal.signal(number, former[number] if latest < 0 else act_as_before)
+            if latest > 0:
+                _replaced[number] = former[number]
         atexit.unregister(_ignore_signals)
         if latest > 0:
             atexit.register(_ignore_signals)  # now: what is registered last is called first
