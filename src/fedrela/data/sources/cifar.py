@@ -32,7 +32,7 @@ class Edition:
     name: str
     folder: str
     archive: str
-    pickled: tuple[str, ...]
+    pickled: tuple[str, ...]  # files of the Python edition, which is refused
     train: dict[str, int]
     test: dict[str, int]
     names: str
