@@ -59,6 +59,7 @@ $(MUTMUT): $(READY)
 	$@/bin/python -m pip --disable-pip-version-check install --quiet mutmut==3.8.0 'pytest<9'
 
 mutants: $(MUTMUT)   ## changes of the code that no test notices, by mutmut; goes on where it stopped (MUTANTS="NAME ...": some)
+	mkdir -p mutants/src    # Python leaves a folder that is not there when it starts out of its search
 	PYTHONPATH=$(CURDIR)/mutants/src $(MUTMUT)/bin/mutmut run --max-children $(WORKERS) $(MUTANTS)
 	$(BIN)/python tests/mutants.py
 
