@@ -61,7 +61,7 @@ $(MUTMUT): $(READY)
 mutants: $(MUTMUT)   ## changes of the code that no test notices, by mutmut; goes on where it stopped (MUTANTS="NAME ...": some)
 	mkdir -p mutants/src    # Python leaves a folder that is not there when it starts out of its search
 	PYTHONPATH=$(CURDIR)/mutants/src $(MUTMUT)/bin/mutmut run --max-children $(WORKERS) $(MUTANTS)
-	$(BIN)/python tests/mutants.py
+	$(MUTMUT)/bin/python tests/mutants.py
 
 docs: $(READY)       ## HTML pages in docs/_build
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'

@@ -42,9 +42,9 @@ def test_the_summary_counts_and_shows_the_line_of_a_survivor(tmp_path):
     code, lines = summary(tmp_path, 1, 0, None, 33, -24)
     assert code == 1
     assert lines[0].split(maxsplit=1) == ["fedrela/core/one.py", "1 not run, 2 noticed, 1 survived, 1 untested"]
-    assert lines[1] == "fedrela/core/one.py: x_f__mutmut_2: return b    LOOK AT IT"
-    assert lines[2].startswith("2 noticed of 3 with tests (66.7%), of 4 tried (50.0%); ")
-    assert lines[3] == "FAILED: 1 survivors to look at; at least 90% of those with tests must be noticed"
+    assert lines[1:4] == ["fedrela/core/one.py: x_f__mutmut_2: LOOK AT IT", "  - return b", "  + return None"]
+    assert lines[4].startswith("2 noticed of 3 with tests (66.7%), of 4 tried (50.0%); ")
+    assert lines[5] == "FAILED: 1 survivors to look at; at least 90% of those with tests must be noticed"
 
 
 def test_a_survivor_without_a_reason_fails_whatever_the_share(tmp_path):
@@ -69,17 +69,21 @@ def test_no_change_that_was_tried_is_no_success(tmp_path):
     assert summary(tmp_path, None, 33)[0] == 1
 
 
-def test_what_runs_at_import_is_counted_apart(tmp_path):
-    known = tomllib.loads((TESTS / "mutants.toml").read_text())["at_import"]
-    file, functions = next(iter(known.items()))
+@pytest.mark.parametrize(("expected", "code", "counted"), [(2, 0, "2 noticed"), (0, 1, "1 noticed, 1 survived")])
+def test_what_runs_at_import_is_tried_in_a_new_process(tmp_path, expected, code, counted):
+    file, (function, *_) = next(iter(tomllib.loads((TESTS / "mutants.toml").read_text())["at_import"].items()))
     place = tmp_path / "src" / file
     place.parent.mkdir(parents=True)
-    place.with_suffix(".py.meta").write_text(
-        json.dumps({"exit_code_by_key": {f"fedrela.x_{functions[0]}__mutmut_1": 0, "fedrela.x_f__mutmut_1": 1}})
-    )
+    place.write_text(MUTATED.replace("x_f", f"x_{function}"))
+    mutants = {f"fedrela.x_{function}__mutmut_1": 0, "fedrela.x_f__mutmut_1": 1}
+    place.with_suffix(".py.meta").write_text(json.dumps({"exit_code_by_key": mutants}))
+    selection = 'pytest_add_cli_args_test_selection = ["test_it.py"]\npytest_add_cli_args = []\n'
+    (tmp_path / "pyproject.toml").write_text("[tool.mutmut]\n" + selection)
+    test = f'import os\ndef test_it(): assert len(os.environ["MUTANT_UNDER_TEST"]) * {expected} == 0\n'
+    (tmp_path / "test_it.py").write_text(test)
     done = subprocess.run([sys.executable, TESTS / "mutants.py", tmp_path], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0].split(maxsplit=1)[1] == "1 at import, 1 noticed"
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout.splitlines()[0].split(maxsplit=1)[1] == counted
 
 
 def test_what_runs_at_import_is_there():
