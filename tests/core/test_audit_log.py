@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fedrela
-from fedrela.core.audit_log import AuditLog, check_ledger, record_ledger, verify
+from fedrela.core.audit_log import AuditLog, check_ledger, ledgers_at, log_beside, record_ledger, verify
 from fedrela.core.ledger import record_digest
 from fedrela.errors import DataError, IntegrityError
 
@@ -114,8 +114,55 @@ def test_ledgers_that_were_found_later_and_files_that_are_gone(log):
     LEDGER.save(folder / "b.json")
     record_ledger(log, "b.json", LEDGER, event="found", output="b.csv", output_sha256="0")
     findings = verify(log, {"a.json": LEDGER, "b.json": LEDGER})
-    assert any(text.startswith("b.json: logged when it was found") for text in findings)
-    assert "b.csv: no longer exists" in findings
+    last, head = log.entries()[-1]["time"], log.entries()[-1]["sha256"]
+    undone = log.last_undo()["time"]
+    assert findings[1:] == [
+        f"b.json: matches entry 4 of {last}: {len(LEDGER)} moves",
+        "b.json: logged when it was found, not when it was made: its writer was killed, or the log was removed",
+        "b.csv: no longer exists",
+        f"undone on {undone}, entry 3: a « wrong » source\n",
+        f"a.log: 4 entries, unbroken; head {head}",
+    ]
     (folder / "b.json").unlink()
     with pytest.raises(IntegrityError, match=r"b\.json: was removed; entry 4 recorded it on"):
         verify(log, {"a.json": LEDGER})
+
+
+def test_an_undo_counts_until_the_next_re_labelling(log):
+    assert AuditLog(log.path.with_name("none")).last_undo() is None
+    assert log.last_undo()["number"] == 3
+    log.append("read")
+    assert log.last_undo()["number"] == 3
+    log.append("relabel")
+    assert log.last_undo() is None
+    log.append("undo")
+    assert log.last_undo()["number"] == 6
+
+
+def test_a_refusal_is_logged_as_one(log):
+    refused = fedrela.relabel(Q, LEDGER.original + 1).ledger
+    assert refused.refusal
+    assert record_ledger(log, "a.json", refused)["event"] == "refusal"
+    assert record_ledger(log, "a.json", LEDGER)["event"] == "relabel"
+
+
+def test_a_log_is_beside_its_ledgers(tmp_path):
+    """One for all passes of a client, else one for each ledger."""
+    assert log_beside(tmp_path / "pass-0012.json").path == tmp_path / "log.jsonl"
+    assert log_beside(tmp_path / "pass-12.json").path == tmp_path / "pass-12.log"
+    LEDGER.save(tmp_path / "pass-0001.json")
+    log, ledgers = ledgers_at(tmp_path)
+    assert (log.path, ledgers) == (tmp_path / "log.jsonl", {"pass-0001.json": LEDGER})
+    log.append("read")
+    (tmp_path / "pass-0001.json").unlink()
+    assert ledgers_at(tmp_path)[1] == {}
+    assert verify(*ledgers_at(tmp_path)) == [f"log.jsonl: 1 entry, unbroken; head {log.entries()[0]['sha256']}"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "/a", 3])
+def test_an_entry_names_a_file_in_the_folder_of_its_log(log, name):
+    log.append("relabel", ledger=name, ledger_sha256="0")
+    with pytest.raises(IntegrityError) as error:
+        log.ledger_entries()
+    what = f"expected the name of a file in its folder, got {name!r}"
+    assert str(error.value) == f"{log.path}: entry 4: ledger: {what}"
