@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedrela
-from fedrela.core.notebook import LONGEST_TABLE, safe
+from fedrela.core.ledger import Ledger
+from fedrela.core.notebook import LONGEST_TABLE, moves_html, safe, table
 from fedrela.errors import ArgumentError
 from fedrela.text import percent
 from helpers.batteries import examples
@@ -31,6 +32,7 @@ class Reader(HTMLParser):
         self.elements: list[str] = []
         self.open: list[str] = []
         self.rows: list[list[str]] = []
+        self.sides: list[str] = []
         self.text = ""
         self.feed(markup)
         assert self.open == []
@@ -43,6 +45,7 @@ class Reader(HTMLParser):
             self.rows.append([])
         elif tag in ("td", "th"):
             self.rows[-1].append("")
+            self.sides += [value.removeprefix("text-align: ") for _, value in attrs]
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -56,6 +59,15 @@ class Reader(HTMLParser):
 def done_for(case: Case, names: tuple[str, ...] = ()) -> fedrela.Relabelling:
     done = fedrela.relabel(case.Q, case.y, tau=case.tau, uniforms=case.U)
     return replace(done, ledger=replace(done.ledger, class_names=names))
+
+
+def ledger_of(old: list[int], new: list[int], num_classes: int, **fields) -> Ledger:
+    """A ledger whose first rows all move; the posterior of the last move is 0.9, of the others 0.5."""
+    m = len(old)
+    posterior, rho = np.full(m, 0.5), np.linspace(0, 1, m)
+    posterior[-1:] = 0.9
+    moves = {"index": np.arange(m), "old": np.array(old), "new": np.array(new)}
+    return Ledger(np.array([*old, 0]), num_classes, **moves, posterior=posterior, z=rho, rho=rho, **fields)
 
 
 @given(case=clients(max_n=120, max_C=40))
@@ -76,6 +88,7 @@ def test_names_of_classes_stand_for_their_numbers():
     plain, named = done_for(case), done_for(case, names)
     assert len(plain.ledger) > 3
     expected = [names[c] for c in plain.ledger.new]
+    assert list(named.to_pandas().columns) == COLUMNS
     assert named.to_pandas()["new"].tolist() == expected == plain.to_pandas(np.array(names))["new"].tolist()
     assert named.to_pandas(["a", "b", "c", "d"])["old"].tolist() == ["abcd"[c] for c in plain.ledger.old]
     for wrong in ([], ["a", "b"]):
@@ -114,6 +127,44 @@ def test_the_view_counts_every_move_once(case):
         here = (done.ledger.old == int(old)) & (done.ledger.new == int(new))
         assert float(posterior) == pytest.approx(done.ledger.posterior[here].mean(), abs=6e-4)
         assert float(rho) == pytest.approx(done.ledger.rho[here].mean(), abs=6e-4)
+
+
+def test_the_view_word_for_word():
+    seen = Reader(moves_html(ledger_of([0, 0, 1], [1, 2, 2], 3, class_names=("cat", "dog", "owl"), notes=("odd",))))
+    more = Reader(moves_html(ledger_of([0, 0, 0], [1, 2, 2], 3, class_names=("cat", "dog", "owl"))))
+    head = ["old", "new", "samples", "mean posterior", "mean rho"]
+    assert more.rows == [head, ["cat", "owl", "2", "0.700", "0.750"], ["cat", "dog", "1", "0.500", "0.000"]]
+    assert seen.rows == [
+        head,
+        ["cat", "dog", "1", "0.500", "0.000"],
+        ["cat", "owl", "1", "0.500", "0.500"],
+        ["dog", "owl", "1", "0.900", "1.000"],
+    ]
+    assert seen.text == "3 of 4 labels moved (75.0 %)" + "".join(map("".join, seen.rows)) + "note: odd"
+    assert (seen.elements.count("th"), seen.elements.count("td")) == (5, 15)
+    assert seen.sides == ["left", "left", "right", "right", "right"] * 4
+    assert Reader(table(["arm", "accuracy", "moved"], [])).sides == ["left", "right", "right"]
+    nothing = Ledger(np.empty(0, np.int64), 2, *np.empty((3, 0), np.int64), *np.empty((3, 0)))
+    assert Reader(moves_html(nothing)).text == "0 of 0 labels moved"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "end"),
+    [(20, ""), (21, "and 1 between 1 further pairs of classes"), (80, "and 70 between 60 further pairs of classes")],
+)
+def test_the_busiest_twenty_pairs_are_listed_the_first_of_equals_first(pairs, end):
+    new = [*range(1, pairs + 1), *range(51, pairs + 1), pairs]
+    seen = Reader(moves_html(ledger_of([0] * len(new), new, 81)))
+    numbers = np.bincount(new)
+    assert [int(row[1]) for row in seen.rows[1:]] == sorted(range(1, pairs + 1), key=lambda c: -numbers[c])[:20]
+    assert seen.text.endswith("".join(seen.rows[-1]) + end)
+
+
+def test_long_text_is_cut():
+    names, notes = ("a" * 60, "b" * 61), ("c" * 1000, "d" * 1001)
+    seen = Reader(moves_html(ledger_of([0], [1], 2, class_names=names, notes=notes)))
+    assert seen.rows[1][:2] == ["a" * 60, "b" * 60 + "..."]
+    assert seen.text.endswith(f"note: {notes[0]}note: {'d' * 1000}...")
 
 
 def test_a_refusal_is_shown_with_its_reason():
