@@ -101,6 +101,7 @@ PRINTED = {  # by study: the table of the paper, and axes that all its rows have
     "fmnist-alpha": ("ablation", {}),
     "cifar10-lt": ("lt", {"dataset": "CIFAR-10", "IF": "100", "alpha": "0.3"}),
 }
+PUBLISHED_ROUNDS = 500
 AXES = {  # by swept key: the axis, and how the paper writes its values
     "data.imbalance.ratio": ("IR", "{:g}"),
     "data.imbalance.minority": ("minority share", "{:.0%}"),
@@ -109,25 +110,41 @@ AXES = {  # by swept key: the axis, and how the paper writes its values
 }
 
 
+COMPARED = (  # arms whose difference stands beside the paper's
+    ("measured, the drop with FedReLa alone", "baseline", "fedrela-drop"),
+    ("measured, no drop", "baseline", "fedrela"),
+    ("measured, the drop in both arms", "baseline-drop", "fedrela-drop"),
+)
+
+
 def printed(study: Study) -> Iterator[list[str]]:
-    """Yield the gains that the paper prints beside those measured, at the same places."""
+    """Yield accuracies without and with FedReLa: as the paper prints them, and as measured at the same place."""
     name, fixed = PRINTED[study.name]
     published = {
         (frozenset(cell.at.items()), cell.arm): cell.published for cell in paper_table(name).cells if not cell.doubtful
     }
     for (baseline, values), arms in study.rows.items():
-        if not {"baseline", "fedrela"} <= arms.keys():
-            continue
         swept = arms["baseline"][0]["values"].items()
         method = "FedLOGE" if baseline == "FedLoGe" else baseline
         at = {**fixed, **{AXES[key][0]: AXES[key][1].format(each) for key, each in swept}, "method": method}
-        before, after = (published.get((frozenset(at.items()), arm), {}) for arm in ("baseline", "+FedReLa"))
-        row = [baseline, values]
-        for metric in study.metrics:
-            known = metric in before and metric in after
-            gain = points((after[metric] - before[metric]) / 100) if known else "-"
-            row.append(f"{gain} / {points(difference(arms, 'baseline', 'fedrela', metric).mean)}")
-        yield row
+        pair = [published.get((frozenset(at.items()), arm), {}) for arm in ("baseline", "+FedReLa")]
+        shares = [[each[metric] / 100 if metric in each else None for each in pair] for metric in study.metrics]
+        yield [baseline, values, "printed", *(change(*each) for each in shares)]
+        for words, *compared in COMPARED:
+            if {*compared} <= arms.keys():
+                means = [[spread(arms[arm], metric).mean for arm in compared] for metric in study.metrics]
+                yield [baseline, values, words, *(change(*each) for each in means)]
+
+
+def change(before: float | None, after: float | None) -> str:
+    """Write two accuracies and their difference.
+
+    >>> change(0.505, 0.757), change(0.5, None)
+    ('50.5 to 75.7 (+25.2)', '-')
+    """
+    if before is None or after is None:
+        return "-"
+    return f"{100 * before:.1f} to {100 * after:.1f} ({points(after - before)})"
 
 
 def measured(study: Study, pictures: Pictures) -> Iterator[str]:
@@ -140,10 +157,11 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         shown = [metric for metric in study.metrics if metric != "auroc"]
         yield from table(["what differs", "baseline", "values", *shown], rows)
     if study.name in PRINTED and (rows := list(printed(study))):
-        yield "Gains by FedReLa in points, printed in the paper / measured here. In the paper the learning rate"
-        yield "is lowered in the FedReLa arm alone, there are more rounds, and the best test round of each arm counts."
+        yield "Without and with FedReLa, as printed in the paper and as measured here. The official code lowers the learning"
+        size = ", after more rounds and epochs" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
+        yield f"rate with FedReLa alone and reports the best test round of each arm{size}."
         yield ""
-        yield from table(["baseline", "values", *study.metrics], rows)
+        yield from table(["baseline", "values", "", *study.metrics], rows)
     if lines := curves(study):
         pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines)
         yield f"![accuracy at each value, {study.title}]({study.name}-curves.svg)"

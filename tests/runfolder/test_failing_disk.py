@@ -12,10 +12,11 @@ import pytest
 from fedrela.errors import DataError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.json_records import writing
 from helpers.batteries import count, tried
 from helpers.disk_faults import Fail, Notes
-from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create
+from helpers.toy_run import CONFIG, DEADLINE, MACHINE, MANIFEST, carry_on, check_sound, compared, open_or_create
 
 ERRORS = ("ENOSPC", "EIO", "EACCES", "short")
 
@@ -97,10 +98,37 @@ def test_a_failing_step_loses_nothing_and_can_be_tried_again(error, fast_folder,
         tried(faults=1)
 
 
-def test_the_line_says_where_and_why(fast_folder):
-    folder = RunFolder.create(fast_folder / "run", MANIFEST, CONFIG, MACHINE)
-    with (
-        operations.observed(Fail(0, "ENOSPC")),
-        pytest.raises(DataError, match=r"run: cannot be written: No space left on device; free space"),
-    ):
-        folder.append_round({"round": 1})
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder: folder.append_round({"round": 6}),
+        lambda folder: folder.append_timing({"round": 6}),
+        lambda folder: folder.truncate_rounds(4),
+        lambda folder: folder.note_exclusions(6, {1: DEADLINE}),
+        lambda folder: folder.save_checkpoint(5, {}, {}),
+        lambda folder: folder.clear_ledgers([0]),
+        lambda folder: folder.write_json("relabelling.json", {}),
+        lambda folder: folder.finish({}),
+        lambda folder: folder.locked().__enter__(),
+    ],
+)
+def test_the_line_says_where_and_why(write, fast_folder):
+    carry_on(fast_folder / "run", 5)
+    with operations.observed(Fail(0, "ENOSPC")), pytest.raises(DataError) as error:
+        write(RunFolder.open(fast_folder / "run"))
+    advice = "free space or fix the disk, then continue with `fedrela resume`"
+    assert str(error.value) == f"{fast_folder / 'run'}: cannot be written: No space left on device; {advice}"
+
+
+def test_the_line_names_the_folder_that_is_begun(fast_folder):
+    """For a run, for a fork of it and for a grid of runs."""
+    new, advice = fast_folder / "new", "free space or fix the disk, then try again"
+    for begin in (lambda: RunFolder.create(new, MANIFEST, CONFIG, MACHINE), lambda: GridFolder.begin(new, {})):
+        with operations.observed(Fail(0, "EIO")), pytest.raises(DataError) as error:
+            begin()
+        assert str(error.value) == f"{new}: cannot be written: Input/output error; {advice}"
+    carry_on(fast_folder / "run", 2)
+    run, begun = RunFolder.open(fast_folder / "run"), RunFolder.create(new, MANIFEST, CONFIG, MACHINE)
+    with operations.observed(Fail(2, "EIO")), pytest.raises(DataError) as error:  # the lock takes the first two steps
+        run.fork(begun.path, MANIFEST, CONFIG, MACHINE)
+    assert str(error.value).startswith(f"{new}: cannot be written: Input/output error; ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.checkpoints import vector_digest
 from fedrela.runfolder.json_records import json_with_digests
 from helpers.disk_faults import Fail
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, compared
@@ -90,17 +92,18 @@ def test_status(tmp_path, fast_folder):
     folder = RunFolder.open(fast_folder / "run")
     assert folder.status_text == "interrupted at round 3"
     carry_on(fast_folder / "run")
-    assert folder.status == "done"
+    assert folder.status_text == "done"
+    assert RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE).status_text == "new"
 
 
 def test_only_known_names(folder):
     for name in ("manifest.json", "config.toml", "rounds.jsonl", "result.json", "lock", "../x", "/etc/passwd", ""):
         with pytest.raises(
-            ArgumentError, match=r"expected one of machine.json, relabelling.json, gallery.npz, report.html"
+            ArgumentError, match=r"^name: expected one of machine.json, relabelling.json, gallery.npz, report.html"
         ):
             folder.write(name, b"x")
     for name in ("lock", "../x", "/etc/passwd", "checkpoint"):
-        with pytest.raises(ArgumentError, match=f"got '{name}'"):
+        with pytest.raises(ArgumentError, match=f"^name: expected one of .*, got '{name}'"):
             folder.read(name)
     with pytest.raises(DataError, match=r"gallery.npz: cannot be read: No such file"):
         folder.read("gallery.npz")
@@ -131,7 +134,7 @@ def test_ledgers(folder):
     ]  # fmt: skip
     folder.clear_ledgers(range(10))
     assert [client for client, _ in folder.ledgers()] == [11, 1_234_567]
-    with pytest.raises(ArgumentError, match="clients count from 0, got -1"):
+    with pytest.raises(ArgumentError, match="^client: clients count from 0, got -1$"):
         folder.ledger_path(-1)
 
 
@@ -208,3 +211,54 @@ def test_a_checkpoint_of_another_run_is_not_taken(fast_folder):
         os.rename(fast_folder / "one" / name, other.path / name)
     with pytest.raises(IntegrityError, match="to another run, round or format"):
         other.load_checkpoint()
+
+
+@pytest.fixture
+def with_model(fast_folder: Path) -> RunFolder:
+    """A run of two rounds and the checkpoint of each; the model is two arrays."""
+    arrays = [["layer", [2, 2], "trained"], ["bias", [1], "trained"]]
+    manifest = MANIFEST | {"model": {"dtype": "float32", "arrays": arrays}}
+    folder = RunFolder.create(fast_folder / "run", manifest, CONFIG, MACHINE)
+    for round in (1, 2):
+        folder.append_round({"round": round})
+        folder.save_checkpoint(round, {"weights": np.full(5, round, np.float32)}, {})
+    sha256 = vector_digest([("layer", (2, 2)), ("bias", (1,))], "float32", np.full(5, 2.0))
+    folder.finish({"weights_sha256": sha256, "rounds": 2})
+    return folder
+
+
+def test_the_final_model_is_that_of_the_result(with_model):
+    final = with_model.final_checkpoint()
+    assert (final.round, final.arrays["weights"].tolist()) == (2, [2.0] * 5)
+
+
+@pytest.mark.parametrize(
+    ("lose", "why"),
+    [
+        (lambda folder: shutil.rmtree(folder.path / "checkpoint"), "there is no checkpoint"),
+        (
+            lambda folder: shutil.rmtree(folder.path / "checkpoint" / "000002"),
+            "the newest valid checkpoint is of round 1",
+        ),
+        (
+            lambda folder: os.remove(folder.path / "checkpoint" / "000002" / "manifest.json"),
+            "the newest valid checkpoint is of round 1 (000002: No such file or directory)",
+        ),
+        (
+            lambda folder: [path.unlink() for path in folder.path.glob("checkpoint/*/manifest.json")],
+            "checkpoint: no checkpoint is valid: 000002: No such file or directory; 000001: No such file or directory",
+        ),
+        (
+            lambda folder: folder.save_checkpoint(2, {"weights": np.ones(5, np.float32)}, {}),
+            "the checkpoint holds another model",
+        ),
+        (lambda folder: folder.save_checkpoint(2, {}, {}), "the checkpoint holds another model"),
+    ],
+)
+def test_a_final_model_that_is_lost(with_model, lose, why):
+    lose(with_model)
+    with pytest.raises(IntegrityError) as error:
+        with_model.final_checkpoint()
+    what = f"the final model, of round 2, is lost: {why}; run config.toml in a new folder for the same model"
+    assert str(error.value) == f"{with_model.path}: {what}"
+    assert (error.value.reason, error.value.path) == (what, with_model.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.runfolder.grids import GridFolder
+from fedrela.runfolder.grids import GridFolder, copy_without_samples
 
 RECORD = {
     "kind": "sweep", "name": "small", "base": "b", "config": "seed = 1\n", "facts": {},
@@ -32,6 +32,17 @@ def test_the_same_again_keeps_the_summary_and_other_cells_drop_it(tmp_path):
     changed = GridFolder.begin(tmp_path, {**RECORD, "cells": []})
     assert not (changed.path / "summary.json").exists()
     assert changed.cells == []
+
+
+def test_shared_runs_lie_beside_the_grid(tmp_path, monkeypatch):
+    made = GridFolder.begin(tmp_path / "grid", {**RECORD, "shared": True})
+    assert made.place(made.cells[0]) == tmp_path / "runs" / "one"
+    monkeypatch.chdir(made.path)
+    assert GridFolder.open(".").place(made.cells[0]) == tmp_path / "runs" / "one"
+    copy_without_samples(made, tmp_path / "far" / "copy")
+    copy = GridFolder.open(tmp_path / "far" / "copy")
+    assert copy.record == {"format": "fedrela-grid-1", **RECORD}
+    assert copy.place(copy.cells[0]) == copy.path / "runs" / "one"
 
 
 @pytest.mark.parametrize("key", ["kind", "base"])

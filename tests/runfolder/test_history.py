@@ -199,6 +199,7 @@ def test_a_note_whose_sync_failed_is_made_again(folder):
         lambda lines: [lines[1], lines[2]],
         lambda lines: [lines[0], lines[2]],
         lambda lines: [lines[0], lines[1].replace(b"deadline", b"DEADLINE"), lines[2]],
+        lambda lines: [lines[0], lines[1].replace(b'"round": 2', b'"round": 9'), lines[2]],
         lambda lines: [json_line(sealed({"round": 1}))],
         lambda lines: [json_line(sealed({"note": 1, "round": 1, "excluded": [[1]]}))],
         lambda lines: [json_line(sealed({"note": 1, "round": 1, "excluded": 5}))],

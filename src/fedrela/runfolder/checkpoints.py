@@ -136,7 +136,7 @@ def _check_file(path: Path, record: Record, *, grows: bool = False) -> None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
-        return error.strerror or "cannot be read"
+        return str(error.strerror)
     return str(error) if isinstance(error, ValueError) else "its manifest is incomplete"
 
 
