@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fedrela
-from fedrela.core.limits import Limits
+from fedrela.core.limits import Limits, OwnerLimits, eligible_by_agreement
 from fedrela.errors import ArgumentError
 from helpers.core_cases import make
 
@@ -100,31 +102,160 @@ def test_a_replay_has_the_same_limits():
     assert first_difference(ledger, replay(ledger, CASE.Q)) is None
 
 
+ROW = "expected a row number >= 0 or an id, got"
+CLASS = "expected a class number >= 0 or a class name, got"
+PAIR = "expected a pair of classes [from, to], got"
+PAIRS = "expected a list of pairs of classes [from, to], got"
+NAMED = {"class_names": NAMES}
+
+
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "said", "item"),
     [
-        ({"keep": [150]}, "keep: expected a row from 0 to 149, got 150"),
-        ({"keep": ["p3"]}, "keep: expected a row from 0 to 149, got 'p3'"),
-        ({"keep": ["p999"], "ids": IDS}, "keep: expected one of the ids, got 'p999'"),
-        ({"keep": 3}, "keep: expected a list of rows"),
-        ({"keep": [1.5]}, "keep: expected a row number >= 0 or an id"),
-        ({"forbidden": [("wel", "rare")], "class_names": NAMES}, "forbidden: unknown class 'wel'; nearest: 'well'"),
-        ({"forbidden": [("well", "rare")]}, "forbidden: unknown class 'well'; give class_names"),
-        ({"forbidden": [(0, 4)]}, "forbidden: expected classes from 0 to 3, got 4"),
-        ({"forbidden": [(1, 1)]}, "forbidden: expected two different classes, got 1 twice"),
-        ({"allowed": [(0, 4)]}, "allowed: expected classes from 0 to 3, got 4"),
-        ({"class_tau": {"9": 0.1}}, "class_tau.9: expected a class from 0 to 3, got '9'"),
-        ({"class_tau": {"sick": 0.1}}, "class_tau.sick: unknown class 'sick'"),
-        ({"class_tau": {-1: 0.1}}, "class_tau.-1: expected a class number >= 0"),
-        ({"class_tau": {0: 5}}, "class_tau.0: expected a fraction from 0 to 1, got 5"),
-        ({"class_tau": 0.1}, "class_tau: expected a table"),
-        ({"class_names": NAMES[:3]}, "class_names: expected 4 distinct strings, got 3 in 3"),
-        ({"ids": ["a"] * 150}, "ids: expected 150 distinct strings, got 1 in 150"),
+        ({"keep": [0, 150]}, "keep: expected a row from 0 to 149, got 150", (1,)),
+        ({"keep": ["p3"]}, "keep: expected a row from 0 to 149, got 'p3'", (0,)),
+        ({"keep": ["\u0663"]}, "keep: expected a row from 0 to 149, got '\u0663'", (0,)),
+        ({"keep": ["p3", "p999"], "ids": IDS}, "keep: expected one of the ids, got 'p999'", (1,)),
+        ({"keep": 3}, "keep: expected a list of rows, by number or id, got 3", ()),
+        ({"keep": [0, 1.5]}, f"keep: {ROW} 1.5", (1,)),
+        ({"keep": [-1]}, f"keep: {ROW} -1", (0,)),
+        ({"keep": [True]}, f"keep: {ROW} true", (0,)),
+        ({"keep": np.ones((1, 150), bool)}, f"keep: {ROW} a list", (0,)),
+        ({"forbidden": "ab"}, f"forbidden: {PAIRS} 'ab'", ()),
+        ({"forbidden": [(0, 1), "ab"]}, f"forbidden: {PAIR} 'ab'", (1,)),
+        ({"forbidden": [(0, 1, 2)]}, f"forbidden: {PAIR} a list", (0,)),
+        ({"forbidden": [(0, 1), (2, 1.5)]}, f"forbidden: {CLASS} 1.5", (1, 1)),
+        ({"forbidden": [(-1, 0)]}, f"forbidden: {CLASS} -1", (0, 0)),
+        ({"forbidden": [(0, 1), (1, 1)]}, "forbidden: expected two different classes, got 1 twice", (1,)),
+        ({"forbidden": [(0, 4)]}, "forbidden: expected classes from 0 to 3, got 4", (0, 1)),
+        (
+            {"forbidden": [(0, 1), ("well", "rar")], **NAMED},
+            "forbidden: unknown class 'rar'; nearest: 'rare'",
+            (1, 1),
+        ),
+        (
+            {"forbidden": [(0, 1), ("well", "rare")]},
+            "forbidden: unknown class 'well'; give class_names in the order of the posterior's columns",
+            (1, 0),
+        ),
+        ({"forbidden": [("1", "rare")], **NAMED}, "forbidden: unknown class '1'", (0, 0)),
+        (
+            {"forbidden": [(0, 1)], "class_names": "3210"},
+            "forbidden: 0 is the name of one class and the number of another; write '0' for the name",
+            (0, 0),
+        ),
+        ({"allowed": [(0, 1), (4, 0)]}, "allowed: expected classes from 0 to 3, got 4", (1, 0)),
+        ({"allowed": [[]]}, f"allowed: {PAIR} a list", (0,)),
+        ({"allowed": [True, False]}, "allowed: expected shape (4, 4), got (2,)", ()),
+        ({"allowed": [[True, False], [True]]}, "allowed: its rows differ in length", ()),
+        ({"allowed": np.eye(4)}, "allowed: expected booleans, got float64", ()),
+        ({"class_tau": {"4": 0.1}}, "class_tau.4: expected a class from 0 to 3, got '4'", ("4",)),
+        (
+            {"class_tau": {"sick": 0.1}},
+            "class_tau.sick: unknown class 'sick'; give class_names in the order of the posterior's columns",
+            ("sick",),
+        ),
+        ({"class_tau": {-1: 0.1}}, f"class_tau.-1: {CLASS} -1", ("-1",)),
+        ({"class_tau": {1.5: 0.1}}, f"class_tau.1.5: {CLASS} 1.5", ("1.5",)),
+        (
+            {"class_tau": {0: 0.1, 1: 5}},
+            "class_tau.1: expected a fraction from 0 to 1, got 5; the official code counts in per cent: 5 there is 0.05 here",
+            ("1",),
+        ),
+        ({"class_tau": 0.1}, "class_tau: expected a table class -> fraction, got 0.1", ()),
+        ({"class_names": NAMES[:3]}, "class_names: expected 4 distinct strings, got 3 in 3", ()),
+        ({"ids": ["a"] * 150}, "ids: expected 150 distinct strings, got 1 in 150", ()),
     ],
 )
-def test_wrong_limits_are_named(limits, said):
-    with pytest.raises(ArgumentError, match=said):
+def test_wrong_limits_are_named(limits, said, item):
+    with pytest.raises(ArgumentError) as error:
         run(**limits)
+    assert (str(error.value), error.value.argument, error.value.item) == (said, said.split(":")[0].split(".")[0], item)
+
+
+def test_limits_in_every_form_become_one():
+    limits = Limits(keep=["b", 3, "a", 0, 3], class_tau={"b": 0.2, 10: 0, "2": 1})
+    assert limits.keep == (0, 3, "a", "b")
+    assert list(limits.class_tau.items()) == [("10", 0.0), ("2", 1.0), ("b", 0.2)]
+    assert Limits(keep=np.array([False, True, True])) == Limits(keep={2, 1}) == Limits(keep=np.array([1, 2]))
+    assert Limits(forbidden={(0, 1)}) == Limits(forbidden=frozenset([(0, 1)])) == Limits(forbidden=[[0, 1]])
+    assert Limits(class_tau={}) == Limits() == Limits(allowed=None, forbidden=(), keep=(), absent=True, class_tau=None)
+    assert Limits(allowed=()).allowed == ()
+
+
+def test_allowed_moves_as_a_matrix():
+    assert Limits().allowed_moves(2) is None
+    assert Limits(allowed=[]).allowed_moves(2).tolist() == [[False, False], [False, False]]
+    assert Limits(forbidden=[(1, 0)]).allowed_moves(2).tolist() == [[True, True], [False, True]]
+    assert Limits(allowed=[(1, 0), (0, 1)], forbidden=[(1, 0)]).allowed_moves(2).tolist() == [
+        [False, True],
+        [False, False],
+    ]
+    given = np.ones((2, 2), bool)
+    for form in (given, given.tolist(), list(given)):
+        assert Limits(allowed=form, forbidden=[(1, 0)]).allowed_moves(2).tolist() == [[True, True], [False, True]]
+    assert given.all()
+    with pytest.raises(ArgumentError, match=r"^forbidden: expected classes from 0 to 1, got ill$"):
+        Limits(forbidden=[("ill", "well")]).allowed_moves(2)
+
+
+def test_kept_rows_and_taus_at_their_borders():
+    assert Limits(keep=["0", 2]).kept_rows(3).tolist() == [True, False, True]
+    assert Limits(keep=["a", 1]).kept_rows(3, ("1", "b", "a")).tolist() == [True, False, True]
+    assert Limits(class_tau={"2": 0.5}).class_taus(0.1, 3).tolist() == [0.1, 0.1, 0.5]
+    with pytest.raises(ArgumentError, match=r"^class_tau\.rare: expected a class from 0 to 2, got 'rare'$"):
+        Limits(class_tau={"rare": 0.5}).class_taus(0.1, 3)
+
+
+def test_the_stricter_of_two_limits():
+    ours = OwnerLimits(
+        tau=0.2,
+        max_fraction=0.1,
+        min_agreement=0.3,
+        allowed=[(0, 2), ("a", 1), (0, 1)],
+        forbidden=[(2, 0)],
+        keep=[1],
+        class_tau={1: 0.1, 2: 0.4},
+    )
+    theirs = OwnerLimits(
+        enabled=False,
+        tau=0.3,
+        max_fraction=0.05,
+        min_agreement=0.5,
+        allowed=[(1, 2), (0, 2), ("a", 1)],
+        forbidden=[("b", 0)],
+        keep=["x"],
+        absent=False,
+        class_tau={2: 0.3, 3: 0.5},
+    )
+    both = OwnerLimits(
+        enabled=False,
+        tau=0.2,
+        max_fraction=0.05,
+        min_agreement=0.5,
+        allowed=[("a", 1), (0, 2)],
+        forbidden=[("b", 0), (2, 0)],
+        keep=[1, "x"],
+        absent=False,
+        class_tau={1: 0.1, 2: 0.3, 3: 0.2},
+    )
+    assert ours.stricter(theirs) == theirs.stricter(ours) == both
+    for limits in (ours, theirs):
+        assert replace(limits.stricter(OwnerLimits()), allowed=limits.allowed) == limits
+        assert OwnerLimits().stricter(limits) == limits.stricter(OwnerLimits()) == limits.stricter(limits)
+    assert OwnerLimits().stricter(OwnerLimits()) == OwnerLimits()
+
+
+def test_owners_limits_are_pairs_since_a_file_holds_no_matrix():
+    with pytest.raises(ArgumentError) as error:
+        OwnerLimits(allowed=np.eye(2, dtype=bool))
+    assert str(error.value) == f"allowed: {PAIRS} booleans"
+    assert error.value.argument == "allowed"
+
+
+def test_agreement_just_enough_and_just_too_small():
+    assert eligible_by_agreement(0.5, 0.5, 3) is None
+    assert eligible_by_agreement(0.49, 0.5, 3).tolist() == [False, False, False]
 
 
 def test_limits_with_numbers_stay_as_they_are():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fedrela
+from fedrela.core.previews import Preview
 from fedrela.errors import ArgumentError
 from fedrela.text import percent
 from helpers.core_cases import make
@@ -61,10 +62,24 @@ def test_the_owners_rules_count():
 def test_a_poor_model_is_warned_of():
     rng = np.random.default_rng(0)
     table = fedrela.preview(rng.dirichlet(np.ones(6), 300), CASE.y)
-    assert "hardly more than chance" in table.warnings[0]
+    assert table.warnings[0] == (
+        f"the model agrees with {percent(table.agreement)} of the labels, hardly more than chance; "
+        "a poor model moves more labels than a good one: re-label later, or check the order of the classes"
+    )
     assert abs(table.kappa) < 0.2
     constant = np.tile([0.9, 0.02, 0.02, 0.02, 0.02, 0.02], (300, 1))
     assert "hardly more than chance" in fedrela.preview(constant, CASE.y).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "labels", "agreement", "kappa"),
+    [([0, 0, 0, 1, 0], [0, 0, 0, 0, 1], 0.6, -0.25), ([0, 1, 1, 0], [0, 0, 1, 2], 0.5, 0.2)],
+)
+def test_a_model_that_is_just_good_enough(said, labels, agreement, kappa):
+    table = fedrela.preview(np.eye(3)[said], labels, taus=[0.0])
+    assert table.agreement == agreement
+    assert table.kappa == (kappa if kappa > 0 else pytest.approx(kappa))
+    assert table.warnings == ()
 
 
 def test_a_client_with_a_dominant_class_is_no_reason_to_warn():
@@ -152,6 +167,16 @@ def test_at_most_eight_targets_are_listed_the_busiest_first():
     table = fedrela.preview(case.Q, case.y, taus=[0.1])
     named = [int(word[2:]) for word in str(table).splitlines()[0].split() if word.startswith("->")]
     assert named == np.argsort(-table.into[0], kind="stable")[:8].tolist()
+
+
+def test_of_equally_busy_targets_the_first_are_listed():
+    flow = np.zeros((1, 40, 40))
+    flow[0, 0, 1::2], flow[0, 0, 2::2] = 0.5, 1.0
+    table = Preview(np.array([0.1]), np.full(40, 10), flow, 0.9, 0.9, (), None, None)
+    assert str(table).splitlines()[:2] == [
+        "   tau  moves   share       ->2     ->4     ->6     ->8    ->10    ->12    ->14    ->16",
+        " 0.100   29.0   7.2 %  " + "     1.0" * 8,
+    ]
 
 
 def test_the_unusual_share_in_words():

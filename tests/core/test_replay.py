@@ -50,15 +50,42 @@ def test_the_first_difference_is_named():
     assert f"(id 'p{rows[0]}')" in first_difference(named, other)
 
 
+def test_the_difference_in_words():
+    ledger = fedrela.relabel(CASE.Q, CASE.y, tau=0.3, seed=7).ledger
+    none = fedrela.relabel(CASE.Q, CASE.y, tau=0.0).ledger
+    row, old, new = (int(each[0]) for each in (ledger.index, ledger.old, ledger.new))
+    end = f"; {len(ledger)} of 120 rows differ"
+    moved, left = f"moves it from '{old}' to '{new}'", f"leaves it in '{old}'"
+    assert first_difference(ledger, none) == f"row {row}: the ledger {moved}, the replay {left}{end}"
+    named = replace(none, ids=tuple(f"p{row}" for row in range(120)), class_names=tuple("abcde"))
+    moved, left = f"moves it from '{'abcde'[old]}' to '{'abcde'[new]}'", f"leaves it in '{'abcde'[old]}'"
+    assert first_difference(named, ledger) == f"row {row} (id 'p{row}'): the ledger {left}, the replay {moved}{end}"
+
+
+def refused(ledger, **given):
+    with pytest.raises(DataError) as error:
+        replay(ledger, CASE.Q, **given)
+    return str(error.value)
+
+
 def test_what_cannot_be_made_again():
     ledger = fedrela.relabel(CASE.Q, CASE.y, tau=0.3, seed=np.random.default_rng(1)).ledger
-    with pytest.raises(DataError, match="its draws came from a generator"):
-        replay(ledger, CASE.Q)
+    assert refused(ledger) == "ledger: its draws came from a generator; without its seed they cannot be replayed"
     assert first_difference(ledger, replay(ledger, CASE.Q, seed=np.random.default_rng(1))) is None
-    with pytest.raises(DataError, match="drawn at random, as a control"):
-        replay(random_moves(ledger, CASE.Q, np.random.default_rng(0)), CASE.Q, seed=1)
-    with pytest.raises(DataError, match="0 samples were not eligible, got 40"):
-        replay(ledger, CASE.Q, eligible=KEPT, seed=1)
+    control = random_moves(ledger, CASE.Q, np.random.default_rng(0))
+    assert refused(control, seed=1) == ("ledger: its samples were drawn at random, as a control; it cannot be replayed")
+    assert refused(ledger, eligible=KEPT, seed=1) == "ledger: 0 samples were not eligible, got 40"
+    kept = fedrela.relabel(CASE.Q, CASE.y, tau=0.3, eligible=KEPT).ledger
+    assert refused(kept, eligible=np.ones(120, bool)) == "ledger: 40 samples were not eligible, got 0"
+    wide = replay(kept, np.c_[CASE.Q, np.zeros(120)])
+    assert wide.refusal == "wrong width: row 0: expected shape (n, 5), got (120, 6)"
+
+
+def test_a_ledger_that_does_not_say_who_was_eligible_means_everybody():
+    ledger = fedrela.relabel(CASE.Q, CASE.y, tau=0.3, seed=7).ledger
+    silent = replace(ledger, options={name: ledger.options[name] for name in ledger.options if name != "ineligible"})
+    assert replay(silent, CASE.Q) == ledger
+    assert refused(silent, eligible=KEPT) == "ledger: 0 samples were not eligible, got 40"
 
 
 def test_protected_rows_follow_their_ids():

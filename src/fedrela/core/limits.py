@@ -121,7 +121,7 @@ class Limits(Options):
         if self.class_tau is not None:
             table = {str(class_number(c, names, "class_tau", (c,))): tau for c, tau in self.class_tau.items()}
             changed["class_tau"] = table
-        return replace(self, **changed) if changed else self
+        return replace(self, **changed)
 
     def allowed_moves(self, C: int) -> NDArray[np.bool_] | None:
         """Return the moves that may happen as ``(C, C)``, from row to column; None for all."""
