@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+
 import numpy as np
 import pytest
 
@@ -52,6 +55,19 @@ def test_the_official_floor_is_the_least_deviation():
     np.testing.assert_array_equal(sigma, [[1e-6, 0.0]])
     assert z[0, 2] == pytest.approx(0.1)
     assert not z[0, 3:].any()
+
+
+@pytest.mark.parametrize("spread", ["sample", "population"])
+def test_a_class_that_is_never_predicted_has_no_spread(spread):
+    z, sigma = eq.z_scores(np.zeros((1, 5)), GROUPS, spread)
+    assert not sigma.any()
+    assert not z.any()
+
+
+def test_agreement_is_unknown_without_samples():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert math.isnan(eq.agreement(np.empty((0, 3)), np.empty(0, int)))
 
 
 def test_tiny_posteriors_have_scores_of_their_own():

@@ -336,7 +336,7 @@ def test_a_ledger_without_them_has_no_such_keys():
 
 @pytest.mark.parametrize("ids", [NAMED.ids[1:], (*NAMED.ids[1:], NAMED.ids[1])])
 def test_ids_are_one_per_label_and_different(ids):
-    with pytest.raises(IntegrityError, match="^ledger: its row ids are not one per label, all distinct$"):
+    with pytest.raises(IntegrityError, match=r"^ledger: its row ids are not one per label, all distinct$"):
         changed(ids=ids).check()
 
 

@@ -197,6 +197,12 @@ def test_names_that_are_not_plain(name: str) -> None:
         safe_path("folder", f"good/{name}" if name != "a/b" else "a//b")
 
 
+def test_a_message_shows_the_beginning_of_a_long_name() -> None:
+    for join, what in ((safe_join, "file name"), (safe_path, "relative path")):
+        with pytest.raises(DataError, match=f"^'{'a' * 80}': not a plain {what}$"):
+            join("folder", "a" * 1001)
+
+
 def test_paths_have_limits() -> None:
     assert len(safe_path("folder", "/".join("a" * 32)).parts) == 33
     with pytest.raises(DataError, match="not a plain relative path"):

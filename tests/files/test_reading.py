@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import json
 import os
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from fedrela.files import (
     is_locked,
     lock,
     open_plain,
+    operations,
     read_arrays,
     read_plain,
     remove_temporary,
@@ -90,6 +93,18 @@ def test_an_owner_that_cannot_be_named(text, tmp_path):
         assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize(("length", "named"), [(199, True), (200, False)])
+def test_an_owner_is_named_in_fewer_than_200_characters(length, named, tmp_path):
+    text = "process 1 on {}, started 2,"
+    machine = "a" * (length - len(text.format("")))
+    with hold_lock(tmp_path / "lock"):
+        (tmp_path / "lock").write_text(json.dumps({"pid": 1, "machine": machine, "started": 2}))
+        with pytest.raises(BusyError) as caught, hold_lock(tmp_path / "lock"):
+            pass
+        owner = text.format(machine) if named else "another process"
+        assert str(caught.value) == f"{tmp_path}: {owner} is using it; wait until it has ended"
+
+
 def test_where_files_cannot_be_locked(tmp_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
 
@@ -116,6 +131,32 @@ def test_sweeping_takes_only_what_is_unfinished(tmp_path):
     remove_temporary(tmp_path / "nothing")
 
 
+def test_sweeping_may_leave_what_is_young(tmp_path):
+    """Another process may be writing it."""
+    for name, age in (("old", 61), ("young", 30)):
+        path = tmp_path / f".{name}.0123456789ab.part"
+        path.write_text("x")
+        os.utime(path, (time.time() - age, time.time() - age))
+    remove_temporary(tmp_path, older=60)
+    assert os.listdir(tmp_path) == [".young.0123456789ab.part"]
+
+
+def test_two_processes_may_sweep_at_once(tmp_path):
+    paths = [tmp_path / f".file.{number:012}.part" for number in range(3)]
+
+    def other(moment: str, *_: object) -> None:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+    for older in (0, 60):
+        for path in paths:
+            path.write_text("x")
+            os.utime(path, (0, 0))
+        with operations.observed(other):
+            remove_temporary(tmp_path, older=older)
+        assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("system", ["without", "not supported"])
 def test_arrays_where_blocks_cannot_be_claimed(system, tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
@@ -129,6 +170,8 @@ def test_arrays_where_blocks_cannot_be_claimed(system, tmp_path, monkeypatch):
     aside.array[:] = 7
     aside.finish()
     assert os.listdir(tmp_path) == ["a.npy"]
+    array = np.load(tmp_path / "a.npy")
+    assert (array.dtype, array.tolist()) == (np.int32, [7, 7, 7])
 
 
 def test_the_longest_and_the_deepest_path():
@@ -144,9 +187,20 @@ def test_the_longest_and_the_deepest_path():
 def test_arrays_are_read_within_a_limit():
     data = io.BytesIO()
     np.savez_compressed(data, a=np.zeros(1000), b=np.arange(3))
-    assert read_arrays(data.getvalue(), 9000)["b"].tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"unpacks to 8\d\d\d bytes, more than 8000"):
-        read_arrays(data.getvalue(), 8000)
+    with zipfile.ZipFile(data) as archive:
+        size = sum(info.file_size for info in archive.infolist())
+    assert read_arrays(data.getvalue(), size)["b"].tolist() == [0, 1, 2]
+    said = rf"^not an \.npz file: ValueError: unpacks to {size} bytes, more than {size - 1}$"
+    with pytest.raises(ValueError, match=said):
+        read_arrays(data.getvalue(), size - 1)
+
+
+def test_pickled_arrays_are_not_read():
+    """To unpickle is to run code of whoever wrote the file."""
+    data = io.BytesIO()
+    np.savez(data, a=np.array([None, "x"], object))
+    with pytest.raises(ValueError, match=r"^not an \.npz file: ValueError: Object arrays cannot be loaded"):
+        read_arrays(data.getvalue(), 1 << 20)
 
 
 @pytest.mark.parametrize("kind", ["lies about its size", "needs a password", "unknown packing", "cut", "claims more"])
