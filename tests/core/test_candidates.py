@@ -20,6 +20,15 @@ def test_a_score_at_the_threshold_is_no_candidate(normalize):
     assert (found.rho > 0).all()
 
 
+def test_scores_of_the_ablations():
+    """Class 1 among the samples of class 0: their posteriors between the least and the largest, or as they are."""
+    found = find_candidates(Q, Y, RelabelOptions(tau=0.6, normalize="minmax"))
+    assert (found.sample.tolist(), found.target.tolist()) == ([2, 3], [1, 1])
+    np.testing.assert_allclose(found.score, [2 / 3, 1])
+    np.testing.assert_allclose(found.threshold, [1 / 3, 1 / 3])
+    np.testing.assert_array_equal(find_candidates(Q, Y, RelabelOptions(tau=0.6, normalize="none")).score, [0.4])
+
+
 def test_notes_count_every_class_and_column():
     """Also where the columns are read in several blocks."""
     classes = 20

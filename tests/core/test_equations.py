@@ -30,6 +30,21 @@ def test_frequent_classes_come_first():
     assert (groups.starts.tolist(), groups.sizes.tolist()) == ([0, 3, 5], [3, 2, 1])
 
 
+def test_classes_of_one_size_stay_in_their_order():
+    """Draws follow this order, so it must not depend on how a sort works."""
+    counts = np.random.default_rng(0).integers(1, 4, 300)
+    groups = eq.ClassGroups.of(np.repeat(np.arange(300), counts), counts)
+    assert groups.present.tolist() == sorted(range(300), key=lambda c: -counts[c])
+
+
+@pytest.mark.parametrize("classes", [65_536, 65_537])
+def test_more_classes_than_16_bits_can_number(classes):
+    y = np.arange(classes)[::-1]
+    groups = eq.ClassGroups.of(y, np.ones(classes, int))
+    np.testing.assert_array_equal(groups.order, y)
+    np.testing.assert_array_equal(groups.present, y[::-1])
+
+
 def test_mean_and_deviation():
     mu = eq.class_means(Q, GROUPS)
     np.testing.assert_allclose(mu, [[0.3, 0.4]])
@@ -100,6 +115,15 @@ def test_no_rounding_lets_one_sample_more_through():
         for tau in (0.01, 0.05, 0.07, 0.1, 0.29, 1 / 3, 0.58, 0.99):
             for rule in ("higher", "order"):
                 assert n - 1 - eq.quantile_rank(n, tau, rule)[0] <= int(tau * n)
+    n, tau = 93_535_307, 1.0691150027443642e-08  # tau * n is a little less than 1
+    assert eq.quantile_rank(n, tau, "higher")[0] == n - 1
+
+
+@pytest.mark.parametrize("n", [2, 7, 40])
+def test_linear_thresholds_are_those_of_numpy_to_the_bit(n):
+    Z = np.random.default_rng(n).normal(size=(50, n))
+    for tau in (0.0, 0.03, 0.25, 0.5, 0.77, 1.0):
+        np.testing.assert_array_equal(eq.quantile_threshold(Z, tau, "linear"), np.quantile(Z, 1 - tau, axis=1))
 
 
 def test_probability():
