@@ -157,9 +157,9 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         shown = [metric for metric in study.metrics if metric != "auroc"]
         yield from table(["what differs", "baseline", "values", *shown], rows)
     if study.name in PRINTED and (rows := list(printed(study))):
-        yield "Without and with FedReLa, as printed in the paper and as measured here. The official code lowers the learning"
+        yield "Without and with FedReLa, as printed in the paper and as measured here. The official code lowers the"
         size = ", after more rounds and epochs" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
-        yield f"rate with FedReLa alone and reports the best test round of each arm{size}."
+        yield f"learning rate with FedReLa alone and reports the best test round of each arm{size}."
         yield ""
         yield from table(["baseline", "values", "", *study.metrics], rows)
     if lines := curves(study):

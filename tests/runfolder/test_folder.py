@@ -134,7 +134,7 @@ def test_ledgers(folder):
     ]  # fmt: skip
     folder.clear_ledgers(range(10))
     assert [client for client, _ in folder.ledgers()] == [11, 1_234_567]
-    with pytest.raises(ArgumentError, match="^client: clients count from 0, got -1$"):
+    with pytest.raises(ArgumentError, match=r"^client: clients count from 0, got -1$"):
         folder.ledger_path(-1)
 
 
