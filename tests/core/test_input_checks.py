@@ -59,6 +59,67 @@ def test_a_shape_or_type_is_named():
     assert str(nothing) == "wrong width: expected shape (n, 3), got (0,)"
 
 
+def said(call, *args, **kwargs):
+    """What an error says, with the name of its argument in front, as its field says too."""
+    with pytest.raises(ArgumentError) as error:
+        call(*args, **kwargs)
+    assert str(error.value).startswith(f"{error.value.argument}: ")
+    return str(error.value)
+
+
+def test_a_list_that_is_no_array_is_named():
+    ragged = [[0.5, 0.5], [1.0]]
+    assert said(fedrela.relabel, ragged, [0, 1]) == "posterior: its rows differ in length"
+    assert said(input_checks.as_labels, ragged) == "labels: its rows differ in length"
+    assert said(input_checks.check_array, "allowed", ragged, (2, 2), np.bool_) == "allowed: its rows differ in length"
+
+
+def test_labels_are_integers_in_one_dimension():
+    assert said(input_checks.as_labels, [[0, 1]]) == "labels: expected one dimension, got shape (1, 2)"
+    assert said(input_checks.as_labels, [0.0, 1.0]) == "labels: expected integers, got float64"
+    assert said(input_checks.as_labels, [True]) == "labels: expected integers, got bool"
+    assert said(input_checks.as_labels, np.empty(0, bool)) == "labels: expected integers, got bool"
+    for given in ([], np.empty(0, np.float32)):
+        assert input_checks.as_labels(given).dtype == np.int64
+    for dtype in (np.int8, np.uint16):
+        assert input_checks.as_labels(np.zeros(2, dtype)).dtype == dtype
+
+
+def test_the_first_label_out_of_range_is_named():
+    y = np.array([0, 2, 3, -1])
+    assert input_checks.refuse_labels(y[:2], 3) is None
+    refusal = input_checks.refuse_labels(y, 3)
+    assert (str(refusal), refusal.index) == ("label out of range: row 2: expected a label from 0 to 2, got 3", 2)
+    assert str(input_checks.refuse_labels(y, 4)) == "label out of range: row 3: expected a label from 0 to 3, got -1"
+
+
+def test_a_refusal_is_no_warning():
+    with np.errstate(all="raise"):
+        refusals = [input_checks.refuse_posterior(np.array([row]), 2) for row in ([np.inf, -np.inf], [1.7e308] * 2)]
+    assert [str(refusal).partition(";")[0] for refusal in refusals] == [
+        "not finite: row 0: column 0 is inf",
+        "not normalised: row 0: expected a sum of 1, got inf",
+    ]
+
+
+def test_short_floats_are_summed_as_long_ones():
+    row = np.array([[0.3, 0.1, 0.9]], np.float16)  # 1.3 in float16 is 1.2998
+    assert "expected a sum of 1, got 1.29993;" in str(input_checks.refuse_posterior(row, 3))
+
+
+@pytest.mark.parametrize(("total", "fits"), [(1.049, True), (0.951, True), (1.051, False), (0.949, False)])
+def test_rounded_probabilities_sum_to_almost_one(total, fits):
+    assert (input_checks.refuse_posterior(np.array([[0.5, total - 0.5]]), 2) is None) == fits
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "seed"])
+def test_a_seed_is_a_number_or_a_generator(seed):
+    assert said(input_checks.check_seed, seed) == f"seed: expected an integer >= 0, or a NumPy generator, got {seed!r}"
+    rng = np.random.default_rng(3)
+    assert input_checks.check_seed(rng) is rng
+    assert input_checks.check_seed(3).random() == np.random.default_rng(3).random()
+
+
 def test_labels_must_fit_their_dtype():
     """127 is the last class that int8 holds."""
     fedrela.relabel(np.full((1, 128), 1 / 128), np.zeros(1, np.int8))
@@ -75,12 +136,29 @@ def test_fractions_end_at_zero_and_one(value):
     assert check_fraction("x", np.float32(1)) == 1.0
 
 
-def test_arrays_of_rules():
-    with pytest.raises(ArgumentError, match=r"allowed: expected booleans, got int64"):
-        input_checks.check_array("allowed", np.eye(2, dtype=int), (2, 2), np.bool_)
-    with pytest.raises(ArgumentError, match=r"u: expected numbers, got <U1"):
-        input_checks.check_array("u", ["a"], (1,), np.float64)
-    assert input_checks.check_array("u", [1], (1,), np.float64).dtype == np.float64
+@pytest.mark.parametrize(
+    ("value", "shape", "dtype", "message"),
+    [
+        (np.eye(2, dtype=int), (2, 2), np.bool_, "u: expected booleans, got int64"),
+        ([True], (1,), np.float64, "u: expected numbers, got bool"),
+        (["a"], (1,), np.float64, "u: expected numbers, got <U1"),
+        ([1.0], (2,), np.float64, "u: expected shape (2,), got (1,)"),
+        ([1.0, np.nan], (2,), np.float64, "u: expected finite numbers, got NaN or infinity"),
+        ([1.0, np.inf], (2,), np.float64, "u: expected finite numbers, got NaN or infinity"),
+        ([1.0, -np.inf], (2,), np.float64, "u: expected finite numbers, got NaN or infinity"),
+    ],
+)
+def test_arrays_of_rules(value, shape, dtype, message):
+    assert said(input_checks.check_array, "u", value, shape, dtype) == message
+
+
+def test_arrays_keep_their_values():
+    for given in ([1], np.array([1], np.uint8), np.array([1], np.float32)):
+        array = input_checks.check_array("u", given, (1,), np.float64)
+        assert (array.dtype, array.tolist()) == (np.float64, [1.0])
+    assert input_checks.check_array("u", [], (0,), np.float64).size == 0
+    mask = np.array([True, False])
+    assert input_checks.check_array("u", mask, (2,), np.bool_) is mask
 
 
 def test_nothing_to_do_has_no_notes():

@@ -159,7 +159,8 @@ NAMED = {"class_names": NAMES}
         ({"class_tau": {1.5: 0.1}}, f"class_tau.1.5: {CLASS} 1.5", ("1.5",)),
         (
             {"class_tau": {0: 0.1, 1: 5}},
-            "class_tau.1: expected a fraction from 0 to 1, got 5; the official code counts in per cent: 5 there is 0.05 here",
+            "class_tau.1: expected a fraction from 0 to 1, got 5; "
+            "the official code counts in per cent: 5 there is 0.05 here",
             ("1",),
         ),
         ({"class_tau": 0.1}, "class_tau: expected a table class -> fraction, got 0.1", ()),
@@ -195,6 +196,7 @@ def test_allowed_moves_as_a_matrix():
     for form in (given, given.tolist(), list(given)):
         assert Limits(allowed=form, forbidden=[(1, 0)]).allowed_moves(2).tolist() == [[True, True], [False, True]]
     assert given.all()
+    assert Limits(allowed=[[True]]).allowed_moves(1).tolist() == [[True]]
     with pytest.raises(ArgumentError, match=r"^forbidden: expected classes from 0 to 1, got ill$"):
         Limits(forbidden=[("ill", "well")]).allowed_moves(2)
 

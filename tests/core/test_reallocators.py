@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import fedrela
 from fedrela.core import REALLOCATORS, Candidates, Reallocator
+from fedrela.core.reallocators import proposal, reallocator
 from fedrela.core.reallocators.base import _fault
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, DataError
+from fedrela.options import Options, option
 from fedrela.testing import check_reallocator
 from helpers.contributed import COMMAND, PACKAGE, contributed
 
@@ -110,11 +114,80 @@ def test_the_battery_finds_what_is_broken(method, check):
         check_reallocator(method)
 
 
-@pytest.mark.parametrize("method", ["fedrelo", 3, Candidates, "fedrela.core:Ledger", "no.such.module:Mine"])
-def test_what_is_no_re_allocator_is_refused_by_name(method):
+KIND = "expected a re-allocator, a class derived from fedrela.core.Reallocator"
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("fedrelo", "expected one of confident, fedrela, margin, random, got 'fedrelo'; nearest: fedrela"),
+        (3, f"{KIND}, or one of the names confident, fedrela, margin, random, got 3"),
+        (Candidates, f"{KIND}, or one of the names confident, fedrela, margin, random, got a Python type"),
+        ("fedrela.core:Ledger", f"{KIND}, but 'fedrela.core:Ledger' is a Python type"),
+        ("no.such.module:Mine", "no module 'no'; is it installed, or below the current folder?"),
+    ],
+)
+def test_what_is_no_re_allocator_is_refused_by_name(method, said):
     with pytest.raises(ArgumentError) as error:
         fedrela.relabel([[0.5, 0.5]], [0], method=method)
-    assert error.value.argument == "method"
+    assert (str(error.value), error.value.argument) == (f"method: {said}", "method")
+
+
+class Graded(Sound):
+    """Has parameters."""
+
+    @dataclass(frozen=True)
+    class Params(Options):
+        grade: int = option(1, "a grade", ge=1)
+        share: float = option(0.5, "a share", ge=0, le=1)
+
+        def __post_init__(self):
+            super().__post_init__()
+            if self.grade == 7:
+                raise ArgumentError("expected another grade")
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "said", "item"),
+    [
+        (Graded, {"grade": 1, "grad": 1}, "params.grad: unknown parameter; nearest: grade", ("grad",)),
+        ("margin", {2: 1}, "params.2: unknown parameter; method 'Posterior margin' has none", ("2",)),
+        (Graded, {"grade": 0}, "params.grade: expected an integer >= 1, got 0", ("grade",)),
+        (Graded, {"grade": 7}, "params: expected another grade", ()),
+        (Graded(), {"grade": 2}, "params: the method is an object with its own parameters; leave these out", ()),
+    ],
+)
+def test_a_wrong_parameter_is_named(method, params, said, item):
+    with pytest.raises(ArgumentError) as error:
+        reallocator(method, params)
+    assert (str(error.value), error.value.argument, error.value.item) == (said, "params", item)
+
+
+def test_parameters_reach_the_re_allocator():
+    assert reallocator(Graded, {"grade": 2}).params == Graded.Params(grade=2, share=0.5)
+    assert reallocator(f"{__name__}:Graded").params == reallocator(Graded, {}).params == Graded.Params()
+    own = Graded(share=1.0)
+    assert reallocator(own) is reallocator(own, {}) is own
+
+
+def test_a_re_allocator_is_described_by_its_class():
+    class Plain(Reallocator):
+        """One line.
+
+        More lines.
+        """
+
+    class Named(Plain):
+        label, description = "By name", "In words."
+
+    class Bare(Named):
+        pass
+
+    assert [(each.label, each.description) for each in (Plain, Named, Bare)] == [
+        ("Plain", "One line."),
+        ("By name", "In words."),
+        ("Bare", ""),
+    ]
 
 
 def test_the_ledger_names_the_method():
@@ -142,6 +215,24 @@ def test_the_margin_prefers_what_the_model_prefers():
     assert found.sample.tolist() == [6, 7]
     assert found.score == pytest.approx([0.8, 0.2])
     assert found.rho == pytest.approx(np.tanh([0.8, 0.2]))  # the threshold is 0, that of the rare samples themselves
+
+
+def test_the_margin_takes_the_threshold_that_is_asked_for():
+    """The margins of class 1 are -0.8 six times, then 0.8, 0.2 and twice 0; class 2 is absent."""
+    Q = np.array([[0.9, 0.1, 0.0]] * 6 + [[0.1, 0.9, 0.0], [0.4, 0.6, 0.0], [0.2, 0.8, 0.0], [0.3, 0.7, 0.0]])
+    own, method, rng = Q[np.arange(10), RARE], REALLOCATORS["margin"](), np.random.default_rng(0)
+    margin = (Q - own[:, None]).T
+    for rule, expected in (("higher", [0.0, 0.2]), ("linear", None)):
+        found = method.propose(Q, RARE, RelabelOptions(tau=0.15, threshold=rule), rng)
+        np.testing.assert_allclose(found.threshold, np.quantile(margin, 0.85, axis=1, method=rule))
+        assert expected is None or found.threshold[:2] == pytest.approx(expected)
+        assert found.varpi.tolist() == [0.0, 0.75, 1.0]
+    found = method.propose(Q, RARE, RelabelOptions(threshold=0.1), rng)
+    assert found.threshold.tolist() == [0.1, 0.1, 0.1]
+    assert (found.sample.tolist(), found.target.tolist()) == ([6, 7], [1, 1])
+    assert found.rho == pytest.approx(np.tanh([0.7, 0.1]) * 0.75)
+    done = fedrela.relabel(Q, RARE, tau=1.0, threshold=[0.3, 0.1, 0.2], method="margin")
+    assert (done.threshold.tolist(), done.weights.tolist()) == ([0.3, 0.1, 0.2], [0.0, 0.75, 1.0])
 
 
 def test_confident_learning_moves_in_any_direction():
@@ -177,8 +268,9 @@ def test_a_re_allocator_without_propose_is_told_so():
     class Bare(Reallocator):
         """Nothing yet."""
 
-    with pytest.raises(ArgumentError, match="Bare: does not implement propose"):
+    with pytest.raises(ArgumentError) as error:
         fedrela.relabel([[0.9, 0.1], [0.2, 0.8]], [0, 0], method=Bare)
+    assert (str(error.value), error.value.argument) == ("method: Bare: does not implement propose", "method")
 
 
 def test_confident_learning_takes_the_largest_margins_first():
@@ -188,6 +280,27 @@ def test_confident_learning_takes_the_largest_margins_first():
     Q = np.array([own] * 8 + doubtful + [other] * 8)
     labels = np.repeat([0, 1], [12, 8])
     assert fedrela.relabel(Q, labels, tau=1.0, method="confident").moved.tolist() == [9, 11]
+
+
+def test_a_class_of_one_sample_is_as_confident_as_that_sample():
+    """At 0.6 a sample counts for class 1, at 0.55 it does not: one of the ten labels is estimated to be wrong."""
+    Q = np.array([[0.9, 0.1]] * 8 + [[0.45, 0.55], [0.4, 0.6], [0.4, 0.6]])
+    assert fedrela.relabel(Q, np.repeat([0, 1], [10, 1]), tau=1.0, method="confident").moved.tolist() == [9]
+
+
+def test_the_samples_that_count_stand_for_their_whole_class():
+    """Of class 1 only the first sample counts, for class 0: all three labels are estimated to be wrong."""
+    Q = np.array([[0.5, 0.3, 0.2]] * 2 + [[0.55, 0.45, 0.0], [0.48, 0.3, 0.22], [0.47, 0.3, 0.23]])
+    done = fedrela.relabel(Q, [0, 0, 1, 1, 1], num_classes=3, tau=1.0, method="confident")
+    assert done.moved.tolist() == [2, 3, 4]
+
+
+def test_every_sample_counts_for_a_class_that_its_own_samples_deny():
+    """The threshold of class 2 is 0, so the three doubtful samples of class 0 count for it, and not for class 1."""
+    Q = np.array([[1.0, 0.0, 0.0]] * 2 + [[0.4, 0.6, 0.0]] * 3 + [[0.2, 0.8, 0.0]] * 2 + [[1.0, 0.0, 0.0]])
+    done = fedrela.relabel(Q, [0, 0, 0, 0, 0, 0, 1, 2], tau=1.0, method="confident")
+    assert done.moved.tolist() == [5, 7]
+    assert done.labels[[5, 7]].tolist() == [1, 0]
 
 
 def test_confident_learning_moves_nothing_into_a_class_without_samples():
@@ -204,13 +317,51 @@ ONE = {"sample": np.array([1]), "target": np.array([0]), "score": np.array([0.5]
         ({"sample": [1]}, "sample: expected a NumPy array with one number per move"),
         ({"score": np.array([0.5, 0.5])}, "score: expected a NumPy array with one number per move"),
         ({"target": np.array([0.0])}, "target: unexpected dtype float64"),
+        ({"rho": [0.5]}, "rho: expected a NumPy array with one number per move"),
+        ({"sample": np.array([[1]])}, "sample: expected a NumPy array with one number per move"),
+        ({"sample": np.array([1.0])}, "sample: unexpected dtype float64"),
+        ({"sample": np.array([True])}, "sample: unexpected dtype bool"),
+        ({"score": np.array([1])}, "score: unexpected dtype int64"),
+        ({"rho": np.array([1])}, "rho: unexpected dtype int64"),
         ({"sample": np.array([4])}, "sample: expected numbers from 0 to 3"),
+        ({"sample": np.array([-1])}, "sample: expected numbers from 0 to 3"),
+        ({"target": np.array([2])}, "target: expected numbers from 0 to 1"),
         ({"target": np.array([-1])}, "target: expected numbers from 0 to 1"),
         ({"score": np.array([np.nan])}, "score: expected finite numbers"),
+        ({"score": np.array([-np.inf])}, "score: expected finite numbers"),
+        ({"rho": np.array([-0.1])}, "rho: expected probabilities from 0 to 1"),
+        ({"rho": np.array([1.1])}, "rho: expected probabilities from 0 to 1"),
+        ({"rho": np.array([np.nan])}, "rho: expected probabilities from 0 to 1"),
+        ({"target": np.array([1])}, "target: a sample has that label already"),
+        ({"sample": np.array([3]), "rho": np.array([0.0])}, ""),
+        ({"sample": np.array([0], np.uint8), "target": np.array([1]), "rho": np.array([1.0], np.float32)}, ""),
+        ({name: values[:0] for name, values in ONE.items()}, ""),
     ],
 )
 def test_a_proposal_of_another_form_is_named(change, said):
     assert _fault(Candidates(**ONE | change), np.array([0, 1, 1, 1]), 2) == said
+
+
+def test_proposals_are_sorted_by_class_and_completed():
+    class Backwards(Reallocator):
+        def propose(self, posterior, labels, options, rng):
+            assert not posterior.flags.writeable
+            assert not labels.flags.writeable
+            sample, target = np.array([0, 1, 2, 3]), np.array([2, 1, 2, 1])
+            return Candidates(sample, target, np.zeros(4), np.ones(4), **given)
+
+    Q, y = np.full((5, 4), 0.25), np.array([0, 0, 0, 0, 1])
+    options, rng = RelabelOptions(), np.random.default_rng(0)
+    for given in ({}, {"threshold": np.arange(4.0)}, {"varpi": np.ones(4)}):
+        found = proposal(Backwards(), Q, y, 4, options, rng)
+        assert (found.sample.tolist(), found.target.tolist()) == ([1, 3, 0, 2], [1, 1, 2, 2])
+        assert found.threshold.tolist() == ([0, 1, 2, 3] if "threshold" in given else [np.inf] * 4)
+        assert found.varpi.tolist() == [0.0, 0.75, 1.0, 1.0]
+    given = {"threshold": np.arange(4.0), "varpi": np.ones(4)}
+    assert proposal(Backwards(), Q, y, 4, options, rng).varpi.tolist() == [1.0] * 4
+    assert Q.flags.writeable
+    nothing = proposal(Backwards(), Q[:0], y[:0], 4, options, rng)
+    assert (len(nothing.sample), nothing.threshold.tolist()) == (0, [np.inf] * 4)
 
 
 def test_a_new_re_allocator_is_one_file_and_one_line(tmp_path):
