@@ -170,6 +170,15 @@ def test_parameters_reach_the_re_allocator():
     assert reallocator(own) is reallocator(own, {}) is own
 
 
+def test_an_installed_package_offers_a_re_allocator(tmp_path, monkeypatch):
+    there = tmp_path / "mine-1.0.dist-info"
+    there.mkdir()
+    (there / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (there / "entry_points.txt").write_text(f"[fedrela.reallocators]\nmine = {__name__}:Sound\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert type(reallocator("mine")) is Sound
+
+
 def test_a_re_allocator_is_described_by_its_class():
     class Plain(Reallocator):
         """One line.
@@ -347,16 +356,16 @@ def test_proposals_are_sorted_by_class_and_completed():
         def propose(self, posterior, labels, options, rng):
             assert not posterior.flags.writeable
             assert not labels.flags.writeable
-            sample, target = np.array([0, 1, 2, 3]), np.array([2, 1, 2, 1])
-            return Candidates(sample, target, np.zeros(4), np.ones(4), **given)
+            return Candidates(np.arange(40), np.arange(40) % 3 + 1, np.zeros(40), np.ones(40), **given)
 
-    Q, y = np.full((5, 4), 0.25), np.array([0, 0, 0, 0, 1])
+    Q, y = np.full((44, 4), 0.25), np.repeat([0, 1], [40, 4])
     options, rng = RelabelOptions(), np.random.default_rng(0)
     for given in ({}, {"threshold": np.arange(4.0)}, {"varpi": np.ones(4)}):
         found = proposal(Backwards(), Q, y, 4, options, rng)
-        assert (found.sample.tolist(), found.target.tolist()) == ([1, 3, 0, 2], [1, 1, 2, 2])
+        assert found.sample.tolist() == [*range(0, 40, 3), *range(1, 40, 3), *range(2, 40, 3)]
+        assert np.all(np.diff(found.target) >= 0)
         assert found.threshold.tolist() == ([0, 1, 2, 3] if "threshold" in given else [np.inf] * 4)
-        assert found.varpi.tolist() == [0.0, 0.75, 1.0, 1.0]
+        assert found.varpi.tolist() == [0.0, 0.9, 1.0, 1.0]
     given = {"threshold": np.arange(4.0), "varpi": np.ones(4)}
     assert proposal(Backwards(), Q, y, 4, options, rng).varpi.tolist() == [1.0] * 4
     assert Q.flags.writeable

@@ -48,10 +48,10 @@ def _check_threshold(value: Any) -> str | float | tuple[float, ...] | None:
     if isinstance(value, str | bool | Mapping):
         return check_choice("threshold", value, QUANTILES, ", or z values")
     if isinstance(value, list | tuple) and not value:
-        raise ArgumentError("expected one z value per class, got none", argument="threshold")
+        raise ArgumentError("expected one z value per class, got none")
     for i, z in enumerate(value) if isinstance(value, list | tuple) else ():
         if isinstance(z, bool) or not isinstance(z, int | float | np.number) or not np.isfinite(z):
-            raise ArgumentError(f"expected a z value, got {shown(z)}", argument="threshold", item=(i,))
+            raise ArgumentError(f"expected a z value, got {shown(z)}", item=(i,))
     z = as_array("threshold", value)
     z = check_array("threshold", z, z.shape[:1], np.float64)
     return tuple(z.tolist()) if z.ndim else float(z)

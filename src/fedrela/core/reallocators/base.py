@@ -47,8 +47,8 @@ class Reallocator:
     own_budget: ClassVar[bool] = False  #: whether its own threshold limits the proposals, so that they are not cut
 
     def __init_subclass__(cls) -> None:
-        cls.label = cls.__dict__.get("label", "") or cls.__name__
-        cls.description = cls.__dict__.get("description", "") or (cls.__doc__ or "").partition("\n")[0]
+        cls.label = cls.__dict__.get("label") or cls.__name__
+        cls.description = cls.__dict__.get("description") or (cls.__doc__ or "").partition("\n")[0]
 
     def __init__(self, **params: Any) -> None:
         self.params: Any = self.Params(**params)
