@@ -205,6 +205,7 @@ def test_kept_rows_and_taus_at_their_borders():
     assert Limits(keep=["0", 2]).kept_rows(3).tolist() == [True, False, True]
     assert Limits(keep=["a", 1]).kept_rows(3, ("1", "b", "a")).tolist() == [True, False, True]
     assert Limits(class_tau={"2": 0.5}).class_taus(0.1, 3).tolist() == [0.1, 0.1, 0.5]
+    assert Limits(class_tau={"2": 0.5}).class_taus(1, 3).tolist() == [1.0, 1.0, 0.5]
     with pytest.raises(ArgumentError, match=r"^class_tau\.rare: expected a class from 0 to 2, got 'rare'$"):
         Limits(class_tau={"rare": 0.5}).class_taus(0.1, 3)
 
@@ -257,7 +258,8 @@ def test_owners_limits_are_pairs_since_a_file_holds_no_matrix():
 
 def test_agreement_just_enough_and_just_too_small():
     assert eligible_by_agreement(0.5, 0.5, 3) is None
-    assert eligible_by_agreement(0.49, 0.5, 3).tolist() == [False, False, False]
+    nobody = eligible_by_agreement(0.49, 0.5, 150)
+    assert run(eligible=nobody).ledger.options["ineligible"] == nobody.size == 150
 
 
 def test_limits_with_numbers_stay_as_they_are():

@@ -63,6 +63,8 @@ def test_what_is_left_open_comes_from_the_preset():
     assert RelabelOptions().variant(3) == PRESETS["paper"]
     assert RelabelOptions(preset="official").variant(3) == PRESETS["official"]
     assert RelabelOptions(preset="official", spread="sample").variant(3) == ("sample", "order", "winner")
+    assert RelabelOptions(threshold="linear", target="winner").variant(3) == ("sample", "linear", "winner")
+    assert RelabelOptions(threshold=[1, 2]).variant(2).threshold.tolist() == [1.0, 2.0]
     assert RelabelOptions(threshold=2).variant(3).threshold.tolist() == [2.0, 2.0, 2.0]
     assert RelabelOptions(threshold=[1, 2]) == RelabelOptions(threshold=(1.0, 2.0))
 

@@ -162,7 +162,7 @@ class RelabelOptions(Limits):
         preset = PRESETS[self.preset]
         threshold = self.threshold if isinstance(self.threshold, str) else preset.threshold
         if not isinstance(self.threshold, str | None):
-            z = np.asarray(self.threshold, np.float64)
+            z = np.asarray(self.threshold)
             threshold = check_array("threshold", z if z.ndim else np.full(num_classes, z), (num_classes,), np.float64)
         return Variant(self.spread or preset.spread, threshold, self.target or preset.target)
 
