@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fedrela
 from fedrela.core import Provenance
-from fedrela.core.ledger import MOVES, arrays_digest, record_digest, to_record
+from fedrela.core.ledger import MOVES, arrays_digest, labels_digest, record_digest, to_record
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from helpers.batteries import examples
 from helpers.core_cases import make
@@ -375,3 +375,9 @@ def test_the_digest_of_arrays_is_of_names_shapes_and_values_in_any_byte_order():
     assert same == arrays_digest({"a": a.astype("<i4"), "b": np.ones(2)})
     others = ({"a": a.reshape(2, 3), "b": np.ones(2)}, {"a": a, "c": np.ones(2)}, {"a": a + 1, "b": np.ones(2)})
     assert same not in [arrays_digest(each) for each in others]
+
+
+def test_the_digest_of_labels_does_not_depend_on_their_dtype():
+    expected = hashlib.sha256(np.array([3, 0, 100], "<i8").tobytes()).hexdigest()
+    for dtype in ("i1", "u1", ">i4", "<i8", ">u8"):
+        assert labels_digest(np.array([3, 0, 100], dtype)) == expected

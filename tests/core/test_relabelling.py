@@ -104,6 +104,15 @@ def test_samples_that_must_stay_stay():
     np.testing.assert_array_equal(done.threshold, free.threshold)
 
 
+@pytest.mark.parametrize(("stay", "rows"), [([], None), ([7], [7]), ([0, 3, 199], [0, 3, 199]), (range(200), None)])
+def test_the_ledger_names_the_rows_that_stay_unless_it_is_none_or_all(stay, rows):
+    eligible = np.ones(CASE.n, bool)
+    eligible[list(stay)] = False
+    options = run(eligible=eligible).ledger.options
+    assert (options["ineligible"], options.get("ineligible_rows")) == (len(stay), rows)
+    assert "ineligible_rows" not in run().ledger.options
+
+
 def test_cap_reached_is_noted():
     done = run(max_fraction=0.02)
     assert done.moved.size == 4

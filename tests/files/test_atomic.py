@@ -175,7 +175,10 @@ def test_digests(tmp_path: Path) -> None:
     assert digest(memoryview(b"data")) == hashlib.sha256(b"data").hexdigest()
 
 
-@pytest.mark.parametrize("name", ["a", "client-3.json", "a b", "Straße", "日本", "100%", "50%ab", "console", "n.con"])
+@pytest.mark.parametrize(
+    "name",
+    ["a", "client-3.json", "a b", "Straße", "日本", "100%", "50%ab", "console", "n.con", "X-ray X", "a" * 200],
+)
 def test_plain_names(name: str) -> None:
     assert safe_join("folder", name) == Path("folder", name)
     assert safe_path("folder", f"{name}/{name}") == Path("folder", name, name)
@@ -195,6 +198,12 @@ def test_names_that_are_not_plain(name: str) -> None:
     assert str(caught.value).isprintable()
     with pytest.raises(DataError, match="not a plain relative path"):
         safe_path("folder", f"good/{name}" if name != "a/b" else "a//b")
+
+
+def test_a_plain_name_has_at_most_200_bytes() -> None:
+    for name in ("a" * 201, "ä" * 101):
+        with pytest.raises(DataError, match="not a plain file name"):
+            safe_join("folder", name)
 
 
 def test_a_message_shows_the_beginning_of_a_long_name() -> None:

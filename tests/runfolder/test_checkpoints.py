@@ -184,6 +184,21 @@ def test_a_damaged_newest_gives_way_to_the_one_before(part, damage, folder):
         folder.load_checkpoint()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data + b" ", "not a record of this format"),
+        (lambda data: b"[]", "not a record of this format"),
+        (lambda data: data.replace(b'"round": 2', b'"round": 3'), "it does not match its digest"),
+    ],
+)
+def test_the_note_says_what_is_wrong_with_a_manifest(change, said, folder):
+    save_rounds(folder, 1, 2)
+    path = newest(folder) / "manifest.json"
+    path.write_bytes(change(path.read_bytes()))
+    assert folder.load_checkpoint().note == f"000002: {said}"
+
+
 def test_saving_again_after_going_back(folder):
     save_rounds(folder, 2, 4)
     (newest(folder) / "record.json").unlink()
