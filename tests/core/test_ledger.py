@@ -79,8 +79,13 @@ def test_an_existing_file_is_kept(file):
 
 
 def test_the_ledger_cannot_be_written_to():
-    with pytest.raises(ValueError, match="read-only"):
-        LEDGER.original[0] = 1
+    original = LEDGER.original.copy()
+    made = changed(original=original)
+    for name in ("original", *MOVES):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(made, name)[0] = 1
+    original[0] += 1  # the caller's own array is not frozen, nor is it the ledger's
+    assert made == LEDGER
     with pytest.raises(dataclasses.FrozenInstanceError):
         LEDGER.refusal = "x"
 

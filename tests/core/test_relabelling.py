@@ -63,6 +63,12 @@ def test_absent_classes_are_targets():
     assert set(done.labels[done.moved]) <= {2, 3, 4, 5}
 
 
+def test_a_class_of_one_sample_is_not_absent():
+    y = np.repeat([0, 1], [79, 1])
+    done = fedrela.relabel(CASE.Q[:80], y, tau=0.1, uniforms=SURE[:80], absent=False)
+    assert set(done.labels[done.moved]) == {1}
+
+
 def test_no_spread_is_noted_and_not_refused():
     Q = np.tile([0.7, 0.2, 0.1], (30, 1))
     y = np.repeat([0, 1, 2], [20, 8, 2])

@@ -134,6 +134,29 @@ def test_senders():
     assert [(type(upload.client), upload.client) for upload in admission.admitted] == [(int, 3)]
 
 
+def test_everybody_who_is_left_out_is_named_by_ascending_client():
+    twice = [sent(client, value) for client in (3, 2) for value in (1.0, 2.0)]
+    admission = admission_of(*twice, sent(1, np.nan), sent(0, round=ROUND + 1), "no upload", sent(4))
+    both = [(client, "sent twice") for client in (2, 2, 3, 3)]
+    assert excluded(admission) == [(0, "wrong round"), (1, "not finite: weights"), *both, (None, "not an upload")]
+
+
+@pytest.mark.parametrize(
+    ("parts", "left_out"),
+    [
+        ({}, (None, "unknown sender")),
+        ({"client": 1}, (1, "wrong round")),
+        ({"client": 1, "round": ROUND}, (1, "wrong number of samples")),
+        ({"client": 1, "round": ROUND, "samples": 5}, (1, "no named arrays")),
+    ],
+)
+def test_an_upload_that_lacks_a_part(parts, left_out):
+    """As from a sender that does not build it as we do."""
+    upload = object.__new__(Upload)
+    upload.__dict__.update(parts)
+    assert excluded(admission_of(upload)) == [left_out]
+
+
 @pytest.mark.parametrize("round", [ROUND - 1, ROUND + 1, float(ROUND), str(ROUND), None, -ROUND])
 def test_a_late_upload_does_no_harm_not_even_to_its_sender(round):
     admission = admission_of(sent(4, 2.0, round=round), sent(4, 1.0))
@@ -165,6 +188,7 @@ def test_the_limit_is_relative_to_the_median_of_the_others():
     assert len(admission_of(sent(0), sent(1), sent(2, 1e6), norm_limit=0).admitted) == 3
     without = admission_of(sent(0), sent(1), sent(2, 1e6), reference=None)
     assert (len(without.admitted), without.norms) == (3, {})
+    assert len(admission_of(sent(0), sent(1), sent(2), reference=None, norm_limit=0.5).admitted) == 3
 
 
 @pytest.mark.parametrize("clients", range(3, 11))
@@ -216,6 +240,25 @@ def test_the_largest_magnitude_is_the_same_for_every_dtype():
         for value, count in ((0.9e19, 1), (0.95e19, 0)):
             upload = Upload(0, ROUND, 5, {"weights": np.full(4, value, dtype)})
             assert len(admission_of(upload, specs=specs, reference=np.zeros(4, dtype)).admitted) == count
+
+
+def test_the_largest_square_of_a_norm_is_the_largest_float32():
+    root = np.array([4095, 90, 9, 3])  # of 2**24 - 1
+    assert float(root @ root) * 2.0**104 == float(np.finfo("f4").max)
+    assert admission_of(sent(0, *(root * 2.0**52))).excluded == ()
+    assert reasons(admission_of(sent(0, *(np.array([4095, 90, 9, 4]) * 2.0**52)))) == ["values too large: weights"]
+
+
+def test_a_callers_own_handling_of_overflow_does_not_matter():
+    with np.errstate(all="raise"):
+        admission = admission_of(sent(0, 3e38), reference=np.full(4, -3e38, "f4"))
+    assert reasons(admission) == ["values too large: weights"]
+
+
+def test_integers_have_no_norm():
+    upload = Upload(0, ROUND, 5, {"weights": np.full(4, 7)})
+    admission = admission_of(upload, specs={"weights": ArraySpec((4,), "int64")}, reference=np.zeros(4, int))
+    assert admission.norms == {0: 0.0}
 
 
 @pytest.mark.parametrize(

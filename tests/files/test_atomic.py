@@ -35,6 +35,16 @@ def test_write_makes_folders_and_replaces(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["file"]
 
 
+def test_only_private_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        write_bytes(tmp_path / "public", b"")
+        write_bytes(tmp_path / "private", b"", private=True)
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("public", "private")] == [0o644, 0o600]
+
+
 def test_write_without_overwriting(tmp_path: Path) -> None:
     write_bytes(tmp_path / "file", b"old", overwrite=False)
     with pytest.raises(ArgumentError, match="exists already"):

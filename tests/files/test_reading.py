@@ -35,8 +35,9 @@ from fedrela.files import (
 def test_a_plain_file_is_read_up_to_a_limit(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
     assert read_plain(tmp_path / "file", 5) == b"12345"
-    with pytest.raises(OSError, match="more than 4 bytes"):
+    with pytest.raises(OSError, match="more than 4 bytes") as error:
         read_plain(tmp_path / "file", 4)
+    assert (error.value.errno, error.value.filename) == (errno.EFBIG, str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(__file__)])
