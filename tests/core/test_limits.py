@@ -164,6 +164,16 @@ NAMED = {"class_names": NAMES}
             ("1",),
         ),
         ({"class_tau": 0.1}, "class_tau: expected a table class -> fraction, got 0.1", ()),
+        (
+            {"class_tau": {1: 0.1, "1": 0.2}},
+            "class_tau.1: expected each class once, got 1 as number and as text",
+            ("1",),
+        ),
+        (
+            {"class_tau": {"rare": 0.1, 3: 0.2}, "class_names": NAMES},
+            "class_tau.rare: expected each class once, got class 3 by its number and by its name",
+            ("rare",),
+        ),
         ({"class_names": NAMES[:3]}, "class_names: expected 4 distinct strings, got 3 in 3", ()),
         ({"ids": ["a"] * 150}, "ids: expected 150 distinct strings, got 1 in 150", ()),
     ],

@@ -71,6 +71,8 @@ def _check_class_tau(value: Any) -> dict[str, float] | None:
     for key, tau in (value or {}).items():
         if not isinstance(key, str) and (type(key) is not int or key < 0):
             raise WrongKeyError(f"expected a class number >= 0 or a class name, got {shown(key)}", item=(str(key),))
+        if str(key) in table:
+            raise WrongKeyError(f"expected each class once, got {key} as number and as text", item=(str(key),))
         try:
             table[str(key)] = check_fraction("class_tau", tau, per_cent_hint=True)
         except ArgumentError as error:
@@ -119,7 +121,13 @@ class Limits(Options):
                     for i, (a, b) in enumerate(pairs)
                 )
         if self.class_tau is not None:
-            table = {str(class_number(c, names, "class_tau", (c,))): tau for c, tau in self.class_tau.items()}
+            table: dict[str, float] = {}
+            for c, tau in self.class_tau.items():
+                number = str(class_number(c, names, "class_tau", (c,)))
+                if number in table:
+                    what = f"expected each class once, got class {number} by its number and by its name"
+                    raise ArgumentError(what, argument="class_tau", item=(c,))
+                table[number] = tau
             changed["class_tau"] = table
         return replace(self, **changed)
 
