@@ -247,10 +247,21 @@ def test_what_a_terminal_cannot_encode_is_spelled_out(encoding, printed):
     assert done.stdout.strip() == printed
 
 
-@pytest.mark.parametrize(("chosen", "printed"), [({}, b"1 +/- 1"), ({"PYTHONUTF8": "1"}, "1 ± 1".encode())])
+@pytest.mark.parametrize(
+    ("chosen", "printed"),
+    [
+        ({"LC_ALL": "C"}, b"1 +/- 1"),
+        ({"LANG": "C"}, b"1 +/- 1"),
+        ({"LANG": "POSIX"}, b"1 +/- 1"),
+        ({"LC_ALL": "C", "PYTHONUTF8": "1"}, "1 ± 1".encode()),
+        ({"LC_ALL": "C.UTF-8", "LANG": "C"}, "1 ± 1".encode()),
+        ({}, "1 ± 1".encode()),
+    ],
+    ids=str,
+)
 def test_the_c_locale_is_ascii_unless_utf8_is_asked_for(chosen, printed):
     code = "import fedrela.cli.main as entry; entry._run = lambda _: print('1 \\xb1 1') or 0; entry.main()"
-    usual = {name: value for name, value in os.environ.items() if name not in ("PYTHONUTF8", "PYTHONIOENCODING")}
-    there = usual | {"LC_ALL": "C"} | chosen
+    of_locale = ("PYTHONUTF8", "PYTHONIOENCODING", "LC_ALL", "LC_CTYPE", "LANG")
+    there = {name: value for name, value in os.environ.items() if name not in of_locale} | chosen
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, env=there)
     assert done.stdout.strip() == printed

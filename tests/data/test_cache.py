@@ -117,7 +117,7 @@ def test_a_pipe_a_device_or_a_link_is_replaced_and_never_read(decoder, kind, pat
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert decoder()["twice"].tolist() == good
-    assert len(said) == (pattern != "digest-*")
+    assert len(said) == 1
     assert place.is_file()
     assert not place.is_symlink()
 
@@ -196,8 +196,29 @@ def test_a_damaged_memory_is_not_believed(tmp_path):
     os.utime(path, (1e9, 1e9))
     first = files_digest([path], folder=tmp_path / "cache")
     memory = next((tmp_path / "cache").iterdir())
-    memory.write_bytes(b"g" * 64)
-    assert files_digest([path], folder=tmp_path / "cache") == first
+    whole = memory.read_bytes()
+    for damaged in (b"g" * 64, b"", whole[:64], whole[:-1], b"\xff" + whole[1:], whole + b"0"):
+        memory.write_bytes(damaged)
+        with pytest.warns(UserWarning, match=r"does not match its digest; the files are read again$"):
+            assert files_digest([path], folder=tmp_path / "cache") == first
+    assert memory.read_bytes() == whole
+
+
+@pytest.mark.parametrize("swapped", ["digest-*", "*-twice.npy*"])
+def test_an_entry_of_other_files_is_not_believed(decoder, tmp_path, swapped):
+    other = Decoder(tmp_path / "other", decoder.folder)
+    other.path.write_bytes(bytes(reversed(range(100))))
+    for each in (decoder, other):
+        os.utime(each.path, (1e9, 1e9))
+    good = decoder()["twice"].tolist()
+    mine = sorted(decoder.folder.glob(swapped))
+    other()
+    theirs = sorted({*decoder.folder.glob(swapped)} - {*mine})
+    assert len(mine) == len(theirs) > 0
+    for to, by in zip(mine, theirs, strict=True):
+        to.write_bytes(by.read_bytes())
+    with pytest.warns(UserWarning, match="does not match its digest"):
+        assert decoder()["twice"].tolist() == good
 
 
 def test_order_and_borders_of_files_count(tmp_path):

@@ -38,6 +38,20 @@ def test_a_folder_is_gone_at_the_end_also_after_an_error(temporary):
     assert not any(temporary.iterdir())
 
 
+def test_leftovers_go_from_the_folder_that_is_named_too(temporary, tmp_path):
+    code = KILLED.replace("scratch()", "scratch(Path(sys.argv[2]))")
+    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
+    named = tmp_path / "named"
+    named.mkdir()
+    subprocess.run([sys.executable, "-c", code, temporary / "pymp-1", named], env=environment)
+    (left,) = named.iterdir()
+    with scratch():
+        assert left.is_dir()
+    with scratch(named) as mine:
+        assert [*named.iterdir()] == [mine]
+    assert not any(named.iterdir())
+
+
 def test_what_a_killed_process_left_is_removed_by_the_next_one(temporary, monkeypatch):
     foreign = temporary / "pymp-1"
     environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -18,10 +18,10 @@ from fedrela.flower.roster import Roster
 
 
 class Nodes:
-    """A grid whose nodes say that they are these clients."""
+    """A grid whose nodes say that they are these clients, and what else they say."""
 
-    def __init__(self, clients):
-        self.clients = clients
+    def __init__(self, clients, said=None):
+        self.clients, self.said = clients, said or {}
 
     def get_node_ids(self):
         return [*self.clients]
@@ -29,7 +29,7 @@ class Nodes:
     def send_and_receive(self, messages, timeout):
         for asked in messages:
             node = asked.metadata.dst_node_id
-            said = ConfigRecord({"client": 0, "fingerprint": "f"})
+            said = ConfigRecord({"client": 0, "fingerprint": "f", "data": "d", **self.said.get(node, {})})
             said.__dict__["_data"]["client"] = self.clients[node]  # of any type
             reply = Message(RecordDict({CONFIG: said}), reply_to=asked)
             reply.metadata._src_node_id = node
@@ -63,6 +63,28 @@ def test_two_nodes_of_one_number_and_impossible_numbers_are_logged(log):
     assert roster.find({1}) == {}  # the one left out is asked again when it comes back
     grid.clients[17] = 1
     assert roster.find({1}) == {1: 17}
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"data": "e"}, "has other data than the configuration: digest e, expected d"),
+        ({"refused": "its owner said no"}, "its owner said no"),
+        ({"fingerprint": "g"}, "a node with another configuration claimed to be it"),
+    ],
+    ids=["data", "refusal", "configuration"],
+)
+def test_a_second_node_that_may_not_take_part_is_logged_and_the_first_stays(log, said, problem):
+    grid = Nodes({11: 0}, {12: said})
+    roster = Roster(grid, "f", 0.1, {})
+    roster.data_sha256 = "d"
+    assert roster.find({0}) == {0: 11}
+    grid.clients[12] = 0
+    assert roster.find({0}) == roster.find({0}) == {0: 11}
+    assert log == [f"client 0: two nodes claim to be it, 11 and 12; the second is ignored: {problem}"]
+    del grid.clients[11]
+    assert roster.find({0}) == {}
+    assert str(roster.why_absent(0)) == f"not connected: {problem}"
 
 
 @pytest.mark.parametrize("keys", [{}, {0: "key"}], ids=["no keys", "keys"])

@@ -182,9 +182,10 @@ def main() -> int:
 
 
 def _wants_ascii() -> bool:
-    """Whether the user chose the C locale but not UTF-8; by default Python writes UTF-8 even in that locale."""
+    """Whether the user chose the C locale but not UTF-8; Python then writes UTF-8, as if no locale were chosen."""
     chosen = os.environ.get("PYTHONUTF8") or os.environ.get("PYTHONIOENCODING")
-    return os.environ.get("LC_ALL") in ("C", "POSIX") and not chosen
+    locales = {os.environ.get("LC_ALL"), os.environ.get("LANG")}  # Python may have changed LC_CTYPE
+    return bool(sys.flags.utf8_mode and not chosen and locales & {"C", "POSIX"})
 
 
 def _fill_standard_streams() -> None:

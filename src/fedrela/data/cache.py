@@ -3,11 +3,11 @@
 An entry's address is the SHA-256 of the source files, the decoding options and a format version, so an entry is never
 stale: different bytes or options have a different address. Each array is filled under a temporary name and renamed
 when it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
-reader keeps the file it has mapped. Beside each array is its digest, which is checked at every read: a damaged entry is
-rebuilt, with a warning.
+reader keeps the file it has mapped. Beside each array is a digest of its name and its bytes, which is checked at every
+read: an entry that is damaged, or that belongs to another address, is rebuilt, with a warning.
 
 Hashing a large data set at every start would cost as much as decoding it, so the digest of a list of files is cached
-under their names, sizes, inodes and modification times.
+under their names, sizes, inodes and modification times, with a digest of both that is checked as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +41,7 @@ PathOrNone = str | Path | None
 Progress = Callable[[int, int, str], None]
 NewArray = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
 
-FORMAT = 1
+FORMAT = 2
 BLOCK = 1 << 20
 SETTLED_SECONDS = 2.0  # a file modified less than this ago could change again without a new modification time
 ABANDONED_SECONDS = 86_400.0
@@ -111,9 +110,14 @@ def digest_path(path: Path) -> Path:
 
 def _matches(path: Path) -> bool:
     try:
-        return read_plain(digest_path(path), 64) == size_and_digest(path)[1].encode()
+        return read_plain(digest_path(path), 64) == _seal(path, size_and_digest(path)[1])
     except OSError:  # a pipe or a device, too
         return False
+
+
+def _seal(path: Path, content: str) -> bytes:
+    """Return the digest that binds what a file of the cache holds to the file's name."""
+    return digest(f"{path.name} {content}".encode()).encode()
 
 
 def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) -> None:
@@ -133,7 +137,7 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
         with _writing(folder):
             for name in paths:
                 new_files[name].finish()
-                write_bytes(digest_path(paths[name]), digest_file(paths[name]).encode())
+                write_bytes(digest_path(paths[name]), _seal(paths[name], digest_file(paths[name])))
     finally:
         for new_file in new_files.values():
             new_file.discard()
@@ -158,9 +162,8 @@ def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: 
     settled = latest < time.time() - SETTLED_SECONDS
     stamp = [(os.path.abspath(path), f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino) for path, f in stats]
     memo = cache_folder(folder) / f"digest-{digest(json.dumps(stamp).encode())}"
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        if settled and re.fullmatch("[0-9a-f]{64}", cached := read_plain(memo, 64).decode("ascii")):
-            return cached
+    if settled and (known := _known_digest(memo)):
+        return known
     total, done = sum(stat.st_size for _, stat in stats), 0
     overall = hashlib.sha256()
     for path, stat in stats:
@@ -173,5 +176,20 @@ def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: 
             progress(done, total, "hashing")
     if settled:
         with contextlib.suppress(OSError):  # without a writable cache this is slower, not wrong
-            write_bytes(memo, overall.hexdigest().encode())
+            write_bytes(memo, overall.hexdigest().encode() + _seal(memo, overall.hexdigest()))
     return overall.hexdigest()
+
+
+def _known_digest(memo: Path) -> str:
+    """Return the digest that a file of the cache holds; empty, with a warning, if it is not what was written there."""
+    try:
+        content = read_plain(memo, 128)
+    except FileNotFoundError:
+        return ""
+    except OSError:  # a pipe or a device, or too long
+        content = b""
+    known = content[:64].decode("ascii", "replace")
+    if content[64:] == _seal(memo, known):
+        return known
+    warnings.warn(f"{memo}: does not match its digest; the files are read again", stacklevel=2)
+    return ""

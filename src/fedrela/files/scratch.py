@@ -20,10 +20,10 @@ _locks = contextlib.ExitStack()  # held until this process ends
 
 
 @contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    """Yield a new folder that is removed at the end or, after a kill, by another process."""
-    remove_leftovers()
-    folder = Path(tempfile.mkdtemp(prefix="fedrela-"))
+def scratch(parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder, by default a temporary one; it is removed at the end or, after a kill, by another process."""
+    remove_leftovers(parent)
+    folder = Path(tempfile.mkdtemp(prefix="fedrela-", dir=parent))
     try:
         with hold_lock(folder / LOCK):
             yield folder

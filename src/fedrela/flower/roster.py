@@ -99,24 +99,22 @@ class Roster:
             self._ignored.add(node)
             return
         key, proof = self._keys.get(client), challenge(nonce, client, self._fingerprint, node)
+        other, problem = self.nodes.get(client, node), ""
         if answer.get("fingerprint") != self._fingerprint:
-            self._rejected[client] = "a node with another configuration claimed to be it"
+            problem = self._rejected[client] = "a node with another configuration claimed to be it"
         elif key is not None and not verified(key, answer.get("signature"), proof):
-            self._rejected[client] = "a node without its key claimed to be it"
+            problem = self._rejected[client] = "a node without its key claimed to be it"
+        elif problem := self._refusal(answer):
+            (self.refused if other == node else self._rejected)[client] = problem  # a node that takes part stays
         else:
             self._rejected.pop(client, None)
             self.refused.pop(client, None)
-            if reason := self._refusal(answer):
-                self.refused[client] = reason
-                self.nodes.pop(client, None)
-            else:
-                if (other := self.nodes.get(client, node)) != node:
-                    message = "client %d: two nodes claim to be it, %d and %d; the first is ignored"
-                    LOGGER.warning(message, client, other, node)
-                    self._ignored.add(other)
-                self.nodes[client] = node
-                return
-        self._ignored.add(node)
+            self.nodes[client] = node
+        if other != node:
+            which = f"the second is ignored: {problem}" if problem else "the first is ignored"
+            LOGGER.warning("client %d: two nodes claim to be it, %d and %d; %s", client, other, node, which)
+        if problem or other != node:
+            self._ignored.add(node if problem else other)
 
     def _refusal(self, answer: Mapping[str, Any]) -> str:
         data = str(answer.get("data", ""))

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -160,8 +159,8 @@ def _ray_folder(home: Path) -> Iterator[Path]:
     if sys.platform == "win32" or len(os.fsencode(f"{home}{SOCKET}")) <= LONGEST_SOCKET:
         yield home
     else:
-        with tempfile.TemporaryDirectory(prefix="fedrela-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
+        with scratch(Path("/tmp")) as folder:
+            yield folder
 
 
 @contextlib.contextmanager
