@@ -16,7 +16,7 @@ from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.checkpoints import vector_digest
-from fedrela.runfolder.json_records import json_with_digests
+from fedrela.runfolder.json_records import json_with_digests, sealed
 from helpers.disk_faults import Fail
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST, carry_on, compared
 
@@ -120,6 +120,16 @@ def test_bytes_and_records_come_back(folder):
     folder.write("relabelling.json", b'{"moves": {}}')
     with pytest.raises(IntegrityError, match=r"relabelling.json: is damaged"):
         folder.read_json("relabelling.json")
+
+
+def test_keys_that_are_taken():
+    for make, key, what in (
+        (sealed, "sha256", "its digest"),
+        (lambda record: json_with_digests(record, {}), "files", "digests"),
+    ):
+        with pytest.raises(ArgumentError) as error:
+            make({key: 1})
+        assert str(error.value) == f"record: the key '{key}' is reserved for {what}; choose another"
 
 
 def test_ledgers(folder):
