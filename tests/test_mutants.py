@@ -55,10 +55,8 @@ def test_a_survivor_without_a_reason_fails_whatever_the_share(tmp_path):
 @pytest.mark.parametrize(("noticed", "code"), [(8, 1), (9, 0)])
 def test_survivors_with_a_reason_may_be_a_tenth_of_those_with_tests(tmp_path, noticed, code):
     """Changes without a test are in the second percentage alone."""
-    text = MUTATED.replace("return b", 'raise ValueError("not a record of this format")')
-    found, lines = summary(
-        tmp_path, 1, 0, *[1] * (noticed - 1), *[33] * 10, file="runfolder/json_records.py", text=text
-    )
+    text = MUTATED.replace("return b", 'raise ValueError("a line is missing")')
+    found, lines = summary(tmp_path, 1, 0, *[1] * (noticed - 1), *[33] * 10, file="runfolder/folder.py", text=text)
     assert found == code
     assert not any("LOOK AT IT" in line for line in lines)
     share = f"{noticed} noticed of {noticed + 1} with tests ({noticed / (noticed + 1):.1%})"
