@@ -102,11 +102,11 @@ PRINTED = {  # by study: the table of the paper, and axes that all its rows have
     "cifar10-lt": ("lt", {"dataset": "CIFAR-10", "IF": "100", "alpha": "0.3"}),
 }
 PUBLISHED_ROUNDS = 500
-AXES = {  # by swept key: the axis, and how the paper writes its values
-    "data.imbalance.ratio": ("IR", "{:g}"),
-    "data.imbalance.minority": ("minority share", "{:.0%}"),
-    "data.imbalance.factor": ("IF", "{:g}"),
-    "data.partition.alpha": ("alpha", "{:g}"),
+AXES: dict[str, tuple[str, Callable[[Any], str]]] = {  # by swept key: the axis, and how the paper writes its values
+    "data.imbalance.ratio": ("IR", "{:g}".format),
+    "data.imbalance.minority": ("minority share", lambda classes: f"{len(classes) / 10:.0%}"),
+    "data.imbalance.factor": ("IF", "{:g}".format),
+    "data.partition.alpha": ("alpha", "{:g}".format),
 }
 
 
@@ -126,7 +126,7 @@ def printed(study: Study) -> Iterator[list[str]]:
     for (baseline, values), arms in study.rows.items():
         swept = arms["baseline"][0]["values"].items()
         method = "FedLOGE" if baseline == "FedLoGe" else baseline
-        at = {**fixed, **{AXES[key][0]: AXES[key][1].format(each) for key, each in swept}, "method": method}
+        at = {**fixed, **{AXES[key][0]: AXES[key][1](each) for key, each in swept}, "method": method}
         pair = [published.get((frozenset(at.items()), arm), {}) for arm in ("baseline", "+FedReLa")]
         shares = [[each[metric] / 100 if metric in each else None for each in pair] for metric in study.metrics]
         yield [baseline, values, "printed", *(change(*each) for each in shares)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.experiment import compare
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.reproduction import studies
@@ -56,6 +57,17 @@ def test_each_run_is_recorded_with_what_its_folder_says(run):
         assert (cell["moved"] > 0) == (cell["arm"] == "fedrela")
         assert cell["environment"]["torch"] == torch.__version__
         assert cell["curve"][-1] == [6, cell["overall"]]
+
+
+def test_a_run_is_recorded_before_the_next_one_begins():
+    study = Study(write(compare={"arms": ARMS, "seeds": 1}))
+    (grid,) = study.grids()
+    known = {}
+    for progress in study.run(grid, SerialExecutor()):
+        recorded = json.loads((study.folder / "summary.json").read_text())["cells"]
+        known.setdefault(progress.task.cell and progress.task.cell.arm, len(recorded))
+    assert known == {None: 0, "baseline": 0, "fedrela": 1}
+    assert len(study.summary()["cells"]) == 2
 
 
 def test_what_is_recorded_is_not_run_again_even_without_its_run_folder(run):
@@ -165,7 +177,8 @@ KEPT = sorted(path.name for path in (ROOT / "results").iterdir() if path.is_dir(
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_every_record_belongs_to_its_study(name):
+def test_every_record_belongs_to_its_study(name, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)  # a study may have a source of its own, such as results.noisy
     study = Study(ROOT / "results" / name)
     assert {path.name for path in study.folder.iterdir()} <= {studies.STUDY, studies.SUMMARY}
     if (study.folder / studies.SUMMARY).exists():

@@ -172,11 +172,13 @@ class Study:
             yield Grid(self.store / self.name, cells, name=self.name, shared=True, **facts)
 
     def run(self, grid: Grid, executor: Executor) -> Iterator[Progress]:
-        """Run a grid, and record each run when it ends."""
+        """Run a grid, and record each run when it ends: its folder is complete before the next task begins."""
+        before = None
         for progress in grid.run(executor):
-            yield progress
-            if progress.task.cell is not None and progress.done.record.round == progress.task.last:
+            if progress.task is not before:
                 self.record(grid)
+            before = progress.task
+            yield progress
         self.record(grid)
 
     def record(self, grid: Grid) -> None:
