@@ -157,6 +157,22 @@ def test_clients_are_ended_where_ray_runs(monkeypatch, started):
     assert ended == ([("actor a", True), ("actor b", True)] if started else [])
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_interrupted_run_does_not_wait_for_ever(ends):
+    ended, calls = threading.Event(), []
+
+    def act():
+        calls.append(1)
+        if ends:
+            ended.set()
+
+    start = time.monotonic()
+    simulator._wait(ended, act, seconds=600 if ends else 0.2)
+    assert ended.is_set() == ends
+    assert calls
+    assert time.monotonic() - start < 60
+
+
 def test_rays_folder_is_short(tmp_path):
     with simulator._ray_folder(Path("/tmp/short")) as folder:
         assert folder == Path("/tmp/short")

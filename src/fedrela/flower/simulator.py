@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import signal
 import sys
@@ -32,6 +33,7 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 POLL_SECONDS = 0.1  # seconds between two checks for replies, or for the end of the simulation
+STOP_SECONDS = 60  # how long an interrupted run waits for Flower and Ray to end
 SOCKET = "/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"  # what Ray adds to its folder
 LONGEST_SOCKET = 103  # bytes of a socket's path that every system accepts
 
@@ -121,21 +123,22 @@ def simulate(work: Callable[[Grid], Any], app: ClientApp, clients: int, cores: i
         except KeyboardInterrupt:
             stopped.set()
             logging.getLogger("flwr").setLevel(logging.CRITICAL + 1)  # else it logs the end of each client
-            _wait(ended, _end_clients)
+            _wait(ended, _end_clients, STOP_SECONDS)
             raise
     if "error" in done:
         raise done["error"]
     return done["result"]
 
 
-def _wait(ended: threading.Event, act: Callable[[], None] = lambda: None) -> None:
-    """Wait for the end of the simulation; call `act` every now and then.
+def _wait(ended: threading.Event, act: Callable[[], None] = lambda: None, seconds: float = math.inf) -> None:
+    """Wait for the end of the simulation, for so many seconds at most; call `act` every now and then.
 
     Ray takes over SIGTERM below Python, so Python's handlers are installed repeatedly. This waits for an event, not
     for the thread itself: Python 3.11 regards a thread as ended if waiting for it is interrupted.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    while not ended.is_set():
+    end = time.monotonic() + seconds
+    while not ended.is_set() and time.monotonic() < end:
         for number in STOP_SIGNALS if is_main else ():
             if (handler := signal.getsignal(number)) is not None:
                 signal.signal(number, handler)
