@@ -100,10 +100,10 @@ Gain = tuple[Study, str, Arms]
 def all_gains(studies: Sequence[Study], pages: Sequence[str]) -> list[Gain]:
     """Return every row of the pages that has FedReLa and its baseline: study, name and arms."""
     return [
-        (study, f"{baseline}{', ' if values else ''}{values}", arms)
+        (study, ", ".join(filter(None, (baseline, study.setting(arms)))), arms)
         for study in studies
         if study.page in pages and study.cells
-        for (baseline, values), arms in study.rows.items()
+        for (baseline, _), arms in study.rows.items()
         if {"baseline", "fedrela"} <= arms.keys()
     ]
 

@@ -15,6 +15,7 @@ from fedrela.report.tables import spread_text
 from fedrela.text import points
 
 RESULTS = Path(__file__).parent.parent / "results"
+SHORT = {"fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10-LT"}  # by page: its data set
 Cell = dict[str, Any]
 Arms = dict[str, list[Cell]]  # the same seeds in each arm
 
@@ -27,11 +28,7 @@ class Study:
     title: str
     page: str
     minutes: float
-
-    @property
-    def short(self) -> str:
-        """Its title, with the data set where its page names that."""
-        return {"fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10-LT"}.get(self.page, self.title)
+    short: str  # its title in pictures
 
     @cached_property
     def question(self) -> str:
@@ -66,6 +63,12 @@ class Study:
                 arms[arm] = [cell for cell in arms[arm] if cell["seed"] in common]
         return {row: arms for row, arms in found.items() if all(arms.values())}
 
+    def setting(self, row: Arms) -> str:
+        """Write the values of a row by which the rows of this study differ."""
+        values = row["baseline"][0]["values"]
+        differ = [key for key in values if len({repr(cell["values"].get(key)) for cell in self.cells}) > 1]
+        return values_text({key: values[key] for key in differ})
+
     @cached_property
     def metrics(self) -> list[str]:
         first = self.cells[0]
@@ -77,7 +80,8 @@ def queue() -> list[Study]:
     """Return every study, in the order of the queue."""
     found: dict[str, Study] = {}
     for each in tomllib.loads((RESULTS / "queue.toml").read_text())["study"]:
-        found.setdefault(each["name"], Study(each["name"], each["title"], each["page"], each["minutes"]))
+        short = each.get("short", SHORT.get(each["page"], each["title"]))
+        found.setdefault(each["name"], Study(each["name"], each["title"], each["page"], each["minutes"], short))
     return list(found.values())
 
 

@@ -47,7 +47,8 @@ def tried_at_import(folder: Path, mutants: list[str]) -> dict[str, int]:
         selected = options["pytest_add_cli_args_test_selection"] + options["pytest_add_cli_args"]
         environment = os.environ | {"MUTANT_UNDER_TEST": mutant, "PYTHONPATH": str(folder.resolve() / "src")}
         command = [sys.executable, "-m", "pytest", "-x", "-q", *selected]
-        ended[mutant] = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL).returncode
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True)
+        ended[mutant] = min(done.returncode, 1)  # pytest has other codes for a package that cannot be imported
         record.write_text(json.dumps({"digest": digest, "ended": ended}))
     return ended
 

@@ -77,7 +77,7 @@ def test_what_runs_at_import_is_tried_in_a_new_process(tmp_path, expected, code,
     place.with_suffix(".py.meta").write_text(json.dumps({"exit_code_by_key": mutants}))
     selection = 'pytest_add_cli_args_test_selection = ["test_it.py"]\npytest_add_cli_args = []\n'
     (tmp_path / "pyproject.toml").write_text("[tool.mutmut]\n" + selection)
-    test = f'import os\ndef test_it(): assert len(os.environ["MUTANT_UNDER_TEST"]) * {expected} == 0\n'
+    test = f'import os\nassert len(os.environ["MUTANT_UNDER_TEST"]) * {expected} == 0\ndef test_it(): pass\n'
     (tmp_path / "test_it.py").write_text(test)
     done = subprocess.run([sys.executable, TESTS / "mutants.py", tmp_path], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (code, "")

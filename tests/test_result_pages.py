@@ -28,7 +28,7 @@ def cell(arm: str, seed: int, minority: float, values: dict, baseline: str = "Fe
 
 
 def study(name: str, cells: list[dict], page: str = "fashion-mnist", runs: int | None = None):
-    made = result_records.Study(name, "made", page, 5)
+    made = result_records.Study(name, "made", page, 5, "made")
     made.__dict__["summary"] = {"cells": cells, "runs": runs or len(cells)}
     return made
 

@@ -60,6 +60,7 @@ class Queued:
     title: str = ""
     minutes: float = 0
     page: str = ""  # of docs/results
+    short: str = ""  # a title for pictures
     seeds: int | None = None
 
 
