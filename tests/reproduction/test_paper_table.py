@@ -107,7 +107,7 @@ def test_the_choice_of_a_scale_ends_in_time_on_two_idle_cores(name, scale, minut
 def test_the_published_setting_of_step_imbalance():
     found = config("step", "paper", dataset="F-MNIST", IR="20", method="FedAvg", **{"minority share": "30%"})
     assert (found.data.source, found.data.partition.clients, found.data.partition.alpha) == ("fashion_mnist", 100, 0.3)
-    assert (found.data.imbalance.ratio, found.data.imbalance.minority) == (20, 0.3)
+    assert (found.data.imbalance.ratio, found.data.imbalance.minority) == (20, (0, 2, 4))
     assert (found.train.rounds, found.train.momentum, found.train.weight_decay) == (500, 0.9, 1e-5)
     assert (found.train.participation, found.relabel.start, found.relabel.tau) == (1.0, 0.8, 0.05)
     assert training_samples(found) == 7 * 6000 + 3 * 300
@@ -116,7 +116,16 @@ def test_the_published_setting_of_step_imbalance():
     assert config("step", "paper", dataset="CIFAR-100").data.partition.clients == 10
     assert config("step", "paper", method="MOON").model.projection == 256
     assert config("ablation", "paper", alpha="5").data.partition.alpha == 5
-    assert config("ir10_50percent", "paper").data.imbalance.minority == 0.5
+
+
+@pytest.mark.parametrize(
+    ("share", "of_ten", "of_a_hundred"), [("10%", (0,), 0.1), ("30%", (0, 2, 4), 0.3), ("50%", (0, 2, 4, 6, 8), 0.5)]
+)
+def test_the_rare_classes_of_step_imbalance(share, of_ten, of_a_hundred):
+    place = {"name": "ir10_50percent"} if share == "50%" else {"name": "step", "minority share": share}
+    expected = {"F-MNIST": of_ten, "CIFAR-10": of_ten, "CIFAR-100": of_a_hundred}
+    for dataset, minority in expected.items():
+        assert config(scale="paper", dataset=dataset, **place).data.imbalance.minority == minority
 
 
 def test_the_published_setting_of_long_tails():
