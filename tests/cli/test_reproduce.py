@@ -48,10 +48,10 @@ def test_from_a_label_to_a_report(run):
 def test_a_dry_run_writes_nothing(run):
     done = run("reproduce", "tab:step", "--scale", "cpu", "--dry-run")
     assert (done.code, done.err) == (0, "")
-    assert "40 runs, " in done.out
-    assert done.out.count("to do ") == 40
+    assert "20 runs, " in done.out
+    assert done.out.count("to do ") == 20
     assert re.search(
-        r"^to do +FedAvg +baseline +1 +\S.* = F-MNIST, .* = 10, .* = 10% +runs/fedavg-baseline-s1-", done.out, re.M
+        r"^to do +FedAvg +baseline +1 +\S.* = F-MNIST, .* = 20, .* = 10% +runs/fedavg-baseline-s1-", done.out, re.M
     )
     every = run("reproduce", "tab:step", "--scale", "cpu", "--dry-run", "--all", "--seeds", 1)
     assert every.out.count("to do ") == 120
