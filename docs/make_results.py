@@ -24,14 +24,12 @@ from result_records import (  # noqa: E402
     headline,
     queue,
     rare,
-    spread,
     table,
     validation,
 )  # fmt: skip
-from result_sections import Pictures, section  # noqa: E402
+from result_sections import PLAIN, Pictures, beside, section  # noqa: E402
 
 PAGES = DOCS / "results"
-PEERS = ("fmnist-peers", "cifar10-more")  # studies of other remedies
 REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
 ABOUT = {  # by page: its title, and what all its studies share
     "fashion-mnist": (
@@ -95,6 +93,7 @@ MISSING = (
 )
 
 Gain = tuple[Study, str, Arms]
+Remedy = tuple[Study, str, Arms, Arms]  # a model's study, the remedy, the model's arms, the remedy's
 
 
 def all_gains(studies: Sequence[Study], pages: Sequence[str]) -> list[Gain]:
@@ -134,7 +133,7 @@ def plain(gain: Gain) -> bool:
 def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     """Yield the lines of the first page: the answer, the studies, advice, what is missing."""
     main = [gain for gain in all_gains(studies, ("fashion-mnist", "cifar-10", "cifar-100", "tables")) if plain(gain)]
-    main = [gain for gain in main if gain[0].name not in PEERS and not gain[0].name.endswith(REMEDIES)]
+    main = [gain for gain in main if gain[0].name not in PLAIN and not gain[0].name.endswith(REMEDIES)]
     rows = []
     for study, name, arms in main:
         for word, metric in (("rare", rare(study)), (headline(study), headline(study))):
@@ -157,6 +156,7 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     yield f"- **For whom?** {for_whom(studies)}"
     yield f"- **Where not?** {where_not(studies)}"
     yield ""
+    yield from remedy_table(studies)
     yield from advice(studies)
     yield from contents(studies)
 
@@ -173,39 +173,72 @@ def remedies(study: Study) -> list[tuple[str, Arms, Arms]]:
     return found
 
 
-def for_whom(studies: Sequence[Study]) -> str:
-    """Say how FedReLa compares with the best other remedy on the same model."""
-    words, gains = [], []
+def against(studies: Sequence[Study]) -> list[Remedy]:
+    """Return for every model of the tables FedReLa and the best other remedy."""
     tuned = {study.name.removesuffix(REMEDIES) for study in studies if study.name.endswith(REMEDIES) and study.is_done}
-    for study in (study for study in studies if study.page == "tables" and study.cells and study.name not in tuned):
-        for name, arms, other in remedies(study):
-            mine, theirs = spread(arms["fedrela"], headline(study)), spread(other["baseline"], headline(study))
-            words.append(
-                f"{study.title}, {name} {cell_text(other['baseline'], headline(study))} against "
-                f"{cell_text(arms['fedrela'], headline(study))}"
-            )
-            gains.append((mine.mean or 0) - (theirs.mean or 0))
-    if not gains:
+    tables = (study for study in studies if study.page == "tables" and study.cells and study.name not in tuned)
+    return [(study, *found) for study in tables for found in remedies(study)]
+
+
+def lead(remedy: Remedy) -> float:
+    """Return by how much FedReLa is ahead."""
+    study, _, arms, other = remedy
+    return difference({**arms, "other": other["baseline"]}, "other", "fedrela", headline(study)).mean or 0.0
+
+
+def for_whom(studies: Sequence[Study]) -> str:
+    """Say how FedReLa compares with the best other remedy on the same model, and with every remedy for images."""
+    found = [lead(each) for each in against(studies)]
+    if not found:
         return "Not measured yet."
-    ahead, mean = sum(gain > 0 for gain in gains), points(sum(gains) / len(gains))
-    return (
-        f"Against the best other remedy on the same model, chosen on validation samples, FedReLa is ahead in "
-        f"{ahead} of {len(gains)} cases: {mean} points of balanced accuracy on average ({'; '.join(words)})."
-    )
+    words = [
+        f"Against the best other remedy on the same model FedReLa is ahead in {sum(gain > 0 for gain in found)} of "
+        f"{len(found)} cases on tables and medical images: {points(sum(found) / len(found))} points of balanced "
+        "accuracy on average ([below](#against-other-remedies))"
+    ]
+    for study in studies:
+        if rows := list(beside(study, studies)):
+            ahead = sum((gains[headline(study)].mean or 0) > 0 for _, gains in rows)
+            place = f"[{study.short}]({study.page}.md)"
+            words.append(f"on {place} FedAvg with it is ahead of {ahead} of {len(rows)} others")
+    return f"{'; '.join(words)}."
+
+
+def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
+    """Yield for every model of the tables the best other remedy, and FedReLa."""
+    rows = [
+        [
+            study.title,
+            name,
+            cell_text(arms["baseline"], headline(study)),
+            cell_text(other["baseline"], headline(study)),
+            cell_text(arms["fedrela"], headline(study)),
+            points(lead((study, name, arms, other))),
+        ]
+        for study, name, arms, other in against(studies)
+    ]
+    if not rows:
+        return
+    yield "## Against other remedies"
+    yield ""
+    yield "Balanced accuracy of the plain model, of the remedy that validation samples choose for it, and of FedReLa on"
+    yield "the plain model; [tables](tables.md) has every remedy."
+    yield ""
+    yield from table(["study", "model and remedy", "plain", "remedy", "FedReLa", "FedReLa against the remedy"], rows)
 
 
 def where_not(studies: Sequence[Study]) -> str:
-    """Name the settings in which the headline accuracy falls."""
+    """Say in how many settings the headline accuracy falls, and name the worst."""
     harm = all_gains(studies, ("harm", "sensitivity"))
-    without = "" if all_gains(studies, ("harm",)) else "[Harm](harm.md) is not measured yet. "
+    if not harm:
+        return "Not measured yet."
     found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in harm]
     worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
-    if not found:
-        return "Not measured yet."
-    words = "; ".join(f"{study.title}: {name} {gain_text(gain)}" for gain, study, name in worse[:6])
-    where = "[sensitivity](sensitivity.md)" if without else "[harm](harm.md) and [sensitivity](sensitivity.md)"
+    clear = [each for each in worse if each[0].high is not None and each[0].high < 0]
+    named = "; ".join(f"{study.title}: {name} {gain_text(gain)}" for gain, study, name in clear or worse[:2])
+    where = "[harm](harm.md) and [sensitivity](sensitivity.md)"
     fall = f"The headline accuracy falls in {len(worse)} of {len(found)} settings of {where}"
-    return f"{without}{fall}{': ' if words else ''}{words}."
+    return f"{fall}, beyond noise in {len(clear)}{': ' if named else ''}{named}."
 
 
 def advice(studies: Sequence[Study]) -> Iterator[str]:
@@ -289,7 +322,7 @@ def pages() -> tuple[dict[str, str], Pictures]:
     for page, (title, about) in ABOUT.items():
         lines = [f"# {title}", "", about, ""]
         for study in (study for study in studies if study.page == page):
-            lines += section(study, pictures)
+            lines += section(study, pictures, studies)
         made[f"{page}.md"] = "\n".join(lines)
     made["index.md"] = "\n".join(index(studies, pictures))
     return {name: page.rstrip("\n") + "\n" for name, page in made.items()}, pictures

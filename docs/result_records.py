@@ -65,7 +65,7 @@ class Study:
 
     def setting(self, row: Arms) -> str:
         """Write the values of a row by which the rows of this study differ."""
-        values = row["baseline"][0]["values"]
+        values = next(iter(row.values()))[0]["values"]
         differ = [key for key in values if len({repr(cell["values"].get(key)) for cell in self.cells}) > 1]
         return values_text({key: values[key] for key in differ})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ from result_records import Study, cell_text, difference, gain_text, headline, ra
 
 from fedrela import plots
 from fedrela.arms import ARMS
-from fedrela.metrics.paired import Spread
+from fedrela.metrics.paired import Interval, Spread
 from fedrela.report.tables import spread_text
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.text import points
@@ -72,7 +72,30 @@ def choice(study: Study) -> Iterator[str]:
     yield from table(["baseline", "values", "seeds", "balanced accuracy on validation samples", ""], rows)
 
 
-def section(study: Study, pictures: Pictures) -> Iterator[str]:
+PLAIN = {  # by study of other remedies: the one that has FedAvg with FedReLa, and in which of its settings
+    "fmnist-peers": ("fmnist-fedavg", {"data.imbalance.minority": [0, 2, 4], "data.imbalance.ratio": 20}),
+    "cifar10-more": ("cifar10-lt", {"data.imbalance.factor": 100, "data.partition.alpha": 0.3}),
+}
+
+
+def beside(study: Study, studies: Sequence[Study]) -> Iterator[tuple[str, dict[str, Interval]]]:
+    """Yield for every other remedy what FedAvg with FedReLa gains over it, by metric."""
+    name, values = PLAIN.get(study.name, ("", {}))
+    plain = {
+        cell["seed"]: cell
+        for other in studies
+        if other.name == name
+        for cell in other.cells
+        if (cell["baseline"], cell["arm"], cell["values"]) == ("FedAvg", "fedrela", values)
+    }
+    for (remedy, _), arms in study.rows.items():
+        cells = [cell for cell in arms.get("baseline", ()) if cell["seed"] in plain]
+        if cells:
+            pair = {"remedy": cells, "fedrela": [plain[cell["seed"]] for cell in cells]}
+            yield remedy, {metric: difference(pair, "remedy", "fedrela", metric) for metric in study.metrics}
+
+
+def section(study: Study, pictures: Pictures, studies: Sequence[Study] = ()) -> Iterator[str]:
     """Yield the lines of one study, and add its pictures."""
     yield f"## {study.title}"
     yield ""
@@ -90,6 +113,10 @@ def section(study: Study, pictures: Pictures) -> Iterator[str]:
         yield from choice(study)
     else:
         yield from measured(study, pictures)
+    if rows := [[remedy, *map(gain_text, gains.values())] for remedy, gains in beside(study, studies)]:
+        yield "FedAvg with FedReLa against each of them alone, paired by seed, in points:"
+        yield ""
+        yield from table(["against", *study.metrics], rows)
     yield f"Records: [results/{study.name}](../../results/{study.name}/summary.json)."
     yield ""
 
@@ -124,7 +151,7 @@ def printed(study: Study) -> Iterator[list[str]]:
         (frozenset(cell.at.items()), cell.arm): cell.published for cell in paper_table(name).cells if not cell.doubtful
     }
     for (baseline, values), arms in study.rows.items():
-        swept = arms["baseline"][0]["values"].items()
+        swept = next(iter(arms.values()))[0]["values"].items()
         method = "FedLOGE" if baseline == "FedLoGe" else baseline
         at = {**fixed, **{AXES[key][0]: AXES[key][1](each) for key, each in swept}, "method": method}
         pair = [published.get((frozenset(at.items()), arm), {}) for arm in ("baseline", "+FedReLa")]

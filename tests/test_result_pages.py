@@ -82,7 +82,25 @@ def test_the_first_page_counts_what_is_beyond_noise_and_names_what_is_missing(fe
     assert (
         "The rare classes gain +20.0 points on average over 1 setting (from +20.0 to +20.0; beyond noise: 1 up" in text
     )
-    assert "[Harm](harm.md) is not measured yet. The headline accuracy falls in 1 of 2 settings of [sens" in text
+    assert "falls in 1 of 2 settings of [harm](harm.md) and [sensitivity](sensitivity.md), beyond noise in 0" in text
     assert "made: FedAvg, tau 0.5 -7.4" in text
     assert "| made | tau 0.05 | 1 | 60.0 | 88.0 | 60.0 | 79.6 |" in text
     assert "- made: not begun; about 5 minutes of one core in all." in text
+
+
+def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
+    elsewhere = [cell("fedrela", seed, 0.1, {**PLACE, "data.imbalance.ratio": 10}) for seed in SEEDS]
+    plain = study("fmnist-fedavg", [*fedavg.cells, *elsewhere])
+    found = {"SMOTE": 0.65, "Re-weighting": 0.75}
+    peers = study("fmnist-peers", [cell("baseline", 2, minority, {}, name) for name, minority in found.items()])
+    text = "\n".join(result_sections.section(peers, {}, [plain, peers]))
+    assert "| SMOTE | -2.0 | +7.0 | +0.7 |" in text
+    assert "| Re-weighting | -2.0 | -3.0 | -2.3 |" in text
+    assert "against each" not in "\n".join(result_sections.section(peers, {}, [peers]))
+    models = {"CNN": ("fedrela", 0.6), "CNN, class weights": ("baseline", 0.7), "CNN, SMOTE": ("baseline", 0.5)}
+    cells = [cell(arm, seed, x, {}, name) for name, (arm, x) in models.items() for seed in SEEDS]
+    cells += [cell("baseline", seed, 0.4, {}, "CNN") for seed in SEEDS]
+    text = "\n".join(make_results.index([plain, peers, study("chula", cells, "tables")], {}))
+    assert "FedReLa is ahead in 0 of 1 cases on tables and medical images: -4.4 points" in text
+    assert "; on [made](fashion-mnist.md) FedAvg with it is ahead of 1 of 2 others." in text
+    assert "| made | CNN, class weights | 75.0 ± 0.0 | 84.0 ± 0.0 | 79.6 ± 0.0 | -4.4 |" in text

@@ -212,6 +212,11 @@ def test_one_run_alone_has_no_prefix(tmp_path, executor):
     assert not (tmp_path / "prefixes").exists()
 
 
+def test_one_run_more_goes_on_from_a_prefix_that_is_there(tmp_path, executor):
+    rounds_of(grid_of(tmp_path, cells_of(chosen=("baseline", "fedrela"))), executor)
+    assert rounds_of(grid_of(tmp_path, cells_of(chosen=("random",))), executor) == [("random", r) for r in (4, 5, 6)]
+
+
 def test_cells_of_one_configuration_are_one_run(tmp_path, executor):
     twice = cells_of(chosen=("fedrela",)) * 2
     assert len(rounds_of(grid_of(tmp_path, twice), executor)) == 6

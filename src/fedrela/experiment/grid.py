@@ -192,8 +192,8 @@ class Grid:
         name = f"{file_name(config)}-s{config.seed}-{address(config)}"
         for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):
             shared, rounds = prefix_rounds(cell.config), cell.config.train.rounds
-            if shared > before and len(cells) > 1:
-                out = self.store / "prefixes" / f"{name}-to-{shared}"
+            out = self.store / "prefixes" / f"{name}-to-{shared}"
+            if shared > before and (len(cells) > 1 or out.is_dir()):
                 yield Segment(config, out, before + 1, shared, prefix, cells[0].baseline)
                 before, prefix = shared, out
             yield Segment(cell.config, self.place(cell), before + 1, rounds, prefix, cell.baseline, cell)
