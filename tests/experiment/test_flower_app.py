@@ -150,5 +150,5 @@ def test_the_example_is_what_is_written_now(tmp_path):
 def test_a_target_that_cannot_be_is_one_line(tmp_path, target):
     (tmp_path / "file").touch()
     (tmp_path / "sealed").symlink_to("/proc/1/nowhere")
-    with pytest.raises(DataError, match=r": cannot be written: .*; choose another folder$"):
+    with pytest.raises(ArgumentError, match=r": cannot be written: .*; choose another folder$"):
         export_flower(parse_config(small()), tmp_path / target)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fedrela.errors import DataError
+from fedrela.errors import ArgumentError, DataError
 from fedrela.files import operations
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.grids import GridFolder
@@ -38,7 +38,7 @@ def persist(action: Any, path: Path, errors: list[str]) -> Any:
     """Carry out `action`, and once more if the disk failed it."""
     try:
         return action()
-    except DataError as error:
+    except (ArgumentError, DataError) as error:
         errors.append(str(error))
         check_sound(path)
         return action()
@@ -65,7 +65,7 @@ def steps(folder: Path) -> int:
 def test_resuming_is_advised_only_where_there_is_a_run(tmp_path, begun, error, said):
     if begun:
         RunFolder.create(tmp_path, MANIFEST, CONFIG, MACHINE)
-    with pytest.raises(DataError) as caught, writing(tmp_path):
+    with pytest.raises(ArgumentError if "choose" in said else DataError) as caught, writing(tmp_path):
         raise OSError(error, os.strerror(error))
     assert str(caught.value) == f"{tmp_path}: cannot be written: {os.strerror(error)}{said}"
 
@@ -86,7 +86,7 @@ def test_a_failing_step_loses_nothing_and_can_be_tried_again(error, fast_folder,
         try:
             with operations.observed(fail):
                 carry_on(path, begin=begin)
-        except (DataError, OSError) as failure:  # of the lock, or of a ledger, which is not the folder's to write
+        except (ArgumentError, DataError, OSError) as failure:  # of the lock, or of a ledger
             errors.append(str(failure))
             check_sound(path)
             carry_on(path)

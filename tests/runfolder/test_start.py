@@ -63,7 +63,7 @@ def test_a_file_is_no_place_for_a_run(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ArgumentError, match="expected a folder; choose another path"):
         RunFolder.create(tmp_path / "file", MANIFEST, CONFIG, MACHINE)
-    with pytest.raises(DataError, match="cannot be written: "):
+    with pytest.raises(ArgumentError, match=r"cannot be written: Not a directory; choose another folder"):
         RunFolder.create(tmp_path / "file" / "run", MANIFEST, CONFIG, MACHINE)
 
 

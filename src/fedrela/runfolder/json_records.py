@@ -123,16 +123,17 @@ def check_files(folder: Path, record: Record) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Convert an error of the disk to a `DataError`."""
+    """Convert an error of the disk to a `DataError`; a place where nothing can be begun is an `ArgumentError`."""
     try:
         yield
     except OSError as error:
         full, begun = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO), os.path.lexists(path / names.MANIFEST)
-        advice = "choose another folder"
-        if full or begun:
-            first = "allow writing there" if error.errno in FORBIDDEN else "free space or fix the disk"
-            advice = f"{first}, then {'continue with `fedrela resume`' if begun else 'try again'}"
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}; {advice}") from None
+        failed = f"{path}: cannot be written: {error.strerror or error}"
+        if not (full or begun):
+            raise ArgumentError(f"{failed}; choose another folder") from None
+        first = "allow writing there" if error.errno in FORBIDDEN else "free space or fix the disk"
+        advice = f"{first}, then {'continue with `fedrela resume`' if begun else 'try again'}"
+        raise DataError(f"{failed}; {advice}") from None
 
 
 class RecordFolder:
