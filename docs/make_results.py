@@ -87,10 +87,6 @@ On the same machine with the same versions a repeated run has the same weights, 
 agree within two points. Seconds in the records were measured while the machine did other work, so no page quotes them.
 
 """.splitlines()
-MISSING = (
-    "- The comparison of the published with the matched protocol on CIFAR is not in the queue: `fedrela reproduce "
-    "tab:lt --scale cpu --protocol both` runs it.",
-)
 
 Gain = tuple[Study, str, Arms]
 Remedy = tuple[Study, str, Arms, Arms]  # a model's study, the remedy, the model's arms, the remedy's
@@ -299,7 +295,6 @@ def contents(studies: Sequence[Study]) -> Iterator[str]:
         for study in missing:
             runs = f"{len(study.cells)} of {study.summary['runs']} runs" if study.cells else "not begun"
             yield f"- {study.title}: {runs}; about {study.minutes:g} minutes of one core in all."
-        yield from MISSING
         yield ""
 
 

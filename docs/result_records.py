@@ -94,7 +94,7 @@ def values_text(values: dict[str, Any]) -> str:
 
 
 def value(cell: Cell, metric: str) -> float | None:
-    return cell["groups"].get(metric, cell.get(metric))
+    return cell.get("groups", {}).get(metric, cell.get(metric))
 
 
 def difference(arms: dict[str, list[Cell]], base: str, treated: str, metric: str) -> Interval:

@@ -67,6 +67,27 @@ def test_a_study_shows_means_gains_and_what_the_paper_prints(fedavg):
     assert list(pictures) == ["fmnist-fedavg"]
 
 
+def test_the_best_test_round_stands_beside_what_is_printed():
+    best = {"majority": 0.91, "minority": 0.6, "overall": 0.8}
+    cells = [
+        cell(arm, seed, 0.5, PLACE) | {"best_test": best} for arm in ("baseline", "fedrela-drop") for seed in SEEDS
+    ]
+    words = "measured, the drop with FedReLa alone, best test round"
+    same = "91.0 to 91.0 (0.0) | 60.0 to 60.0 (0.0) | 80.0 to 80.0 (0.0) |"
+    assert f"{words} | {same}" in "\n".join(result_sections.section(study("fmnist-fedavg", cells), {}))
+    del cells[0]["best_test"]
+    assert words not in "\n".join(result_sections.section(study("fmnist-fedavg", cells), {}))
+
+
+def test_a_row_of_both_protocols_is_found_in_print():
+    values = {"dataset": "CIFAR-10", "IF": "100", "alpha": "0.1", "protocol": "published"}
+    cells = [cell(arm, 1, 0.5, values, "FedETF") for arm in ("baseline", "fedrela-drop")]
+    text = "\n".join(result_sections.section(study("cifar-protocols", cells, "cifar-10"), {}))
+    printed = next(line for line in text.splitlines() if "| printed |" in line)
+    assert printed.startswith("| FedETF | dataset CIFAR-10, IF 100, alpha 0.1, protocol published | printed | - | - | ")
+    assert printed.count(" to ") == 1
+
+
 def test_a_row_has_only_the_seeds_of_all_its_arms(fedavg):
     cells = [each for each in fedavg.cells if (each["arm"], each["seed"]) != ("fedrela", 2)]
     text = "\n".join(result_sections.section(study("fmnist-fedavg", cells, runs=6), {}))
