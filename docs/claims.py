@@ -117,8 +117,8 @@ STEP = ("minority", "overall")
 CLAIMED = {  # by study of results/: which claim it is about
     "fmnist-fedavg": "tab:step, FedAvg", "fmnist-baselines": "tab:step, other baselines", "fmnist-alpha": "alpha",
     "fmnist-published": "tab:step at the published size", "cifar10-lt": "tab:lt", "sensitivity-tau": "tau",
-    "fmnist-easy": "step imbalance, rare classes that are easy to tell",
-    "fmnist-easy-published": "the same at the published size",
+    "fmnist-easy": "step imbalance, rare classes that are easy to distinguish",
+    "fmnist-easy-published": "the same with 500 rounds",
     "sensitivity-start": "T", "sensitivity-normalize": "normalisation", "sensitivity-period": "period",
 }  # fmt: skip
 

@@ -42,9 +42,22 @@ class Study:
         place = RESULTS / self.name / "summary.json"
         return json.loads(place.read_text()) if place.exists() else {"cells": [], "runs": None}
 
-    @property
+    @cached_property
     def cells(self) -> list[Cell]:
-        return self.summary["cells"]
+        """Its records; where there are two classes, each is a group."""
+        cells, counts = self.summary["cells"], self.class_counts
+        if len(counts) != 2:
+            return cells
+        one, other = sorted(range(2), key=lambda k: -counts[k])
+        by_class = [{"common class": cell["per_class"][one], "rare class": cell["per_class"][other]} for cell in cells]
+        return [cell | {"groups": groups} for cell, groups in zip(cells, by_class, strict=True)]
+
+    @property
+    def class_counts(self) -> list[int]:
+        """The training samples of each class, where results/data.toml has them."""
+        data = tomllib.loads((RESULTS / self.name / "study.toml").read_text()).get("data", {})
+        file = data.get("options", {}).get("file", "")
+        return tomllib.loads((RESULTS / "data.toml").read_text()).get(Path(file).stem, {}).get("train_counts", [])
 
     @property
     def is_done(self) -> bool:
@@ -85,12 +98,27 @@ def queue() -> list[Study]:
     return list(found.values())
 
 
+WORDS = {"data.imbalance.ratio": "IR {}", "data.imbalance.factor": "IF {}", "relabel.start": "T at {} of the rounds"}
+
+
 def values_text(values: dict[str, Any]) -> str:
-    """Write the values of swept keys, by the last word of each key."""
-    return ", ".join(
-        f"{key.split('.')[-1]} {str(value).lower() if value in (True, False) else value}"
-        for key, value in values.items()
-    )
+    """Write the values of swept keys in the words of the paper.
+
+    >>> values_text({"data.imbalance.minority": [0, 2, 4], "data.imbalance.ratio": 20, "relabel.late": True})
+    'classes 0, 2 and 4 rare, IR 20, late true'
+    """
+    return ", ".join(_value_text(key, value) for key, value in values.items())
+
+
+def _value_text(key: str, value: Any) -> str:
+    if key in WORDS:
+        return WORDS[key].format(value)
+    if key == "data.imbalance.minority" and isinstance(value, list):
+        *first, last = map(str, value)
+        return f"classes {', '.join(first)} and {last} rare" if first else f"class {last} rare"
+    if key == "data.imbalance.minority":
+        return f"last {value:.0%} of classes rare"
+    return f"{key.split('.')[-1]} {str(value).lower() if isinstance(value, bool) else value}"
 
 
 def value(cell: Cell, metric: str) -> float | None:

@@ -47,13 +47,12 @@ def convergence(study: Study) -> str:
     known = [gain for gain in gained if gain is not None]
     if not known:
         return ""
-    more = sum(gain >= 0.01 for gain in known)
+    more = sum(abs(gain) >= 0.01 for gain in known)
+    ends = dict.fromkeys(map(points, (min(known), max(known))))
     verdict = (
-        "none gained a point or more, so all count as converged"
-        if not more
-        else f"{more} of {len(known)} gained a point or more, so not all have converged"
+        f"{more or 'none'} of {len(known)} changed by a point or more, so {'not ' if more else ''}all have converged"
     )
-    return f"Change in the baselines' last ten rounds: {points(min(known))} to {points(max(known))} points; {verdict}."
+    return f"Change of the baselines over the last ten rounds: {' to '.join(ends)} points; {verdict}."
 
 
 def choice(study: Study) -> Iterator[str]:
@@ -69,7 +68,7 @@ def choice(study: Study) -> Iterator[str]:
         for values, validation in found.items():
             mark = "chosen" if values == best else ""
             rows.append([baseline, values, str(len(validation.values)), spread_text(validation.as_record()), mark])
-    yield from table(["baseline", "values", "seeds", "balanced accuracy on validation samples", ""], rows)
+    yield from table(["baseline", "setting", "seeds", "balanced accuracy on validation samples", ""], rows)
 
 
 PLAIN = {  # by study of other remedies: the one that has FedAvg with FedReLa, and in which of its settings
@@ -186,18 +185,18 @@ def change(before: float | None, after: float | None) -> str:
 def measured(study: Study, pictures: Pictures) -> Iterator[str]:
     yield "Test accuracy after the last round in per cent, mean and standard deviation over seeds:"
     yield ""
-    yield from table(["baseline", "values", "arm", "seeds", *study.metrics, "labels moved"], list(arms_rows(study)))
+    yield from table(["baseline", "setting", "arm", "seeds", *study.metrics, "labels moved"], list(arms_rows(study)))
     if rows := list(gains_rows(study)):
         yield "Paired differences in points with 95 % intervals; bold where the interval excludes zero:"
         yield ""
         shown = [metric for metric in study.metrics if metric != "auroc"]
-        yield from table(["what differs", "baseline", "values", *shown], rows)
+        yield from table(["what differs", "baseline", "setting", *shown], rows)
     if study.name in PRINTED and (rows := list(printed(study))):
         yield "Without and with FedReLa, as printed in the paper and as measured here. The official code lowers the"
-        size = ", after more rounds and epochs" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
+        size = f", after {PUBLISHED_ROUNDS} rounds" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
         yield f"learning rate with FedReLa alone and reports the best test round of each arm{size}."
         yield ""
-        yield from table(["baseline", "values", "", *study.metrics], rows)
+        yield from table(["baseline", "setting", "", *study.metrics], rows)
     if lines := curves(study):
         pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines)
         yield f"![accuracy at each value, {study.title}]({study.name}-curves.svg)"

@@ -10,6 +10,7 @@ import hashlib
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +27,19 @@ def digest(path: Path) -> str:
     return found.hexdigest()
 
 
+def is_same(path: Path, entry: dict[str, Any]) -> bool:
+    """Whether arrays and, if they are listed, class counts are as recorded."""
+    with np.load(path, allow_pickle=False) as arrays:
+        counts = np.bincount(arrays["y_train"].astype(int)).tolist()
+    return digest(path) == entry["sha256"] and entry.get("train_counts", counts) == counts
+
+
 def main(folder: Path) -> int:
     """Print how each data set compares; return 1 if one differs."""
     differ = 0
     for name, entry in tomllib.loads(Path(__file__).with_name("data.toml").read_text()).items():
         path = folder / f"{name}.npz"
-        said = "missing" if not path.exists() else "as recorded" if digest(path) == entry["sha256"] else "DIFFERENT"
+        said = "missing" if not path.exists() else "as recorded" if is_same(path, entry) else "DIFFERENT"
         differ += said == "DIFFERENT"
         print(f"{path}: {said}")
     return 1 if differ else 0

@@ -23,7 +23,8 @@ def cell(arm: str, seed: int, minority: float, values: dict, baseline: str = "Fe
     return {
         "baseline": baseline, "arm": arm, "seed": seed, "values": values, "headline": "overall", "moved": 7,
         "groups": {"majority": majority, "minority": minority}, "overall": 0.7 * majority + 0.3 * minority,
-        "validation": {"balanced": minority}, "last_ten": 0.002, "rounds": 60,
+        "validation": {"balanced": minority}, "last_ten": 0.002, "rounds": 60, "per_class": [minority, majority],
+        "weights_sha256": f"{arm} {seed} {minority} {baseline}",
     }  # fmt: skip
 
 
@@ -55,14 +56,14 @@ def test_data_sets_are_compared_by_their_arrays(tmp_path, capsys):
 def test_a_study_shows_means_gains_and_what_the_paper_prints(fedavg):
     pictures = {}
     text = "\n".join(result_sections.section(fedavg, pictures))
-    setting = "| FedAvg | minority [0, 2, 4], ratio 20"
+    setting = "| FedAvg | classes 0, 2 and 4 rare, IR 20"
     assert f"{setting} | baseline | 3 | 90.0 ± 0.0 | 52.0 ± 1.0 | 78.6 ± 0.3 | 7 ± 0 |" in text
     assert "| **+20.0** [+20.0, +20.0] | **+4.6** [+4.6, +4.6] |" in text
     printed = "90.4 to 87.3 (-3.1) | 50.5 to 75.7 (+25.2) | 78.5 to 83.8 (+5.4)"
     assert f"{setting} | printed | {printed} |" in text
     assert f"{setting} | measured, no drop | 90.0 to 88.0 (-2.0) | 52.0 to 72.0 (+20.0) | 78.6 to 83.2 (+4.6) |" in text
-    assert "the best test round of each arm, after more rounds and epochs." in text
-    assert "all count as converged" in text
+    assert "the best test round of each arm, after 500 rounds." in text
+    assert "last ten rounds: +0.2 points; none of 1 changed by a point or more, so all have converged." in text
     assert "recorded so far" not in text
     assert list(pictures) == ["fmnist-fedavg"]
 
@@ -101,12 +102,14 @@ def test_the_first_page_counts_what_is_beyond_noise_and_names_what_is_missing(fe
     tau = study("sensitivity-tau", tried, "sensitivity")
     text = "\n".join(make_results.index([fedavg, tau, study("kdd", [], "tables", 4)], {}))
     assert (
-        "The rare classes gain +20.0 points on average over 1 setting (from +20.0 to +20.0; beyond noise: 1 up" in text
+        "+20.0 points on average over 1 setting (from +20.0 to +20.0; of the 1 with several seeds 1 rise, 0 f" in text
     )
     assert "falls in 1 of 2 settings of [harm](harm.md) and [sensitivity](sensitivity.md), beyond noise in 0" in text
-    assert "made: FedAvg, tau 0.5 -7.4" in text
+    assert ": FedAvg, tau 0.5 -7.4" in text
+    again = study("sensitivity-cap", tried, "sensitivity")  # the same runs count once
+    assert "falls in 1 of 2 settings" in "\n".join(make_results.index([fedavg, tau, again], {}))
     assert "| made | tau 0.05 | 1 | 60.0 | 88.0 | 60.0 | 79.6 |" in text
-    assert "- made: not begun; about 5 minutes of one core in all." in text
+    assert "- [made](tables.md): not begun; about 5 minutes of one core in all." in text
 
 
 def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
@@ -122,6 +125,14 @@ def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
     cells = [cell(arm, seed, x, {}, name) for name, (arm, x) in models.items() for seed in SEEDS]
     cells += [cell("baseline", seed, 0.4, {}, "CNN") for seed in SEEDS]
     text = "\n".join(make_results.index([plain, peers, study("chula", cells, "tables")], {}))
-    assert "FedReLa is ahead in 0 of 1 cases on tables and medical images: -4.4 points" in text
+    assert "remedy on the same model is ahead in 1 of 1 cases on tables and medical images, by +4.4 points" in text
     assert "; on [made](fashion-mnist.md) FedAvg with it is ahead of 1 of 2 others." in text
     assert "| made | CNN, class weights | 75.0 ± 0.0 | 84.0 ± 0.0 | 79.6 ± 0.0 | -4.4 |" in text
+
+
+def test_of_two_classes_each_is_a_group():
+    made = study("pneumonia", [cell(arm, 1, 0.5, {}, "CNN") for arm in ("baseline", "fedrela")], "tables")
+    assert made.class_counts == [1214, 3494]
+    assert made.metrics == ["common class", "rare class", "overall"]
+    assert made.cells[0]["groups"] == {"common class": 0.9, "rare class": 0.5}
+    assert (result_records.common(made), result_records.rare(made)) == ("common class", "rare class")
