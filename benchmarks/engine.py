@@ -129,7 +129,7 @@ def training_rounds(rounds: int, quick: bool) -> list[Row]:
 
 def relabelling(rounds: int, quick: bool) -> list[Row]:
     rows = []
-    for epochs, name in ((5, "five local epochs, as in the paper"), (1, "one local epoch")):
+    for epochs, name in ((5, "five local epochs"), (1, "one local epoch")):
         task = replace(small(MLP) if quick else MLP, epochs=epochs)
         sides = [Side(replace(task, relabel=kind).command()) for kind in ("", "pass", "collected")]
         normal, once, collected = interleaved(sides, rounds)

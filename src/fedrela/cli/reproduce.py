@@ -67,8 +67,8 @@ def reproduce(
     fedrela reproduce tab:step --baselines scaffold,mypackage.methods:Mine
 
     The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
-    reduction on the real data, up to two hours on two idle cores unless --all asks for every entry; paper is the
-    published setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round;
+    reduction on the real data, up to two and a half hours on two idle cores unless --all asks for every entry; paper is
+    the published setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round;
     published does what the official code does, and lists every setting that differs; both shows the gains of the two
     side by side. The output says which settings are ours because the paper does not state them, and marks entries that
     contradict others. --baselines adds algorithms to the table, without published values; --with replaces the
