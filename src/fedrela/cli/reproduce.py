@@ -68,10 +68,10 @@ def reproduce(
 
     The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
     reduction on the real data, up to two and a half hours on two idle cores unless --all asks for every entry; paper is
-    the published setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last round;
-    published does what the official code does, and lists every setting that differs; both shows the gains of the two
-    side by side. The output says which settings are ours because the paper does not state them, and marks entries that
-    contradict others. --baselines adds algorithms to the table, without published values; --with replaces the
+    the published setting, for a GPU. The protocol matched gives both arms the same learning rate and scores the last
+    round; published does what the official code does, and lists every setting that differs; both shows the gains of the
+    two side by side. The output says which settings are ours because the paper does not state them, and marks entries
+    that contradict others. --baselines adds algorithms to the table, without published values; --with replaces the
     paper's model, source or re-allocator by your own. Without NAME the tables are listed;
     all runs every table, and tables share runs. Ctrl-C loses nothing: run the same command to continue.
     """
