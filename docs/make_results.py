@@ -173,13 +173,21 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
 def remedies(study: Study) -> list[tuple[str, Arms, Arms]]:
     """Return for each model of a study its name, its arms, and those of the remedy that validation chooses for it."""
     found = []
-    rows = {name: arms for (name, values), arms in study.rows.items() if not values}
-    for model, arms in rows.items():
+    rows = {name: arms for (name, values), arms in study.rows.items() if not values and "baseline" in arms}
+    for model, plain in rows.items():
         others = {name: other for name, other in rows.items() if name.startswith(f"{model}, ")}
-        if others and "fedrela" in arms and validation(arms["fedrela"]) is not None:
-            best = max(others, key=lambda name: validation(others[name]["baseline"]) or 0)
-            found.append((best, arms, others[best]))
+        if others and "fedrela" in plain and validation(plain["fedrela"]) is not None:
+            arms, *cut = same_seeds([plain, *others.values()])
+            kept = dict(zip(others, cut, strict=True))
+            best = max(kept, key=lambda name: validation(kept[name]["baseline"]) or 0)
+            found += [(best, arms, kept[best])] if arms["baseline"] else []
     return found
+
+
+def same_seeds(rows: Sequence[Arms]) -> list[Arms]:
+    """Return rows with only the seeds that all of them have."""
+    seeds = set.intersection(*({cell["seed"] for cell in arms["baseline"]} for arms in rows))
+    return [{arm: [cell for cell in cells if cell["seed"] in seeds] for arm, cells in arms.items()} for arms in rows]
 
 
 def against(studies: Sequence[Study]) -> list[Remedy]:

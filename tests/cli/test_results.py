@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from fedrela.engine.executors.serial import SerialExecutor
+from fedrela.errors import DataError
 from fedrela.experiment import compare
 from fedrela.experiment.toml.writer import toml_text
 from fedrela.reproduction import studies
@@ -97,6 +98,42 @@ def test_a_new_key_with_a_default_leaves_records_as_they_are(run, monkeypatch):
     assert len(Study(folder).remaining()) == 4
 
 
+def test_a_baseline_with_other_settings_is_another_run(run):
+    def study(**train):
+        baselines = [{"name": "fedavg"}, {"name": "fedavg", "label": "ours", "train": {"lr": 0.01, **train}}]
+        return write(compare={"arms": ["baseline"], "seeds": 1, "baselines": baselines})
+
+    assert run("results", "run", study()).code == 0
+    assert not Study(study()).remaining()
+    assert [cell.baseline for cell in Study(study(lr=0.02)).remaining()] == ["ours"]
+
+
+def test_more_seeds_leave_the_records_of_a_table_as_they_are(tmp_path):
+    found = []
+    for seeds, protocol in ((1, "matched"), (2, "both")):
+        (tmp_path / "study.toml").write_text(
+            f'reproduce = "tab:step"\nscale = "smoke"\nseeds = {seeds}\nprotocol = "{protocol}"\n'
+        )
+        found.append(set(Study(tmp_path)._runs))
+    assert found[0] < found[1]
+
+
+def test_rows_that_are_one_run_are_verified_once(run):
+    folder = write(sweep={"relabel.tau": [0.1, 0.2]}, compare={"arms": ["baseline"], "seeds": 1})
+    assert run("results", "run", folder).code == 0
+    assert len(Study(folder).recorded()) == 2
+    done = run("results", "verify", folder, "--cells", "2")
+    assert done.line() == "--cells: expected at most 1, the runs that are recorded, got 2"
+    assert run("results", "verify", folder, "--cells", "1").code == 0
+
+
+def test_a_selection_needs_validation_samples(run):
+    write("select", sweep={"train.lr": [0.1]}, compare={"seeds": 1, "arms": ["baseline"]})
+    assert run("results", "run", "results/select").code == 0
+    with pytest.raises(DataError, match=r"select: nothing can be chosen: data\.validation is 0"):
+        Study("results/select").choice()
+
+
 def test_the_queue_goes_on_after_a_study_that_cannot_be_run(run):
     write("good", compare={"arms": ["baseline"], "seeds": 1})
     write("bad", data={"source": "npz", "options": {"file": "gone.npz"}})
@@ -137,14 +174,16 @@ def test_a_selection_gives_each_baseline_its_own_values(run):
     baselines = [{"name": "fedavg"}, {"name": "fedavg", "label": "wide", "model": {"hidden": [16]}}]
     sweep = {"sweep": {"train.lr": [1e-6, 0.1]}, "data": {"validation": 0.3}}
     write("select", **sweep, compare={"seeds": [9], "arms": ["baseline"], "baselines": baselines})
-    folder = write("chosen", compare={"seeds": 1, "baselines": [*baselines, {"name": "fedprox"}]})
+    folder = write("chosen", compare={"seeds": 1, "baselines": baselines})
     text = (folder / "study.toml").read_text()
     (folder / "study.toml").write_text(f'selection = "select"\n{text}')
     assert "results/select: nothing is chosen yet; 4 runs left" in run("results", "run", folder).err
     assert run("results", "run", "results/select").code == 0
     assert Study("results/select").choice() == {"FedAvg": {"train.lr": 0.1}, "wide": {"train.lr": 0.1}}
     assert {cell.config.train.lr for cell in Study(folder).cells} == {0.1}
-    assert {cell.baseline for cell in Study(folder).cells} == {"FedAvg", "wide", "FedProx"}
+    (folder / "study.toml").write_text(f'selection = "select"\n{text.replace("wide", "wider")}')
+    assert "wider: is not among the baselines of select" in run("results", "run", folder).err
+    (folder / "study.toml").write_text(f'selection = "select"\n{text}')
     assert {cell.config.model.options["hidden"] for cell in Study(folder).cells if cell.baseline == "wide"} == {(16,)}
 
 

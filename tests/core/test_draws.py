@@ -56,3 +56,15 @@ def test_random_moves_have_no_score_and_no_probability():
     assert len(control) == len(done.ledger) > 0
     assert not control.rho.any()
     assert not control.z.any()
+
+
+def test_what_may_not_move_does_not_move_at_random_either():
+    Q, ledger = ledger_of(60, 3, 0.4, 5)
+    keep = ledger.original == 0
+    keep[ledger.index] = False
+    kept = fedrela.relabel(Q, ledger.original, num_classes=3, tau=0.4, seed=5, keep=keep).ledger
+    assert len(kept) > 5
+    for seed in range(20):
+        control = random_moves(kept, Q, np.random.default_rng(seed))
+        assert not keep[control.index].any()
+        assert control.flow.tolist() == kept.flow.tolist()

@@ -37,6 +37,9 @@ def test_proven_rows_stay():
     np.testing.assert_array_equal(by_number.threshold, PLAIN.threshold)  # they count for the statistics all the same
     assert by_id.ledger.options["ineligible_rows"] == proven.tolist()
     assert by_id.ledger.ids == IDS
+    backwards = [str(row) for row in range(149, -1, -1)]  # ids that look like the numbers of other rows
+    assert run(keep=mask, ids=backwards).moved.tolist() == by_mask.moved.tolist()
+    assert run(keep=[int(backwards[row]) for row in proven], ids=map(int, backwards)).ledger.ids == tuple(backwards)
     eligible = np.arange(150) < 100
     assert run(keep=proven, eligible=eligible).moved.tolist() == run(eligible=eligible & ~mask).moved.tolist()
 
@@ -120,7 +123,9 @@ NAMED = {"class_names": NAMES}
         ({"keep": [0, 1.5]}, f"keep: {ROW} 1.5", (1,)),
         ({"keep": [-1]}, f"keep: {ROW} -1", (0,)),
         ({"keep": [True]}, f"keep: {ROW} true", (0,)),
-        ({"keep": np.ones((1, 150), bool)}, f"keep: {ROW} a list", (0,)),
+        ({"keep": np.ones((1, 150), bool)}, "keep: expected shape (150,), got (1, 150)", ()),
+        ({"keep": np.ones(3, bool), "ids": IDS}, "keep: expected shape (150,), got (3,)", ()),
+        ({"keep": np.zeros(3, bool)}, "keep: expected shape (150,), got (3,)", ()),
         ({"forbidden": "ab"}, f"forbidden: {PAIRS} 'ab'", ()),
         ({"forbidden": [(0, 1), "ab"]}, f"forbidden: {PAIR} 'ab'", (1,)),
         ({"forbidden": [(0, 1, 2)]}, f"forbidden: {PAIR} a list", (0,)),
@@ -188,7 +193,10 @@ def test_limits_in_every_form_become_one():
     limits = Limits(keep=["b", 3, "a", 0, 3], class_tau={"b": 0.2, 10: 0, "2": 1})
     assert limits.keep == (0, 3, "a", "b")
     assert list(limits.class_tau.items()) == [("10", 0.0), ("2", 1.0), ("b", 0.2)]
-    assert Limits(keep=np.array([False, True, True])) == Limits(keep={2, 1}) == Limits(keep=np.array([1, 2]))
+    assert Limits(keep={2, 1}) == Limits(keep=np.array([1, 2]))
+    assert Limits(keep=np.array([False, True])).kept_rows(2, ids=("1", "0")).tolist() == [False, True]
+    with pytest.raises(ArgumentError, match=r"^keep: expected a list of rows, by number or id, got booleans$"):
+        OwnerLimits(keep=np.array([True]))
     assert Limits(forbidden={(0, 1)}) == Limits(forbidden=frozenset([(0, 1)])) == Limits(forbidden=[[0, 1]])
     assert Limits(class_tau={}) == Limits() == Limits(allowed=None, forbidden=(), keep=(), absent=True, class_tau=None)
     assert Limits(allowed=()).allowed == ()

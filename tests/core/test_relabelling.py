@@ -175,6 +175,12 @@ def test_ties_go_to_the_lowest_class(target):
     assert set(done.labels[done.moved]) == {1}
 
 
+def test_a_seed_of_numpy_is_recorded_as_well():
+    ledger = fedrela.relabel(CASE.Q, CASE.y, tau=0.1, seed=np.int64(7)).ledger
+    assert ledger.options["seed"] == 7
+    assert ledger == fedrela.relabel(CASE.Q, CASE.y, tau=0.1, seed=7).ledger
+
+
 def test_draws_depend_on_the_seed_alone():
     first, again, other = (fedrela.relabel(CASE.Q, CASE.y, tau=0.1, seed=s).labels for s in (1, 1, 2))
     np.testing.assert_array_equal(first, again)

@@ -325,6 +325,26 @@ def test_clients_score_for_themselves(tmp_path):
     assert local["mean"] == pytest.approx(np.mean(local["clients"]))
 
 
+def test_empty_clients_do_not_count_in_their_mean(tmp_path):
+    data = {"options": {"samples": [40, 40, 40], "classes": 3, "separation": 20.0}}
+    data["imbalance"] = {"kind": "natural"}
+    data["partition"] = {"kind": "dirichlet", "clients": 12, "alpha": 0.01, "min_size": 0}
+    done = run(small(data=data, train={"local_test": True, "rounds": 10}), out=tmp_path / "run")
+    local = done.record["local"]
+    known = [each for each in local["clients"] if each is not None]
+    assert 0 < len(known) < 12
+    assert local["mean"] == pytest.approx(np.mean(known))
+    assert local["weighted"] == pytest.approx(done.accuracy["overall"])  # as many samples of each class
+
+
+def test_the_bound_of_moves_knows_the_tau_of_single_classes(tmp_path):
+    relabel = {"tau": 0.01, "class_tau": {"0": 0.5}}
+    done = run(small(relabel=relabel), out=tmp_path / "run")
+    record = RunFolder.open(done.folder).read_json("relabelling.json")
+    assert record["bound"] == sum(int(0.5 * sum(number for _, number in each)) for each in record["counts"])
+    assert max(np.sum(record["flow"], axis=0)) <= record["bound"]
+
+
 def test_a_pool_serves_several_runs(reference, tmp_path):
     with Pool(2) as executor:
         for name in "ab":

@@ -127,6 +127,27 @@ def test_no_door_leads_to_the_old_labels():
     assert RelabeledDataset(with_targets).targets == Y.tolist()
 
 
+class Visits:
+    """Rows with a label, and another column whose name is usual for labels, too."""
+
+    y = X[:, 0].tolist()
+    targets = Y.tolist()
+
+    def __len__(self):
+        return len(Y)
+
+    def __getitem__(self, index):
+        rows = {"label": Y.tolist(), "y": self.y, "x": X}
+        return rows[index] if isinstance(index, str) else {key: value[index] for key, value in rows.items()}
+
+
+def test_only_the_label_has_new_labels():
+    visits = RelabeledDataset(Visits(), LEDGER)
+    assert visits["label"] == visits.targets == NEW
+    assert visits["y"] == visits.y == Visits.y
+    assert RelabeledDataset(Visits(), LEDGER, label="label")["label"] == NEW
+
+
 def test_it_survives_the_way_to_another_process():
     again = pickle.loads(pickle.dumps(RelabeledDataset(TensorDataset(X, Y), LEDGER)))
     assert [int(row[1]) for row in again] == NEW
@@ -140,6 +161,14 @@ def test_other_data_are_refused():
         list(shifted)
     with pytest.raises(DataError, match="in another order"):
         shifted[:]
+    backwards = Columns()
+    backwards.targets = Y.tolist()[::-1]
+    table = RelabeledDataset(backwards, LEDGER)
+    with pytest.raises(DataError, match="in another order"):
+        _ = table.targets
+    ledger = fedrela.relabel(rng.dirichlet(np.ones(3), len(Y)), Y.flip(0).numpy(), tau=0.3).ledger
+    with pytest.raises(DataError, match="in another order"):
+        RelabeledDataset(Columns(), ledger)["label"]
     with pytest.raises(ArgumentError, match="no label among the keys"):
         RelabeledDataset([{"img": x} for x in X], LEDGER)[0]
 

@@ -86,6 +86,24 @@ def test_periods_need_the_clients_leave(tmp_path):
         assert once.ledger.options["round"] == made[-1]
 
 
+@pytest.mark.parametrize("period", [0, 2])
+def test_a_period_that_the_client_does_not_permit_is_named_in_round_one(tmp_path, caplog, period):
+    client(tmp_path, period=period).before_round(1, Scorer())
+    said = "round 1, client 3: period 2 has no effect: the client's policy permits one pass (passes = 1)"
+    assert (said in caplog.text) == (period == 2)
+
+
+def test_labels_of_other_settings_are_refused_also_after_a_round_off(tmp_path):
+    client(tmp_path).before_round(8, Scorer())
+    policy = tmp_path / "policy.toml"
+    policy.write_text("enabled = false\n")
+    again = client(tmp_path, seed=7)
+    assert again.before_round(8, Scorer()) is None
+    policy.write_text("enabled = true\n")
+    with pytest.raises(ArgumentError, match=r"seed 0 \(now 7\)"):
+        again.before_round(9, Scorer())
+
+
 def test_the_clients_policy_is_obeyed(tmp_path):
     policy = tmp_path / "policy.toml"
     policy.write_text("max_fraction = 0.02\nforbidden = [[0, 2]]\ntau = 0.1\n")

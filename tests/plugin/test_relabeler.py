@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from imblearn.utils import estimator_checks as imblearn_checks
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -227,3 +228,35 @@ def test_wrong_use():
             Relabeler(JUDGE).fit_resample(X, pd.Series([*WORDS[:3], missing, *WORDS[4:]], dtype=object))
     with pytest.raises(DataError, match="y: expected 150 labels, one per row of X, got 3"):
         Relabeler().fit_resample(CASE.Q, [0, 1, 2])
+
+
+class Memory(GaussianNB):
+    """Notes which rows every clone was fitted on, by their first feature."""
+
+    seen: ClassVar[list[set[float]]] = []
+
+    def fit(self, X, y):
+        self.seen.append(set(X[:, 0].tolist()))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_folds_that_name_rows_are_of_the_rows_as_given(as_list):
+    groups = np.arange(240) % 6
+    folds = PredefinedSplit(groups)
+    Memory.seen.clear()
+    relabelled(estimator=Memory(), cv=list(folds.split()) if as_list else folds)
+    assert Memory.seen == [set(X[groups != fold, 0].tolist()) for fold in range(6)]
+
+
+@pytest.mark.parametrize("rows", [9, 300])
+def test_as_many_eligible_flags_as_rows(rows):
+    with pytest.raises(ArgumentError, match=rf"eligible: expected shape \(240,\), got \({rows},\)"):
+        relabelled(eligible=np.ones(rows, bool))
+    with pytest.raises(ArgumentError, match=rf"keep: expected shape \(240,\), got \({rows},\)"):
+        relabelled(keep=np.ones(rows, bool))
+
+
+def test_words_need_a_column_each():
+    with pytest.raises(DataError, match=r"X: expected a column per class, got 4 columns and 2 classes in y; number"):
+        Relabeler().fit_resample(np.full((4, 4), 0.25), ["a", "a", "b", "a"])

@@ -34,6 +34,18 @@ def test_every_form_of_data_gives_the_same(data):
     assert y.tolist() == Y.tolist()
 
 
+@pytest.mark.parametrize("label", [0, -2])
+def test_the_label_may_come_first(label):
+    Q, y = posterior(Scorer(), list(zip(Y.tolist(), X, strict=True)), label=label)
+    assert Q.tolist() == posterior(Scorer(), (X, Y))[0].tolist()
+    assert y.tolist() == Y.tolist()
+
+
+def test_a_batch_has_a_row_at_least():
+    with pytest.raises(ArgumentError, match="batch_size: expected an integer >= 1, got 0"):
+        posterior(Scorer(), (X, Y), batch_size=0)
+
+
 def test_the_model_and_the_random_generator_are_as_they_were():
     model = Scorer()
     model.train()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import threading
 from functools import partial
 
 import pytest
@@ -12,12 +13,13 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment import run
+from fedrela.experiment import compare, run
 from fedrela.plots import client_classes
 from fedrela.report.page import Figure
 from fedrela.report.run_page import run_page
 from fedrela.report.tensorboard import TensorBoardLog, scalars, write_tensorboard
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small
 
 NAMES = ["<cat>", "![dog](https://example.org/a.png)"]
@@ -90,6 +92,16 @@ def test_a_whole_run(tmp_path):
     assert (bare["images"], set(bare["scalars"])) == ([], set(events.Tags()["scalars"]))
     with pytest.raises(ArgumentError, match=r"already holds TensorBoard events; choose another folder$"):
         write_tensorboard(folder, tmp_path / "board")
+
+
+def test_a_grid_is_not_written_twice_and_leaves_no_thread(tmp_path):
+    before = threading.active_count()
+    compare(small(compare={"seeds": 1, "arms": ["baseline"], "baselines": [{"name": "fedavg"}]}), out=tmp_path / "grid")
+    write_tensorboard(GridFolder.open(tmp_path / "grid"), tmp_path / "board")
+    assert len(list((tmp_path / "board").iterdir())) == 1
+    with pytest.raises(ArgumentError, match=r"already holds TensorBoard events; choose another folder$"):
+        write_tensorboard(GridFolder.open(tmp_path / "grid"), tmp_path / "board")
+    assert threading.active_count() == before
 
 
 def test_two_runs_are_not_mixed(tmp_path):

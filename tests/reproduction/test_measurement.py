@@ -249,3 +249,9 @@ def test_a_run_that_fails_leaves_its_entry_empty(tmp_path):
     plan.grid.failures.update({cell.name: RunFailedError("diverged") for cell in plan.grid.cells})
     with pytest.raises(FedrelaError, match="no run succeeded: diverged"):
         plan.summary()
+
+
+@pytest.mark.parametrize("seeds", [0, -1])
+def test_a_wrong_number_of_seeds_is_one_line(tmp_path, seeds):
+    with pytest.raises(ArgumentError, match=f"seeds: expected an integer >= 1, got {seeds}"):
+        Reproduction(paper_table("zscore"), "smoke", tmp_path, seeds=seeds)

@@ -83,8 +83,8 @@ def _kept_before(ranked: Candidates) -> Floats:
 def random_moves(ledger: Ledger, posterior: NDArray[Any], rng: np.random.Generator) -> Ledger:
     """Return a ledger with the same number of moves from class a to class b, but with samples drawn at random.
 
-    Only which samples moved differs; `posterior` is the one that the re-labelling used. The drawn samples have no score
-    and no probability: both are 0.
+    Only which samples moved differs; `posterior` is the one that the re-labelling used. Samples that were not eligible
+    stay. The drawn samples have no score and no probability: both are 0.
 
     Examples
     --------
@@ -96,9 +96,11 @@ def random_moves(ledger: Ledger, posterior: NDArray[Any], rng: np.random.Generat
     True
     """
     chosen = [np.empty((2, 0), np.int64)]
+    eligible = np.ones(ledger.original.size, np.bool_)
+    eligible[ledger.options.get("ineligible_rows", [])] = False
     for old in range(ledger.num_classes):
         targets = ledger.new[ledger.old == old]
-        samples = rng.permutation(np.flatnonzero(ledger.original == old))
+        samples = rng.permutation(np.flatnonzero((ledger.original == old) & eligible))
         chosen.append(np.stack([samples[: targets.size], targets]))
     index, new = np.concatenate(chosen, axis=1)
     order = np.argsort(index)

@@ -51,10 +51,10 @@ def _check_allowed(value: Any) -> Pairs | NDArray[Any] | None:
     return as_array("allowed", value) if isinstance(first, bool | np.bool_ | np.ndarray) else check_pairs(value)
 
 
-def _check_keep(value: Any) -> tuple[int | str, ...]:
-    """Return rows by number or id, sorted; booleans, one per row, become numbers."""
-    if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 1:
-        value = np.flatnonzero(value)
+def _check_keep(value: Any) -> tuple[int | str, ...] | NDArray[np.bool_]:
+    """Return rows by number or id, sorted, or booleans as they were given; `kept_rows` checks their length."""
+    if isinstance(value, np.ndarray) and value.dtype == np.bool_:
+        return value
     rows = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(rows, list | tuple | set | frozenset):
         raise ArgumentError(f"expected a list of rows, by number or id, got {shown(value)}")
@@ -105,10 +105,11 @@ class Limits(Options):
         form="a table class -> fraction from 0 to 1",
     )
 
-    def check_no_matrix(self) -> None:
-        """Raise if `allowed` is a matrix, which a file cannot hold."""
-        if isinstance(self.allowed, np.ndarray):
-            raise ArgumentError(f"expected {PAIRS}, got booleans", argument="allowed")
+    def check_no_array(self) -> None:
+        """Raise if `allowed` or `keep` is an array of booleans, which a file cannot hold."""
+        for limit, form in (("allowed", PAIRS), ("keep", "a list of rows, by number or id")):
+            if isinstance(getattr(self, limit), np.ndarray):
+                raise ArgumentError(f"expected {form}, got booleans", argument=limit)
 
     def numbered(self, names: Sequence[str]) -> Self:
         """Return the same limits with numbers in place of class names."""
@@ -149,7 +150,9 @@ class Limits(Options):
         return may
 
     def kept_rows(self, n: int, ids: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Return which of `n` rows keep their labels; rows are given by their ids, if they have any."""
+        """Return which of `n` rows keep their labels, given as booleans, or by their ids if they have any."""
+        if isinstance(self.keep, np.ndarray):
+            return check_array("keep", self.keep, (n,), np.bool_)
         kept = np.zeros(n, np.bool_)
         row_number = {name: row for row, name in enumerate(ids)}
         for i, row in enumerate(self.keep):
@@ -189,7 +192,7 @@ class OwnerLimits(Limits):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_no_matrix()
+        self.check_no_array()
 
     def stricter(self, other: Self) -> Self:
         """Return the limits that permit only what both permit."""

@@ -179,6 +179,7 @@ def relabel(
     >>> done.labels.tolist(), done.moved.tolist()
     ([0, 0, 0, 1, 1], [3])
     """
+    ids = tuple(map(str, ids))
     inputs = check_inputs(posterior, labels, RelabelOptions(**options), num_classes, eligible, class_names, ids)
     shape = (inputs.y.size, inputs.C)
     rng = checks.check_seed(seed)
@@ -197,11 +198,12 @@ def relabel(
         posterior=inputs.Q[index, new].astype(np.float64) if index.size else np.empty(0),
         z=candidates.score[chosen],
         rho=candidates.rho[chosen],
-        options=inputs.as_record() | {"seed": seed if uniforms is None and isinstance(seed, int) else None},
+        options=inputs.as_record()
+        | {"seed": int(seed) if uniforms is None and isinstance(seed, int | np.integer) else None},
         notes=() if refusal else _notes(candidates, inputs.y, capped=chosen.size < drawn.size),
         refusal=str(refusal) if refusal else None,
         class_names=tuple(class_names),
-        ids=tuple(ids),
+        ids=ids,
     )
     row, threshold = refusal.index if refusal else None, candidates.threshold
     return Relabelling(ledger.labels, index, threshold, candidates.varpi, ledger.refusal, row, ledger, candidates)
@@ -270,7 +272,7 @@ def check_inputs(
         check(C)
     allowed = options.allowed_moves(C)
     may_move = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
-    if options.keep:
+    if len(options.keep):
         may_move = ~options.kept_rows(y.size, ids) & (True if may_move is None else may_move)
     refusal = checks.refuse_posterior(Q, C) or checks.refuse_labels(y, C)
     return Inputs(Q, y, C, options, allowed, may_move, refusal)

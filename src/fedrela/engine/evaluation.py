@@ -54,7 +54,8 @@ def _evaluate_at_clients(run: Run) -> Scores | None:
 def evaluate_locally(run: Run) -> dict[str, Any]:
     """Score the model each client would use for itself, on the test set weighted by the client's class shares.
 
-    The result has the accuracy of each client, their mean, and their mean weighted by numbers of samples.
+    The result has the accuracy of each client, their mean, and their mean weighted by numbers of samples. Classes
+    without test samples do not count; a client that has no others has no accuracy.
     """
     problem, algorithm = run.problem, run.plan.algorithm
     counts = np.stack([np.bincount(problem.y_train[s.train], minlength=problem.num_classes) for s in problem.shards])
@@ -62,12 +63,14 @@ def evaluate_locally(run: Run) -> dict[str, Any]:
         scores = [evaluate(run)] * run.clients
     else:
         scores = [_evaluate_client(run, client) for client in range(run.clients)]
-    recall = np.stack([np.nan_to_num(each.per_class) for each in scores if each is not None])
-    accuracy = (counts * recall).sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
+    per_class = np.stack([each.per_class for each in scores if each is not None])
+    counts = counts * ~np.isnan(per_class)
+    sizes = counts.sum(axis=1)
+    accuracy = (counts * np.nan_to_num(per_class)).sum(axis=1) / np.maximum(sizes, 1)
     return {
-        "clients": accuracy.tolist(),
-        "mean": float(accuracy.mean()),
-        "weighted": float((accuracy * counts.sum(axis=1)).sum() / counts.sum()),
+        "clients": [float(each) if size else None for each, size in zip(accuracy, sizes, strict=True)],
+        "mean": float(accuracy[sizes > 0].mean()),
+        "weighted": float((accuracy * sizes).sum() / sizes.sum()),
     }
 
 

@@ -196,7 +196,7 @@ class RelabelPlan(RelabelOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_no_matrix()
+        self.check_no_array()
 
     @property
     def schedule(self) -> Schedule:

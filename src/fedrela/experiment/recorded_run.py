@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,11 +157,16 @@ def relabelling_record(problem: Problem, state: ServerState, ledgers: dict[int, 
         "before": before.tolist(),
         "after": (before - flow.sum(axis=1) + flow.sum(axis=0)).tolist(),
         "expected": expected.tolist(),
-        "bound": sum(int(float(each.options.get("tau", 0.0)) * each.original.size) for each in ledgers.values()),
+        "bound": sum(int(_largest_tau(each) * each.original.size) for each in ledgers.values()),
         "z": {"edges": list(Z_EDGES), "counts": histogram.tolist()},
         "clients": {str(client): _client(state.relabel_metrics[client], ledgers[client]) for client in sorted(ledgers)},
         "counts": [_counts(problem.y_train[shard.train]) for shard in problem.shards],
     }
+
+
+def _largest_tau(ledger: Ledger) -> float:
+    own: Mapping[str, float] = ledger.options.get("class_tau") or {}
+    return max(float(ledger.options.get("tau", 0.0)), *own.values(), 0.0)
 
 
 def _counts(labels: NDArray[np.int64]) -> list[list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,7 +83,9 @@ class RelabeledDataset(Dataset[Any]):
         if not self._changed:
             return row
         if isinstance(index, str):
-            return self._column(index, row)
+            first = self._data[0] if len(self) else None
+            is_label = isinstance(first, Mapping) and index == label_key(first, self._label)
+            return self._column(row, self._is_own(row)) if is_label else row
         if isinstance(index, int | np.integer):
             return self._row(row, int(index))
         numbers = np.arange(len(self))[np.asarray(index) if isinstance(index, Tensor) else index]
@@ -102,12 +104,28 @@ class RelabeledDataset(Dataset[Any]):
         value = getattr(self._data, name)
         if not self._changed or name not in (*KEYS, "tensors"):
             return value
-        return self._column(name, value) if name in KEYS else self._part(value, np.arange(len(self)))
+        if name == "tensors":
+            return self._part(value, np.arange(len(self)))
+        if not isinstance(value, Sized) or len(value) != len(self):
+            return value
+        others = (getattr(self._data, other, None) for other in KEYS if other != name)
+        is_own = self._is_own(value)
+        known = any(
+            isinstance(other, Sized) and len(other) == len(self) and self._is_own(other).all() for other in others
+        )
+        return value if known and not is_own.all() else self._column(value, is_own)
 
-    def _column(self, name: str, column: Any) -> Any:
-        """Return a column of the data set; the label column has the current labels."""
-        if name not in (self._label, *KEYS) or len(column) != len(self):
-            return column
+    def _is_own(self, column: Any) -> NDArray[np.bool_]:
+        """Whether the values of a column are the original labels, for each row."""
+        try:
+            return np.asarray(as_classes(column) == self._original)
+        except (TypeError, ValueError):
+            return np.zeros(len(self), np.bool_)
+
+    def _column(self, column: Any, is_own: NDArray[np.bool_]) -> Any:
+        """Return the label column with the current labels."""
+        if not is_own.all():
+            raise _other_data(int(is_own.argmin()))
         column = column if isinstance(column, Tensor | np.ndarray | list) else list(column)
         return cast_like(column, self._labels)
 

@@ -110,6 +110,9 @@ class ClientRound:
         passes = _not_refused(self.store.passes())
         if passes:
             self._take_over(passes[-1])
+        if self.plan.schedule.period and self.limits.passes == 1:
+            message = "%s: period %d has no effect: the client's policy permits one pass (passes = 1)"
+            self.log.warning(message, self._where, self.plan.schedule.period)
         if self.may_relabel:
             self.scorer.check_rows()
             self._check_limits(self.scorer.check_batch())

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from fedrela.core import Ledger, Relabelling, relabel, undo
+from fedrela.core.input_checks import check_array
 from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import options_of
@@ -38,7 +39,8 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         data first. None if the posterior itself is given to `fit_resample` in place of the features.
     cv
         Number of folds, or a splitter of scikit-learn, for out-of-fold posteriors: clones of the estimator are fitted
-        in the folds, so that none scores rows that it saw. None for no folds.
+        in the folds, so that none scores rows that it saw. A splitter, or a list of splits, sees the rows as they are
+        given; with a number of folds the result follows the rows when these are permuted. None for no folds.
     eligible
         ``(n,)`` booleans: samples that may move.
     seed
@@ -115,13 +117,16 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_classification_targets(given)
         self.order_ = order = _canonical(checked, given)
         self.sample_indices_ = np.arange(len(given))
-        posterior, classes = self._posterior(_safe_indexing(X if hasattr(X, "iloc") else checked, order), given[order])
+        rows = X if hasattr(X, "iloc") else checked
+        folds = None if self.cv is None else self._folds(rows, given, order)
+        posterior, classes = self._posterior(_safe_indexing(rows, order), given[order], folds)
         codes = _codes(given, classes)
+        eligible = np.ones(len(given), np.bool_) if self.eligible is None else self.eligible
         done = relabel(
             posterior,
             codes[order],
             seed=self.seed,
-            eligible=None if self.eligible is None else np.asarray(self.eligible)[order],
+            eligible=check_array("eligible", eligible, (len(given),), np.bool_)[order],
             class_names=tuple(map(str, classes.tolist())),
             ids=tuple(map(str, order.tolist())),
             **self._options(len(given)),
@@ -153,17 +158,28 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
                 given[name] = [(str(a), str(b)) for a, b in pairs]
         return given | {"keep": [str(row) for row in np.flatnonzero(checked.kept_rows(rows))]}
 
-    def _posterior(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    def _folds(self, X: Any, y: NDArray[Any], order: NDArray[np.intp]) -> Any:
+        """Return `cv` for the rows in `order`: splits other than a number of folds may name rows as they were given."""
+        if isinstance(self.cv, int | np.integer):
+            return self.cv
+        place = np.argsort(order)
+        return [(place[train], place[test]) for train, test in check_cv(self.cv, y, classifier=True).split(X, y)]
+
+    def _posterior(self, X: Any, y: NDArray[Any], folds: Any) -> tuple[Any, NDArray[Any]]:
         """Return the posterior of rows, and the label of each of its columns."""
         if self.estimator is None:
             whole = np.issubdtype(y.dtype, np.integer)
-            return X, np.arange(max(X.shape[1], 1)) if whole else np.unique(y)
+            classes = np.arange(max(X.shape[1], 1)) if whole else np.unique(y)
+            if len(classes) != max(X.shape[1], 1):
+                what = f"expected a column per class, got {X.shape[1]} columns and {len(classes)} classes in y"
+                raise DataError(f"X: {what}; number the classes by their columns, or name an estimator")
+            return X, classes
         if not hasattr(self.estimator, "predict_proba"):
             what = f"expected a classifier with predict_proba, got {type(self.estimator).__name__}"
             raise ArgumentError(f"{what}; CalibratedClassifierCV of scikit-learn adds it", argument="estimator")
         if self.cv is not None:
-            folds = cross_val_predict(clone(self.estimator), X, y, cv=self.cv, method="predict_proba")
-            return folds, np.unique(y)
+            found = cross_val_predict(clone(self.estimator), X, y, cv=folds, method="predict_proba")
+            return found, np.unique(y)
         estimator = self.estimator
         if not _is_fitted(estimator):
             estimator = self.estimator_ = clone(estimator).fit(X, y)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedrela.arguments import check_choice
+from fedrela.arguments import check_choice, check_integer
 from fedrela.core.ledger import arrays_digest
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.models.contract import evaluation_mode
@@ -94,6 +94,7 @@ def score(
     """Score all rows, or the first `most`; see `posterior`."""
     rows, collate = as_rows(data)
     number = len(rows) if most is None else min(most, len(rows))
+    check_integer("batch_size", batch_size)
     if number == 0:
         raise ArgumentError("expected at least one row, got none", argument="data")
     device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
@@ -167,12 +168,17 @@ def _output(model: nn.Module, batch: Any, size: int, forward: Forward | None, la
 
 
 def _arguments(batch: Any, label: LabelKey | None) -> str:
-    return "**batch without the label" if isinstance(batch, Mapping) else f"batch[{int(label == 0)}]"
+    return "**batch without the label" if isinstance(batch, Mapping) else f"batch[{_inputs_at(batch, label)}]"
+
+
+def _inputs_at(batch: Any, label: LabelKey | None) -> int:
+    """Return the position of the inputs in a batch: the first, unless that is the label's."""
+    return int(label == 0 or (isinstance(label, int) and label < 0 and label == -len(batch)))
 
 
 def _call(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:
     if not isinstance(batch, Mapping):
-        return model(batch[int(label == 0)])
+        return model(batch[_inputs_at(batch, label)])
     key = label_key(batch, label)
     inputs = {name: value for name, value in batch.items() if name != key}
     return model(*inputs.values()) if len(inputs) == 1 else model(**inputs)

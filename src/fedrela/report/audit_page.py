@@ -160,5 +160,13 @@ def _moves(found: Audit) -> list[Block]:
         missing = shown - len(pictures)
         blocks += [Pictures(pictures)] if pictures else []
         blocks += [Text(f"{plural(missing, 'row')} of them have no picture with their id.", "muted")] if missing else []
-    columns = ("id", "label", "would become", "posterior", "probability of moving")
-    return [*blocks, Table(columns, rows, columns[:3], "Posterior: the model's probability of the new class.")]
+    columns = ("id", "label", "would become", "posterior", "rho")
+    return [
+        *blocks,
+        Table(
+            columns,
+            rows,
+            columns[:3],
+            "Posterior: the model's probability of the new class. rho: the probability that the row is drawn for it.",
+        ),
+    ]

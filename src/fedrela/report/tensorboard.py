@@ -61,8 +61,15 @@ class TensorBoardLog:
                 writer.add_figure(f"figures/{figure.name}", new_figure(figure.draw, figure.width), step, close=False)
 
     def close(self, folder: Path, rounds: int) -> None:
-        """Add the plots of a run that has ended."""
+        """Add the plots of a run that has ended, and stop the writer."""
         self.add_figures(run_page(RunFolder.open(folder), samples=False).figures, rounds)
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop the writer and its thread."""
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
 
     @contextmanager
     def _writing(self) -> Iterator[Any]:
@@ -109,10 +116,11 @@ def write_tensorboard(folder: RunFolder | GridFolder, path: str | Path, *, figur
             log.add_round(record)
         if figures:
             log.add_figures(run_page(folder, samples=False).figures, len(records))
+        log.stop()
         return
-    for cell in folder.cells:
-        place = folder.place(cell)
-        if place.exists() and not (Path(path) / place.name).exists():  # cells of one configuration are one run
+    cells = {folder.place(cell): cell for cell in folder.cells}  # those of one configuration are one run
+    for place, cell in cells.items():
+        if place.exists():
             write_tensorboard(folder.run_folder(cell), Path(path) / place.name, figures=False)
 
 

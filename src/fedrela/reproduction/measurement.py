@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fedrela.arguments import check_choice
+from fedrela.arguments import check_choice, check_integer
 from fedrela.arms import BASELINE, TREATED
 from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import find_source, load
@@ -94,7 +94,7 @@ class Reproduction:
         check_choice("protocol", protocol, CHOICES)
         self.table, self.scale, self.root, self.protocol = table, scale, root, protocol
         self.protocols = PROTOCOLS if protocol == "both" else (protocol,)
-        self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, seeds + 1))
+        self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, check_integer("seeds", seeds) + 1))
         self.chosen = table.chosen(scale, every)
         self._runs = {(id(cell), each): self._runs_of(cell, each) for each in self.protocols for cell in self.chosen}
         made_from = {"reproduce": table.label, "scale": scale, "sha256": table.sha256}

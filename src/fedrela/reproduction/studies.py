@@ -42,6 +42,7 @@ from fedrela.text import plural
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
 LIMIT = 1 << 24  # bytes of any of these
 NOT_OF_A_RUN = ("compare", "sweep", "selection", "engine", "report")  # tables and keys that no single run depends on
+NOT_OF_A_TABLE_RUN = ("protocol", "seeds", "every")  # nor does any run of a table of the paper
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
 CURVE = 20  # points of accuracy over rounds that a record keeps, about
 VALIDATION_KEYS = ("overall", "balanced", "groups")  # of the accuracies on the clients' validation samples
@@ -101,12 +102,14 @@ class Study:
             named = (config.compare.baselines if config.compare else None) or ()
             labels = {each.label: table["compare"]["baselines"][i] for i, each in enumerate(named)}
         chosen = Study(self.folder.parent / str(table["selection"])).choice() if "selection" in table else {}
-        shared = {key: value for key, value in table.items() if key not in NOT_OF_A_RUN}
+        shared = {key: value for key, value in table.items() if key not in (*NOT_OF_A_RUN, *NOT_OF_A_TABLE_RUN)}
         seeds, found = list(dict.fromkeys(cell.seed for cell in cells)), {}
         for cell in sorted(cells, key=lambda cell: seeds.index(cell.seed)):
+            if len(chosen) > 1 and cell.baseline not in chosen:
+                raise DataError(f"{name}: {cell.baseline}: is not among the baselines of {table['selection']}")
             changes = chosen.get(cell.baseline, next(iter(chosen.values()), {}))
             said = {"study": shared, "baseline": labels.get(cell.baseline, cell.baseline), "chosen": changes}
-            key = digest(json.dumps(said | _place(cell), sort_keys=True).encode())
+            key = digest(json.dumps(_place(cell) | said, sort_keys=True).encode())
             found[key] = replace(cell, config=overlay(cell.config, nested(changes))) if changes else cell
         return found
 
@@ -149,6 +152,8 @@ class Study:
         found: dict[str, dict[str, list[tuple[Cell, Record]]]] = {}
         for cell, record in self.recorded():
             if cell.arm == "baseline":
+                if "validation" not in record:
+                    raise DataError(f"{self.folder}: nothing can be chosen: data.validation is 0")
                 found.setdefault(cell.baseline, {}).setdefault(repr(cell.values), []).append((cell, record))
         best = {label: max(points.values(), key=_validation) for label, points in found.items()}
         return {label: dict(runs[0][0].values) for label, runs in best.items()}
@@ -293,12 +298,12 @@ def verify(
     `seed` chooses the `cells` runs; `on_start` is called before each. On the same machine with the same versions
     weights must have the same digest; elsewhere the accuracies must agree within `TOLERANCE`.
     """
-    recorded = study.recorded()
+    recorded = {cell.name: (cell, record) for cell, record in study.recorded()}.values()  # rows may share a run
     if not recorded:
         raise DataError(f"{study.folder / SUMMARY}: no run is recorded yet; use fedrela results run {study.folder}")
     if cells > len(recorded):
         raise ArgumentError(f"--cells: expected at most {len(recorded)}, the runs that are recorded, got {cells}")
-    for cell, record in random.Random(seed).sample(recorded, cells):
+    for cell, record in random.Random(seed).sample(list(recorded), cells):
         on_start(cell)
         found = run_record(run(cell.config, out=out / cell.name, workers=workers))
         yield compared(record, found)
