@@ -107,9 +107,10 @@ def _without_label(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def class_counts(logits: Tensor, counts: Counts, floor: float = 0.0) -> Tensor:
-    """Return the counts as a tensor like the logits, raised to `floor`."""
-    # A copy, since torch warns about read-only arrays.
-    n = (counts if isinstance(counts, Tensor) else torch.from_numpy(np.array(counts))).to(logits)
+    """Return the counts as a tensor like the logits, but at least of 32 bits, raised to `floor`."""
+    # A copy, since torch warns about read-only arrays. Counts above 65,504 are infinite in float16.
+    n = counts if isinstance(counts, Tensor) else torch.from_numpy(np.array(counts))
+    n = n.to(logits.device, torch.promote_types(logits.dtype, torch.float32))
     if n.shape != logits.shape[1:]:
         expected = f"one number for each of {logits.shape[1]} classes"
         raise ArgumentError(f"expected {expected}, got shape {tuple(n.shape)}", argument="counts")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -34,6 +35,15 @@ def write(table, name="small.toml") -> Path:
     path = Path(name)
     path.write_text(config_toml(parse_config(table)))
     return path
+
+
+def test_without_test_samples_it_trains_all_the_same(run, tmp_path):
+    x, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    np.savez("set.npz", x_train=x, y_train=y, x_test=x[:0], y_test=y[:0])
+    data = {"source": "npz", "root": ".", "options": {"file": "set.npz"}, "imbalance": {"kind": "natural"}}
+    done = run("run", write(small(data={**data, "partition": {"kind": "iid", "clients": 3}})))
+    assert (done.code, done.err) == (0, "")
+    assert "labels moved" in done.out
 
 
 def test_it_shows_the_rounds_and_ends_with_a_table(run):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fedrela.data.imbalance import (
@@ -89,7 +89,7 @@ imbalances = st.one_of(
         Imbalance,
         kind=st.just("step"),
         ratio=st.floats(1, 30),
-        minority=st.one_of(st.floats(0, 1), st.sets(st.integers(0, 5)).map(tuple)),
+        minority=st.one_of(st.floats(0.1, 1), st.sets(st.integers(0, 5)).map(tuple)),
         order=st.one_of(st.just("random"), st.permutations(range(6)).map(tuple)),
     ),
     st.builds(Imbalance, kind=st.just("long_tail"), factor=st.floats(1, 30), order=st.just("random")),
@@ -152,12 +152,33 @@ def test_who_is_head_and_who_is_minority(imbalance, counts, minority):
 @examples(100, 1_000)
 @given(st.integers(1, 40), st.floats(0, 1))
 def test_first_mirrors_last(num_classes, share):
+    assume(share == 0 or share * num_classes >= 0.5)
     last = minority_classes(num_classes, share)
     first = minority_classes(num_classes, share, side="first")
     np.testing.assert_array_equal(first, (num_classes - 1 - last)[::-1])
     np.testing.assert_array_equal(
         step_counts(num_classes, 50, 7, share, side="first"), step_counts(num_classes, 50, 7, share)[::-1]
     )
+
+
+def test_a_share_of_few_classes_is_at_least_one():
+    with pytest.raises(
+        ArgumentError, match=r"minority: 0.1 of 3 classes are none; give a list of class ids, such as \[2\]"
+    ):
+        Imbalance("step", ratio=5, minority=0.1).apply([0, 1, 2] * 10, 3, seed=1)
+    with pytest.raises(ArgumentError, match=r"minority: .* got 1; write 0.3 for a share, \[1\] for a class"):
+        Imbalance("step", ratio=5, minority=1)
+
+
+def test_the_class_that_limits_all_others_is_named():
+    imbalance = Imbalance("step", ratio=20, minority=(0,))
+    labels = np.repeat(np.arange(4), [100, 100, 100, 5])
+    with pytest.raises(
+        DataError, match=r"class 0 would keep .*; lower ratio or factor, or set largest: class 3 has only 5"
+    ):
+        imbalance.apply(labels, 4, seed=1)
+    with pytest.raises(DataError, match=r"class 3 has no samples; leave it out"):
+        imbalance.apply(labels[:300], 4, seed=1)
 
 
 def test_random_order_is_a_permutation_of_the_seed():

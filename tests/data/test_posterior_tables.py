@@ -57,6 +57,22 @@ def test_csv_forms(tmp_path, case):
     assert data.place(1) == f"{tmp_path}/p.csv:{lines[1]}"
 
 
+@pytest.mark.parametrize(
+    ("header", "labels", "found"),
+    [("1,2,3", "1.0 2.0 1.0", [0, 1, 0]), ("1,0", "1.0 0.0 0", [0, 1, 1]), ("0,1", "1.0 0.0 1", [1, 0, 1])],
+)
+def test_classes_named_by_numbers_are_found_by_value(tmp_path, header, labels, found):
+    rows = [",".join(["0.5"] + ["0.25"] * (header.count(",")) + [label]) for label in labels.split()]
+    data = read_posteriors(put(tmp_path, "\n".join([f"{header},label", *rows, ""])))
+    assert data.labels.tolist() == found
+    assert data.names_as_labels is (header != "0,1")
+
+
+def test_a_number_that_names_no_class_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"got '0\.0'"):
+        read_posteriors(put(tmp_path, "1,2,label\n0.5,0.5,0.0\n0.5,0.5,1.0\n"))
+
+
 def test_numbers_that_are_no_probabilities_come_through(tmp_path):
     data = read_posteriors(put(tmp_path, "nan,inf,0\n-1,1e999,1\n"))
     assert np.isnan(data.posterior[0, 0])

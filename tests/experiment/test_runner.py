@@ -325,6 +325,24 @@ def test_clients_score_for_themselves(tmp_path):
     assert local["mean"] == pytest.approx(np.mean(local["clients"]))
 
 
+@pytest.mark.parametrize("table", ["train", "relabel"])
+def test_only_images_can_be_augmented(tmp_path, table):
+    with pytest.raises(ArgumentError, match=f"{table}.augment: crops and flips need images of bytes"):
+        run(small(**{table: {"augment": True}}), out=tmp_path / "run")
+
+
+def test_clients_cannot_score_for_themselves_without_test_samples(tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    np.savez(tmp_path / "set.npz", x_train=x, y_train=y, x_test=x[:0], y_test=y[:0])
+    data = {"source": "npz", "root": str(tmp_path), "options": {"file": "set.npz"}, "imbalance": {"kind": "natural"}}
+    config = small(data={**data, "partition": {"kind": "iid", "clients": 3}}, train={"local_test": True})
+    with pytest.raises(ArgumentError, match=r"train\.local_test: there are no test samples"):
+        run(config, out=tmp_path / "run")
+    config["train"] = {**config["train"], "local_test": False}
+    assert run(config, out=tmp_path / "run").accuracy == {}
+
+
 def test_empty_clients_do_not_count_in_their_mean(tmp_path):
     data = {"options": {"samples": [40, 40, 40], "classes": 3, "separation": 20.0}}
     data["imbalance"] = {"kind": "natural"}

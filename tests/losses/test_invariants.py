@@ -280,3 +280,10 @@ def test_the_table_of_open_losses():
     f, y = torch.randn(3, 4), torch.tensor([0, 1, 3])
     assert LOSSES["cross_entropy"](f, y, [1, 1, 1, 1]) == cross_entropy(f, y)
     assert LOSSES["focal"](f, y, [1, 1, 1, 1]) == focal(f, y)
+
+
+@pytest.mark.parametrize("loss", [balanced_softmax, logit_adjustment])
+def test_large_counts_in_half_precision(loss):
+    logits = torch.zeros(2, 3, dtype=torch.float16)
+    value = loss(logits, torch.tensor([0, 1]), [70_000, 10, 10])
+    assert torch.isfinite(value)

@@ -466,3 +466,18 @@ def test_the_average_of_posteriors_crosses_one_half_at_the_corrected_boundary(ax
         assert np.interp(0.5, y, x) == pytest.approx(
             TwoGaussians(2.0).point(aggregated_threshold(CLIENTS, rho)), abs=0.01
         )
+
+
+def test_a_difference_of_many_classes_is_the_difference_of_the_panels():
+    names, found = [str(k) for k in range(100)], {}
+    before, after = (np.where(np.eye(100) > 0, share, 0.005) for share in (0.5, 0.7))
+    for panel, shares in (("before", before), ("after", after), ("difference", after - before)):
+        ax = Figure().add_subplot()
+        heat_map(ax, shares, names, names, percent=True, diverging=panel == "difference")
+        found[panel] = np.asarray(ax.collections[0].get_array().filled(0))
+    np.testing.assert_allclose(found["difference"], found["after"] - found["before"], atol=1e-9)
+
+
+def test_an_accuracy_of_zero_is_no_missing_cell(ax):
+    heat_map(ax, [[0.0, 0.5], [np.nan, 0.25]], ["a", "b"], ["c", "d"], percent=True, from_zero=False)
+    assert [text.get_text() for text in ax.texts if text.get_text()] == ["0", "50", "25"]

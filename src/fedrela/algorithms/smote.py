@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms.base import Algorithm, Batch, ClientContext, Samples
 from fedrela.errors import ArgumentError
@@ -78,7 +77,7 @@ class Smote(Algorithm):
             if number:
                 at = torch.from_numpy(rng.integers(len(labels), size=number))
                 split: Any = batch.module
-                value = value + number / len(batch.y) * cross_entropy(split.head(synthetic[at]), labels[at])
+                value = value + number / len(batch.y) * loss(split.head(synthetic[at]), labels[at])
             return value
 
         context.train(loss=both)

@@ -233,7 +233,7 @@ def _accuracies(result: Result) -> dict[str, Any]:
     """Return the accuracies by name, the headline first."""
     accuracy, record = result.accuracy, result.record
     both = ("balanced", "overall") if record["headline"] == "balanced" else ("overall", "balanced")
-    shares = {name: accuracy[name] for name in both} | result.groups
+    shares = {name: accuracy[name] for name in both if name in accuracy} | result.groups
     shares |= {name.upper(): accuracy[name] for name in ("auroc", "auprc") if name in accuracy}
     if "validation" in record:
         shares["balanced, on validation data"] = record["validation"]["balanced"]

@@ -15,7 +15,7 @@ from fedrela.data.checks import Kinds, check_kind, check_labels, unused_by_kind
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import MOST_SAMPLES, Options, option
 from fedrela.streams import stream
-from fedrela.text import shown
+from fedrela.text import plural, shown
 
 Ints = NDArray[np.int64]
 KINDS: Kinds = {
@@ -101,6 +101,9 @@ def minority_classes(num_classes: int, minority: float | Sequence[int], *, side:
         if isinstance(minority, bool) or not 0 <= minority <= 1:
             raise ArgumentError(f"expected class ids or a share from 0 to 1, got {minority!r}", argument="minority")
         number = int(np.floor(num_classes * float(minority) + 0.5))
+        if minority > 0 and number == 0:
+            what = f"{minority} of {num_classes} classes are none"
+            raise ArgumentError(f"{what}; give a list of class ids, such as [{num_classes - 1}]", argument="minority")
         return np.arange(number) if side == "first" else np.arange(num_classes - number, num_classes)
     ids = sorted(int(c) for c in minority)
     if len(set(ids)) != len(ids) or any(not 0 <= c < num_classes for c in ids):
@@ -208,8 +211,11 @@ def _check_minority(value: Any) -> float | tuple[int, ...]:
         ids = _class_ids(value)
         minority_classes(max(ids, default=0) + 1, ids)
         return ids
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
+    if isinstance(value, float) and 0 <= value <= 1:
+        return value
+    if type(value) is int and value >= 0:
+        what = f"expected a list of class ids, or a share from 0 to 1, got {value}"
+        raise ArgumentError(f"{what}; write 0.3 for a share, [{value}] for a class")
     raise ArgumentError(f"expected a list of class ids, or a share from 0 to 1, got {shown(value)}")
 
 
@@ -289,13 +295,19 @@ class Imbalance(Options):
         available = np.bincount(y, minlength=num_classes)
         if self.kind == "natural":
             return Selection(np.arange(available.sum()), available, None)
+        if available.min() == 0:
+            what = f"class {int(np.argmin(available))} has no samples; leave it out, or use kind = 'natural'"
+            raise DataError(what, argument="imbalance")
         order = class_order(num_classes, self.order, seed=seed)
         largest = self._feasible(order, available) if self.largest is None else self.largest
         counts = self._counts(order, largest)
         if counts.min() == 0:
             c = int(np.argmin(counts))
             why = f"would keep none of its {available[c]} samples with {largest} in the largest class"
-            raise DataError(f"class {c} {why}; lower ratio or factor", argument="imbalance")
+            advice, least = "lower ratio or factor", int(np.argmin(available))
+            if self.largest is None and available[least] < available.max():
+                advice += f", or set largest: class {least} has only {plural(int(available[least]), 'sample')}"
+            raise DataError(f"class {c} {why}; {advice}", argument="imbalance")
         minority = self._minority(order) if self.kind == "step" else None
         return Selection(subsample(y, counts, seed=seed), counts, minority)
 

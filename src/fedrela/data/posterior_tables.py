@@ -285,17 +285,21 @@ def _check_ids(layout: ColumnRoles, ids: tuple[str, ...], lines: Sequence[int | 
 
 
 def _class_ids(layout: ColumnRoles, cells: list[str], lines: Sequence[int | None]) -> tuple[NDArray[np.int64], bool]:
-    """Return the class ids of the labels, and whether the labels are names; ids may be written as 3.0."""
+    """Return the class ids of the labels, and whether the labels are names; numbers may be written as 3.0."""
     names = layout.class_names
     distinct = set(cells)
     by_name = {name: c for c, name in enumerate(names)}
     numbers = {cell: float(cell) for cell in distinct if is_number(cell)}
-    by_id = {cell: int(x) for cell, x in numbers.items() if x.is_integer() and 0 <= x < len(names)}
-    for named, code in ((True, by_name), (False, by_id)):
+    whole = {cell: int(x) for cell, x in numbers.items() if x.is_integer()}
+    positions = {c: c for c in range(len(names))}
+    values = {int(name): c for name, c in by_name.items() if name.isascii() and name.isdecimal()}
+    values = values if len(values) == len(names) else positions  # classes may be named by other numbers
+    by_number = {cell: values[x] for cell, x in whole.items() if x in values}
+    for named, code in ((True, by_name), (values != positions, by_number)):
         if distinct <= code.keys():
             return np.array([code[cell] for cell in cells], np.int64), named
-    unknown = distinct - by_name.keys() - by_id.keys()
-    row = next(row for row, cell in enumerate(cells) if cell in (unknown or distinct - by_id.keys()))
+    unknown = distinct - by_name.keys() - by_number.keys()
+    row = next(row for row, cell in enumerate(cells) if cell in (unknown or distinct - by_number.keys()))
     what = f"label {shown(cells[row])} is a class name but others are class numbers; use one kind"
     if unknown:
         what = f"expected a class name or a number from 0 to {len(names) - 1}, got {shown(cells[row])}"

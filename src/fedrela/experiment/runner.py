@@ -248,9 +248,12 @@ def build_plan(
         make = _maker(config, problem, model)
         make()
     check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=len(problem.y_train))
-    if config.train.augment and not problem.is_image:
-        what = "crops and flips need images of bytes; these samples are not"
-        raise WrongConfigError([Fault(("train", "augment"), what)], config.origin)
+    for table, wanted in (("train", config.train.augment), ("relabel", config.relabel.augment)):
+        if wanted and not problem.is_image:
+            what = "crops and flips need images of bytes; these samples are not"
+            raise WrongConfigError([Fault((table, "augment"), what)], config.origin)
+    if config.train.local_test and not len(problem.y_test):
+        raise WrongConfigError([Fault(("train", "local_test"), "there are no test samples")], config.origin)
     relabel = config.relabel.numbered(problem.class_names)
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
         relabel = replace(relabel, method=relabel.reallocator(), params=None)

@@ -252,11 +252,11 @@ def heat_map(
     found = np.atleast_2d(style.floats(matrix))
     if found.shape != (len(rows), len(columns)):
         raise ArgumentError(f"matrix: expected {len(rows)} rows of {len(columns)} numbers, got {found.shape}")
-    found, side = _blocks(found, percent and not diverging)
+    found, side = _blocks(found, percent)
     most = float(np.fmax.reduce(np.abs(found), axis=None, initial=0.0))
     low = -most if diverging else 0.0 if from_zero else float(np.fmin.reduce(found, axis=None, initial=most))
     colours = ListedColormap([*style.FALLS[::-1], *style.RISES] if diverging else style.RISES)
-    shown = np.ma.masked_where(np.isnan(found) | (np.abs(found) < 1e-12), found)
+    shown = np.ma.masked_where(np.isnan(found) | ((np.abs(found) < 1e-12) & from_zero), found)
     look: dict[str, Any] = {"edgecolors": style.PAPER, "linewidth": 0.4, "clip_on": False}
     mesh = ax.pcolormesh(shown, cmap=colours, vmin=low, vmax=max(most, low + 1e-9), **look)
     ax.invert_yaxis()
@@ -265,7 +265,7 @@ def heat_map(
     ax.grid(False)
     ax.tick_params(length=0)
     ax.spines[:].set(visible=True, color=style.LINE)
-    texts = [_number(value, percent, diverging) for value in found.ravel().tolist()]
+    texts = [_number(value, percent, diverging, from_zero) for value in found.ravel().tolist()]
     if side == 1:
         places = [f"{limited(row)}, {limited(column)}" for row in rows for column in columns]
         style.tooltips(mesh, [f"{place}: {text}" for place, text in zip(places, texts, strict=True)])
@@ -297,9 +297,9 @@ def _name_ticks(axis: Any, names: Sequence[str], side: int = 1, middle: float = 
     axis.set_ticks([k / side + middle for k in chosen], shown, rotation=90 if upright else 0)
 
 
-def _number(value: float, percent: bool, diverging: bool) -> str:
-    """Write the number of a cell with at most one decimal; nothing if it is zero or missing."""
-    if np.isnan(value) or abs(value) < 1e-12:
+def _number(value: float, percent: bool, diverging: bool, from_zero: bool) -> str:
+    """Write the number of a cell with at most one decimal; nothing if it is missing, or zero where colours begin."""
+    if np.isnan(value) or (abs(value) < 1e-12 and from_zero):
         return ""
     if diverging:
         return points(value) if percent else f"{value:+.1f}".removesuffix(".0")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -204,3 +206,35 @@ def test_where_the_file_is(tmp_path, images):
         load("npz", tmp_path)
     with pytest.raises(DataError, match="is missing; put the file"):
         load("npz", tmp_path / "other.npz")
+
+
+def test_codes_of_many_digits_stay_apart(tmp_path, table):
+    table["x_train"][:, 1] = 1234567 + np.arange(12) % 3
+    table["x_test"][:, 1] = 1234567
+    source = load("npz", save(tmp_path, table), categories=[1])
+    assert [name for name in source.feature_names if "=" in name] == [f"x1={1234567 + k}" for k in range(3)]
+    table["x_train"][:, 1] = 2.0**24 + 1e6 * (np.arange(12) % 3)
+    with pytest.raises(DataError, match="column 1: expected codes below 16777216; number them from 0"):
+        load("npz", save(tmp_path, table), categories=[1])
+
+
+def test_categories_are_for_tables(tmp_path, images):
+    with pytest.raises(ArgumentError, match="categories: applies to tables only"):
+        load("npz", save(tmp_path, images), categories=[0])
+
+
+def test_values_that_float32_cannot_tell_apart_are_refused(tmp_path, table):
+    table["x_train"][:, 2] = 1.7e9 + np.arange(12)
+    with pytest.raises(DataError, match="x_train: column 2: 32-bit numbers cannot tell its values apart; subtract"):
+        load("npz", save(tmp_path, table))
+    for column in (np.full(12, 1.7e9), 1.7e9 + 1e6 * np.arange(12), 0.3 + 1e-17 * np.arange(12)):
+        table["x_train"][:, 2] = column
+        load("npz", save(tmp_path, table))
+
+
+def test_a_source_of_your_own_with_nan_is_refused(tmp_path, table):
+    source = load("npz", save(tmp_path, table))
+    x = source.x_train.copy()
+    x[5, 1] = np.nan
+    with pytest.raises(DataError, match="x_train: row 5: expected finite numbers, got nan or inf"):
+        replace(source, x_train=x)

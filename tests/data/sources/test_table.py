@@ -354,3 +354,17 @@ def test_any_text_gives_a_source_or_one_line(tmp_path_factory, rows, header):
     else:
         assert np.isfinite(source.x_train).all()
         assert len(source.y_test)
+
+
+def test_missing_codes_count_once(tmp_path):
+    codes = np.arange(400) % 3 + 0.0
+    codes[::2] = np.nan
+    np.savez(tmp_path / "t.npz", code=codes, label=np.arange(400) % 2)
+    source = load("csv", tmp_path, file="t.npz", label="label", categories=["code"], missing="indicate")
+    assert sum(name.startswith("code=") for name in source.feature_names) <= 4
+
+
+def test_timestamps_in_seconds_are_refused(csv_file):
+    rows = [f"{1700000000 + second},{second % 2}" for second in range(60)]
+    with pytest.raises(DataError, match="column 't': 32-bit numbers cannot tell its values apart"):
+        load("csv", csv_file("\n".join(["t,label", *rows, ""])), label="label")

@@ -141,6 +141,18 @@ def check_bytes(dtype: np.dtype[Any], where: str) -> None:
         raise DataError(f"{where}: expected images of uint8 (0 to 255), got {dtype}; convert them first")
 
 
+def as_float32(column: NDArray[Any], where: str) -> NDArray[np.float32]:
+    """Return a column as float32; raise if that cannot tell its values apart, as those of timestamps in seconds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = column.astype(np.float32)
+        if column.dtype.itemsize > 4 and column.size and column.dtype.kind in "iuf":
+            exact = column.astype(np.float64)
+            spread, error = np.ptp(exact), np.abs(single - exact).max()
+            if error > spread / 1000 and spread > 1e-9 * np.abs(exact).max():
+                raise DataError(f"{where}: 32-bit numbers cannot tell its values apart; subtract the smallest of them")
+    return single
+
+
 def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
     """Return numbers ``(n, features)`` as float32; the error for one that is not finite names its row and column."""
     if values.ndim != 2 or not values.shape[1] or values.dtype.kind not in "biuf":
@@ -151,6 +163,8 @@ def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
     if not finite.all():
         i, j = (int(k) for k in np.argwhere(~finite)[0])
         raise DataError(f"{where}: row {i}, column {j}: expected a finite number, got {values[i, j]}")
+    for j in range(values.shape[1]):
+        as_float32(values[:, j], f"{where}: column {j}")
     return rows
 
 

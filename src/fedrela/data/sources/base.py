@@ -206,6 +206,9 @@ def _check_part(source: Source, part: str) -> None:
     if not ((x.ndim == 4 and x.dtype == np.uint8) or (x.ndim >= 2 and x.dtype in (np.float32, np.int64))):
         form = "uint8 (n, channels, height, width), or float32 or int64 (n, ...)"
         raise DataError(f"{source.name}: x_{part}: expected {form}, got {x.dtype} {x.shape}")
+    if x.dtype == np.float32 and not np.isfinite(x.min(initial=0.0) + x.max(initial=0.0)):
+        row = int(np.argmin(np.isfinite(x).reshape(len(x), -1).all(axis=1)))
+        raise DataError(f"{source.name}: x_{part}: row {row}: expected finite numbers, got nan or inf")
     refuse_multi_label(y.shape, f"{source.name}: y_{part}")
     if y.ndim != 1 or y.dtype != np.int64 or len(y) != len(x):
         raise DataError(f"{source.name}: y_{part}: expected int64 ({len(x)},), got {y.dtype} {y.shape}")

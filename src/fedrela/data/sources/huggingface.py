@@ -16,6 +16,7 @@ from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.sources.base import Source
 from fedrela.data.sources.file_readers import root_folder
+from fedrela.data.sources.image_folder import DEEP_MODES, MODES
 from fedrela.data.sources.labels import TEST_SHARE, encode_labels, stratified
 from fedrela.errors import ArgumentError, DataError
 
@@ -106,8 +107,12 @@ def _samples(
     kinds = parts[0].features
     images = [name for name, kind in kinds.items() if isinstance(kind, Image)]
     if image is not None or images:
-        column, mode = image or images[0], {1: "L", 3: "RGB"}[channels]
-        resized = [each.convert(mode).resize((size, size)) for part in parts for each in part[column]]
+        column, found = image or images[0], [each for part in parts for each in part[image or images[0]]]
+        for row, each in enumerate(found):
+            if each.mode in DEEP_MODES:
+                what = f"{where}: column {column!r}: image {row}: expected 8 bits per channel, got mode {each.mode}"
+                raise DataError(f"{what}; convert it first")
+        resized = [each.convert(MODES[channels]).resize((size, size)) for each in found]
         pixels = np.stack([np.asarray(each, np.uint8).reshape(size, size, channels) for each in resized])
         return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)), ()
     numbers = [

@@ -24,7 +24,7 @@ from fedrela.data.sources.base import Source, SourceSpec, refuse_multi_label
 from fedrela.data.sources.file_readers import Npz, named_file
 from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
 from fedrela.data.sources.table import one_hot
-from fedrela.errors import DataError
+from fedrela.errors import ArgumentError, DataError
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 LARGE = 1 << 23  # bytes; images from this size on are mapped from the cache, smaller ones are kept in memory
@@ -73,6 +73,8 @@ def load(
         x_train, x_test = (
             as_samples(archive.read(name), layout, _at(archive, name), form) for name in ("x_train", "x_test")
         )
+    if categories and not is_table:
+        raise ArgumentError("applies to tables only; these samples are not a table", argument="categories")
     parts = [x_train, y_train, x_test, y_test]
     source = table_or_images(f"npz:{path.name}", parts, names, clients, is_table=is_table)
     if is_table and "feature_names" in archive.names:

@@ -6,6 +6,7 @@ Columns are not standardised here: that is up to the clients that hold the rows.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
+from fedrela.data.sources.arrays import as_float32
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, named_file, read_npy
 from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
@@ -146,7 +148,8 @@ def _add_feature(
         _refuse_nearly_numeric(table, name, absent, (int(np.count_nonzero(~absent)) - 1) // 2)
         _refuse_decimal_commas(table, name, absent)
     if is_code or isinstance(numbers, int):
-        count = len(set(column if isinstance(column, list) else column.tolist()))
+        present = itertools.compress(column if isinstance(column, list) else column.tolist(), ~absent)
+        count = len(set(present)) + bool(absent.any())
         if count > max_categories:
             hint = f"{count} different values, more than max_categories = {max_categories}"
             if not isinstance(numbers, int):
@@ -313,6 +316,9 @@ def _join(first: Column, second: Column) -> Column:
     return np.concatenate([first, second])
 
 
+MOST_EXACT = 1 << 24  # integers from here on may be rounded in float32
+
+
 class Features:
     """Encoded columns, added one after the other; `train` says which rows are training rows."""
 
@@ -326,7 +332,7 @@ class Features:
         """Add one column."""
         self.names.append(name)
         self.numeric.append(numeric)
-        self.columns.append(column.astype(np.float32))
+        self.columns.append(as_float32(column, f"column {name[:40]!r}"))
 
     def add_category(self, name: str, values: list[str]) -> None:
         """Add one column per value of the training rows; a value that only test rows have is all zeros."""
@@ -383,7 +389,9 @@ def one_hot(source: Source, categories: Sequence[int]) -> Source:
     features = Features(train)
     for j, name in enumerate(source.feature_names):
         if j in categories:
-            features.add_category(name, [f"{code:g}" for code in rows[:, j].tolist()])
+            if np.abs(rows[:, j]).max(initial=0) >= MOST_EXACT:
+                raise DataError(f"{source.name}: column {j}: expected codes below {MOST_EXACT}; number them from 0")
+            features.add_category(name, [str(int(code) if code.is_integer() else code) for code in rows[:, j]])
         else:
             features.add(name, True, rows[:, j])
     count = len(features.names)
